@@ -1,0 +1,1 @@
+"""Fairlead: equal subscribers get equal composite events, in equal order."""

@@ -1,0 +1,91 @@
+"""Every error Fairlead raises, drawn once as a tree. Each has a code, a place, the problem and the fix.
+
+    FairleadError
+    ├── LanguageError      L…  the text of a rule: it does not parse, or does not fit the declared types
+    ├── DataError          D…  an event: unknown type, missing or extra field, wrong value
+    ├── StateError         S…  a dumped state: damaged, of another version, of another plan
+    ├── UnsupportedError   U…  something a runtime, or this installation, cannot do
+    ├── UsageError         A…  an argument of the API or the command line
+    └── InvariantError     X…  a fact that the code relies on does not hold: a bug, with its facts
+
+Gives: the exception classes, and `require` for invariants that hold also under ``python -O``.
+Never: formats for a terminal (the command line does) or imports another module of the project.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in a text or a file: 1-based line and column, and how many characters to underline."""
+
+    line: int
+    column: int = 1
+    width: int = 1
+    file: str | None = None
+
+    def __str__(self) -> str:
+        where = f"line {self.line}, column {self.column}"
+        return f"{self.file}, {where}" if self.file else where
+
+
+class FairleadError(Exception):
+    """The root. `code` is stable: documentation and tests refer to it."""
+
+    def __init__(
+        self, code: str, problem: str, fix: str | None = None, place: Place | str | None = None, excerpt: str | None = None
+    ) -> None:
+        self.code = code
+        self.problem = problem
+        self.fix = fix
+        self.place = place
+        self.excerpt = excerpt
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        head = f"{self.code} {self.place}: {self.problem}" if self.place else f"{self.code} {self.problem}"
+        lines = [head]
+        if self.excerpt is not None:
+            lines.append("    " + self.excerpt)
+            if isinstance(self.place, Place):
+                lines.append("    " + " " * (self.place.column - 1) + "^" * max(1, self.place.width))
+        if self.fix:
+            lines.append(f"  fix: {self.fix}")
+        return "\n".join(lines)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (self.code, self.problem, self.fix, self.place, self.excerpt))
+
+
+class LanguageError(FairleadError):
+    """A rule that does not parse or does not fit its types."""
+
+
+class DataError(FairleadError):
+    """An event that does not fit its type, or a file that cannot be read as events."""
+
+
+class StateError(FairleadError):
+    """A dumped state that cannot be loaded."""
+
+
+class UnsupportedError(FairleadError):
+    """A part of a plan that a runtime cannot run, or an optional dependency that is not installed."""
+
+
+class UsageError(FairleadError):
+    """A wrong argument."""
+
+
+class InvariantError(FairleadError):
+    """A broken invariant; always a bug in Fairlead."""
+
+
+def require(holds: bool, fact: str, **facts: Any) -> None:
+    """Crash with the facts where an invariant does not hold."""
+    if not holds:
+        shown = ", ".join(f"{name}={value!r}" for name, value in facts.items())
+        raise InvariantError("X001", f"{fact} ({shown})" if shown else fact, fix="please report this with the rule and the events")

@@ -1,0 +1,54 @@
+"""One event in the order: its type, its values, where it came from and where it stands.
+
+`row` holds the canonical values in the order of the type's attributes (see values.py); `values` and indexing give
+them back as users know them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from fairlead.model.position import Position
+from fairlead.model.types import EventType
+from fairlead.model.values import jsonable, shown
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    schema: EventType
+    row: tuple[Any, ...]
+    position: Position
+    time: int | None = None
+    source: str | None = None
+    sequence: int | None = None
+
+    @property
+    def type(self) -> str:
+        return self.schema.name
+
+    def raw(self, name: str) -> Any:
+        """The canonical value of an attribute."""
+        return self.row[self.schema.index[name]]
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The values as users know them, by attribute."""
+        return {each.name: shown(value, each.type.kind) for each, value in zip(self.schema.attributes, self.row, strict=True)}
+
+    def __getitem__(self, name: str) -> Any:
+        at = self.schema.index[name]
+        return shown(self.row[at], self.schema.attributes[at].type.kind)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.schema.index)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"type": self.type} | {
+            each.name: jsonable(value, each.type.kind) for each, value in zip(self.schema.attributes, self.row, strict=True)
+        }
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={value!r}" for name, value in self.values.items())
+        return f"{self.type}({values})@{self.position}"

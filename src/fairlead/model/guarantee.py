@@ -1,0 +1,45 @@
+"""The fourteen properties of composite deliveries, and the verdict on one of them for one subscription."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Property(StrEnum):
+    NO_DUPLICATION = "no duplication"
+    NO_DUPLICATION_IN_PLACE = "no duplication'"
+    NO_CREATION = "no creation"
+    ADMISSION = "admission"
+    CONJUNCTION_VALIDITY = "conjunction validity"
+    EVENT_VALIDITY = "event validity"
+    CONJUNCTION_AGREEMENT = "conjunction agreement"
+    COVERING_AGREEMENT = "covering agreement"
+    TYPE_TOTAL_ORDER = "type total order"
+    CONJUNCTION_TOTAL_ORDER = "conjunction total order"
+    DISJUNCTION_TOTAL_ORDER = "disjunction total order"
+    TYPE_FIFO_ORDER = "type FIFO order"
+    TYPE_LOCAL_ORDER = "type local order"
+    TYPE_CAUSAL_ORDER = "type causal order"
+
+
+class Verdict(StrEnum):
+    KEPT = "kept"
+    PER_KEY = "kept per key"
+    LOST = "lost"
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """One property of one subscription: kept or lost, which clause loses it, and why in one sentence."""
+
+    property: Property
+    verdict: Verdict
+    clause: str = ""
+    reason: str = ""
+    source: str = ""
+    """Where it is shown: a theorem of the papers, or the name of a trace found by search."""
+
+    @property
+    def kept(self) -> bool:
+        return self.verdict is Verdict.KEPT

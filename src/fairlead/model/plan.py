@@ -1,0 +1,282 @@
+"""A Plan: the checked, compiled form of a rule text, the one thing that every matcher and runtime takes.
+
+    Plan ─ Subscription ─ Branch (a conjunction) ─ Slot, Predicate, Precedence, Negation, Emission
+
+Gives: frozen values with the signature already in order (types by name, then instance number) and a digest that two
+subscriptions share exactly when they ask for the same thing, whatever their names and aliases.
+Never: parses, checks or evaluates.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+from types import MappingProxyType
+
+from fairlead.errors import Place
+from fairlead.model.expression import Expression, Predicate, render, render_condition
+from fairlead.model.guarantee import Guarantee
+from fairlead.model.types import HEARTBEAT, Catalogue
+
+
+class Matching(Enum):
+    """Which of the relations that could be formed is taken, as (the papers' code, the language's words)."""
+
+    FIRST = ("FR", "FIRST")
+    FIRST_CONTIGUOUS = ("FRC", "FIRST CONTIGUOUS")
+    RECENT = ("MR", "RECENT")
+    RECENT_CONTIGUOUS = ("MRC", "RECENT CONTIGUOUS")
+
+    @property
+    def code(self) -> str:
+        return self.value[0]
+
+    @property
+    def words(self) -> str:
+        return self.value[1]
+
+    @property
+    def recent(self) -> bool:
+        """The queues are walked backwards, so instance i+1 is older than instance i."""
+        return self in (Matching.RECENT, Matching.RECENT_CONTIGUOUS)
+
+    @property
+    def contiguous(self) -> bool:
+        """The instances of one type sit next to each other in that type's queue."""
+        return self in (Matching.FIRST_CONTIGUOUS, Matching.RECENT_CONTIGUOUS)
+
+
+class Disposal(Enum):
+    """What leaves each queue after a match."""
+
+    PREFIX_INFIX = ("PI", "PREFIX INFIX")
+    INFIX = ("I", "INFIX")
+    INFIX_POSTFIX = ("IP", "INFIX POSTFIX")
+    FIRST_PREFIX = ("FP", "FIRST PREFIX")
+
+    @property
+    def code(self) -> str:
+        return self.value[0]
+
+    @property
+    def words(self) -> str:
+        return self.value[1]
+
+
+@dataclass(frozen=True)
+class Quantifier:
+    """How many events an element takes. Today always a fixed count; a range leaves room for repetition."""
+
+    least: int = 1
+    most: int = 1
+
+
+@dataclass(frozen=True)
+class Element:
+    """`StockQuote q[3]`: one named item of the pattern, in the order of the text."""
+
+    alias: str
+    type: str
+    quantifier: Quantifier = Quantifier()
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One place of the signature: instance `instance` of `type`; users know it as `alias[alias_index]`."""
+
+    type: str
+    instance: int
+    alias: str
+    alias_index: int = 1
+
+
+@dataclass(frozen=True)
+class Precedence:
+    """From THEN: every event in `left` has a smaller position than every event in `right`."""
+
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class NegationBetween:
+    """`WITHOUT type alias BETWEEN left AND right`: no such event, other than a member, at a position strictly after
+    left's and before right's. Where right stands before left there is nothing between."""
+
+    alias: str
+    type: str
+    slot: int
+    left: int
+    right: int
+    predicates: tuple[Predicate, ...] = ()
+
+
+@dataclass(frozen=True)
+class Absence:
+    """`WITHOUT type alias WITHIN d OF anchor`: no such event, other than a member, after the anchor in the order whose
+    time is within d of the anchor's. Decided at the deadline, time(anchor) + d."""
+
+    alias: str
+    type: str
+    slot: int
+    anchor: int
+    within_us: int
+    predicates: tuple[Predicate, ...] = ()
+
+
+@dataclass(frozen=True)
+class Emission:
+    """`EMIT type(name = expression, …)`"""
+
+    type: str
+    fields: tuple[tuple[str, Expression], ...]
+
+
+@dataclass(frozen=True)
+class Branch:
+    """One conjunction with its own queues. `slots` is the signature."""
+
+    elements: tuple[Element, ...]
+    slots: tuple[Slot, ...]
+    predicates: tuple[Predicate, ...] = ()
+    precedences: tuple[Precedence, ...] = ()
+    negations: tuple[NegationBetween, ...] = ()
+    absences: tuple[Absence, ...] = ()
+    keys: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """For each type of the branch (negated ones too) the attributes that make its key; empty without PER."""
+    emission: Emission | None = None
+
+    @cached_property
+    def queue_types(self) -> tuple[str, ...]:
+        """The types that have a queue, in signature order."""
+        return tuple(dict.fromkeys(slot.type for slot in self.slots))
+
+    @cached_property
+    def slots_of_type(self) -> Mapping[str, tuple[int, ...]]:
+        return MappingProxyType(
+            {name: tuple(at for at, slot in enumerate(self.slots) if slot.type == name) for name in self.queue_types}
+        )
+
+    @cached_property
+    def types(self) -> tuple[str, ...]:
+        """Every type that the branch reads, negated ones last."""
+        return tuple(dict.fromkeys((*self.queue_types, *(each.type for each in (*self.negations, *self.absences)))))
+
+    @cached_property
+    def signature(self) -> tuple[str, ...]:
+        return tuple(slot.type for slot in self.slots)
+
+    def alias_names(self) -> list[str]:
+        """What people call each slot, negated ones at the end."""
+        counts = {element.alias: element.quantifier.most for element in self.elements}
+        members = [s.alias if counts[s.alias] == 1 else f"{s.alias}[{s.alias_index}]" for s in self.slots]
+        return members + [each.alias for each in self._negated()]
+
+    def canonical_names(self) -> list[str]:
+        """Names that do not depend on aliases, for digests."""
+        return [f"{slot.type}[{slot.instance}]" for slot in self.slots] + [f"!{each.slot}" for each in self._negated()]
+
+    def _negated(self) -> list[NegationBetween | Absence]:
+        return sorted((*self.negations, *self.absences), key=lambda each: each.slot)
+
+
+@dataclass(frozen=True)
+class Subscription:
+    name: str
+    branches: tuple[Branch, ...]
+    per: tuple[str, ...] = ()
+    within_us: int | None = None
+    matching: Matching = Matching.FIRST
+    disposal: Disposal = Disposal.PREFIX_INFIX
+    emits: str | None = None
+    digest: str = ""
+    text: str = ""
+
+    @cached_property
+    def types(self) -> tuple[str, ...]:
+        """Every type named by the subscription, sorted."""
+        return tuple(sorted({name for branch in self.branches for name in branch.types}))
+
+    def reads(self, catalogue: Catalogue) -> frozenset[str]:
+        """The concrete types of the subscription's input; heartbeats always belong to it."""
+        return frozenset({HEARTBEAT.name}.union(*(catalogue.accepts(name) for name in self.types)))
+
+
+@dataclass(frozen=True)
+class LintWarning:
+    """A lint finding: the text is legal but probably not what was meant."""
+
+    code: str
+    problem: str
+    fix: str
+    place: Place | None = None
+    subscription: str | None = None
+
+    def __str__(self) -> str:
+        where = f" {self.place}" if self.place else ""
+        return f"{self.code}{where}: {self.problem}\n  fix: {self.fix}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Types and subscriptions, in the order of the text. `guarantees` holds one tuple per subscription name."""
+
+    catalogue: Catalogue
+    subscriptions: tuple[Subscription, ...]
+    warnings: tuple[LintWarning, ...] = ()
+    guarantees: Mapping[str, tuple[Guarantee, ...]] = field(default_factory=dict, compare=False)
+    text: str = ""
+
+    @property
+    def types(self) -> Catalogue:
+        return self.catalogue
+
+    def __getitem__(self, name: str) -> Subscription:
+        for each in self.subscriptions:
+            if each.name == name:
+                return each
+        raise KeyError(name)
+
+    @cached_property
+    def digest(self) -> str:
+        joined = "\n".join(f"{each.name} {each.digest}" for each in self.subscriptions)
+        return hashlib.sha256(joined.encode()).hexdigest()
+
+    @cached_property
+    def input_types(self) -> tuple[str, ...]:
+        """The concrete types that events of the input may have: all declared ones that are not derived or unions."""
+        return tuple(each.name for each in self.catalogue if not each.is_union and not each.derived)
+
+    def _repr_html_(self) -> str:
+        from fairlead.model.html import plan_html
+
+        return plan_html(self)
+
+
+def subscription_digest(subscription: Subscription, catalogue: Catalogue, upstream: Mapping[str, Sequence[str]]) -> str:
+    """The digest of what a subscription asks for: types, pattern, conditions, options, and the digests of the
+    subscriptions that emit the derived types it reads (`upstream`, by type). Names and aliases are left out."""
+    lines = [f"{subscription.matching.code} {subscription.disposal.code} within={subscription.within_us}"]
+    for name in sorted(subscription.reads(catalogue) | set(subscription.types)):
+        lines.append(str(catalogue[name]))
+        lines.extend(f"from {each}" for each in upstream.get(name, ()))
+    for branch in subscription.branches:
+        names = branch.canonical_names()
+        lines.append(f"branch {' '.join(names)}")
+        lines.extend(sorted(f"where {render_condition(each.condition, names)}" for each in branch.predicates))
+        lines.extend(sorted(f"then {each.left} {each.right}" for each in branch.precedences))
+        for negation in (*branch.negations, *branch.absences):
+            match negation:
+                case NegationBetween():
+                    lines.append(f"without {negation.type} between {negation.left} {negation.right}")
+                case Absence():
+                    lines.append(f"without {negation.type} within {negation.within_us} of {negation.anchor}")
+            lines.extend(sorted(f"  where {render_condition(each.condition, names)}" for each in negation.predicates))
+        lines.extend(f"key {name} {' '.join(attributes)}" for name, attributes in branch.keys)
+        if branch.emission:
+            fields = ", ".join(f"{name}={render(value, names)}" for name, value in branch.emission.fields)
+            lines.append(f"emit {branch.emission.type}({fields})")
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()

@@ -1,0 +1,61 @@
+"""A relation: one delivered composite event. Its id is a function of the subscription and the members' positions."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairlead.model.event import Event
+from fairlead.model.position import Position
+from fairlead.model.types import Kind
+from fairlead.model.values import jsonable, shown
+
+ID_BYTES = 16
+"""128 bits: two relations of one subscription collide with probability 2**-64 only after 2**32 relations."""
+
+
+def relation_id(subscription_digest: str, branch: int, positions: Iterable[Position]) -> str:
+    """The same on every replica, in every replay and on every runtime."""
+    places = " ".join(f"{position.major}.{position.minor}" for position in positions)
+    return hashlib.blake2b(f"{subscription_digest}/{branch}/{places}".encode(), digest_size=ID_BYTES).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Members stand in signature order: types by name, then instance number."""
+
+    subscription: str
+    branch: int
+    id: str
+    members: tuple[Event, ...]
+    completed_at: Position
+    """The place in the order at which it was delivered: the completing event's, or for an absence the place just
+    before the event that passed the deadline."""
+    emitted_type: str | None = None
+    emitted_row: tuple[tuple[str, Kind, Any], ...] = field(default=())
+
+    @property
+    def positions(self) -> tuple[int | str, ...]:
+        return tuple(member.position.shown for member in self.members)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        return self.members
+
+    @property
+    def emitted(self) -> dict[str, Any]:
+        """The attributes of the derived event; empty without EMIT."""
+        return {name: shown(value, kind) for name, kind, value in self.emitted_row}
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "subscription": self.subscription,
+            "id": self.id,
+            "branch": self.branch,
+            "completed_at": self.completed_at.shown,
+            "positions": list(self.positions),
+            "events": [member.to_json() for member in self.members],
+            "emitted": {name: jsonable(value, kind) for name, kind, value in self.emitted_row},
+        }

@@ -1,0 +1,135 @@
+"""Event types: names, ordered typed attributes, an optional supertype, an optional event time, and unions.
+
+Takes: what the language declared. Gives: frozen types and the catalogue that answers "which events does a
+subscriber of this type receive?". Never: looks at an event's values (see values.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from types import MappingProxyType
+
+
+class Kind(StrEnum):
+    """Spark's type names. INTERVAL exists only inside expressions: no attribute is declared with it."""
+
+    BOOLEAN = "BOOLEAN"
+    INT = "INT"
+    BIGINT = "BIGINT"
+    DOUBLE = "DOUBLE"
+    DECIMAL = "DECIMAL"
+    STRING = "STRING"
+    TIMESTAMP = "TIMESTAMP"
+    BINARY = "BINARY"
+    INTERVAL = "INTERVAL"
+
+
+NUMERIC = frozenset({Kind.INT, Kind.BIGINT, Kind.DOUBLE, Kind.DECIMAL})
+INTEGER = frozenset({Kind.INT, Kind.BIGINT})
+
+
+@dataclass(frozen=True)
+class DataType:
+    """A kind, and for DECIMAL its precision and scale (10, 0 unless said, as in Spark)."""
+
+    kind: Kind
+    precision: int = 10
+    scale: int = 0
+
+    def __str__(self) -> str:
+        return f"DECIMAL({self.precision},{self.scale})" if self.kind is Kind.DECIMAL else self.kind.value
+
+
+@dataclass(frozen=True)
+class Attribute:
+    name: str
+    type: DataType
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.type}"
+
+
+@dataclass(frozen=True)
+class EventType:
+    """One type. `attributes` lists inherited ones first. A union has `members` and only the attributes that all
+    members share; a derived type is made by a subscription's EMIT."""
+
+    name: str
+    attributes: tuple[Attribute, ...]
+    supertype: str | None = None
+    time_attribute: str | None = None
+    members: tuple[str, ...] = ()
+    derived: bool = False
+    implicit_time: bool = False
+    """A derived type without a TIME attribute whose events still have a time: the largest of their members'."""
+
+    @cached_property
+    def index(self) -> Mapping[str, int]:
+        return MappingProxyType({attribute.name: at for at, attribute in enumerate(self.attributes)})
+
+    @cached_property
+    def time_index(self) -> int | None:
+        return None if self.time_attribute is None else self.index[self.time_attribute]
+
+    def attribute(self, name: str) -> Attribute | None:
+        at = self.index.get(name)
+        return None if at is None else self.attributes[at]
+
+    @property
+    def timed(self) -> bool:
+        """Its events have an event time."""
+        return self.time_attribute is not None or self.implicit_time
+
+    @property
+    def is_union(self) -> bool:
+        return bool(self.members)
+
+    def __str__(self) -> str:
+        if self.is_union:
+            return f"EVENT UNION {self.name} = {' + '.join(self.members)}"
+        extends = f" EXTENDS {self.supertype}" if self.supertype else ""
+        columns = ", ".join(map(str, self.attributes))
+        timed = f" TIME {self.time_attribute}" if self.time_attribute else ""
+        return f"TYPE {self.name}{extends} ({columns}){timed}"
+
+
+HEARTBEAT = EventType(
+    "Heartbeat", (Attribute("at", DataType(Kind.TIMESTAMP)),), time_attribute="at"
+)
+"""The built-in type that moves the clock when nothing else happens. Every subscription's input contains it."""
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """The declared types by name, in order of declaration."""
+
+    types: tuple[EventType, ...] = ()
+    _by_name: Mapping[str, EventType] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        named = {HEARTBEAT.name: HEARTBEAT} | {each.name: each for each in self.types}
+        object.__setattr__(self, "_by_name", named)
+
+    def __iter__(self) -> Iterator[EventType]:
+        return iter(self.types)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    def __getitem__(self, name: str) -> EventType:
+        return self._by_name[name]
+
+    def get(self, name: str) -> EventType | None:
+        return self._by_name.get(name)
+
+    def accepts(self, name: str) -> tuple[str, ...]:
+        """The concrete types whose events a subscriber of `name` receives, sorted by name: itself, its subtypes,
+        and for a union those of its members."""
+        wanted = set(self[name].members) or {name}
+        for each in self.types:  # a supertype is declared before its subtypes, so one pass closes the set
+            if each.supertype in wanted:
+                wanted.add(each.name)
+        return tuple(sorted(each for each in wanted if not self[each].is_union))

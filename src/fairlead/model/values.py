@@ -1,0 +1,176 @@
+"""Values: what each data type holds inside, how raw input becomes it, and how users see it again.
+
+    BOOLEAN bool · INT, BIGINT int in range · DOUBLE float · DECIMAL decimal.Decimal at its scale · STRING str
+    TIMESTAMP int, microseconds since 1970 UTC · BINARY bytes · any of them may be None (NULL)
+
+Takes: a raw value (of Python, JSON or CSV). Gives: the canonical one, or a ValueError that says what is wrong.
+Never: guesses. Text becomes a number only where `text=True` says that the source has no types (CSV).
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from datetime import UTC, datetime, timedelta
+from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
+from typing import Any
+
+from fairlead.model.types import DataType, Kind
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+DECIMAL_CONTEXT = Context(prec=38, rounding=ROUND_HALF_EVEN)
+INT_RANGE = {Kind.INT: (-(2**31), 2**31 - 1), Kind.BIGINT: (-(2**63), 2**63 - 1)}
+TIMESTAMP_RANGE = (-62_135_596_800_000_000, 253_402_300_799_999_999)  # years 1 to 9999, what datetime can show
+
+
+def microseconds(moment: datetime) -> int:
+    """Exact microseconds since the epoch; a naive datetime is UTC."""
+    aware = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+    return (aware - EPOCH) // timedelta(microseconds=1)
+
+
+def canonical(value: Any, wanted: DataType, *, text: bool = False) -> Any:
+    """The canonical form of a raw value. Raises ValueError with the problem in words."""
+    if value is None:
+        return None
+    match wanted.kind:
+        case Kind.BOOLEAN:
+            return _boolean(value, text)
+        case Kind.INT | Kind.BIGINT:
+            return _integer(value, wanted.kind, text)
+        case Kind.DOUBLE:
+            return _double(value, text)
+        case Kind.DECIMAL:
+            return _decimal(value, wanted)
+        case Kind.STRING:
+            if not isinstance(value, str):
+                raise ValueError(f"expected STRING, got {_named(value)}")
+            return value
+        case Kind.TIMESTAMP:
+            return _timestamp(value)
+        case Kind.BINARY:
+            return _binary(value)
+        case _:
+            raise ValueError(f"{wanted} is not a type of an attribute")
+
+
+def shown(value: Any, kind: Kind) -> Any:
+    """What users get back: timestamps as aware datetimes, intervals as timedeltas, all else as it is."""
+    if value is None:
+        return None
+    if kind is Kind.TIMESTAMP:
+        return EPOCH + timedelta(microseconds=value)
+    if kind is Kind.INTERVAL:
+        return timedelta(microseconds=value)
+    return value
+
+
+def jsonable(value: Any, kind: Kind) -> Any:
+    """The value as JSON carries it: ISO 8601 for timestamps, text for decimals (exact), base64 for bytes, seconds for
+    intervals, and text for the numbers that JSON does not have."""
+    match value:
+        case bool() | None:
+            return value
+        case Decimal():
+            return str(value)
+        case bytes():
+            return base64.b64encode(value).decode("ascii")
+        case float() if not math.isfinite(value):
+            return str(value)
+        case int() if kind is Kind.TIMESTAMP:
+            return (EPOCH + timedelta(microseconds=value)).isoformat().replace("+00:00", "Z")
+        case int() if kind is Kind.INTERVAL:
+            return value / 1_000_000
+    return value
+
+
+def _named(value: Any) -> str:
+    return f"{type(value).__name__} {value!r}"[:80]
+
+
+def _boolean(value: Any, text: bool) -> bool:
+    if isinstance(value, bool):
+        return value
+    if text and isinstance(value, str) and value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    raise ValueError(f"expected BOOLEAN, got {_named(value)}")
+
+
+def _integer(value: Any, kind: Kind, text: bool) -> int:
+    if text and isinstance(value, str):
+        try:
+            value = int(value)
+        except ValueError:
+            raise ValueError(f"expected {kind}, got {_named(value)}") from None
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise ValueError(f"expected {kind}, got {_named(value)}")
+    value = int(value)
+    low, high = INT_RANGE[kind]
+    if not low <= value <= high:
+        raise ValueError(f"{value} is out of the range of {kind}")
+    return int(value)
+
+
+def _double(value: Any, text: bool) -> float:
+    if text and isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            raise ValueError(f"expected DOUBLE, got {_named(value)}") from None
+    if isinstance(value, bool) or not (isinstance(value, (int, float)) or hasattr(value, "__float__")):
+        raise ValueError(f"expected DOUBLE, got {_named(value)}")
+    if isinstance(value, str | Decimal):
+        raise ValueError(f"expected DOUBLE, got {_named(value)}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"{value} is out of the range of DOUBLE") from None
+
+
+def _decimal(value: Any, wanted: DataType) -> Decimal:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str, Decimal)):
+        raise ValueError(f"expected {wanted}, got {_named(value)}")
+    try:
+        number = Decimal(str(value)) if isinstance(value, float) else Decimal(value)
+    except InvalidOperation:
+        raise ValueError(f"expected {wanted}, got {_named(value)}") from None
+    if not number.is_finite():
+        raise ValueError(f"{wanted} has no {value}")
+    scaled = number.quantize(Decimal(1).scaleb(-wanted.scale), context=DECIMAL_CONTEXT) if number else Decimal(0).scaleb(-wanted.scale)
+    if scaled != number:
+        raise ValueError(f"{value} has more than {wanted.scale} decimal places")
+    if len(scaled.as_tuple().digits) > wanted.precision:
+        raise ValueError(f"{value} is out of the range of {wanted}")
+    return scaled
+
+
+def _timestamp(value: Any) -> int:
+    if isinstance(value, datetime):
+        result = microseconds(value)
+    elif isinstance(value, str):
+        try:
+            result = microseconds(datetime.fromisoformat(value))
+        except ValueError:
+            raise ValueError(f"expected TIMESTAMP (ISO 8601), got {_named(value)}") from None
+    elif isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError(f"expected TIMESTAMP, got {_named(value)}")
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError(f"TIMESTAMP has no {value}")
+        result = round(value * 1_000_000)  # seconds, as Spark casts numbers
+    else:
+        result = value * 1_000_000
+    if not TIMESTAMP_RANGE[0] <= result <= TIMESTAMP_RANGE[1]:
+        raise ValueError(f"{value} is out of the range of TIMESTAMP (years 1 to 9999)")
+    return result
+
+
+def _binary(value: Any) -> bytes:
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    if isinstance(value, str):
+        try:
+            return base64.b64decode(value, validate=True)
+        except ValueError:
+            raise ValueError(f"expected BINARY (bytes or base64 text), got {_named(value)}") from None
+    raise ValueError(f"expected BINARY, got {_named(value)}")
