@@ -1,1 +1,48 @@
-"""Fairlead: equal subscribers get equal composite events, in equal order."""
+"""Fairlead: every subscriber with the same interest gets the same composite events, in the same order."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fairlead.deliver.receipt import Comparison, Receipt, compare
+    from fairlead.engine import Engine, compile
+    from fairlead.errors import DataError, FairleadError, LanguageError, StateError, UnsupportedError, UsageError
+    from fairlead.explanation import Explanation, explain
+    from fairlead.model.event import Event
+    from fairlead.model.guarantee import Guarantee, Property, Verdict
+    from fairlead.model.plan import Plan, Subscription
+    from fairlead.model.position import Position
+    from fairlead.model.relation import Relation
+    from fairlead.runtime.embedded import Result, Run, match
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "fairlead.deliver.receipt": ("Comparison", "Receipt", "compare"),
+    "fairlead.engine": ("Engine", "compile"),
+    "fairlead.errors": ("DataError", "FairleadError", "LanguageError", "StateError", "UnsupportedError", "UsageError"),
+    "fairlead.explanation": ("Explanation", "explain"),
+    "fairlead.model.event": ("Event",),
+    "fairlead.model.guarantee": ("Guarantee", "Property", "Verdict"),
+    "fairlead.model.plan": ("Plan", "Subscription"),
+    "fairlead.model.position": ("Position",),
+    "fairlead.model.relation": ("Relation",),
+    "fairlead.runtime.embedded": ("Result", "Run", "match"),
+}
+_MODULE = {name: module for module, names in _HOME.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Public names load their module on first use, so that `fairlead --help` does not wait for Arrow."""
+    if name not in _MODULE:
+        raise AttributeError(f"module 'fairlead' has no attribute {name!r}")
+    value = getattr(import_module(_MODULE[name]), name)
+    globals()[name] = value
+    return value
+
+
+__all__ = [
+    "Comparison", "DataError", "Engine", "Event", "Explanation", "FairleadError", "Guarantee", "LanguageError", "Plan",
+    "Position", "Property", "Receipt", "Relation", "Result", "Run", "StateError", "Subscription", "UnsupportedError",
+    "UsageError", "Verdict", "compare", "compile", "explain", "match",
+]  # fmt: skip

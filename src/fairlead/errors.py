@@ -88,4 +88,6 @@ def require(holds: bool, fact: str, **facts: Any) -> None:
     """Crash with the facts where an invariant does not hold."""
     if not holds:
         shown = ", ".join(f"{name}={value!r}" for name, value in facts.items())
-        raise InvariantError("X001", f"{fact} ({shown})" if shown else fact, fix="please report this with the rule and the events")
+        raise InvariantError(
+            "X001", f"{fact} ({shown})" if shown else fact, fix="please report this with the rule and the events"
+        )

@@ -1,1 +1,1 @@
-"""cli"""
+"""The command line: a thin shell over the public API."""

@@ -1,1 +1,1 @@
-"""deliver"""
+"""Relations to subscribers: receipts that prove agreement."""

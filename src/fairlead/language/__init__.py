@@ -1,1 +1,5 @@
-"""language"""
+"""The language front end: a rule text becomes a Plan, or a LanguageError with its place."""
+
+from fairlead.language.compile import compile_text
+
+__all__ = ["compile_text"]

@@ -195,7 +195,7 @@ FUNCTIONS: dict[str, Function] = {
     "abs": Function(1, 1, _number_in(None), "absolute value"),
     "floor": Function(1, 1, _number_in(Kind.BIGINT), "largest whole number not above"),
     "ceil": Function(1, 1, _number_in(Kind.BIGINT), "smallest whole number not below"),
-    "isnan": Function(1, 1, lambda kinds: Kind.BOOLEAN if kinds[0] is Kind.DOUBLE else None, "true for NaN, false for NULL"),
+    "isnan": Function(1, 1, lambda kinds: Kind.BOOLEAN if kinds[0] is Kind.DOUBLE else None, "true for NaN, NULL for NULL"),
     "lower": Function(1, 1, _text_in(Kind.STRING), "in lower case"),
     "upper": Function(1, 1, _text_in(Kind.STRING), "in upper case"),
     "trim": Function(1, 1, _text_in(Kind.STRING), "without spaces at both ends"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -40,6 +41,6 @@ class Guarantee:
     source: str = ""
     """Where it is shown: a theorem of the papers, or the name of a trace found by search."""
 
-    @property
+    @builtins.property
     def kept(self) -> bool:
         return self.verdict is Verdict.KEPT

@@ -127,6 +127,9 @@ class Absence:
     predicates: tuple[Predicate, ...] = ()
 
 
+Negated = NegationBetween | Absence
+
+
 @dataclass(frozen=True)
 class Emission:
     """`EMIT type(name = expression, …)`"""
@@ -163,7 +166,13 @@ class Branch:
     @cached_property
     def types(self) -> tuple[str, ...]:
         """Every type that the branch reads, negated ones last."""
-        return tuple(dict.fromkeys((*self.queue_types, *(each.type for each in (*self.negations, *self.absences)))))
+        return tuple(dict.fromkeys((*self.queue_types, *(each.type for each in self.negated))))
+
+    @cached_property
+    def negated(self) -> tuple[Negated, ...]:
+        """All WITHOUT clauses, in the order of their slots."""
+        clauses: list[Negated] = [*self.negations, *self.absences]
+        return tuple(sorted(clauses, key=lambda each: each.slot))
 
     @cached_property
     def signature(self) -> tuple[str, ...]:
@@ -173,14 +182,11 @@ class Branch:
         """What people call each slot, negated ones at the end."""
         counts = {element.alias: element.quantifier.most for element in self.elements}
         members = [s.alias if counts[s.alias] == 1 else f"{s.alias}[{s.alias_index}]" for s in self.slots]
-        return members + [each.alias for each in self._negated()]
+        return members + [each.alias for each in self.negated]
 
     def canonical_names(self) -> list[str]:
         """Names that do not depend on aliases, for digests."""
-        return [f"{slot.type}[{slot.instance}]" for slot in self.slots] + [f"!{each.slot}" for each in self._negated()]
-
-    def _negated(self) -> list[NegationBetween | Absence]:
-        return sorted((*self.negations, *self.absences), key=lambda each: each.slot)
+        return [f"{slot.type}[{slot.instance}]" for slot in self.slots] + [f"!{each.slot}" for each in self.negated]
 
 
 @dataclass(frozen=True)
@@ -268,7 +274,7 @@ def subscription_digest(subscription: Subscription, catalogue: Catalogue, upstre
         lines.append(f"branch {' '.join(names)}")
         lines.extend(sorted(f"where {render_condition(each.condition, names)}" for each in branch.predicates))
         lines.extend(sorted(f"then {each.left} {each.right}" for each in branch.precedences))
-        for negation in (*branch.negations, *branch.absences):
+        for negation in branch.negated:
             match negation:
                 case NegationBetween():
                     lines.append(f"without {negation.type} between {negation.left} {negation.right}")
@@ -278,5 +284,5 @@ def subscription_digest(subscription: Subscription, catalogue: Catalogue, upstre
         lines.extend(f"key {name} {' '.join(attributes)}" for name, attributes in branch.keys)
         if branch.emission:
             fields = ", ".join(f"{name}={render(value, names)}" for name, value in branch.emission.fields)
-            lines.append(f"emit {branch.emission.type}({fields})")
+            lines.append(f"emit {branch.emission.type}({fields}) as {catalogue[branch.emission.type]}")
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()

@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 
 class Kind(StrEnum):
-    """Spark's type names. INTERVAL exists only inside expressions: no attribute is declared with it."""
+    """Spark's type names. INTERVAL exists inside expressions and in derived events: no input attribute has it."""
 
     BOOLEAN = "BOOLEAN"
     INT = "INT"
@@ -92,13 +92,11 @@ class EventType:
             return f"EVENT UNION {self.name} = {' + '.join(self.members)}"
         extends = f" EXTENDS {self.supertype}" if self.supertype else ""
         columns = ", ".join(map(str, self.attributes))
-        timed = f" TIME {self.time_attribute}" if self.time_attribute else ""
+        timed = f" TIME {self.time_attribute}" if self.time_attribute else " TIME of its members" if self.implicit_time else ""
         return f"TYPE {self.name}{extends} ({columns}){timed}"
 
 
-HEARTBEAT = EventType(
-    "Heartbeat", (Attribute("at", DataType(Kind.TIMESTAMP)),), time_attribute="at"
-)
+HEARTBEAT = EventType("Heartbeat", (Attribute("at", DataType(Kind.TIMESTAMP)),), time_attribute="at")
 """The built-in type that moves the clock when nothing else happens. Every subscription's input contains it."""
 
 
@@ -108,6 +106,7 @@ class Catalogue:
 
     types: tuple[EventType, ...] = ()
     _by_name: Mapping[str, EventType] = field(init=False, repr=False, compare=False)
+    _accepted: dict[str, tuple[str, ...]] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         named = {HEARTBEAT.name: HEARTBEAT} | {each.name: each for each in self.types}
@@ -128,8 +127,11 @@ class Catalogue:
     def accepts(self, name: str) -> tuple[str, ...]:
         """The concrete types whose events a subscriber of `name` receives, sorted by name: itself, its subtypes,
         and for a union those of its members."""
+        if name in self._accepted:
+            return self._accepted[name]
         wanted = set(self[name].members) or {name}
         for each in self.types:  # a supertype is declared before its subtypes, so one pass closes the set
             if each.supertype in wanted:
                 wanted.add(each.name)
-        return tuple(sorted(each for each in wanted if not self[each].is_union))
+        self._accepted[name] = found = tuple(sorted(each for each in wanted if not self[each].is_union))
+        return found

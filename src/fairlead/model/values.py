@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import math
+import re
 from datetime import UTC, datetime, timedelta
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from typing import Any
@@ -20,6 +21,8 @@ from fairlead.model.types import DataType, Kind
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DECIMAL_CONTEXT = Context(prec=38, rounding=ROUND_HALF_EVEN)
 INT_RANGE = {Kind.INT: (-(2**31), 2**31 - 1), Kind.BIGINT: (-(2**63), 2**63 - 1)}
+FINER_THAN_MICROSECONDS = re.compile(r"[.,][0-9]{6}[0-9]*[1-9]")  # fromisoformat would cut these digits off silently
+SECONDS_AS_TEXT = re.compile(r"[+-]?[0-9]+([.][0-9]+)?")
 TIMESTAMP_RANGE = (-62_135_596_800_000_000, 253_402_300_799_999_999)  # years 1 to 9999, what datetime can show
 
 
@@ -47,7 +50,7 @@ def canonical(value: Any, wanted: DataType, *, text: bool = False) -> Any:
                 raise ValueError(f"expected STRING, got {_named(value)}")
             return value
         case Kind.TIMESTAMP:
-            return _timestamp(value)
+            return _timestamp(value, text)
         case Kind.BINARY:
             return _binary(value)
         case _:
@@ -85,7 +88,12 @@ def jsonable(value: Any, kind: Kind) -> Any:
 
 
 def _named(value: Any) -> str:
-    return f"{type(value).__name__} {value!r}"[:80]
+    return f"{type(value).__name__} {_short(repr(value))}"
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def _boolean(value: Any, text: bool) -> bool:
@@ -99,7 +107,7 @@ def _boolean(value: Any, text: bool) -> bool:
 def _integer(value: Any, kind: Kind, text: bool) -> int:
     if text and isinstance(value, str):
         try:
-            value = int(value)
+            value = int(_plain(value))
         except ValueError:
             raise ValueError(f"expected {kind}, got {_named(value)}") from None
     if isinstance(value, bool) or not hasattr(value, "__index__"):
@@ -107,14 +115,14 @@ def _integer(value: Any, kind: Kind, text: bool) -> int:
     value = int(value)
     low, high = INT_RANGE[kind]
     if not low <= value <= high:
-        raise ValueError(f"{value} is out of the range of {kind}")
+        raise ValueError(f"{_short(value)} is out of the range of {kind}")
     return int(value)
 
 
 def _double(value: Any, text: bool) -> float:
     if text and isinstance(value, str):
         try:
-            return float(value)
+            return float(_plain(value))
         except ValueError:
             raise ValueError(f"expected DOUBLE, got {_named(value)}") from None
     if isinstance(value, bool) or not (isinstance(value, (int, float)) or hasattr(value, "__float__")):
@@ -131,23 +139,44 @@ def _decimal(value: Any, wanted: DataType) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, (int, float, str, Decimal)):
         raise ValueError(f"expected {wanted}, got {_named(value)}")
     try:
-        number = Decimal(str(value)) if isinstance(value, float) else Decimal(value)
-    except InvalidOperation:
+        number = Decimal(_plain(str(value))) if isinstance(value, (float, str)) else Decimal(value)
+    except (InvalidOperation, ValueError):
         raise ValueError(f"expected {wanted}, got {_named(value)}") from None
     if not number.is_finite():
         raise ValueError(f"{wanted} has no {value}")
-    scaled = number.quantize(Decimal(1).scaleb(-wanted.scale), context=DECIMAL_CONTEXT) if number else Decimal(0).scaleb(-wanted.scale)
+    if number and number.adjusted() >= wanted.precision - wanted.scale:  # before quantize, which fails beyond 38 digits
+        raise ValueError(f"{_short(value)} is out of the range of {wanted}")
+    scaled = (
+        number.quantize(Decimal(1).scaleb(-wanted.scale), context=DECIMAL_CONTEXT)
+        if number
+        else Decimal(0).scaleb(-wanted.scale)
+    )
     if scaled != number:
-        raise ValueError(f"{value} has more than {wanted.scale} decimal places")
-    if len(scaled.as_tuple().digits) > wanted.precision:
-        raise ValueError(f"{value} is out of the range of {wanted}")
+        raise ValueError(f"{_short(value)} has more than {wanted.scale} decimal places")
     return scaled
 
 
-def _timestamp(value: Any) -> int:
+def _plain(text: str) -> str:
+    """The text of a number without Python's underscores: `1_000` is a slip of the pen in data."""
+    if "_" in text:
+        raise ValueError("underscore")
+    return text
+
+
+def _timestamp(value: Any, text: bool) -> int:
+    if text and isinstance(value, str) and SECONDS_AS_TEXT.fullmatch(value):
+        value = float(value) if "." in value else int(value)
+    elif not isinstance(value, (bool, int)) and hasattr(value, "__index__"):
+        value = int(value)  # NumPy's integers
     if isinstance(value, datetime):
+        if value != value:  # pandas.NaT
+            raise ValueError(f"expected TIMESTAMP, got {_named(value)}")
+        if getattr(value, "nanosecond", 0):  # pandas.Timestamp
+            raise ValueError(f"{value} is finer than a microsecond")
         result = microseconds(value)
     elif isinstance(value, str):
+        if FINER_THAN_MICROSECONDS.search(value):
+            raise ValueError(f"{_short(value)} is finer than a microsecond")
         try:
             result = microseconds(datetime.fromisoformat(value))
         except ValueError:
@@ -155,7 +184,7 @@ def _timestamp(value: Any) -> int:
     elif isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ValueError(f"expected TIMESTAMP, got {_named(value)}")
     elif isinstance(value, float):
-        if not math.isfinite(value):
+        if not math.isfinite(value * 1_000_000):
             raise ValueError(f"TIMESTAMP has no {value}")
         result = round(value * 1_000_000)  # seconds, as Spark casts numbers
     else:

@@ -1,1 +1,1 @@
-"""runtime"""
+"""Where a plan runs. Today: embedded, in this process."""

@@ -1,1 +1,1 @@
-"""testing"""
+"""Shipped to users: the reference matcher, property checkers, the conformance runner and the search for counterexamples."""

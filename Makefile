@@ -1,0 +1,53 @@
+# The commands of the README, of CONTRIBUTING and of .ci/run. Everything lives in .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+CASES ?= 20000
+
+.DEFAULT_GOAL := help
+.PHONY: help install run test check lint types layers format equal search clean
+
+help:  ## what there is
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+.venv/installed: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.'
+	touch $@
+
+.venv/installed-dev: .venv/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $@
+
+install: .venv/installed  ## make .venv with the package and what it needs
+
+run: .venv/installed  ## the main job: surveillance of a trading day, with two subscribers that agree
+	$(BIN)/python examples/surveillance/run.py
+
+test: .venv/installed-dev  ## everything: style, types, layers, all tests
+	$(BIN)/ruff check src tests examples benchmarks
+	$(BIN)/ruff format --check src tests examples benchmarks
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -n auto --dist loadgroup
+
+lint: .venv/installed-dev  ## ruff only
+	$(BIN)/ruff check src tests examples benchmarks
+
+types: .venv/installed-dev  ## mypy, strict
+	$(BIN)/mypy
+
+layers: .venv/installed-dev  ## who may import whom
+	$(BIN)/lint-imports
+
+format: .venv/installed-dev  ## write the one style
+	$(BIN)/ruff format src tests examples benchmarks
+	$(BIN)/ruff check --fix src tests examples benchmarks
+
+equal: .venv/installed-dev  ## the matcher equals the reference on CASES=20000 generated cases
+	FAIRLEAD_CASES=$(CASES) $(BIN)/python -m pytest tests/match/test_equal_to_reference.py -n auto --hypothesis-show-statistics
+
+search: .venv/installed-dev  ## search counterexamples for all 16 combinations and 14 properties anew
+	$(BIN)/python -m fairlead.testing.search --write
+
+clean:  ## remove what make made
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,54 @@
+"""Wires the commands together; each is a file of its own.
+
+Takes: the arguments of the process. Gives: its exit code. Never: imports what a command needs before it is called, so that
+`fairlead --help` does not wait for Arrow.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from types import FrameType
+from typing import NoReturn
+
+import click
+
+from fairlead import __version__
+from fairlead.cli.compare import compare
+from fairlead.cli.explain import explain
+from fairlead.cli.lint import lint
+from fairlead.cli.run import run
+from fairlead.cli.shell import TERMINATED, Shell
+from fairlead.cli.test import test
+from fairlead.cli.why import why
+
+
+@click.group(cls=Shell, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, "--version", message="fairlead %(version)s")
+def cli() -> None:
+    """Fair, strongly ordered event correlation: every subscriber with the same interest gets the same composite
+    events, in the same order.
+
+    \b
+    Begin with a rule file and some events:
+      fairlead run market.fl --events quotes.jsonl
+      fairlead explain market.fl
+      fairlead why market.fl --events quotes.jsonl --at 7
+
+    Exit codes: 0 fine, 1 bad rules or data, a difference or a failed test, 2 wrong usage, 130 interrupted.
+    """
+
+
+for command in (run, explain, lint, test, why, compare):
+    cli.add_command(command)
+
+
+def main() -> None:
+    """The entry point of the process."""
+    signal.signal(signal.SIGTERM, _terminated)
+    cli(prog_name="fairlead")
+
+
+def _terminated(number: int, frame: FrameType | None) -> NoReturn:
+    """An exception instead of a sudden end, so that half-written files are removed."""
+    sys.exit(TERMINATED)

@@ -1,0 +1,64 @@
+"""Options that several commands share.
+
+Gives: `--events` that takes many files after it, and `--json`. Never: opens a file.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+EVENTS = "--events"
+
+
+class EventsCommand(click.Command):
+    """A command whose `--events` goes on to the next option: `--events a.jsonl b.jsonl` is `--events a.jsonl --events
+    b.jsonl`. `--` ends the list."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, spread(args))
+
+
+def spread(args: list[str]) -> list[str]:
+    """Each file after `--events` with an `--events` of its own.
+
+    >>> spread(["rules.fl", "--events", "a", "b", "--json"])
+    ['rules.fl', '--events', 'a', '--events', 'b', '--json']
+    """
+    found: list[str] = []
+    in_list = expects_value = False
+    for at, each in enumerate(args):
+        if each == "--":
+            return found + args[at:]
+        if expects_value:
+            expects_value = False
+            found.append(each)
+        elif each.startswith("-"):
+            in_list = each == EVENTS or each.startswith(f"{EVENTS}=")
+            expects_value = each == EVENTS
+            found.append(each)
+        else:
+            found += [EVENTS, each] if in_list else [each]
+    return found
+
+
+rules_argument = click.argument("rules", metavar="RULES")
+events_option = click.option(
+    EVENTS,
+    "events",
+    multiple=True,
+    required=True,
+    metavar="FILE...",
+    help="Files or directories of events, read in this order: .jsonl, .csv (also .gz) or .parquet.",
+)
+until_option = click.option(
+    "--until", metavar="TIME", help="Nothing more comes up to and including this time: absences due by then are decided."
+)
+allow_nan_option = click.option("--allow-nan", is_flag=True, help="Let NaN and infinities in; without it they are bad records.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON value on the standard output.")
+
+
+def print_json(value: Any, err: bool = False) -> None:
+    click.echo(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2), err=err)

@@ -1,0 +1,52 @@
+"""What `run` writes beside the relations, and what it refuses to write over.
+
+Gives: a text that appears whole or not at all, and the check that no output is an input or another output.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import click
+
+from fairlead.transport.write import Target
+
+
+class TextOutput:
+    """A small text file as a context manager; without a path it does nothing."""
+
+    def __init__(self, path: str | None) -> None:
+        self._target = Target(path) if path else None
+
+    def write(self, text: str) -> None:
+        if self._target is not None:
+            with self._target.guarded():
+                self._target.file.write(text.encode())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._target is None:
+            return
+        if kind is not None:
+            self._target.discard()
+            return
+        with self._target.guarded():
+            self._target.commit()
+
+
+def refuse_overlap(named: dict[str, str | None], inputs: Iterable[str | Path]) -> None:
+    """Every output has a file of its own. Devices such as /dev/null are no files."""
+    taken = {os.path.realpath(each): f"the input {each}" for each in inputs}
+    for option, path in named.items():
+        if path is None or path == "-" or (Path(path).exists() and not Path(path).is_file()):
+            continue
+        place = os.path.realpath(path)
+        if place in taken:
+            raise click.UsageError(f"{option} would overwrite {taken[place]}; name another file")
+        taken[place] = f"what {option} writes"

@@ -1,0 +1,160 @@
+"""`fairlead run`: events in, relations out, in memory that does not grow with the files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from fairlead.cli.options import EventsCommand, allow_nan_option, events_option, json_option, rules_argument, until_option
+
+if TYPE_CHECKING:
+    from fairlead.cli.summary import Summary
+    from fairlead.model.columns import Columns
+    from fairlead.model.relation import Relation
+    from fairlead.runtime.embedded import Run
+
+SHOWN_RELATIONS = 5
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the arguments ask for."""
+
+    rules: str
+    events: tuple[str, ...]
+    out: str | None
+    receipt: str | None
+    on_bad: Literal["stop", "skip"]
+    rejects: str | None
+    allow_nan: bool
+    until: str | None
+    batch_rows: int | None
+    show_progress: bool
+
+    @property
+    def rejects_path(self) -> str | None:
+        """The side file: beside the output, or in the working directory where there is none."""
+        if self.on_bad == "stop":
+            return None
+        return self.rejects or ("rejects.jsonl" if self.out in (None, "-") else f"{self.out}.rejects.jsonl")
+
+
+@click.command(cls=EventsCommand, short_help="Match the events of files and write the relations.")
+@rules_argument
+@events_option
+@click.option("--out", metavar="FILE", help="Write the relations here: .jsonl, .parquet, or - for the standard output.")
+@click.option("--receipt", metavar="FILE", help="Write the receipt (JSON) here, for `fairlead compare`.")
+@click.option(
+    "--on-bad", type=click.Choice(["stop", "skip"]), default="stop", show_default=True, help="What a bad record does."
+)
+@click.option("--rejects", metavar="FILE", help="With --on-bad skip: bad records and reasons. [default: OUT.rejects.jsonl]")
+@allow_nan_option
+@until_option
+@click.option("--batch-rows", type=click.IntRange(min=1), metavar="N", help="Records read at a time; the memory this takes.")
+@json_option
+@click.option("--quiet", "-q", is_flag=True, help="No progress and no summary.")
+def run(
+    rules: str,
+    events: tuple[str, ...],
+    out: str | None,
+    receipt: str | None,
+    on_bad: Literal["stop", "skip"],
+    rejects: str | None,
+    allow_nan: bool,
+    until: str | None,
+    batch_rows: int | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Match the events of FILEs against RULES and deliver the relations in order.
+
+    \b
+    Examples:
+      fairlead run market.fl --events quotes.jsonl reports.parquet
+      fairlead run market.fl --events quotes.jsonl --out rallies.parquet --receipt rallies.receipt.json
+      fairlead run market.fl --events quotes.jsonl --out - | jq .emitted
+
+    Out come the number of relations of each subscription, the first of them, what the order guarantees, and a receipt: two
+    runs with the same receipt delivered the same relations in the same order.
+
+    Files appear whole or not at all. By default the input is read twice: once to check every record before anything is
+    written, once to match. `--on-bad skip` reads it once and sets bad records aside. RULES may be - (standard input).
+    """
+    if rejects and on_bad == "stop":
+        raise click.UsageError("--rejects needs --on-bad skip: in stop mode the first bad record ends the run")
+    job = Job(rules, events, out, receipt, on_bad, rejects, allow_nan, until, batch_rows, not quiet)
+    summary = perform(job)
+    if as_json:
+        from fairlead.cli.options import print_json
+
+        print_json(summary.to_json(), err=out == "-")
+    elif not quiet:
+        from fairlead.cli.screen import console
+
+        summary.show(console(err=out == "-"))
+
+
+def perform(job: Job) -> Summary:
+    """The steps, whose order keeps half a result from appearing:
+
+    1. Compile the rules and find the files. 2. Open the outputs beside their targets. 3. In stop mode, check all input.
+    4. Match, writing relations as they come. 5. The outputs take their names: relations, rejects, then the receipt.
+    """
+    from fairlead.cli.outputs import TextOutput, refuse_overlap
+    from fairlead.cli.progress import Progress
+    from fairlead.cli.rules import load_plan
+    from fairlead.cli.signals import undisturbed
+    from fairlead.cli.summary import Summary
+    from fairlead.deliver.receipt import dumps
+    from fairlead.runtime.embedded import Run, until_microseconds
+    from fairlead.transport.files import bytes_of, read_files, resolve, validate_files
+    from fairlead.transport.intake import BATCH_ROWS
+    from fairlead.transport.write import RejectWriter, open_relations
+
+    plan, until = load_plan(job.rules), until_microseconds(job.until)  # 1
+    files = resolve(job.events)
+    outputs_named = {"--out": job.out, "--rejects": job.rejects_path, "--receipt": job.receipt}
+    refuse_overlap(outputs_named, [job.rules, *files])
+    began = perf_counter()
+    running = Run(plan)
+    with ExitStack() as outputs, Progress(bytes_of(files), shown=job.show_progress, to_stdout=job.out == "-") as progress:
+        with undisturbed():  # 2
+            receipt = outputs.enter_context(TextOutput(job.receipt))
+            rejects = outputs.enter_context(RejectWriter(job.rejects_path)) if job.rejects_path else None
+            relations = outputs.enter_context(open_relations(job.out)) if job.out else None
+        rows = job.batch_rows or BATCH_ROWS
+        if job.on_bad == "stop":  # 3
+            validate_files(
+                files, plan.catalogue, allow_nan=job.allow_nan, batch_rows=rows, progress=progress.pass_over("checking")
+            )
+        batches = read_files(  # 4
+            files,
+            plan.catalogue,
+            on_bad=job.on_bad,
+            rejects=rejects,
+            allow_nan=job.allow_nan,
+            batch_rows=rows,
+            progress=progress.pass_over("matching"),
+        )
+        first: list[Relation] = []
+        for found in delivered(running, batches, until):
+            progress.events(running.events)
+            first += found[: SHOWN_RELATIONS - len(first)]
+            if relations is not None:
+                relations.write(found)
+        receipt.write(dumps(running.receipt) + "\n")
+        with undisturbed():  # 5: in the reverse order of opening
+            outputs.close()
+    return Summary.of(job, plan, running, tuple(first), rejects.count if rejects else 0, perf_counter() - began)
+
+
+def delivered(running: Run, batches: Iterable[Columns], until: int | None) -> Iterator[list[Relation]]:
+    """The relations batch by batch, and those that the end of the input decides."""
+    for columns in batches:
+        yield running.feed(columns)
+    yield running.finish(until)

@@ -1,0 +1,55 @@
+"""Consoles and tables for people.
+
+Gives: a rich console on the standard output or error, and the few table shapes that commands share. Never: prints.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+PIPE_WIDTH = 120
+"""Columns where nobody says how wide the screen is: a log or a file takes longer lines than the 80 of a bare terminal."""
+
+VERDICT_STYLES = {"kept": "green", "kept per key": "yellow", "lost": "red"}
+
+
+def console(err: bool = False) -> Console:
+    from rich.console import Console
+
+    stream = sys.stderr if err else sys.stdout
+    return Console(file=stream, highlight=False, markup=False, emoji=False, width=None if stream.isatty() else PIPE_WIDTH)
+
+
+def table(*columns: str, right: Iterable[str] = (), widths: Mapping[str, int] | None = None) -> Table:
+    """A table with a line under its head; `right` names the columns of numbers, `widths` the most that others take."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    made = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    numbers = set(right)
+    for each in columns:
+        most = (widths or {}).get(each)
+        made.add_column(each, justify="right" if each in numbers else "left", overflow="fold", max_width=most)
+    return made
+
+
+def verdict_text(verdict: str) -> Text:
+    from rich.text import Text
+
+    return Text(verdict, style=VERDICT_STYLES.get(verdict, ""))
+
+
+def shown_positions(positions: Sequence[int | str]) -> str:
+    return ", ".join(map(str, positions))
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 relation`, `2 relations`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -1,0 +1,64 @@
+"""How the command line ends: an error in words and an exit code, never a traceback.
+
+    0    fine                          2    wrong usage: an argument or option
+    1    bad rules or data, a          130  interrupted (Ctrl-C)      141  the reader of the output went away
+         difference, a failed test     143  terminated
+
+Takes: whatever a command raises. Gives: the message on the standard error, the exit code. Never: hides a bug; what is not a
+FairleadError goes through.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import click
+
+from fairlead.errors import FairleadError, UsageError
+
+BAD, WRONG_USAGE, INTERRUPTED, READER_GONE, TERMINATED = 1, 2, 130, 141, 143
+
+
+class Shell(click.Group):
+    """A group of commands that ends as this module says, also where tests call it in-process."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()  # a pipe that broke is noticed here, not at the interpreter's exit
+        except FairleadError as error:
+            show_error(error)
+            ctx.exit(WRONG_USAGE if isinstance(error, UsageError) else BAD)
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            ctx.exit(INTERRUPTED)
+        except BrokenPipeError:
+            # The exit flushes the standard output once more; it may fail silently now.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(READER_GONE)
+        return result
+
+
+def show_error(error: FairleadError) -> None:
+    """The error on the standard error, as its str says it; in colour on a terminal."""
+    click.echo(coloured(str(error), error.code) if in_colour() else str(error), err=True)
+
+
+def coloured(text: str, code: str, colour: str = "red") -> str:
+    """The code and the carets in the colour, the fix in green."""
+    lines = []
+    for line in text.splitlines():
+        if line.startswith(code):
+            line = click.style(code, fg=colour, bold=True) + click.style(line.removeprefix(code), bold=True)
+        elif line.strip() and not line.strip().strip("^"):
+            line = click.style(line, fg=colour, bold=True)
+        elif line.startswith("  fix: "):
+            line = click.style("  fix: ", fg="green", bold=True) + line.removeprefix("  fix: ")
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def in_colour() -> bool:
+    return sys.stderr.isatty() and "NO_COLOR" not in os.environ

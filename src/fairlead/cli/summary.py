@@ -1,0 +1,112 @@
+"""What a run did, for people and as JSON.
+
+Takes: a finished run. Gives: `Summary`. Never: holds more relations than it shows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fairlead.cli.screen import counted, shown_positions, table
+from fairlead.deliver.receipt import Receipt
+from fairlead.model.plan import Plan, Subscription
+from fairlead.model.relation import Relation
+from fairlead.runtime.embedded import Run
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fairlead.cli.run import Job
+
+
+@dataclass(frozen=True)
+class Summary:
+    job: Job
+    plan: Plan
+    events: int
+    duplicates: int
+    rejected: int
+    found: Counter[str]
+    first: tuple[Relation, ...]
+    waiting: tuple[str, ...]
+    """Subscriptions with relations whose deadline has not passed."""
+    receipt: Receipt
+    seconds: float
+
+    @classmethod
+    def of(cls, job: Job, plan: Plan, run: Run, first: tuple[Relation, ...], rejected: int, seconds: float) -> Summary:
+        waiting = tuple(each.subscription.name for each in run.engine.running if each.matcher.next_due() is not None)
+        return cls(job, plan, run.events, run.duplicates, rejected, run.found, first, waiting, run.receipt, seconds)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "events": self.events,
+            "duplicates": self.duplicates,
+            "rejected": self.rejected,
+            "relations": {each.name: self.found[each.name] for each in self.plan.subscriptions},
+            "waiting": list(self.waiting),
+            "deliveries": self.receipt.count,
+            "receipt": self.receipt.digest,
+            "plan": self.plan.digest,
+            "seconds": round(self.seconds, 3),
+        }
+
+    def show(self, console: Console) -> None:
+        console.print(self._headline())
+        console.print()
+        console.print(self._subscriptions())
+        if self.first and self.job.out is None:
+            console.print()
+            console.print(self._relations())
+        if any(not each.kept for verdicts in self.plan.guarantees.values() for each in verdicts):
+            console.print()
+            console.print(f"what is lost, where and why: fairlead explain {self.job.rules} --counterexample")
+        for name in self.waiting:
+            console.print(f"{name}: relations wait for a deadline that no event has passed; --until TIME decides them")
+        console.print()
+        self._files(console)
+        console.print(f"receipt  {self.receipt.digest}  after {counted(self.receipt.count, 'relation')}")
+
+    def _headline(self) -> str:
+        rate = f", {self.events / self.seconds:,.0f}/s" if self.seconds else ""
+        dropped = f", {counted(self.duplicates, 'duplicate')} dropped" if self.duplicates else ""
+        refused = f", {self.rejected:,} rejected" if self.rejected else ""
+        relations = counted(self.receipt.count, "relation")
+        return f"{counted(self.events, 'event')}{dropped}{refused}, {relations} in {self.seconds:.1f} s{rate}"
+
+    def _subscriptions(self) -> Any:
+        made = table(
+            "subscription", "relations", "kept", "per key", "lost", "signature", right=("relations", "kept", "per key", "lost")
+        )
+        for each in self.plan.subscriptions:
+            verdicts = Counter(guarantee.verdict for guarantee in self.plan.guarantees.get(each.name, ()))
+            counts = (self.found[each.name], verdicts["kept"], verdicts["kept per key"], verdicts["lost"])  # type: ignore[index]
+            made.add_row(each.name, *(f"{count:,}" for count in counts), signature(each))
+        return made
+
+    def _relations(self) -> Any:
+        made = table("subscription", "at", "positions", "emitted", "id")
+        for each in self.first:
+            emitted = ", ".join(f"{name} = {value}" for name, value in each.to_json()["emitted"].items())
+            made.add_row(each.subscription, str(each.completed_at), shown_positions(each.positions), emitted, each.id[:12])
+        if self.receipt.count > len(self.first):
+            made.add_row("…", "", f"{self.receipt.count - len(self.first):,} more: --out FILE")
+        return made
+
+    def _files(self, console: Console) -> None:
+        job = self.job
+        rejects = job.rejects_path if self.rejected or job.rejects else None
+        for name, path in (("relations", job.out), ("rejected", rejects), ("receipt", job.receipt)):
+            if path not in (None, "-"):
+                console.print(f"{name} in {path}", soft_wrap=True)
+
+
+def signature(subscription: Subscription) -> str:
+    """`[EarningsReport, StockQuote × 3]`, branches joined by OR."""
+    branches = []
+    for branch in subscription.branches:
+        counts = Counter(branch.signature)
+        branches.append("[" + ", ".join(name if n == 1 else f"{name} × {n}" for name, n in counts.items()) + "]")
+    return " OR ".join(branches)

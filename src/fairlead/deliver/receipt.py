@@ -1,0 +1,152 @@
+"""Receipts: what a subscriber delivered, as a rolling digest that two subscribers can compare.
+
+Each delivery folds the relation's id into the digest, so equal digests after n deliveries mean: the same relations, in the same
+order, from the first to the n-th. A receipt also keeps samples of the digest on the way. Their number is bounded: when
+there are too many, every second one goes. Two receipts that differ are compared sample by sample; if both still hold their
+ids (as a result in memory does), the first relation that differs is named exactly.
+
+Takes: relations in the order of delivery. Gives: `Receipt`, `compare`. Never: stores the relations themselves.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+from fairlead.errors import UsageError
+from fairlead.model.relation import ID_BYTES
+
+SAMPLES_MAX = 4096
+"""Samples kept: 4096 × 32 hex digits are 128 kB, whatever the number of deliveries; up to 4096 deliveries are exact."""
+
+EMPTY = "0" * (2 * ID_BYTES)
+
+
+def fold(digest: str, relation_id: str) -> str:
+    return hashlib.blake2b(f"{digest}{relation_id}".encode(), digest_size=ID_BYTES).hexdigest()
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """`samples[i]` is the digest after `(i + 1) * stride` deliveries."""
+
+    plan: str
+    count: int
+    digest: str
+    stride: int = 1
+    samples: tuple[str, ...] = ()
+    ids: tuple[str, ...] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "plan": self.plan,
+            "count": self.count,
+            "digest": self.digest,
+            "stride": self.stride,
+            "samples": list(self.samples),
+        }
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Receipt:
+        try:
+            return cls(content["plan"], content["count"], content["digest"], content["stride"], tuple(content["samples"]))
+        except (KeyError, TypeError):
+            raise UsageError("A005", "this is not a receipt", fix="pass a file that `fairlead run --receipt` wrote") from None
+
+    def __str__(self) -> str:
+        return f"{self.digest} after {self.count} deliveries"
+
+    def _repr_html_(self) -> str:
+        return f"<code>{self.digest}</code> after {self.count:,} deliveries"
+
+
+class ReceiptBook:
+    """A receipt in the making, in bounded memory."""
+
+    def __init__(self, plan_digest: str) -> None:
+        self.plan = plan_digest
+        self.count = 0
+        self.digest = EMPTY
+        self.stride = 1
+        self.samples: list[str] = []
+
+    def note(self, relation_ids: Iterable[str]) -> None:
+        for each in relation_ids:
+            self.digest = fold(self.digest, each)
+            self.count += 1
+            if self.count % self.stride == 0:
+                self.samples.append(self.digest)
+                if len(self.samples) > SAMPLES_MAX:
+                    self.samples = self.samples[1::2]
+                    self.stride *= 2
+
+    def receipt(self, ids: tuple[str, ...] | None = None) -> Receipt:
+        return Receipt(self.plan, self.count, self.digest, self.stride, tuple(self.samples), ids)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Whether two subscribers agreed, and where they first did not."""
+
+    equal: bool
+    problem: str = ""
+    agreed: int = 0
+    """Deliveries on which both agree for certain."""
+    first: tuple[str | None, str | None] | None = None
+    """The ids of the first delivery that differs, None where one side had no more."""
+
+    def __bool__(self) -> bool:
+        return self.equal
+
+    def __str__(self) -> str:
+        return f"equal: {self.agreed} deliveries, the same in the same order" if self.equal else self.problem
+
+
+def compare(a: Receipt, b: Receipt) -> Comparison:
+    """Equal, or the first relation that differs."""
+    if a.plan != b.plan:
+        return Comparison(False, "the receipts are of different subscriptions, so they need not agree")
+    if (a.count, a.digest) == (b.count, b.digest):
+        return Comparison(True, agreed=a.count)
+    if a.ids is not None and b.ids is not None:
+        return _first_difference(a.ids, b.ids)
+    return _between_samples(a, b)
+
+
+def _first_difference(a: tuple[str, ...], b: tuple[str, ...]) -> Comparison:
+    for at, (left, right) in enumerate(zip_longest(a, b)):
+        if left != right:
+            missing = " (the first has no more)" if left is None else " (the second has no more)" if right is None else ""
+            shown = f"{left or 'nothing'} and {right or 'nothing'}"
+            return Comparison(False, f"delivery {at + 1} differs: {shown}{missing}; {at} agree", at, (left, right))
+    raise UsageError("A006", "the receipts' ids and digests contradict each other", fix="compare receipts as they were made")
+
+
+def _between_samples(a: Receipt, b: Receipt) -> Comparison:
+    """The strides are powers of two, so the coarser receipt's sample points are among the finer one's."""
+    stride = max(a.stride, b.stride)
+    agreed = 0
+    for left, right in zip(_samples_at(a, stride), _samples_at(b, stride), strict=False):
+        if left != right:
+            return Comparison(False, f"{agreed} deliveries agree; the first that differs is one of the next {stride}", agreed)
+        agreed += stride
+    shorter, longer = sorted((a.count, b.count))
+    if shorter == longer or agreed < shorter:
+        return Comparison(False, f"{agreed} deliveries agree; the first that differs is one of the next {stride}", agreed)
+    return Comparison(False, f"the {shorter} deliveries of one agree; the other has {longer - shorter} more", shorter)
+
+
+def _samples_at(receipt: Receipt, stride: int) -> Iterator[str]:
+    step = stride // receipt.stride
+    return iter(receipt.samples[step - 1 :: step])
+
+
+def dumps(receipt: Receipt) -> str:
+    return json.dumps(receipt.to_json(), indent=1)
+
+
+__all__ = ["Comparison", "Receipt", "ReceiptBook", "compare", "dumps"]

@@ -1,0 +1,210 @@
+"""The whole flow on one page.
+
+    text ──language──► Plan ──guarantees──► Plan with its verdicts
+    ordered events ──Engine──► relations, in the order of delivery
+
+An Engine handles one event after the other. The steps for one event, whose order is the definition (docs/semantics.md):
+
+    1. Absences that the event's time has passed are decided, earliest deadline first; what they derive is handled
+       at once and stands before the event.
+    2. The event is handled by every subscription that reads its type, in the order of the text.
+    3. What it derived is handled in the order of derivation, each with steps 1 to 3, directly after the event.
+
+Takes: a Plan, and events whose positions rise. Gives: relations. Never: reads a clock, does I/O, reorders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fairlead.errors import require
+from fairlead.matching import state
+from fairlead.matching.expressions import Evaluator, compile_value, slot_types
+from fairlead.matching.incremental import IncrementalSubscription
+from fairlead.matching.outcome import Match, SubscriptionMatcher
+from fairlead.model.columns import Columns
+from fairlead.model.event import Event
+from fairlead.model.places import Places
+from fairlead.model.plan import Branch, Plan, Subscription
+from fairlead.model.position import Position
+from fairlead.model.relation import Relation, relation_id
+from fairlead.model.types import Catalogue, EventType, Kind
+
+
+def compile(text: str, file: str | None = None) -> Plan:
+    """The checked plan of a rule text, with the guarantees of each subscription. Raises LanguageError."""
+    from fairlead.guarantees import derive
+    from fairlead.language import compile_text
+
+    plan = compile_text(text, file)
+    return replace(plan, guarantees=derive(plan))
+
+
+Emitter = tuple[EventType, tuple[tuple[str, Kind, Evaluator], ...]]
+"""A derived type and, for each of its attributes, how to compute it from the members."""
+
+
+@dataclass(frozen=True)
+class Running:
+    """A subscription at work: its matcher, how it emits, and how deep it stands in the hierarchy."""
+
+    subscription: Subscription
+    matcher: SubscriptionMatcher
+    emitters: tuple[Emitter | None, ...]
+    depth: int
+
+
+class Engine:
+    """A plan at work. `arrive` and `feed` take events in order; `finish` ends a finite input; `dump` and `load` carry
+    the state over, byte for byte the same for the same history."""
+
+    def __init__(
+        self, plan: Plan, matcher: Callable[[Subscription, Catalogue], SubscriptionMatcher] = IncrementalSubscription
+    ) -> None:
+        self.plan = plan
+        depths = _depths(plan)
+        self.running = tuple(
+            Running(
+                each,
+                matcher(each, plan.catalogue),
+                tuple(_emitter(branch, plan.catalogue) for branch in each.branches),
+                depths[each.name],
+            )
+            for each in plan.subscriptions
+        )
+        self.readers: Mapping[str, tuple[Running, ...]] = _readers(plan, self.running)
+        self.last = Position(-1)
+        self.relations = 0
+
+    def feed(self, columns: Columns) -> list[Relation]:
+        """A batch of ordered events."""
+        delivered: list[Relation] = []
+        for event in columns.events(self.plan.catalogue):
+            delivered += self.arrive(event)
+        if columns.last_position is not None and columns.last_position > self.last.major:
+            self.last = Position(columns.last_position)
+        return delivered
+
+    def arrive(self, event: Event) -> list[Relation]:
+        """One event of the log, with all that it completes and derives."""
+        require(event.position > self.last, "positions must rise", last=self.last, got=event.position)
+        self.last = event.position
+        delivered: list[Relation] = []
+        self._handle(event, Places(event.position.major), delivered)
+        self.relations += len(delivered)
+        return delivered
+
+    def finish(self, until: int | None = None) -> list[Relation]:
+        """The end of a finite input. `until` (microseconds) says that nothing more comes up to and including it."""
+        delivered: list[Relation] = []
+        if until is not None:
+            self._decide(self.running, until + 1, Places(self.last.major + 1), delivered)
+        self.relations += len(delivered)
+        return delivered
+
+    def _handle(self, event: Event, places: Places, delivered: list[Relation]) -> None:
+        readers = self.readers.get(event.type, ())
+        # 1. absences that this event's time has passed
+        if event.time is not None and readers:
+            self._decide(readers, event.time, places, delivered)
+        # 2. the event itself, at its place
+        event = places.settle(event)
+        derived: list[Event] = []
+        for running in readers:
+            for match in running.matcher.arrive(event):
+                derived += self._deliver(running, match, event.position, delivered)
+        # 3. what it derived
+        for each in derived:
+            self._handle(each, places, delivered)
+
+    def _decide(self, readers: tuple[Running, ...], time: int, places: Places, delivered: list[Relation]) -> None:
+        """Decide what was due before `time`: by deadline, then upstream subscriptions first, then in text order."""
+        while True:
+            due = [(d[0], r.depth, at) for at, r in enumerate(readers) if (d := r.matcher.next_due()) and d[0] < time]
+            if not due:
+                return
+            running = readers[min(due)[2]]
+            match = running.matcher.take_due()
+            if match is not None:
+                for each in self._deliver(running, match, places.free(), delivered):
+                    self._handle(each, places, delivered)
+
+    def _deliver(self, running: Running, match: Match, at: Position, delivered: list[Relation]) -> list[Event]:
+        """Append the relation; give the event it derives, if any (its position is set when it is handled)."""
+        positions = tuple(member.position for member in match.members)
+        identity = relation_id(running.subscription.digest, match.branch, positions)
+        emitter = running.emitters[match.branch]
+        if emitter is None:
+            delivered.append(Relation(running.subscription.name, match.branch, identity, match.members, at))
+            return []
+        schema, fields = emitter
+        emitted = tuple((name, kind, evaluate(match.members)) for name, kind, evaluate in fields)
+        delivered.append(Relation(running.subscription.name, match.branch, identity, match.members, at, schema.name, emitted))
+        row = tuple(value for _, _, value in emitted)
+        return [Event(schema, row, at, _derived_time(schema, row, match))]
+
+    def dump(self) -> bytes:
+        """The state as bytes: the same history gives the same bytes."""
+        matchers = {
+            each.subscription.name: each.matcher.dump()
+            for each in self.running
+            if isinstance(each.matcher, IncrementalSubscription)
+        }
+        require(len(matchers) == len(self.running), "only the engine's own matchers dump their state")
+        return state.encode(
+            {"plan": self.plan.digest, "last": list(self.last), "relations": self.relations, "matchers": matchers}
+        )
+
+    @classmethod
+    def load(cls, plan: Plan, dumped: bytes) -> Engine:
+        """An engine that goes on where the dumped one stood. Raises StateError."""
+        found = state.decode(dumped, plan.digest)
+        engine = cls(plan)
+        engine.last = Position(*found["last"])
+        engine.relations = found["relations"]
+        for each in engine.running:
+            if isinstance(each.matcher, IncrementalSubscription):
+                each.matcher.restore(found["matchers"][each.subscription.name])
+        return engine
+
+
+def _readers(plan: Plan, running: Iterable[Running]) -> dict[str, tuple[Running, ...]]:
+    """For each concrete type, the subscriptions whose input contains it, in the order of the text."""
+    found: dict[str, tuple[Running, ...]] = {}
+    for each in running:
+        for name in sorted(each.subscription.reads(plan.catalogue)):
+            found[name] = (*found.get(name, ()), each)
+    return found
+
+
+def _depths(plan: Plan) -> dict[str, int]:
+    """How many subscriptions stand upstream of each on the longest path."""
+    emitters: dict[str, list[Subscription]] = {}
+    for each in plan.subscriptions:
+        emitters.setdefault(each.emits or "", []).append(each)
+
+    def depth(subscription: Subscription) -> int:
+        upstream = [one for name in subscription.reads(plan.catalogue) for one in emitters.get(name, ())]
+        return max((depth(one) + 1 for one in upstream), default=0)
+
+    return {each.name: depth(each) for each in plan.subscriptions}
+
+
+def _emitter(branch: Branch, catalogue: Catalogue) -> Emitter | None:
+    if branch.emission is None:
+        return None
+    schema, types = catalogue[branch.emission.type], slot_types(branch, catalogue)
+    kinds = {each.name: each.type.kind for each in schema.attributes}
+    fields = {name: compile_value(expression, types) for name, expression in branch.emission.fields}
+    return schema, tuple((each.name, kinds[each.name], fields[each.name]) for each in schema.attributes)
+
+
+def _derived_time(schema: EventType, row: tuple[Any, ...], match: Match) -> int | None:
+    """The TIME attribute if there is one; else the deadline of an absence; else the largest time of the members."""
+    if schema.time_index is not None and row[schema.time_index] is not None:
+        return int(row[schema.time_index])
+    if match.deadline is not None:
+        return match.deadline
+    return max((member.time for member in match.members if member.time is not None), default=None)

@@ -1,0 +1,154 @@
+"""A plan in words: what it asks for, in which signature, and what its order guarantees.
+
+Takes: a plan. Gives: an `Explanation` that prints as text, as HTML in notebooks and as JSON. Never: runs anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fairlead.errors import UsageError
+from fairlead.guarantees import counterexample
+from fairlead.model.expression import render, render_condition
+from fairlead.model.guarantee import Guarantee, Property
+from fairlead.model.html import guarantees_html, plan_html
+from fairlead.model.plan import Absence, Branch, Plan, Subscription
+
+
+@dataclass(frozen=True)
+class Explanation:
+    plan: Plan
+    subscriptions: tuple[Subscription, ...]
+    counterexamples: Mapping[tuple[str, Property], str]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "subscriptions": [
+                {
+                    "name": each.name,
+                    "digest": each.digest,
+                    "signatures": [list(branch.signature) for branch in each.branches],
+                    "per": list(each.per),
+                    "within_us": each.within_us,
+                    "matching": each.matching.words,
+                    "disposal": each.disposal.words,
+                    "emits": each.emits,
+                    "guarantees": [
+                        {
+                            "property": g.property,
+                            "verdict": g.verdict,
+                            "clause": g.clause,
+                            "reason": g.reason,
+                            "source": g.source,
+                        }
+                        | self._example(each.name, g.property)
+                        for g in self.plan.guarantees.get(each.name, ())
+                    ],
+                }
+                for each in self.subscriptions
+            ],
+            "warnings": [str(each) for each in self.plan.warnings],
+        }
+
+    def _example(self, subscription: str, wanted: Property) -> dict[str, str]:
+        found = self.counterexamples.get((subscription, wanted))
+        return {} if found is None else {"counterexample": found}
+
+    def __str__(self) -> str:
+        parts = [self._one(each) for each in self.subscriptions]
+        parts += [f"warning {each}" for each in self.plan.warnings]
+        return "\n\n".join(parts)
+
+    def plan_lines(self, subscription: Subscription) -> list[str]:
+        """What it asks for, without the guarantees."""
+        lines = [f"SUBSCRIPTION {subscription.name}   digest {subscription.digest[:16]}"]
+        for number, branch in enumerate(subscription.branches):
+            lines += _branch_lines(number, branch, len(subscription.branches) > 1)
+        lines.append(f"  matching   {subscription.matching.words} ({subscription.matching.code}){_direction(subscription)}")
+        lines.append(f"  disposal   {subscription.disposal.words} ({subscription.disposal.code})")
+        if subscription.per:
+            lines.append(f"  per        {', '.join(subscription.per)}: one independent instance for each key")
+        if subscription.within_us is not None:
+            lines.append(f"  within     {subscription.within_us / 1_000_000:g} s of the key's own clock")
+        return lines
+
+    def _one(self, subscription: Subscription) -> str:
+        lines = self.plan_lines(subscription)
+        lines += ["  guarantees"] + [_guarantee_line(each) for each in self.plan.guarantees.get(subscription.name, ())]
+        for (name, wanted), text in self.counterexamples.items():
+            if name == subscription.name:
+                lines += [f"  counterexample to {wanted}", *(f"    {line}" for line in text.splitlines())]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        each = [f"<h4>{s.name}</h4>" + guarantees_html(self.plan.guarantees.get(s.name, ())) for s in self.subscriptions]
+        return plan_html(self.plan) + "".join(each)
+
+
+def explain(plan: Plan, subscription: str | None = None, counterexamples: bool | Property | str = False) -> Explanation:
+    """Plan, signature and guarantees; with `counterexamples`, a trace for every property that is lost (or for one)."""
+    chosen = plan.subscriptions if subscription is None else (_named(plan, subscription),)
+    wanted = _wanted(counterexamples)
+    found: dict[tuple[str, Property], str] = {}
+    for each in chosen:
+        for guarantee in plan.guarantees.get(each.name, ()):
+            if guarantee.property in wanted and not guarantee.kept:
+                example = counterexample(each, guarantee.property)
+                if example is not None:
+                    found[each.name, guarantee.property] = str(example)
+    return Explanation(plan, chosen, found)
+
+
+def _named(plan: Plan, name: str) -> Subscription:
+    try:
+        return plan[name]
+    except KeyError:
+        names = ", ".join(each.name for each in plan.subscriptions)
+        raise UsageError("A001", f"the plan has no subscription {name!r}", fix=f"choose one of: {names}") from None
+
+
+def _wanted(counterexamples: bool | Property | str) -> set[Property]:
+    if isinstance(counterexamples, bool):
+        return set(Property) if counterexamples else set()
+    try:
+        return {Property(counterexamples)}
+    except ValueError:
+        names = ", ".join(Property)
+        raise UsageError("A002", f"there is no property {counterexamples!r}", fix=f"choose one of: {names}") from None
+
+
+def _direction(subscription: Subscription) -> str:
+    several = any(len(slots) > 1 for branch in subscription.branches for slots in branch.slots_of_type.values())
+    return ": instance 2 of a type is older than instance 1" if subscription.matching.recent and several else ""
+
+
+def _branch_lines(number: int, branch: Branch, several: bool) -> list[str]:
+    names = branch.alias_names()
+    members = ", ".join(f"{slot.type}[{slot.instance}] {names[at]}" for at, slot in enumerate(branch.slots))
+    lines = [f"  {f'branch {number}' if several else 'signature'}  [{members}]"]
+    for predicate in branch.predicates:
+        kind = "unary " if predicate.is_unary else "joins "
+        lines.append(f"  where      {kind} {render_condition(predicate.condition, names)}")
+    for precedence in branch.precedences:
+        left, right = (", ".join(names[slot] for slot in side) for side in (precedence.left, precedence.right))
+        lines.append(f"  then       {left} before {right}")
+    for negation in branch.negated:
+        where = " AND ".join(render_condition(each.condition, names) for each in negation.predicates)
+        reach = (
+            f"within {negation.within_us / 1_000_000:g} s of {names[negation.anchor]}"
+            if isinstance(negation, Absence)
+            else f"between {names[negation.left]} and {names[negation.right]}"
+        )
+        lines.append(f"  without    {negation.type} {negation.alias} {reach}{' where ' + where if where else ''}")
+    if branch.emission:
+        fields = ", ".join(f"{name} = {render(value, names)}" for name, value in branch.emission.fields)
+        lines.append(f"  emits      {branch.emission.type}({fields})")
+    return lines
+
+
+def _guarantee_line(guarantee: Guarantee) -> str:
+    why = f"{guarantee.clause}: {guarantee.reason}" if guarantee.clause else guarantee.reason
+    source = f" [{guarantee.source}]" if guarantee.source else ""
+    return f"    {guarantee.property:<24} {guarantee.verdict:<13} {why}{source}".rstrip()

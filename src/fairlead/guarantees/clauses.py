@@ -1,0 +1,113 @@
+"""The rules for the other clauses: overlapping types, WITHIN, absences, PER. Each says what its clause takes away.
+
+Takes: a subscription, one of its branches, a property, the catalogue. Gives: a loss (or "kept per key") with the clause in
+words, or None. The arguments and the searches behind them are in docs/guarantees.md; tests/guarantees/test_clauses.py runs
+them.
+"""
+
+from __future__ import annotations
+
+from fairlead.guarantees.shape import Shape, free_slots, overlaps, shape_of
+from fairlead.model.guarantee import Guarantee, Property, Verdict
+from fairlead.model.plan import Absence, Branch, Disposal, Matching, Subscription
+from fairlead.model.types import Catalogue
+
+PAGE = "docs/guarantees.md"
+ORDERS_OF_A_TYPE = frozenset(
+    {Property.TYPE_TOTAL_ORDER, Property.TYPE_FIFO_ORDER, Property.TYPE_LOCAL_ORDER, Property.TYPE_CAUSAL_ORDER}
+)
+ORDERS = ORDERS_OF_A_TYPE | {Property.CONJUNCTION_TOTAL_ORDER}
+_UNITS = (
+    (86_400_000_000, "DAY"),
+    (3_600_000_000, "HOUR"),
+    (60_000_000, "MINUTE"),
+    (1_000_000, "SECOND"),
+    (1_000, "MILLISECOND"),
+)
+
+
+def duration(microseconds: int) -> str:
+    """`5 MINUTES`: the largest unit that divides it."""
+    for size, unit in _UNITS:
+        if microseconds and microseconds % size == 0:
+            count = microseconds // size
+            return f"{count} {unit}" + ("S" if count != 1 else "")
+    return f"{microseconds} MICROSECONDS"
+
+
+def lost_by_overlap(subscription: Subscription, branch: Branch, wanted: Property, catalogue: Catalogue) -> Guarantee | None:
+    """One event can sit in two queues, and each queue keeps only its own order."""
+    pairs = overlaps(branch, catalogue)
+    if not pairs:
+        return None
+    clause, source = f"MATCH {pairs[0][0]} AND {pairs[0][1]}", f"{PAGE}, overlapping types"
+    if wanted in ORDERS_OF_A_TYPE:
+        why = "an event of both types waits in two queues, so it can be delivered after a newer one"
+        return Guarantee(wanted, Verdict.LOST, clause, why, source)
+    if wanted is Property.NO_DUPLICATION and subscription.disposal is Disposal.FIRST_PREFIX:
+        why = "an event delivered from one queue stays in the other and is delivered again"
+        return Guarantee(wanted, Verdict.LOST, clause, why, source)
+    return None
+
+
+def lost_by_window(subscription: Subscription, branch: Branch, wanted: Property, catalogue: Catalogue) -> Guarantee | None:
+    """Events leave the queue by the clock of the subscriber's own events."""
+    if subscription.within_us is None:
+        return None
+    clause, source = f"WITHIN {duration(subscription.within_us)}", f"{PAGE}, WITHIN"
+    if wanted is Property.EVENT_VALIDITY and free_slots(branch, subscription.matching, catalogue):
+        why = "an event that finds no partner within the window leaves its queue"
+    elif wanted is Property.CONJUNCTION_VALIDITY:
+        why = "an event far ahead in time moves the window past all that follow; kept while times never fall back by more"
+    elif wanted is Property.COVERING_AGREEMENT and len(branch.slots) > 1:
+        why = "who extends the pattern has a later clock, so an event can have left its window that the plain pattern matched"
+    else:
+        return None
+    return Guarantee(wanted, Verdict.LOST, clause, why, source)
+
+
+def lost_by_absence(subscription: Subscription, branch: Branch, wanted: Property, catalogue: Catalogue) -> Guarantee | None:
+    """Relations wait for a deadline, and a cancelled one has consumed its members."""
+    if not branch.absences:
+        return None
+    absence = branch.absences[0]
+    anchor = branch.alias_names()[absence.anchor]
+    clause = f"WITHOUT {absence.type} {absence.alias} WITHIN {duration(absence.within_us)} OF {anchor}"
+    consumed = "a relation that is cancelled has consumed its members"
+    if wanted in ORDERS:
+        why = "relations are delivered by deadline, so event times that run against the order turn deliveries around"
+    elif wanted is Property.COVERING_AGREEMENT:
+        why = "who extends the pattern reads more types, decides at an earlier event and can miss a late cancellation"
+    elif wanted is Property.EVENT_VALIDITY and free_slots(branch, subscription.matching, catalogue):
+        why = consumed
+    elif wanted is Property.CONJUNCTION_VALIDITY and not _pairs_in_turn(subscription, branch, catalogue):
+        why = f"{consumed}, and the same unlucky choice can be made every time"
+    else:
+        return None
+    return Guarantee(wanted, Verdict.LOST, clause, why, f"{PAGE}, absences")
+
+
+def _pairs_in_turn(subscription: Subscription, branch: Branch, catalogue: Catalogue) -> bool:
+    """Every event is tried once, in turn, whatever the others are: so one that nothing cancels is delivered. True for a single
+    event, and for one instance per type without links under FIRST, if only one member decides on the cancellation."""
+    if len(branch.slots) == 1:
+        return True
+    return (
+        shape_of(branch, catalogue) is Shape.SINGLES
+        and subscription.matching in (Matching.FIRST, Matching.FIRST_CONTIGUOUS)
+        and subscription.disposal is not Disposal.INFIX_POSTFIX
+        and len(frozenset().union(*(_members(branch, each) for each in branch.absences))) == 1
+    )
+
+
+def _members(branch: Branch, absence: Absence) -> frozenset[int]:
+    named = {slot for each in absence.predicates for slot in each.slots if slot < len(branch.slots)}
+    return frozenset({absence.anchor} | named)
+
+
+def kept_per_key(subscription: Subscription, branch: Branch, wanted: Property, catalogue: Catalogue) -> Guarantee | None:
+    """Each key has its own queues; orders hold within one. A single event waits for nobody and stays in order."""
+    if not subscription.per or wanted not in ORDERS or len(branch.slots) == 1:
+        return None
+    why = "each key has its own queues: the order holds within a key; a key that completes sooner delivers sooner"
+    return Guarantee(wanted, Verdict.PER_KEY, f"PER {', '.join(subscription.per)}", why, f"{PAGE}, PER")

@@ -1,0 +1,70 @@
+"""Why a property is lost, one sentence for each clause that can be to blame.
+
+Takes: the property and what is to blame. Gives: the sentence. `Blame` is also the order in which clauses are suspected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum, auto
+
+from fairlead.model.guarantee import Property
+
+
+class Blame(Enum):
+    RECENT = auto()
+    CONTIGUOUS = auto()
+    INFIX = auto()
+    INFIX_POSTFIX = auto()
+    FIRST_PREFIX = auto()
+    PATTERN = auto()
+    """The conditions between members, or between the instances of a type: lost even under FIRST and PREFIX INFIX."""
+
+
+_PASSED_OVER = "an event that a relation passed over stays queued and is delivered after a newer one of its type"
+_NEWER_FIRST = "the newest events are taken first and older ones stay queued, to be delivered after them"
+_SLID_OVER = "only the first matched event leaves the queue, so one that was passed over can be delivered after a newer one"
+_ORDER: Mapping[Blame, str] = {
+    Blame.RECENT: _NEWER_FIRST,
+    Blame.CONTIGUOUS: _PASSED_OVER,
+    Blame.INFIX: _PASSED_OVER,
+    Blame.INFIX_POSTFIX: "what stands before a matched event stays queued and can be delivered after it",
+    Blame.FIRST_PREFIX: _SLID_OVER,
+    Blame.PATTERN: _PASSED_OVER,
+}
+_PARTS = "two subscribers that extend the same pattern complete it at different times and take its parts in different orders"
+
+REASONS: Mapping[Property, Mapping[Blame, str]] = {
+    Property.NO_DUPLICATION: {
+        Blame.FIRST_PREFIX: "only the first matched event of each type leaves its queue, so the others are delivered again",
+    },
+    Property.NO_DUPLICATION_IN_PLACE: {
+        Blame.FIRST_PREFIX: "another first event can be completed by a later event that was delivered in that place already",
+    },
+    Property.CONJUNCTION_VALIDITY: {
+        Blame.CONTIGUOUS: "events that fit but are never neighbours in their queue are never delivered, however many come",
+    },
+    Property.EVENT_VALIDITY: {
+        Blame.RECENT: "newer events are taken first, so an older one can be dropped or wait for ever",
+        Blame.CONTIGUOUS: "an event whose neighbour in the queue does not fit is passed over, again and again",
+        Blame.INFIX_POSTFIX: "what stands behind a matched event in its queue is dropped without being delivered",
+        Blame.PATTERN: "an event that fits one instance only is dropped when a relation of its neighbours passes over it",
+    },
+    Property.COVERING_AGREEMENT: {
+        Blame.RECENT: "who extends the pattern matches later and then takes newer events",
+        Blame.CONTIGUOUS: "who extends the pattern matches later, when another choice comes first",
+        Blame.INFIX: "who extends the pattern matches later, when another choice comes first",
+        Blame.INFIX_POSTFIX: "who extends the pattern matches later and drops events that the plain pattern still has",
+        Blame.FIRST_PREFIX: "who extends the pattern matches at more arrivals and finds what FIRST PREFIX left ready",
+        Blame.PATTERN: "who extends the pattern matches later, when an older event has found its partner, and takes that one",
+    },
+    Property.TYPE_TOTAL_ORDER: _ORDER,
+    Property.CONJUNCTION_TOTAL_ORDER: dict.fromkeys(Blame, _PARTS),
+    Property.TYPE_FIFO_ORDER: _ORDER,
+    Property.TYPE_LOCAL_ORDER: _ORDER,
+    Property.TYPE_CAUSAL_ORDER: _ORDER,
+}
+
+
+def reason(lost: Property, blame: Blame) -> str:
+    return REASONS.get(lost, {}).get(blame, "a trace found by search shows it")

@@ -1,0 +1,150 @@
+"""The shape of a conjunction: what, besides matching and disposal, decides which properties it keeps.
+
+    MATCH A a AND B b                        several types, one instance each            NS
+    MATCH A a AND B b WHERE a.x < b.x        the same, with a link between the types     NSX
+    MATCH A a[2] WHERE a[2].x = 5            one type, instances that ask unlike things  1U
+
+A *link* is anything that ties two members together: a predicate over both, a THEN, a WITHOUT … BETWEEN, or types that
+overlap (a subtype, a union), whose members must be distinct. The instances of a type are *alike* where they ask the
+same of an event and no link touches them: then any of them can stand for any other.
+
+Takes: a branch. Gives: its shape, its links, and the slots whose event nothing but itself can keep from delivery.
+Never: looks at values; two branches of one shape may still differ in what they lose, so a verdict for a shape says
+that some branch of this shape loses it.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from itertools import combinations
+
+from fairlead.model.expression import render_condition
+from fairlead.model.plan import Branch, Matching
+from fairlead.model.types import Catalogue
+
+
+class Shape(Enum):
+    """Each with its code in the table and its words. A later one is never simpler than an earlier one."""
+
+    EVENT = ("E", "a single event")
+    ALIKE = ("1A", "one type, interchangeable instances")
+    UNLIKE = ("1U", "one type, instances with unlike conditions")
+    WITHIN = ("1W", "one type, conditions between its instances")
+    SINGLES = ("NS", "several types, one instance each, no conditions between members")
+    SINGLES_ACROSS = ("NSX", "several types, one instance each, conditions between types")
+    SEVERAL_ALIKE = ("NA", "several types, interchangeable instances, no conditions between members")
+    SEVERAL_ALIKE_ACROSS = ("NAX", "several types, interchangeable instances of one, conditions between others")
+    SEVERAL_UNLIKE = ("NU", "several types, instances with unlike conditions, no conditions between members")
+    SEVERAL_WITHIN = ("NW", "several types, conditions between instances of one type")
+    SEVERAL_ACROSS = ("NX", "several types, several instances, conditions between types")
+
+    @property
+    def code(self) -> str:
+        return self.value[0]
+
+    @property
+    def words(self) -> str:
+        return self.value[1]
+
+
+SIMPLER: dict[Shape, tuple[Shape, ...]] = {
+    Shape.EVENT: (),
+    Shape.ALIKE: (Shape.EVENT,),
+    Shape.UNLIKE: (Shape.ALIKE,),
+    Shape.WITHIN: (Shape.UNLIKE,),
+    Shape.SINGLES: (Shape.EVENT,),
+    Shape.SINGLES_ACROSS: (Shape.SINGLES,),
+    Shape.SEVERAL_ALIKE: (Shape.SINGLES, Shape.ALIKE),
+    Shape.SEVERAL_ALIKE_ACROSS: (Shape.SEVERAL_ALIKE, Shape.SINGLES_ACROSS),
+    Shape.SEVERAL_UNLIKE: (Shape.SEVERAL_ALIKE, Shape.UNLIKE),
+    Shape.SEVERAL_WITHIN: (Shape.SEVERAL_UNLIKE, Shape.WITHIN),
+    Shape.SEVERAL_ACROSS: (Shape.SEVERAL_WITHIN, Shape.SEVERAL_ALIKE_ACROSS),
+}
+"""The shapes directly below each. What a simpler shape loses, a richer one loses too (the table is checked for it)."""
+
+
+def is_at_most(simple: Shape, rich: Shape) -> bool:
+    """`simple` is `rich` or lies below it."""
+    return simple is rich or any(is_at_most(simple, below) for below in SIMPLER[rich])
+
+
+def links(branch: Branch, catalogue: Catalogue | None = None) -> tuple[frozenset[int], ...]:
+    """The sets of member slots that something ties together. With a catalogue, overlapping types are tied too."""
+    members = range(len(branch.slots))
+    found = [frozenset(slot for slot in each.slots if slot in members) for each in branch.predicates]
+    found += [frozenset((*each.left, *each.right)) for each in branch.precedences]
+    for negation in branch.negations:
+        named = {slot for predicate in negation.predicates for slot in predicate.slots if slot in members}
+        found.append(frozenset({negation.left, negation.right} | named))
+    for one, other in overlaps(branch, catalogue):
+        found.append(frozenset((*branch.slots_of_type[one], *branch.slots_of_type[other])))
+    return tuple(each for each in found if len(each) > 1)
+
+
+def overlaps(branch: Branch, catalogue: Catalogue | None) -> tuple[tuple[str, str], ...]:
+    """The pairs of types of the branch such that one event can sit in both queues."""
+    if catalogue is None:
+        return ()
+    return tuple(
+        (one, other)
+        for one, other in combinations(branch.queue_types, 2)
+        if set(catalogue.accepts(one)) & set(catalogue.accepts(other))
+    )
+
+
+def unary_texts(branch: Branch, slot: int) -> frozenset[str]:
+    """What the slot asks of an event on its own, in words that do not name the slot."""
+    names = ["·"] * (slot + 1)
+    return frozenset(render_condition(each.condition, names) for each in branch.predicates if each.slots == (slot,))
+
+
+def alike(branch: Branch, name: str, tied: tuple[frozenset[int], ...]) -> bool:
+    """The instances of the type can stand for each other: they ask the same, and no link touches them."""
+    slots = branch.slots_of_type[name]
+    return len({unary_texts(branch, slot) for slot in slots}) == 1 and not any(link & set(slots) for link in tied)
+
+
+def shape_of(branch: Branch, catalogue: Catalogue | None = None) -> Shape:
+    tied = links(branch, catalogue)
+    return _shape(branch, tied, [name for name in branch.queue_types if len(branch.slots_of_type[name]) > 1])
+
+
+def _shape(branch: Branch, tied: tuple[frozenset[int], ...], multiple: list[str]) -> Shape:
+    interchangeable = all(alike(branch, name, tied) for name in multiple)
+    if len(branch.slots) == 1:
+        return Shape.EVENT
+    if len(branch.queue_types) == 1:
+        return Shape.WITHIN if tied else Shape.ALIKE if interchangeable else Shape.UNLIKE
+    if not multiple:
+        return Shape.SINGLES_ACROSS if tied else Shape.SINGLES
+    if interchangeable:
+        return Shape.SEVERAL_ALIKE_ACROSS if tied else Shape.SEVERAL_ALIKE
+    across = any(len({branch.slots[slot].type for slot in link}) > 1 for link in tied)
+    return Shape.SEVERAL_ACROSS if across else Shape.SEVERAL_WITHIN if tied else Shape.SEVERAL_UNLIKE
+
+
+def oldest_slot(branch: Branch, name: str, matching: Matching) -> int:
+    """The slot of the instance that is the oldest in a relation: the first under FIRST, the last under RECENT."""
+    slots = branch.slots_of_type[name]
+    return slots[-1] if matching.recent else slots[0]
+
+
+def free_slots(branch: Branch, matching: Matching, catalogue: Catalogue | None = None) -> tuple[int, ...]:
+    """The slots that event validity speaks of: no link and no absence touches them, and partners that come later fit,
+    since the slot is the oldest instance of its type."""
+    tied = links(branch, catalogue)
+    bound = frozenset().union(*tied, *({each.anchor} for each in branch.absences))
+    return tuple(slot for name in branch.queue_types if (slot := oldest_slot(branch, name, matching)) not in bound)
+
+
+def shape_for_event_validity(branch: Branch, catalogue: Catalogue | None = None) -> Shape:
+    """The shape as far as FIRST cares: a type with several instances of which the oldest is linked has no event to which
+    the property promises anything, and FIRST takes the head of every free queue whatever the linked ones do."""
+    tied = links(branch, catalogue)
+    free = free_slots(branch, Matching.FIRST, catalogue)
+    multiple = [name for name in branch.queue_types if len(branch.slots_of_type[name]) > 1]
+    promising = [name for name in multiple if branch.slots_of_type[name][0] in free]
+    return _shape(branch, tied, promising)
+
+
+__all__ = ["SIMPLER", "Shape", "free_slots", "is_at_most", "links", "overlaps", "shape_for_event_validity", "shape_of"]

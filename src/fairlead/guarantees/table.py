@@ -1,0 +1,119 @@
+"""The table that the search found: what each matching × disposal loses, for which shapes, with a trace of each loss.
+
+Takes: the package's table.json. Gives: `Table` and its counterexamples. Never: searches (fairlead.testing.search does).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from importlib.resources import files
+from typing import Any
+
+from fairlead.guarantees.shape import Shape, is_at_most
+from fairlead.model.guarantee import Property
+from fairlead.model.plan import Disposal, Matching
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """A trace that violates a property: two subscribers p1 and p2, the events in order, who publishes them, what happens."""
+
+    name: str
+    violates: Property
+    cell: str
+    shape: Shape
+    rules: str
+    events: tuple[Mapping[str, Any], ...]
+    publishers: tuple[str, ...]
+    steps: tuple[str, ...]
+    explanation: str
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """All of it, readable: the rules, what happens step by step, and why that is a violation."""
+        steps = tuple(f"  {step}" for step in self.steps)
+        return (*self.rules.rstrip().splitlines(), "", *steps, "", f"{self.violates} is violated: {self.explanation}")
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A cell loses the property for conjunctions of at least this shape."""
+
+    cell: str
+    loses: Property
+    shape: Shape
+    trace: str
+    explanation: str
+
+    @property
+    def name(self) -> str:
+        return f"trace {self.cell}/{self.loses}"
+
+
+class Table:
+    def __init__(self, raw: Mapping[str, Any]) -> None:
+        self.raw = raw
+        self.cases: int = raw["cases"]
+        self.seed: int = raw["seed"]
+        self.horizon: int = raw["horizon"]
+
+    @cached_property
+    def entries(self) -> tuple[Entry, ...]:
+        shapes = {each.code: each for each in Shape}
+        return tuple(
+            Entry(each["cell"], Property(each["property"]), shapes[each["shape"]], each["trace"], each["violation"])
+            for each in self.raw["lost"]
+        )
+
+    @cached_property
+    def _by_cell(self) -> Mapping[tuple[str, Property], tuple[Entry, ...]]:
+        found: dict[tuple[str, Property], tuple[Entry, ...]] = {}
+        for entry in self.entries:
+            found[entry.cell, entry.loses] = (*found.get((entry.cell, entry.loses), ()), entry)
+        return found
+
+    def losses(self, cell: str, wanted: Property) -> tuple[Entry, ...]:
+        """The simplest shapes that lose the property in the cell; none: kept by every shape, as far as the search saw."""
+        return self._by_cell.get((cell, wanted), ())
+
+    def loss(self, cell: str, wanted: Property, shape: Shape) -> Entry | None:
+        """Why a conjunction of this shape loses the property in the cell, or None."""
+        return next((each for each in self.losses(cell, wanted) if is_at_most(each.shape, shape)), None)
+
+    def judged(self, wanted: Property) -> int:
+        """How many random cases a cell was judged by for the property, over all shapes."""
+        return sum(per_shape.get(str(wanted), 0) for per_shape in self.raw["judged"].values())
+
+    def counterexample(self, entry: Entry) -> Counterexample:
+        trace = self.raw["traces"][entry.trace]
+        matching = next(each for each in Matching if each.code == entry.cell.split("-")[0])
+        disposal = next(each for each in Disposal if each.code == entry.cell.split("-")[1])
+        steps = self.raw["steps"][f"{entry.trace} {entry.cell}"]
+        return Counterexample(
+            entry.name,
+            entry.loses,
+            entry.cell,
+            entry.shape,
+            _rules(trace["types"], trace["subscriptions"], matching, disposal),
+            tuple({name: value for name, value in event.items() if name != "by"} for event in trace["events"]),
+            tuple(event["by"] for event in trace["events"]),
+            tuple(steps),
+            entry.explanation,
+        )
+
+
+def _rules(types: list[str], subscriptions: list[str], matching: Matching, disposal: Disposal) -> str:
+    options = f"MATCHING {matching.words}\nDISPOSAL {disposal.words}"
+    texts = [f"SUBSCRIPTION p{at}\n{text}\n{options}" for at, text in enumerate(subscriptions, 1)]
+    return "\n\n".join(["\n".join(types), *texts]) + "\n"
+
+
+@lru_cache(maxsize=1)
+def load_table() -> Table:
+    return Table(json.loads(files("fairlead.guarantees").joinpath("table.json").read_text(encoding="utf-8")))

@@ -1,0 +1,200 @@
+"""From Lark's parse tree to the syntax tree, bottom-up and without recursion, so that no input can exhaust the stack.
+
+Takes: a parse tree with positions. Gives: `syntax.Rules`, or a Fault where nesting is too deep or a quantifier is met.
+Never: lets a Lark type out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from lark import Token, Tree
+
+from fairlead.language import syntax
+from fairlead.language.fault import Fault, Span
+from fairlead.model.limits import LIMITS
+
+STATEMENT_LEVELS = 6
+"""Levels of the parse tree above an expression or pattern: start, subscription, clause, list, item, and the leaf."""
+
+WHOLE_DIGITS_MAX = 9
+"""Counts and indexes: no limit of the language is near a billion."""
+
+
+def build(tree: Tree[Token]) -> syntax.Rules:
+    built: dict[int, Any] = {}
+    depths: dict[int, int] = {}
+    for each in tree.iter_subtrees():  # children come before their parents
+        span = Span(getattr(each.meta, "start_pos", 0), getattr(each.meta, "end_pos", 0))
+        depth = 1 + max((depths[id(child)] for child in each.children if isinstance(child, Tree)), default=0)
+        if depth > LIMITS.nesting_max + STATEMENT_LEVELS:
+            raise Fault("L004", span, f"nested deeper than {LIMITS.nesting_max} levels", "split it, or leave out parentheses")
+        depths[id(each)] = depth
+        parts = [built[id(child)] if isinstance(child, Tree) else child for child in each.children]
+        built[id(each)] = RULES[str(each.data)](span, parts)
+    rules: syntax.Rules = built[id(tree)]
+    return rules
+
+
+def _word(token: Token) -> syntax.Word:
+    return syntax.Word(str(token), _span(token))
+
+
+def _span(token: Token) -> Span:
+    return Span(token.start_pos or 0, token.end_pos or 0)
+
+
+def _whole(token: Token) -> syntax.Whole:
+    if len(token) > WHOLE_DIGITS_MAX:
+        raise Fault("L006", _span(token), "the number is too large", "use a smaller whole number")
+    return syntax.Whole(int(token), _span(token))
+
+
+def _names(parts: list[Any]) -> list[syntax.Word]:
+    return [_word(each) for each in parts if isinstance(each, Token) and each.type in ("NAME", "ANY")]
+
+
+def _text(token: Token) -> syntax.Text:
+    return syntax.Text(token[1:-1].replace("''", "'"), _span(token))
+
+
+def _negated(parts: list[Any]) -> bool:
+    return any(isinstance(each, Token) and each.type == "NOT" for each in parts)
+
+
+def _start(span: Span, parts: list[Any]) -> syntax.Rules:
+    subscriptions = tuple(each for each in parts if isinstance(each, syntax.Subscription))
+    return syntax.Rules(tuple(each for each in parts if not isinstance(each, syntax.Subscription)), subscriptions)
+
+
+class _Supertype(tuple[syntax.Word]):
+    """Tells EXTENDS from TIME among the optional parts of a declaration."""
+
+
+def _type(span: Span, parts: list[Any]) -> syntax.TypeDeclaration:
+    supertype = next((each[0] for each in parts if isinstance(each, _Supertype)), None)
+    columns = next(each for each in parts if isinstance(each, list))
+    return syntax.TypeDeclaration(_word(parts[0]), supertype, tuple(columns), _optional_word(parts))
+
+
+def _optional_word(parts: list[Any]) -> syntax.Word | None:
+    return next((each for each in parts if isinstance(each, syntax.Word)), None)
+
+
+def _optional_whole(parts: list[Any]) -> syntax.Whole | None:
+    return next((each for each in parts if isinstance(each, syntax.Whole)), None)
+
+
+def _column(span: Span, parts: list[Any]) -> syntax.Column:
+    return syntax.Column(_word(parts[0]), _word(parts[1]), tuple(parts[2]) if len(parts) > 2 else ())
+
+
+def _union(span: Span, parts: list[Any]) -> syntax.UnionDeclaration:
+    name, *members = _names(parts)
+    return syntax.UnionDeclaration(name, tuple(members))
+
+
+def _element(span: Span, parts: list[Any]) -> syntax.Element:
+    alias = _optional_word(parts)
+    return syntax.Element(_word(parts[0]), alias or _word(parts[0]), _optional_whole(parts), span)
+
+
+def _quantifier(span: Span, parts: list[Any]) -> None:
+    raise Fault("L009", span, "repeated elements are not available", "write a fixed count, such as q[3]")
+
+
+def _subscription(span: Span, parts: list[Any]) -> syntax.Subscription:
+    clauses: list[syntax.Clause] = []
+    for each in parts[2:]:
+        last = clauses[-1] if clauses else None
+        if isinstance(each, syntax.Where) and isinstance(last, syntax.Without) and last.where is None:
+            clauses[-1] = replace(last, where=each)  # a WHERE right after a WITHOUT is about the absent event
+        else:
+            clauses.append(each)
+    return syntax.Subscription(_word(parts[0]), parts[1], tuple(clauses), span)
+
+
+def _key_part(span: Span, parts: list[Any]) -> syntax.KeyPart:
+    *alias, attribute = _names(parts)
+    return syntax.KeyPart(alias[0] if alias else None, attribute)
+
+
+def _emit(span: Span, parts: list[Any]) -> syntax.Emit:
+    return syntax.Emit(_word(parts[0]), tuple(parts[1]), _optional_word(parts), span)
+
+
+def _without_between(span: Span, parts: list[Any]) -> syntax.Without:
+    (type_, alias), left, right = parts
+    return syntax.Without(type_, alias, (left, right), None, span)
+
+
+def _without_within(span: Span, parts: list[Any]) -> syntax.Without:
+    (type_, alias), duration, anchor = parts
+    return syntax.Without(type_, alias, (anchor,), duration, span)
+
+
+def _reference(span: Span, parts: list[Any]) -> syntax.Reference:
+    head, *attribute = _names(parts)
+    return syntax.Reference(head, _optional_whole(parts), attribute[0] if attribute else None, span)
+
+
+def _words(parts: list[Any]) -> str:
+    return " ".join(str(each).upper() for each in parts)
+
+
+RULES: dict[str, Callable[[Span, list[Any]], Any]] = {
+    "start": _start,
+    "type": _type,
+    "supertype": lambda span, parts: _Supertype((_word(parts[0]),)),
+    "columns": lambda span, parts: parts,
+    "column": _column,
+    "parameters": lambda span, parts: [_whole(each) for each in parts],
+    "time": lambda span, parts: _word(parts[0]),
+    "union": _union,
+    "subscription": _subscription,
+    "any_of": lambda span, parts: syntax.AnyOf(tuple(parts), span),
+    "in_order": lambda span, parts: syntax.InOrder(tuple(parts), span),
+    "all_of": lambda span, parts: syntax.AllOf(tuple(parts), span),
+    "group": lambda span, parts: parts[0],
+    "element": _element,
+    "alias": lambda span, parts: _word(parts[0]),
+    "count": lambda span, parts: _whole(parts[0]),
+    "quantifier": _quantifier,
+    "where": lambda span, parts: syntax.Where(parts[0], span),
+    "per": lambda span, parts: syntax.Per(tuple(parts), span),
+    "key": lambda span, parts: syntax.Key(tuple(each for each in parts if isinstance(each, syntax.KeyPart)), span),
+    "key_part": _key_part,
+    "within": lambda span, parts: syntax.Within(parts[0], span),
+    "matching": lambda span, parts: syntax.MatchingClause(_words(parts), span),
+    "disposal": lambda span, parts: syntax.DisposalClause(_words(parts), span),
+    "emit": _emit,
+    "assignments": lambda span, parts: parts,
+    "assignment": lambda span, parts: syntax.Assignment(_word(parts[0]), parts[2]),
+    "without_between": _without_between,
+    "without_within": _without_within,
+    "negated": lambda span, parts: (_word(parts[0]), _optional_word(parts) or _word(parts[0])),
+    "member": _reference,
+    "or_": lambda span, parts: syntax.Or(tuple(parts), span),
+    "and_": lambda span, parts: syntax.And(tuple(parts), span),
+    "not_": lambda span, parts: syntax.Not(parts[1], span),
+    "compare": lambda span, parts: syntax.Compare(_word(parts[1]), parts[0], parts[2], span),
+    "is_null": lambda span, parts: syntax.IsNull(parts[0], _negated(parts), span),
+    "is_in": lambda span, parts: syntax.In(parts[0], tuple(parts[-1]), _negated(parts), span),
+    "between": lambda span, parts: syntax.Between(parts[0], parts[-2], parts[-1], _negated(parts), span),
+    "like": lambda span, parts: syntax.Like(parts[0], _text(parts[-1]), _negated(parts), span),
+    "arithmetic": lambda span, parts: syntax.Arithmetic(_word(parts[1]), parts[0], parts[2], span),
+    "negative": lambda span, parts: syntax.Negative(parts[1], span),
+    "number": lambda span, parts: syntax.Number(str(parts[0]), span),
+    "text": lambda span, parts: _text(parts[0]),
+    "boolean": lambda span, parts: syntax.Boolean(parts[0].upper() == "TRUE", span),
+    "null": lambda span, parts: syntax.Null(span),
+    "duration": lambda span, parts: syntax.Duration(str(parts[0]), _word(parts[1]), span),
+    "interval": lambda span, parts: syntax.Prefixed(_word(parts[0]), parts[1], span),
+    "timestamp": lambda span, parts: syntax.Prefixed(_word(parts[0]), _text(parts[1]), span),
+    "call": lambda span, parts: syntax.Call(_word(parts[0]), tuple(parts[1]), span),
+    "reference": _reference,
+    "arguments": lambda span, parts: parts,
+}
+"""One builder for each rule of the grammar, by the rule's name."""

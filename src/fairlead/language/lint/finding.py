@@ -1,0 +1,21 @@
+"""What a lint rule finds: the warning before it has a line and a column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from fairlead.language.fault import Span
+from fairlead.language.subscription import Checked
+from fairlead.model.types import Catalogue
+
+
+@dataclass(frozen=True)
+class Finding:
+    code: str
+    span: Span
+    problem: str
+    fix: str
+
+
+Rule = Callable[[Checked, Catalogue], Iterator[Finding]]

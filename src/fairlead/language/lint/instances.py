@@ -1,0 +1,93 @@
+"""W002 to W005: several instances of one type share a queue, and their numbers say in which order they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+from fairlead.language import syntax
+from fairlead.language.lint.expressions import expressions, outside_aggregates
+from fairlead.language.lint.finding import Finding
+from fairlead.language.pattern import Shape
+from fairlead.language.subscription import Checked
+from fairlead.model.types import Catalogue
+
+
+def one_type_twice(checked: Checked, catalogue: Catalogue) -> Iterator[Finding]:
+    """W002: `A x AND A y` is not "in any order": both sit in the queue of A."""
+    relation = "after" if checked.subscription.matching.recent else "before"
+    for shape in checked.shapes:
+        ordered = _ordered(shape)
+        for one, other in combinations(shape.nodes, 2):
+            x, y = one.alias.text, other.alias.text
+            if one.type.text == other.type.text and (x, y) not in ordered:
+                problem = f"'{x}' and '{y}' are instances of one queue: {x} always stands {relation} {y}"
+                fix = (
+                    f"write {one.type.text} {x} THEN {one.type.text} {y} if that is meant"
+                    if relation == "before"
+                    else (f"use MATCHING FIRST if {x} is to stand before {y}")
+                )
+                yield Finding("W002", other.span, problem, fix)
+
+
+def order_that_never_matches(checked: Checked, catalogue: Catalogue) -> Iterator[Finding]:
+    """W003: THEN asks for the opposite of the order in which the matching option numbers the instances."""
+    recent = checked.subscription.matching.recent
+    for shape in checked.shapes:
+        aliases = {node.alias.text: node for node in shape.nodes}
+        for x, y in sorted(_ordered(shape)):
+            one, other = shape.members[x], shape.members[y]
+            if one.type == other.type and (one.slots[0] < other.slots[0]) == recent:
+                problem = f"this never matches: under {checked.subscription.matching.words} '{y}' is older than '{x}'"
+                yield Finding("W003", aliases[y].span, problem, "use MATCHING FIRST, or AND in place of THEN")
+
+
+def index_missing(checked: Checked, catalogue: Catalogue) -> Iterator[Finding]:
+    """W004: `q.value` where q has several instances means the first."""
+    counts = {element.alias.text: element.count.value for shape in checked.shapes for element in shape.nodes if element.count}
+    said: set[str] = set()
+    for expression in expressions(checked.node):
+        for each in outside_aggregates(expression):
+            alias = _meant(each, checked)
+            if alias is not None and each.index is None and counts.get(alias, 1) > 1 and alias not in said:
+                said.add(alias)
+                shown = str(each) if each.head.text == alias else f"{alias}.{each}"
+                problem = f"'{each}' means the first instance of '{alias}' only"
+                yield Finding(
+                    "W004", each.span, problem, f"write {shown.replace(alias, f'{alias}[1]', 1)}, or an aggregate of all"
+                )
+
+
+def recent_runs_backwards(checked: Checked, catalogue: Catalogue) -> Iterator[Finding]:
+    """W005: under RECENT q[1] is the newest. Of no interest where nothing tells the instances apart."""
+    if not checked.subscription.matching.recent:
+        return
+    told_apart = {each.head.text for node in expressions(checked.node) for each in syntax.references(node) if each.index}
+    for shape in checked.shapes:
+        for element in shape.nodes:
+            alias = element.alias.text
+            if element.count and element.count.value > 1 and alias in told_apart:
+                problem = f"under RECENT instance 2 is older than instance 1: {alias}[1] is the newest"
+                yield Finding("W005", element.span, problem, "number the instances from the newest, or use MATCHING FIRST")
+
+
+def _ordered(shape: Shape) -> set[tuple[str, str]]:
+    """Pairs of aliases that a THEN puts in order."""
+    return {
+        (shape.slots[left].alias, shape.slots[right].alias)
+        for each in shape.precedences
+        for left in each.left
+        for right in each.right
+    }
+
+
+def _meant(reference: syntax.Reference, checked: Checked) -> str | None:
+    """The alias that a reference reads, also where only the attribute is written."""
+    head = reference.head.text
+    for shape in checked.shapes:
+        having = [member.alias for member in shape.members.values() if member.type.attribute(head)]
+        if reference.attribute is None and having:
+            return having[0]
+        if head in shape.members:
+            return head
+    return None

@@ -1,0 +1,40 @@
+"""All lint rules in their order, over all subscriptions in the order of the text.
+
+Takes: the checked subscriptions. Gives: warnings. Never: stops a compilation or changes a plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fairlead.language import syntax
+from fairlead.language.lint import clauses, conditions, instances, joins, unused
+from fairlead.language.lint.finding import Finding, Rule
+from fairlead.language.source import Source
+from fairlead.language.subscription import Checked
+from fairlead.model.plan import LintWarning
+from fairlead.model.types import Catalogue
+
+RULES: tuple[Rule, ...] = (
+    joins.equality_without_per,
+    instances.one_type_twice,
+    instances.order_that_never_matches,
+    instances.index_missing,
+    instances.recent_runs_backwards,
+    clauses.anything_cancels,
+    clauses.condition_beside_the_absent_event,
+    conditions.constant,
+    conditions.not_in_null,
+    clauses.floating_key,
+    clauses.unbounded_queues,
+)
+
+
+def lint(checked: Sequence[Checked], catalogue: Catalogue, rules: syntax.Rules, source: Source) -> tuple[LintWarning, ...]:
+    found = [(each.subscription.name, finding) for each in checked for rule in RULES for finding in rule(each, catalogue)]
+    whole = [(None, finding) for finding in unused.types(checked, catalogue, rules)]
+    return tuple(_warning(finding, name, source) for name, finding in (*found, *whole))
+
+
+def _warning(finding: Finding, subscription: str | None, source: Source) -> LintWarning:
+    return LintWarning(finding.code, finding.problem, finding.fix, source.place(finding.span), subscription)

@@ -1,0 +1,25 @@
+"""W010: a declared type that no subscription reads or emits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from fairlead.language import syntax
+from fairlead.language.lint.finding import Finding
+from fairlead.language.subscription import Checked
+from fairlead.model.types import Catalogue
+
+
+def types(checked: Sequence[Checked], catalogue: Catalogue, rules: syntax.Rules) -> Iterator[Finding]:
+    if not checked:
+        return  # a text of types only is a library
+    used: set[str] = set()
+    for each in checked:
+        used |= each.subscription.reads(catalogue) | set(each.subscription.types) | {each.subscription.emits or ""}
+    for declared in reversed(catalogue.types):  # subtypes come after their supertypes
+        if declared.name in used and declared.supertype:
+            used.add(declared.supertype)
+    for declaration in rules.declarations:
+        if declaration.name.text not in used:
+            problem = f"no subscription reads or emits '{declaration.name.text}'"
+            yield Finding("W010", declaration.name.span, problem, "remove it, or use it")

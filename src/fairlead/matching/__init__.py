@@ -1,0 +1,1 @@
+"""Plan and ordered events in, relations and state out."""

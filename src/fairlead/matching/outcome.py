@@ -1,0 +1,33 @@
+"""What a matcher gives: matches, and when they are due. Both matchers, the compiled and the reference, speak this."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from fairlead.model.event import Event
+from fairlead.model.position import Position
+
+
+class Match(NamedTuple):
+    """One relation found for a branch; `deadline` is set where absences were waited for."""
+
+    branch: int
+    members: tuple[Event, ...]
+    deadline: int | None = None
+
+
+Due = tuple[int, tuple[Position, ...], int]
+"""When a pending relation is decided: deadline, then the members' positions, then the branch."""
+
+
+class SubscriptionMatcher(Protocol):
+    """One subscription: ordered events in, matches out. Not guaranteed: anything, if positions do not rise."""
+
+    def arrive(self, event: Event) -> list[Match]:
+        """The matches that this event completes, branch by branch. The caller has first taken all that is due."""
+
+    def next_due(self) -> Due | None:
+        """The pending relation that is decided next."""
+
+    def take_due(self) -> Match | None:
+        """Decide that one: the match, or None if a forbidden event came."""

@@ -1,0 +1,41 @@
+"""Plain HTML tables for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fairlead.model.guarantee import Guarantee
+    from fairlead.model.plan import Plan
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    cells = "".join(f"<th style='text-align:left'>{escape(each)}</th>" for each in head)
+    body = "".join(
+        "<tr>" + "".join(f"<td style='text-align:left'>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    return f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def guarantees_html(guarantees: Iterable[Guarantee]) -> str:
+    return table(("property", "verdict", "clause", "why"), [(g.property, g.verdict, g.clause, g.reason) for g in guarantees])
+
+
+def plan_html(plan: Plan) -> str:
+    rows = [
+        (
+            each.name,
+            " OR ".join("[" + ", ".join(branch.signature) + "]" for branch in each.branches),
+            ", ".join(each.per) or "–",
+            "–" if each.within_us is None else f"{each.within_us / 1_000_000:g} s",
+            each.matching.words,
+            each.disposal.words,
+            each.emits or "–",
+            f"{sum(g.kept for g in plan.guarantees.get(each.name, ()))} of {len(plan.guarantees.get(each.name, ()))}",
+        )
+        for each in plan.subscriptions
+    ]
+    head = ("subscription", "signature", "per", "within", "matching", "disposal", "emits", "guarantees kept")
+    return table(head, rows)

@@ -1,0 +1,142 @@
+"""The embedded runtime: one process, from events in memory to relations in memory, or batch by batch without bound.
+
+Takes: a plan and ordered events. Gives: `Result` (all at once) or `Run` (batches in, relations out, state and receipt kept).
+Never: holds more than a batch and the matchers' state in a `Run`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+
+from fairlead.deliver.receipt import Receipt, ReceiptBook
+from fairlead.engine import Engine
+from fairlead.errors import UsageError
+from fairlead.model.columns import Columns, arrow_type
+from fairlead.model.html import table
+from fairlead.model.plan import Plan
+from fairlead.model.relation import Relation
+from fairlead.model.types import DataType, Kind
+from fairlead.model.values import canonical
+from fairlead.transport.events import read_events
+from fairlead.transport.write import relation_table
+
+
+class Run:
+    """A plan at work on a stream of batches, in bounded memory."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.engine = Engine(plan)
+        self.book = ReceiptBook(plan.digest)
+        self.events = 0
+        self.duplicates = 0
+        self.found: Counter[str] = Counter()
+
+    def feed(self, columns: Columns) -> list[Relation]:
+        self.events += len(columns)
+        self.duplicates += columns.duplicates
+        return self._noted(self.engine.feed(columns))
+
+    def finish(self, until: int | None = None) -> list[Relation]:
+        return self._noted(self.engine.finish(until))
+
+    def _noted(self, relations: list[Relation]) -> list[Relation]:
+        self.book.note(relation.id for relation in relations)
+        self.found.update(relation.subscription for relation in relations)
+        return relations
+
+    @property
+    def receipt(self) -> Receipt:
+        return self.book.receipt()
+
+
+@dataclass(frozen=True)
+class Result:
+    """The relations of a finite input, in the order of delivery."""
+
+    plan: Plan
+    relations: tuple[Relation, ...]
+    receipt: Receipt
+    events: int
+    duplicates: int
+
+    def __iter__(self) -> Iterator[Relation]:
+        return iter(self.relations)
+
+    def __len__(self) -> int:
+        return len(self.relations)
+
+    def __getitem__(self, at: int) -> Relation:
+        return self.relations[at]
+
+    def of(self, subscription: str) -> tuple[Relation, ...]:
+        return tuple(each for each in self.relations if each.subscription == subscription)
+
+    def to_arrow(self, subscription: str | None = None) -> pa.Table:
+        """All relations, members as structs. With a subscription that emits, its attributes are columns of their own."""
+        if subscription is None:
+            return relation_table(self.relations)
+        chosen = self.of(subscription)
+        found = relation_table(chosen)
+        emits = next((each.emits for each in self.plan.subscriptions if each.name == subscription), None)
+        if emits is None:
+            return found
+        for at, attribute in enumerate(self.plan.catalogue[emits].attributes):
+            values = [each.emitted_row[at][2] for each in chosen]
+            found = found.append_column(attribute.name, _column(values, attribute.type))
+        return found
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (each.subscription, each.completed_at, ", ".join(map(str, each.positions)), each.emitted or "", each.id[:12])
+            for each in self.relations[:20]
+        ]
+        more = f"<p>… and {len(self) - 20:,} more</p>" if len(self) > 20 else ""
+        counted = f"<p>{len(self):,} relations from {self.events:,} events · receipt <code>{self.receipt.digest}</code></p>"
+        return counted + table(("subscription", "completed at", "positions", "emitted", "id"), rows) + more
+
+
+def match(plan: Plan, events: Any, *, until: datetime | str | None = None) -> Result:
+    """All relations of a finite, ordered input: dicts with "type", or a pyarrow, pandas or polars table.
+
+    `until` says that nothing more comes up to and including that time, so that absences due by then are decided.
+    """
+    if not isinstance(plan, Plan):
+        raise UsageError(
+            "A003",
+            f"match takes a compiled plan, not {type(plan).__name__}",
+            fix="fairlead.match(fairlead.compile(text), events)",
+        )
+    run = Run(plan)
+    relations: list[Relation] = []
+    for columns in read_events(events, plan.catalogue):
+        relations += run.feed(columns)
+    relations += run.finish(until_microseconds(until))
+    receipt = run.book.receipt(tuple(relation.id for relation in relations))
+    return Result(plan, tuple(relations), receipt, run.events, run.duplicates)
+
+
+def until_microseconds(until: datetime | str | float | None) -> int | None:
+    """The canonical form of an `until` argument."""
+    if until is None:
+        return None
+    try:
+        return int(canonical(until, DataType(Kind.TIMESTAMP)))
+    except ValueError as problem:
+        raise UsageError(
+            "A004", f"until: {problem}", fix="give a datetime or ISO 8601 text such as 2026-01-31T12:00:00Z"
+        ) from None
+
+
+def _column(values: Iterable[Any], wanted: DataType) -> pa.Array:
+    return (
+        pa.array(list(values), type=pa.int64()).cast(arrow_type(wanted))
+        if wanted.kind in (Kind.TIMESTAMP, Kind.INTERVAL)
+        else pa.array(list(values), type=arrow_type(wanted))
+    )

@@ -1,0 +1,279 @@
+"""Why did this event (not) match? A replay that watches one event and says what became of it, branch by branch.
+
+    not read   the branch does not read its type          refused    an attribute condition is not true of it
+    no key     its PER key is NULL or NaN                  noted      it counts for a WITHOUT clause only
+    expired    WITHIN dropped it                           disposed   another relation's DISPOSAL dropped it
+    waiting    it is still queued at the end               cancelled  its relation was complete, but a WITHOUT event came
+    pending    its relation waits for a deadline           matched    it was delivered
+
+For what expired, was disposed of or waits, the *closest miss* is shown: of the assignments with its partners at that
+moment, the one with the fewest conditions that fail.
+
+Takes: a plan, batches of events, a position. Gives: findings. Never: changes what the engine does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairlead.engine import Engine
+from fairlead.errors import UsageError
+from fairlead.matching.incremental import Conjunction, IncrementalSubscription, Instance, Key, Pending
+from fairlead.matching.outcome import Match
+from fairlead.model.columns import Columns
+from fairlead.model.event import Event
+from fairlead.model.places import Places
+from fairlead.model.plan import Plan, Subscription
+from fairlead.model.position import Position, parse_position
+from fairlead.model.relation import Relation
+from fairlead.model.types import HEARTBEAT, Catalogue, Kind
+from fairlead.model.values import jsonable
+from fairlead.runtime.closest import ClosestMiss
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What became of the event in one branch of one subscription."""
+
+    subscription: str
+    branch: int
+    verdict: str
+    reasons: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "subscription": self.subscription,
+            "branch": self.branch,
+            "verdict": self.verdict,
+            "reasons": list(self.reasons),
+        }
+
+    def __str__(self) -> str:
+        return f"{self.subscription} (branch {self.branch}): {self.verdict}" + "".join(f"\n  {each}" for each in self.reasons)
+
+
+@dataclass
+class Watch:
+    """What is known so far about the event in one branch."""
+
+    verdict: str = "not read"
+    reasons: tuple[str, ...] = ()
+    key: Key | None = None
+    queued: bool = False
+
+
+@dataclass
+class Target:
+    position: Position
+    event: Event | None = None
+    watches: dict[tuple[str, int], Watch] = field(default_factory=dict)
+
+
+def why(plan: Plan, batches: Iterable[Columns], position: int | str, until: int | None = None) -> list[Finding]:
+    """What became of the event at `position`, for each branch of each subscription."""
+    target = Target(_wanted(position))
+    engine = WatchedEngine(plan, target)
+    for columns in batches:
+        engine.feed(columns)
+    engine.finish(until)
+    if target.event is None:
+        raise _nothing_there(target.position, engine.last)
+    for running in engine.running:
+        assert isinstance(running.matcher, WatchedSubscription)
+        running.matcher.conclude()
+    return [
+        Finding(each.name, number, watch.verdict, watch.reasons)
+        for each in plan.subscriptions
+        for number in range(len(each.branches))
+        for watch in (target.watches.get((each.name, number), Watch(reasons=(_not_read(each, number, target.event),))),)
+    ]
+
+
+def _wanted(position: int | str) -> Position:
+    try:
+        return parse_position(position)
+    except ValueError:
+        raise UsageError("A008", f"{position!r} is not a position", fix="a number, or 7+1 for a derived event") from None
+
+
+def _nothing_there(position: Position, last: Position) -> UsageError:
+    if position.minor == 0 and 0 <= position.major <= last.major:
+        problem = f"the record at position {position} is a duplicate or was rejected, so it is no event"
+        return UsageError("A007", problem, fix="ask for the event whose source sequence it repeats")
+    return UsageError("A007", f"no event stands at position {position}", fix=f"positions go from 0 to {last.major}")
+
+
+def _not_read(subscription: Subscription, number: int, event: Event) -> str:
+    if event.type == HEARTBEAT.name:
+        return "a heartbeat only moves clocks"
+    return f"it reads {', '.join(subscription.branches[number].types)}; the event is of type {event.type}"
+
+
+class WatchedPlaces(Places):
+    """The places of the engine, with an eye on who settles where: so an event is found that no subscription reads."""
+
+    def __init__(self, places: Places, target: Target) -> None:
+        self.places, self.target = places, target
+
+    def free(self) -> Position:
+        return self.places.free()
+
+    def settle(self, event: Event) -> Event:
+        settled = self.places.settle(event)
+        if settled.position == self.target.position:
+            self.target.event = settled
+        return settled
+
+
+class WatchedEngine(Engine):
+    def __init__(self, plan: Plan, target: Target) -> None:
+        super().__init__(plan, lambda subscription, catalogue: WatchedSubscription(subscription, catalogue, target))
+        self.target = target
+
+    def _handle(self, event: Event, places: Places, delivered: list[Relation]) -> None:
+        watched = places if isinstance(places, WatchedPlaces) else WatchedPlaces(places, self.target)
+        super()._handle(event, watched, delivered)
+
+
+class WatchedSubscription(IncrementalSubscription):
+    """The engine's matcher, with an eye on one event."""
+
+    def __init__(self, subscription: Subscription, catalogue: Catalogue, target: Target) -> None:
+        super().__init__(subscription, catalogue)
+        self.target = target
+        pairs = zip(subscription.branches, self.conjunctions, strict=True)
+        self.closest = [ClosestMiss(branch, conjunction, catalogue) for branch, conjunction in pairs]
+
+    def arrive(self, event: Event) -> list[Match]:
+        if event.position == self.target.position:
+            for number, conjunction in enumerate(self.conjunctions):
+                if event.type in conjunction.routes:
+                    self._judge(number, conjunction, event)
+        return super().arrive(event)
+
+    def _judge(self, number: int, conjunction: Conjunction, event: Event) -> None:
+        """Key and attribute conditions, before the event enters."""
+        watch = self.target.watches[self.subscription.name, number] = Watch("no key")
+        for route in conjunction.routes[event.type]:
+            key = tuple(event.row[at] for at in route.key)
+            keyless = [at for at in route.key if event.row[at] is None or event.row[at] != event.row[at]]
+            if keyless:
+                watch.reasons = (f"PER {', '.join(self.subscription.per)}: {_keyless(event, keyless[0])}",)
+                continue
+            watch.key = key
+            entered, noted = conjunction.accept(route, event)
+            if entered:
+                watch.verdict, watch.reasons, watch.queued = "waiting", (), True
+                return
+            if noted:
+                watch.verdict, watch.reasons = "noted", ("it counts for a WITHOUT clause only",)
+                return
+            watch.verdict, watch.reasons = "refused", tuple(self.closest[number].refusals(event))
+
+    def _arrive(
+        self, number: int, conjunction: Conjunction, key: Key, event: Event, entered: list[int], noted: list[int]
+    ) -> Iterator[Match]:
+        watch = self.target.watches.get((self.subscription.name, number))
+        if watch is None or watch.key != key:
+            yield from super()._arrive(number, conjunction, key, event, entered, noted)
+            return
+        before = self.instances[number].get(key) or conjunction.create()
+        undecided = [each for each in before.pending if not each.cancelled]
+        queues = [[*queue, event] if at in entered else [*queue] for at, queue in enumerate(before.queues) if watch.queued]
+        negated = [[*events, event] if at in noted else [*events] for at, events in enumerate(before.negated) if watch.queued]
+        yield from super()._arrive(number, conjunction, key, event, entered, noted)
+        self._note_cancelled(watch, undecided, event)
+        after = self.instances[number].get(key)
+        if watch.queued and (after is None or not _queued(after, self.target.position)):
+            watch.queued = False
+            if watch.verdict == "waiting":
+                watch.verdict = "expired"
+                clock = _time(after.clock if after else None)
+                watch.reasons = (f"WITHIN: at event {event.position} the key's clock had left it behind (clock {clock})",)
+            if watch.verdict in ("expired", "disposed") and self.target.event is not None:
+                watch.reasons += self.closest[number].miss(queues, negated, self.target.event)
+
+    def _note_cancelled(self, watch: Watch, undecided: list[Pending], event: Event) -> None:
+        for each in undecided:
+            if each.cancelled and self._is_member(each.match.members):
+                watch.verdict = "cancelled"
+                watch.reasons = (_in_relation(each.match.members), f"WITHOUT: the event at {event.position} forbids it")
+            elif each.cancelled and event.position == self.target.position and watch.verdict == "noted":
+                watch.reasons += (f"it cancelled the relation [{_shown(each.match.members)}]",)
+
+    def _is_member(self, members: tuple[Event, ...]) -> bool:
+        return any(member.position == self.target.position for member in members)
+
+    def _complete(
+        self, number: int, conjunction: Conjunction, key: Key, instance: Instance, members: tuple[Event, ...]
+    ) -> Iterator[Match]:
+        watch = self.target.watches.get((self.subscription.name, number))
+        found = list(super()._complete(number, conjunction, key, instance, members))
+        if watch is None or watch.key != key:
+            yield from found
+            return
+        pending = next((each for each in instance.pending if each.match.members == members), None)
+        forbidding = [] if found or pending else _forbidding(conjunction, instance, members)
+        if watch.verdict == "waiting" and self._is_member(members):
+            watch.verdict = "matched" if found else "pending" if pending else "cancelled"
+            watch.reasons = (_in_relation(members),)
+            if pending:
+                watch.reasons += (f"which waits for its deadline {_time(pending.match.deadline)}",)
+            watch.reasons += tuple(f"WITHOUT: the event at {each.position} forbids it" for each in forbidding[:1])
+        elif watch.verdict == "waiting" and not _queued(instance, self.target.position):
+            watch.verdict = "disposed"
+            done = "was delivered" if found else "was complete"
+            words = self.subscription.disposal.words
+            watch.reasons = (f"DISPOSAL {words}: dropped when the relation [{_shown(members)}] {done}",)
+        elif watch.verdict == "noted" and any(each.position == self.target.position for each in forbidding):
+            watch.reasons += (f"it cancelled the relation [{_shown(members)}]",)
+        yield from found
+
+    def take_due(self) -> Match | None:
+        pending = self.pending[0]
+        watch = self.target.watches.get((self.subscription.name, pending.match.branch))
+        found = super().take_due()
+        if watch is not None and watch.verdict == "pending" and self._is_member(pending.match.members):
+            watch.verdict, watch.reasons = "matched", (_in_relation(pending.match.members),)
+        return found
+
+    def conclude(self) -> None:
+        """At the end: what is still missing for what still waits."""
+        for (name, number), watch in self.target.watches.items():
+            if name != self.subscription.name or watch.verdict != "waiting" or watch.key is None:
+                continue
+            instance = self.instances[number].get(watch.key)
+            if instance is not None and self.target.event is not None:
+                watch.reasons = self.closest[number].miss(instance.queues, instance.negated, self.target.event)
+
+
+def _forbidding(conjunction: Conjunction, instance: Instance, members: tuple[Event, ...]) -> list[Event]:
+    """The noted events that forbid the absence of these members."""
+    return [
+        event
+        for at in conjunction.absent
+        for event in instance.negated[at]
+        if conjunction.negated[at].forbidden(event, members, conjunction.width)
+    ]
+
+
+def _queued(instance: Instance, position: Position) -> bool:
+    return any(event.position == position for queue in instance.queues for event in queue)
+
+
+def _in_relation(members: tuple[Event, ...]) -> str:
+    return f"in the relation [{_shown(members)}]"
+
+
+def _shown(members: tuple[Event, ...]) -> str:
+    return ", ".join(str(member.position) for member in members)
+
+
+def _keyless(event: Event, at: int) -> str:
+    return f"{event.schema.attributes[at].name} is {'NULL' if event.row[at] is None else 'NaN'}"
+
+
+def _time(clock: int | None) -> str:
+    return "unknown" if clock is None else str(jsonable(clock, Kind.TIMESTAMP))

@@ -1,0 +1,85 @@
+"""Expressions evaluated by walking the tree, one case per node: the definition that compiled evaluators must equal.
+
+Takes: an expression and the events bound to its slots. Gives: a canonical value, or None for NULL and for unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fairlead.matching.functions import aggregate, arithmetic, comparison, like_pattern, negative, scalar, unknown
+from fairlead.model.event import Event
+from fairlead.model.expression import (
+    Aggregate,
+    Arithmetic,
+    Call,
+    Compare,
+    Condition,
+    Expression,
+    Field,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Negative,
+    PositionOf,
+    TimeOf,
+    Truth,
+)
+
+Binding = Mapping[int, Event]
+
+
+def holds(condition: Condition, binding: Binding) -> bool:
+    """True, as opposed to false or unknown."""
+    return any(all(value(atom, binding) is True for atom in term) for term in condition.terms)
+
+
+def value(node: Expression, binding: Binding) -> Any:
+    match node:
+        case Literal():
+            return node.value
+        case Field():
+            return binding[node.slot].raw(node.attribute)
+        case PositionOf():
+            return binding[node.slot].position.major
+        case TimeOf():
+            return binding[node.slot].time
+        case Arithmetic():
+            left, right = value(node.left, binding), value(node.right, binding)
+            return None if left is None or right is None else arithmetic(node.operator, node.kind)(left, right)
+        case Negative():
+            operand = value(node.operand, binding)
+            return None if operand is None else negative(operand, node.kind)
+        case Call(function="coalesce"):
+            return next((each for each in (value(a, binding) for a in node.arguments) if each is not None), None)
+        case Call():
+            arguments = [value(each, binding) for each in node.arguments]
+            return None if None in arguments else scalar(node.function, node.kind)(*arguments)
+        case Aggregate():
+            if node.attribute is None:
+                return len(node.slots)
+            values = [binding[slot].raw(node.attribute) for slot in node.slots]
+            return aggregate(node.function, values, node.kind)
+        case Compare():
+            return _compare(node.operator, node.left, node.right, binding)
+        case IsNull():
+            return (value(node.operand, binding) is None) != node.negated
+        case In():
+            found = [_compare("=", node.operand, option, binding) for option in node.options]
+            return _negate(True if True in found else None if None in found else False, node.negated)
+        case Like():
+            text = value(node.operand, binding)
+            return None if text is None else _negate(like_pattern(node.pattern).fullmatch(text) is not None, node.negated)
+        case Truth():
+            return _negate(value(node.operand, binding), node.negated)
+
+
+def _compare(sign: str, left: Expression, right: Expression, binding: Binding) -> bool | None:
+    a, b = value(left, binding), value(right, binding)
+    return None if unknown(a) or unknown(b) else comparison(sign, left.kind, right.kind)(a, b)
+
+
+def _negate(truth: bool | None, negated: bool) -> bool | None:
+    return truth if truth is None or not negated else not truth

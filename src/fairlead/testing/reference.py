@@ -1,0 +1,201 @@
+"""The reference matcher: the papers' algorithm, literal, exhaustive and slow. It is the definition; users never get it.
+
+One queue per type and branch; an accepted event is appended and MATCH runs once, by depth-first search over the
+signature, testing whole assignments only; DEQUEUE then disposes. Extended as docs/semantics.md says by keys, windows and
+WITHOUT. It keeps every negated event for ever and decides an absence by looking back over all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from fairlead.engine import Engine
+from fairlead.matching.functions import unknown
+from fairlead.matching.outcome import Due, Match
+from fairlead.model.event import Event
+from fairlead.model.plan import Branch, Disposal, Negated, NegationBetween, Plan, Subscription
+from fairlead.model.relation import Relation
+from fairlead.model.types import Catalogue
+from fairlead.testing.interpret import holds
+
+Members = tuple[Event, ...]
+
+
+class ReferenceConjunction:
+    """One branch for one key: its queues, its negated events, its clock."""
+
+    def __init__(self, subscription: Subscription, branch: Branch) -> None:
+        self.subscription, self.branch = subscription, branch
+        self.queues: dict[str, list[Event]] = {name: [] for name in branch.queue_types}
+        self.negated: dict[int, list[Event]] = {each.slot: [] for each in branch.negated}
+        self.clock: int | None = None
+
+    def arrive(self, event: Event, names: list[str]) -> Members | None:
+        """ENQUEUE, then MATCH, then DEQUEUE, for an event that the types `names` of the branch accept."""
+        entered = [name for name in self.queues if name in names and self.accepts(name, event)]
+        noted = [n for n in self.branch.negated if n.type in names and self.notes(n, event)]
+        if not entered and not noted:
+            return None
+        for name in entered:
+            self.queues[name].append(event)
+        for each in noted:
+            self.negated[each.slot].append(event)
+        if self.subscription.within_us is not None and event.time is not None:
+            self.clock = event.time if self.clock is None else max(self.clock, event.time)
+            for queue in self.queues.values():
+                queue[:] = [
+                    each for each in queue if each.time is None or each.time >= self.clock - self.subscription.within_us
+                ]
+        if not any(event in self.queues[name] for name in entered):
+            return None
+        members = self.match(())
+        if members is not None:
+            self.dequeue(members)
+        return members
+
+    def accepts(self, name: str, event: Event) -> bool:
+        """At least one instance of the type has all its unary predicates true."""
+        return any(
+            all(holds(p.condition, {slot: event}) for p in self.branch.predicates if p.slots == (slot,))
+            for slot in self.branch.slots_of_type[name]
+        )
+
+    def notes(self, negation: Negated, event: Event) -> bool:
+        return all(holds(p.condition, {negation.slot: event}) for p in negation.predicates if p.slots == (negation.slot,))
+
+    def match(self, members: Members) -> Members | None:
+        if len(members) == len(self.branch.slots):
+            return members if self.fits(members) else None
+        for candidate in self.candidates(members):
+            found = self.match((*members, candidate))
+            if found is not None:
+                return found
+        return None
+
+    def candidates(self, members: Members) -> Iterator[Event]:
+        """The events to try for the next slot, in the order of the matching option."""
+        slot, matching = self.branch.slots[len(members)], self.subscription.matching
+        queue = self.queues[slot.type]
+        step = -1 if matching.recent else 1
+        at = len(queue) - 1 if matching.recent else 0
+        again = bool(members) and self.branch.slots[len(members) - 1].type == slot.type
+        if again:
+            at = queue.index(members[-1]) + step
+        while 0 <= at < len(queue):
+            if queue[at] not in members:
+                yield queue[at]
+            if again and matching.contiguous:
+                return
+            at += step
+
+    def fits(self, members: Members) -> bool:
+        binding = dict(enumerate(members))
+        return (
+            all(holds(predicate.condition, binding) for predicate in self.branch.predicates)
+            and all(members[a].position < members[b].position for p in self.branch.precedences for a in p.left for b in p.right)
+            and not any(self.forbidden(each, members) for each in self.branch.negations)
+        )
+
+    def forbidden(self, negation: Negated, members: Members) -> bool:
+        """Some negated event, other than a member, stands where it must not."""
+        binding = dict(enumerate(members))
+        return any(
+            event not in members
+            and self.inside(negation, event, members)
+            and all(holds(p.condition, binding | {negation.slot: event}) for p in negation.predicates)
+            for event in self.negated[negation.slot]
+        )
+
+    def inside(self, negation: Negated, event: Event, members: Members) -> bool:
+        if isinstance(negation, NegationBetween):
+            return members[negation.left].position < event.position < members[negation.right].position
+        anchor = members[negation.anchor]
+        assert event.time is not None
+        assert anchor.time is not None
+        return event.position > anchor.position and abs(event.time - anchor.time) <= negation.within_us
+
+    def dequeue(self, members: Members) -> None:
+        disposal = self.subscription.disposal
+        for name, queue in self.queues.items():
+            matched = [
+                at for at, event in enumerate(queue) if any(members[slot] is event for slot in self.branch.slots_of_type[name])
+            ]
+            first, last = matched[0], matched[-1]
+            kept = {
+                Disposal.PREFIX_INFIX: queue[last + 1 :],
+                Disposal.INFIX: [event for at, event in enumerate(queue) if at not in matched],
+                Disposal.INFIX_POSTFIX: queue[:first],
+                Disposal.FIRST_PREFIX: queue[first + 1 :],
+            }[disposal]
+            queue[:] = kept if disposal is Disposal.FIRST_PREFIX else [event for event in kept if event not in members]
+
+
+class ReferenceSubscription:
+    """A disjunction: its branches in order, an instance of each for every key, and what waits for a deadline."""
+
+    def __init__(self, subscription: Subscription, catalogue: Catalogue) -> None:
+        self.subscription = subscription
+        self.conjunctions: dict[Any, ReferenceConjunction] = {}
+        self.catalogue = catalogue
+        self.pending: list[tuple[Due, Match, ReferenceConjunction]] = []
+        self.seen: int | None = None
+
+    def arrive(self, event: Event) -> list[Match]:
+        if event.time is not None:
+            self.seen = event.time if self.seen is None else max(self.seen, event.time)
+        delivered = []
+        for number, branch in enumerate(self.subscription.branches):
+            for key, names in self.keys(branch, event).items():
+                conjunction = self.conjunctions.setdefault((number, key), ReferenceConjunction(self.subscription, branch))
+                members = conjunction.arrive(event, names)
+                if members is None:
+                    continue
+                deadlines = [(members[each.anchor].time or 0) + each.within_us for each in branch.absences]
+                match = Match(number, members, max(deadlines, default=None))
+                if match.deadline is None:
+                    delivered.append(match)
+                elif self.seen is not None and self.seen > match.deadline:
+                    if not any(conjunction.forbidden(each, members) for each in branch.absences):
+                        delivered.append(match)
+                else:
+                    self.pending.append(((match.deadline, tuple(e.position for e in members), number), match, conjunction))
+        return delivered
+
+    def keys(self, branch: Branch, event: Event) -> dict[tuple[Any, ...], list[str]]:
+        """The event's key in this branch, with the types of the branch that accept it under that key (one key, unless
+        overlapping types name different key attributes). An event whose key has a NULL or NaN belongs to none."""
+        found: dict[tuple[Any, ...], list[str]] = {}
+        for name in branch.types:
+            if event.type in self.catalogue.accepts(name):
+                key = tuple(event.raw(attribute) for attribute in dict(branch.keys).get(name, ()))
+                if not any(map(unknown, key)):
+                    found.setdefault(key, []).append(name)
+        return found
+
+    def next_due(self) -> Due | None:
+        return min((due for due, _, _ in self.pending), default=None)
+
+    def take_due(self) -> Match | None:
+        entry = min(self.pending, key=lambda each: each[0])
+        self.pending.remove(entry)
+        _, match, conjunction = entry
+        absences = self.subscription.branches[match.branch].absences
+        return None if any(conjunction.forbidden(each, match.members) for each in absences) else match
+
+
+class ReferenceMatcher:
+    """A whole plan on reference matchers."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.engine = Engine(plan, matcher=ReferenceSubscription)
+
+    def arrive(self, event: Event) -> list[Relation]:
+        return self.engine.arrive(event)
+
+    def run(self, events: Iterable[Event], until: int | None = None) -> list[Relation]:
+        delivered = [relation for event in events for relation in self.engine.arrive(event)]
+        return delivered + self.engine.finish(until)
+
+
+__all__ = ["ReferenceConjunction", "ReferenceMatcher", "ReferenceSubscription"]

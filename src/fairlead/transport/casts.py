@@ -1,0 +1,145 @@
+"""The fast way for Arrow columns: casts to the declared data type that lose nothing.
+
+Takes: a column as it came. Gives: an array in Arrow's form of the declared data type, or raises one of DOUBTS; then the
+judge reads the rows one by one (`values_of` gives them as Python values). Never: rounds, truncates or guesses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as is_
+
+from fairlead.model.columns import ARROW, arrow_type
+from fairlead.model.types import DataType, Kind
+from fairlead.model.values import EPOCH, TIMESTAMP_RANGE, canonical
+from fairlead.transport.converters import MICROSECONDS, finite, in_range, iso_timestamps, seconds
+
+
+def cast(column: pa.Array, wanted: DataType, *, allow_nan: bool) -> pa.Array:
+    """The column as the wanted data type. Raises one of DOUBTS where it is not plainly right."""
+    target = arrow_type(wanted)
+    if is_.is_null(column.type):
+        return pa.nulls(len(column), target)
+    array = CASTS[wanted.kind](column, wanted)
+    return array if allow_nan else finite(array)
+
+
+def plain(column: pa.Array) -> pa.Array:
+    """Without the wrappings that say nothing about the values: extension types, dictionaries, views, large offsets."""
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    if is_.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if is_.is_large_string(column.type) or is_.is_string_view(column.type):
+        return column.cast(pa.string())
+    if is_.is_large_binary(column.type) or is_.is_binary_view(column.type) or is_.is_fixed_size_binary(column.type):
+        return column.cast(pa.binary())
+    return column
+
+
+def _boolean(column: pa.Array, wanted: DataType) -> pa.Array:
+    _sure(is_.is_boolean(column.type))
+    return column
+
+
+def _integer(column: pa.Array, wanted: DataType) -> pa.Array:
+    _sure(is_.is_integer(column.type))
+    return column.cast(ARROW[wanted.kind])
+
+
+def _double(column: pa.Array, wanted: DataType) -> pa.Array:
+    _sure(is_.is_floating(column.type) or is_.is_integer(column.type))
+    return column.cast(ARROW[Kind.DOUBLE], safe=False)  # integers beyond 2**53 round to the nearest, as float(int) does
+
+
+def _decimal(column: pa.Array, wanted: DataType) -> pa.Array:
+    if is_.is_decimal(column.type):
+        return column.cast(arrow_type(wanted))
+    return pa.array([canonical(value, wanted) for value in column.to_pylist()], arrow_type(wanted))
+
+
+def _string(column: pa.Array, wanted: DataType) -> pa.Array:
+    _sure(is_.is_string(column.type))
+    column.validate(full=True)  # Arrow and Parquet do not promise that strings are UTF-8
+    return column
+
+
+def _timestamp(column: pa.Array, wanted: DataType) -> pa.Array:
+    if is_.is_timestamp(column.type):
+        exact = column.cast(pa.timestamp("us", column.type.tz))  # raises where a value is finer than a microsecond
+        return in_range(exact.cast(pa.int64()).view(MICROSECONDS))  # without a zone it is UTC
+    if is_.is_string(column.type):
+        return iso_timestamps(_string(column, wanted))
+    _sure(is_.is_integer(column.type) or is_.is_floating(column.type))
+    return seconds(column)
+
+
+def _binary(column: pa.Array, wanted: DataType) -> pa.Array:
+    if is_.is_string(column.type):
+        return pa.array([canonical(value, wanted) for value in _string(column, wanted).to_pylist()], pa.binary())
+    _sure(is_.is_binary(column.type))
+    return column
+
+
+def _sure(holds: bool) -> None:
+    if not holds:
+        raise TypeError("a column of another type")
+
+
+CASTS: dict[Kind, Callable[[pa.Array, DataType], pa.Array]] = {
+    Kind.BOOLEAN: _boolean,
+    Kind.INT: _integer,
+    Kind.BIGINT: _integer,
+    Kind.DOUBLE: _double,
+    Kind.DECIMAL: _decimal,
+    Kind.STRING: _string,
+    Kind.TIMESTAMP: _timestamp,
+    Kind.BINARY: _binary,
+}
+
+
+class Opaque:
+    """A value that Python's own types cannot hold; it fits no data type, and shows itself in the error."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+    __str__ = __repr__
+
+
+def values_of(column: pa.Array) -> list[Any]:
+    """The column as Python values for the judge, whatever it holds."""
+    try:
+        if is_.is_timestamp(column.type):
+            return _moments(column)
+        return list(column.to_pylist())
+    except UnicodeDecodeError:
+        raw = column.cast(pa.binary()).to_pylist()
+        return [None if value is None else value.decode("utf-8", "surrogateescape") for value in raw]
+    except (ValueError, OverflowError, pa.ArrowException):
+        return [Opaque(str(scalar)) if scalar.is_valid else None for scalar in column]
+
+
+def _moments(column: pa.Array) -> list[Any]:
+    per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[column.type.unit]
+    moments: list[Any] = []
+    for ticks in pc.cast(column, pa.int64()).to_pylist():
+        if ticks is None:
+            moments.append(None)
+            continue
+        micros, finer = divmod(ticks * 10**6, per_second)
+        if finer:
+            moments.append(Opaque(f"{ticks} ns since 1970, finer than a microsecond"))
+        elif not TIMESTAMP_RANGE[0] <= micros <= TIMESTAMP_RANGE[1]:
+            moments.append(Opaque(f"{ticks} {column.type.unit} since 1970, not in the years 1 to 9999"))
+        else:
+            moments.append(EPOCH + timedelta(microseconds=micros))
+    return moments

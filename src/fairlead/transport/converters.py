@@ -1,0 +1,161 @@
+"""Columns of Python values as Arrow arrays: the conversions of the fast way.
+
+Takes: the values of one column. Gives: an array in Arrow's form of the declared data type, or raises one of DOUBTS where a
+value is not plainly right. Never: says what is wrong, and never gives a value that `canonical` would not give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairlead.model.columns import ARROW, arrow_type
+from fairlead.model.types import DataType, Kind
+from fairlead.model.values import FINER_THAN_MICROSECONDS, TIMESTAMP_RANGE, canonical
+
+DOUBTS = (LookupError, TypeError, ValueError, ArithmeticError, pa.ArrowException)
+"""What a conversion raises when the column is not plainly right. ArrowInvalid and UnicodeError are ValueErrors."""
+
+NULL = type(None)
+MICROSECONDS = ARROW[Kind.TIMESTAMP]
+
+
+def only(values: Sequence[Any], *types: type) -> None:
+    if not set(map(type, values)).issubset(types):
+        raise TypeError("other types than the plain ones")
+
+
+def column(values: list[Any], wanted: DataType, *, allow_nan: bool, text: bool) -> pa.Array:
+    """One column in Arrow's form of its data type. Raises one of DOUBTS where a value is not plainly right."""
+    if text and wanted.kind in TEXT:
+        only(values, str, NULL)
+        array = TEXT[wanted.kind](values, wanted)
+    else:
+        array = TYPED[wanted.kind](values, wanted)
+    if not isinstance(array, pa.Array):
+        raise ValueError("more than 2 GB in one column")  # Arrow then answers in chunks
+    return array if allow_nan else finite(array)
+
+
+def finite(array: pa.Array) -> pa.Array:
+    """The array, if it holds no NaN and no infinity."""
+    if pa.types.is_floating(array.type) and not pc.all(pc.is_finite(array), min_count=0).as_py():
+        raise ValueError("not finite")
+    return array
+
+
+def _booleans(values: list[Any], wanted: DataType) -> pa.Array:
+    only(values, bool, NULL)
+    return pa.array(values, ARROW[Kind.BOOLEAN])
+
+
+def _integers(values: list[Any], wanted: DataType) -> pa.Array:
+    only(values, int, NULL)
+    return pa.array(values, ARROW[wanted.kind])
+
+
+def _doubles(values: list[Any], wanted: DataType) -> pa.Array:
+    only(values, float, int, NULL)
+    return pa.array(values, ARROW[Kind.DOUBLE])
+
+
+def _strings(values: list[Any], wanted: DataType) -> pa.Array:
+    only(values, str, NULL)
+    return pa.array(values, ARROW[Kind.STRING])
+
+
+def _binaries(values: list[Any], wanted: DataType) -> pa.Array:
+    return pa.array([canonical(value, wanted) for value in values], ARROW[Kind.BINARY])
+
+
+def _decimals(values: list[Any], wanted: DataType) -> pa.Array:
+    return pa.array([canonical(value, wanted) for value in values], arrow_type(wanted))
+
+
+def _timestamps(values: list[Any], wanted: DataType) -> pa.Array:
+    kinds = set(map(type, values)) - {NULL}
+    if kinds <= {str}:
+        return iso_timestamps(pa.array(values, pa.string()), values)
+    if kinds == {datetime}:
+        return in_range(pa.array(values, MICROSECONDS))
+    if kinds in ({int}, {float}):
+        return seconds(pa.array(values, pa.int64() if kinds == {int} else pa.float64()))
+    return in_range(pa.array([canonical(value, wanted) for value in values], pa.int64()).view(MICROSECONDS))
+
+
+def iso_timestamps(texts: pa.Array, values: Sequence[str | None] | None = None) -> pa.Array:
+    """Timestamps of ISO 8601 texts: by Arrow where it can (all with a zone, or all without), else by Python."""
+    for target in (MICROSECONDS, pa.timestamp("us")):
+        try:
+            return in_range(texts.cast(target).cast(pa.int64()).view(MICROSECONDS))
+        except pa.ArrowInvalid:
+            continue
+    listed = texts.to_pylist() if values is None else values
+    if FINER_THAN_MICROSECONDS.search("\n".join(value for value in listed if value is not None)):
+        raise ValueError("finer than a microsecond")
+    return in_range(pa.array([None if value is None else datetime.fromisoformat(value) for value in listed], MICROSECONDS))
+
+
+def seconds(numbers: pa.Array) -> pa.Array:
+    """Timestamps of seconds since 1970: integers exactly, floats rounded half to even, as Python rounds."""
+    if pa.types.is_floating(numbers.type):
+        numbers = pc.round(pc.multiply(finite(numbers.cast(pa.float64())), 1e6), round_mode="half_to_even").cast(pa.int64())
+    else:
+        numbers = pc.multiply_checked(numbers.cast(pa.int64()), 1_000_000)
+    return in_range(numbers.view(MICROSECONDS))
+
+
+def in_range(array: pa.Array) -> pa.Array:
+    """The timestamps, if all lie in the years that a datetime can show."""
+    least, most = pc.min_max(array.cast(pa.int64())).as_py().values()
+    if least is not None and not (TIMESTAMP_RANGE[0] <= least and most <= TIMESTAMP_RANGE[1]):
+        raise ValueError("out of the range of TIMESTAMP")
+    return array
+
+
+def _text_booleans(values: list[Any], wanted: DataType) -> pa.Array:
+    return pa.array([canonical(value, wanted, text=True) for value in values], ARROW[Kind.BOOLEAN])
+
+
+def _text_integers(values: list[Any], wanted: DataType) -> pa.Array:
+    return pa.array([None if value is None else int(value) for value in _no_underscores(values)], ARROW[wanted.kind])
+
+
+def _text_doubles(values: list[Any], wanted: DataType) -> pa.Array:
+    return pa.array([None if value is None else float(value) for value in _no_underscores(values)], ARROW[Kind.DOUBLE])
+
+
+def _text_timestamps(values: list[Any], wanted: DataType) -> pa.Array:
+    if all(value is None or ":" in value for value in values):  # surely not a number of seconds
+        return iso_timestamps(pa.array(values, pa.string()), values)
+    return in_range(pa.array([canonical(value, wanted, text=True) for value in values], pa.int64()).view(MICROSECONDS))
+
+
+def _no_underscores(values: list[Any]) -> list[Any]:
+    if any(value is not None and "_" in value for value in values):
+        raise ValueError("underscore")
+    return values
+
+
+Converter = Callable[[list[Any], DataType], pa.Array]
+TYPED: dict[Kind, Converter] = {
+    Kind.BOOLEAN: _booleans,
+    Kind.INT: _integers,
+    Kind.BIGINT: _integers,
+    Kind.DOUBLE: _doubles,
+    Kind.DECIMAL: _decimals,
+    Kind.STRING: _strings,
+    Kind.TIMESTAMP: _timestamps,
+    Kind.BINARY: _binaries,
+}
+TEXT: dict[Kind, Converter] = {
+    Kind.BOOLEAN: _text_booleans,
+    Kind.INT: _text_integers,
+    Kind.BIGINT: _text_integers,
+    Kind.DOUBLE: _text_doubles,
+    Kind.TIMESTAMP: _text_timestamps,
+}

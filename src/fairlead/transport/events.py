@@ -1,0 +1,22 @@
+"""Whatever the Python API is given as events, as Columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from fairlead.errors import UsageError
+from fairlead.model.columns import Columns
+from fairlead.model.types import Catalogue
+from fairlead.transport.records import read_records
+from fairlead.transport.tables import is_table, read_table
+
+
+def read_events(events: Any, catalogue: Catalogue, **options: Any) -> Iterator[Columns]:
+    """An iterable of dicts, or a table of pyarrow, pandas or polars. The options are those of `read_records`."""
+    if is_table(events):
+        return read_table(events, catalogue, **options)
+    if isinstance(events, (str, bytes, dict)) or not hasattr(events, "__iter__"):
+        fix = "give an iterable of dicts, or a table of pyarrow, pandas or polars; `fairlead run` reads files"
+        raise UsageError("A102", f"events cannot be a {type(events).__name__}", fix)
+    return read_records(events, catalogue, **options)

@@ -1,0 +1,162 @@
+"""Files: JSON Lines, CSV and Parquet become Columns, one file after the other, in memory that does not grow with them.
+
+Takes: paths of files and directories. Gives: Columns whose positions go on counting over all files.
+Never: writes, reorders, or reads a second file before the first has ended.
+
+A bad record stops the reading, or is skipped and handed to `rejects`. What concerns a whole file (it is not there, its
+header does not fit, a Parquet file is cut short) stops in both modes, since there is no record to skip.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairlead.errors import DataError
+from fairlead.model.columns import Columns
+from fairlead.model.types import Catalogue
+from fairlead.transport.csvrows import csv_records
+from fairlead.transport.intake import BATCH_ROWS, Intake, OnBad
+from fairlead.transport.jsonlines import json_records
+from fairlead.transport.lines import Lines, Progress, batches
+from fairlead.transport.parquet import parquet_batches
+from fairlead.transport.problems import Rejects, did_you_mean
+from fairlead.transport.sequences import LastSequences
+from fairlead.transport.tables import take_rows
+
+FORMATS = {
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".json": "json",
+    ".jsonl.gz": "json",
+    ".ndjson.gz": "json",
+    ".json.gz": "json",
+    ".csv": "csv",
+    ".csv.gz": "csv",
+    ".parquet": "parquet",
+}
+PathLike = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What a full pass over the input found. `records` counts all of them: accepted, duplicate and rejected."""
+
+    records: int
+    events: int
+    duplicates: int
+    rejected: int
+
+
+def read_files(
+    paths: PathLike | Iterable[PathLike],
+    catalogue: Catalogue,
+    *,
+    on_bad: OnBad = "stop",
+    rejects: Rejects | None = None,
+    allow_nan: bool = False,
+    batch_rows: int = BATCH_ROWS,
+    progress: Progress | None = None,
+    start: int = 0,
+    last_sequences: LastSequences | None = None,
+) -> Iterator[Columns]:
+    """The records of the files as Columns. That every file exists and has a known format is checked at once; the rest as it
+    is read. `progress` is called with the number of bytes (of the files, as stored) read since its last call."""
+    files = resolve(paths)
+    intake = Intake(catalogue, start, allow_nan, on_bad, rejects, last_sequences or LastSequences())
+    return _read(files, intake, batch_rows, progress or (lambda count: None))
+
+
+def validate_files(
+    paths: PathLike | Iterable[PathLike],
+    catalogue: Catalogue,
+    *,
+    on_bad: OnBad = "stop",
+    rejects: Rejects | None = None,
+    allow_nan: bool = False,
+    batch_rows: int = BATCH_ROWS,
+    progress: Progress | None = None,
+    start: int = 0,
+    last_sequences: LastSequences | None = None,
+) -> Validation:
+    """Reads everything and keeps nothing: raises what `read_files` would raise, before a run has begun.
+    `last_sequences` is not changed."""
+    seen = LastSequences.load(last_sequences.dump()) if last_sequences is not None else LastSequences()
+    intake = Intake(catalogue, start, allow_nan, on_bad, rejects, seen)
+    events = sum(map(len, _read(resolve(paths), intake, batch_rows, progress or (lambda count: None))))
+    return Validation(intake.position - start, events, intake.duplicates, intake.rejected)
+
+
+def resolve(paths: PathLike | Iterable[PathLike]) -> list[Path]:
+    """The files to read: a directory stands for its files of known formats, by name. Raises D013."""
+    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    files: list[Path] = []
+    for each in map(Path, given):
+        if each.is_dir():
+            found = [file for file in each.iterdir() if file.is_file() and format_of(file) and file.name[0] not in "._"]
+            if not found:
+                raise DataError("D013", "the directory has no file of a known format", _known(), str(each))
+            files.extend(sorted(found, key=lambda file: file.name))
+        elif not each.exists():
+            near = did_you_mean(each.name, _neighbours(each))
+            raise DataError("D013", "the file does not exist", near or "check the path", str(each))
+        elif format_of(each) is None:
+            raise DataError("D013", "the file has an unknown format", _known(), str(each))
+        else:
+            files.append(each)
+    return files
+
+
+def bytes_of(paths: PathLike | Iterable[PathLike]) -> int:
+    """The size of everything that would be read: the total for `progress`."""
+    return sum(each.stat().st_size for each in resolve(paths))
+
+
+def format_of(path: Path) -> str | None:
+    name = path.name.lower()
+    return next((kind for ending, kind in FORMATS.items() if name.endswith(ending)), None)
+
+
+def _known() -> str:
+    return f"known formats: {', '.join(FORMATS)}"
+
+
+def _neighbours(path: Path) -> list[str]:
+    try:
+        return [each.name for each in path.parent.iterdir()]
+    except OSError:
+        return []
+
+
+def _read(files: list[Path], intake: Intake, batch_rows: int, progress: Progress) -> Iterator[Columns]:
+    for path in files:
+        read = _parquet if format_of(path) == "parquet" else _text
+        yield from read(path, intake, batch_rows, progress)
+
+
+def _text(path: Path, intake: Intake, batch_rows: int, progress: Progress) -> Iterator[Columns]:
+    is_csv = format_of(path) == "csv"
+    shapes, records = (intake.text, csv_records) if is_csv else (intake.typed, json_records)
+    lines = Lines(path)
+    told = 0
+    try:
+        for batch in batches(records(lines, shapes, str(path)), str(path), batch_rows):
+            yield intake.take(batch, text=is_csv)
+            progress(lines.bytes_read - told)
+            told = lines.bytes_read
+        progress(lines.bytes_read - told)
+    finally:
+        lines.close()
+
+
+def _parquet(path: Path, intake: Intake, batch_rows: int, progress: Progress) -> Iterator[Columns]:
+    size = path.stat().st_size
+    told = 0
+    for batch, first_row, rows in parquet_batches(path, batch_rows):
+        yield take_rows(batch, intake, file=str(path), first_row=first_row)
+        reached = size * (first_row + batch.num_rows) // rows
+        progress(reached - told)
+        told = reached
+    progress(size - told)

@@ -1,0 +1,168 @@
+"""The gate: numbers records, lets the good ones in as Columns, and stops at or sets aside the bad ones.
+
+The order of the steps is what makes positions, duplicates and errors the same for every kind of input:
+
+1. Every record of the batch takes the next position, whatever becomes of it.
+2. The batch is read the fast way; in any doubt record by record, by the judge.
+3. A bad record stops everything before anything of its batch is given or remembered, or (skip) is handed to `rejects`.
+4. Of the valid records, repeats of a source's sequence are dropped and counted. A rejected record does not move the
+   sequence, so its corrected repeat is let in.
+
+Takes: batches of records (or of columns already checked). Gives: Columns. Never: reads files or reorders.
+"""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from fairlead.errors import DataError, Place, UsageError
+from fairlead.model.columns import Columns, arrow_type
+from fairlead.model.types import Catalogue, Kind
+from fairlead.transport.columnwise import Grouped, columnwise, record_batch
+from fairlead.transport.problems import Rejected, Rejects, at, oversized
+from fairlead.transport.sequences import LastSequences
+from fairlead.transport.shapes import Shape, Shapes
+
+OnBad = Literal["stop", "skip"]
+BATCH_ROWS = 8192
+TEXT_LENGTH_MAX = 100_000
+"""Characters of a rejected record that are kept: ten records of this size are a page of nobody's reading."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Raw records and where they stand. A record that could not even be parsed is given as its DataError."""
+
+    records: list[Any]
+    file: str | None = None
+    lines: Sequence[int] | None = None
+    texts: Sequence[str] | None = None
+    unit: str = "record"
+    """How a place is called where there are no lines: `record 7`, or `row 7` of a table."""
+
+    def place(self, index: int, position: int) -> Place | str:
+        if self.lines is None:
+            return f"{self.unit} {position}"
+        if self.unit == "row":
+            return f"{self.file}, row {self.lines[index]}"
+        return Place(line=self.lines[index], file=self.file)
+
+    def text(self, index: int) -> str:
+        if self.texts is not None:
+            return self.texts[index][:TEXT_LENGTH_MAX]
+        try:
+            return json.dumps(self.records[index], default=str)[:TEXT_LENGTH_MAX]
+        except (TypeError, ValueError):  # keys that JSON does not have
+            return repr(self.records[index])[:TEXT_LENGTH_MAX]
+
+
+@dataclass
+class Intake:
+    """`position` is the next one to be given. `last_sequences` may come from an earlier run."""
+
+    catalogue: Catalogue
+    position: int = 0
+    allow_nan: bool = True
+    on_bad: OnBad = "stop"
+    rejects: Rejects | None = None
+    last_sequences: LastSequences = field(default_factory=LastSequences)
+    rejected: int = 0
+    duplicates: int = 0
+
+    def __post_init__(self) -> None:
+        if self.on_bad not in ("stop", "skip"):
+            raise UsageError("A101", f"on_bad is {self.on_bad!r}", fix="use 'stop' or 'skip'")
+        self.typed = Shapes(self.catalogue, allow_nan=self.allow_nan)
+        self.text = Shapes(self.catalogue, allow_nan=self.allow_nan, text=True)
+
+    def take(self, batch: Batch, *, text: bool = False) -> Columns:
+        """The Columns of a batch of records. `text`: the values are cells of text (CSV)."""
+        shapes = self.text if text else self.typed
+        grouped = columnwise(batch.records, shapes) or self._judged(batch, shapes)
+        return self.admit(grouped, len(batch.records))
+
+    def _judged(self, batch: Batch, shapes: Shapes) -> Grouped:
+        rows: dict[int, list[tuple[Any, ...]]] = {}
+        found = Grouped(codes := array("i"), {}, sources := [], sequences := [], kept := [])
+        refused: list[Rejected] = []
+        for index, record in enumerate(batch.records):
+            try:
+                shape, row, source, sequence = shapes.judge(record)
+            except DataError as error:
+                if self.on_bad == "stop":
+                    raise at(error, batch.place(index, self.position + index)) from None
+                refused.append(self._rejected(batch, index, error))
+                continue
+            rows.setdefault(shape.code, []).append(row)
+            codes.append(shape.code)
+            sources.append(source)
+            sequences.append(sequence)
+            kept.append(index)
+        found.tables = {shapes.names[code]: _table(rows[code], shapes.by_code[code]) for code in sorted(rows)}
+        for each in refused:
+            self.rejected += 1
+            if self.rejects is not None:
+                self.rejects(each)
+        return found
+
+    def _rejected(self, batch: Batch, index: int, error: DataError) -> Rejected:
+        line = batch.lines[index] if batch.lines is not None else None
+        text = batch.text(index).encode("utf-8", "replace").decode()
+        return Rejected(batch.file, line, self.position + index, error.code, error.problem, text)
+
+    def admit(self, grouped: Grouped, count: int) -> Columns:
+        """Positions for `count` records of which the grouped ones are valid, without the repeats among them."""
+        start, self.position = self.position, self.position + count
+        given = range(start, start + count)
+        complete = grouped.kept is None or len(grouped.kept) == count
+        positions: Sequence[int] = given if complete else [given[index] for index in grouped.kept or ()]
+        codes, tables = grouped.codes, grouped.tables
+        sources, sequences = _present(grouped.sources), _present(grouped.sequences)
+        dropped = 0
+        fresh = None if sequences is None else self.last_sequences.fresh(sources, sequences)
+        if fresh is not None:
+            tables = _filtered(self.typed, codes, tables, fresh)
+            codes = _where(codes, fresh)
+            positions = _where(positions, fresh)
+            sources = None if sources is None else _where(sources, fresh)
+            sequences = _where(sequences or (), fresh)
+            dropped = fresh.count(False)
+            self.duplicates += dropped
+        codes = codes if isinstance(codes, array) else array("i", codes)
+        last = start + count - 1 if count else None
+        return Columns(self.typed.names, codes, positions, tables, sources, sequences, dropped, last)
+
+
+def _present(values: list[Any] | None) -> list[Any] | None:
+    return None if values is None or all(value is None for value in values) else values
+
+
+def _where(values: Sequence[Any], fresh: list[bool]) -> list[Any]:
+    return [value for value, keep in zip(values, fresh, strict=True) if keep]
+
+
+def _filtered(
+    shapes: Shapes, codes: Sequence[int], tables: dict[str, pa.RecordBatch], fresh: list[bool]
+) -> dict[str, pa.RecordBatch]:
+    masks: dict[int, list[bool]] = {}
+    for code, keep in zip(codes, fresh, strict=True):
+        masks.setdefault(code, []).append(keep)
+    return {name: table.filter(pa.array(mask)) for name, table in tables.items() if any(mask := masks[shapes.code_of[name]])}
+
+
+def _table(rows: list[tuple[Any, ...]], shape: Shape) -> pa.RecordBatch:
+    arrays = []
+    for attribute, values in zip(shape.attributes, zip(*rows, strict=True), strict=False):
+        wanted = arrow_type(attribute.type)
+        is_time = attribute.type.kind is Kind.TIMESTAMP
+        made = pa.array(values, pa.int64()).view(wanted) if is_time else pa.array(values, wanted)
+        if not isinstance(made, pa.Array):  # more than 2 GB of text: only many huge records in one batch do this
+            raise oversized(f"a batch of {len(rows)} records of '{shape.name}'")
+        arrays.append(made)
+    return record_batch(arrays, shape, len(rows))

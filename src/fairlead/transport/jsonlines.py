@@ -1,0 +1,91 @@
+"""JSON Lines: one JSON object a line becomes one record. Blank lines are no records.
+
+Takes: lines. Gives: records, each with its line, or the DataError that stands for it. Never: looks at types or values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from json import JSONDecodeError, JSONDecoder
+from typing import Any
+
+from fairlead.errors import DataError, Place
+from fairlead.transport.lines import Line, Parsed, decoded
+from fairlead.transport.problems import quoted
+from fairlead.transport.shapes import Shapes
+
+EXCERPT_LENGTH_MAX = 100
+ENDS = ("\n", "\r\n", "")
+
+
+class _TwiceNamed(Exception):
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        seen: set[str] = set()
+        raise _TwiceNamed(next(key for key, _ in pairs if key in seen or seen.add(key)))  # type: ignore[func-returns-value]
+    return made
+
+
+def json_records(lines: Iterable[Line], shapes: Shapes, file: str) -> Iterator[Parsed]:
+    """The records of a JSON Lines file. Where a type has a DECIMAL, numbers with a fraction are read as their digits say."""
+    decoder = JSONDecoder(object_pairs_hook=_object, parse_float=Decimal if shapes.needs_decimal else None)
+    for number, content, ended, error in lines:
+        text = error if error is not None else decoded(content)
+        if isinstance(text, DataError):
+            shown = content.decode("utf-8", "replace").rstrip("\r\n")
+            yield number, shown, text if ended or error is not None else _cut()
+        elif text and not text.isspace():
+            record = _parsed(decoder, text)
+            if isinstance(record, JSONDecodeError):
+                record = _invalid(text, record, Place(line=number, file=file)) if ended else _cut()
+            elif shapes.needs_decimal:
+                record = _floats(record, shapes)
+            yield number, text.rstrip("\r\n"), record
+
+
+def _parsed(decoder: JSONDecoder, text: str) -> Any:
+    """The value of a line, or what is wrong with it."""
+    try:
+        if text[0] == "{":  # nearly always; `decode` would look for white space first
+            record, end = decoder.raw_decode(text)
+            if text[end:] in ENDS:
+                return record
+        return decoder.decode(text)
+    except _TwiceNamed as error:
+        return DataError("D015", f"the key {quoted(error.key)} occurs twice in one object", "give every key once")
+    except JSONDecodeError as error:
+        return error
+    except (ValueError, ArithmeticError, RecursionError) as error:  # numbers of absurd length; thousands of brackets
+        return DataError("D011", f"not valid JSON: {error}", "write one flat JSON object a line")
+
+
+def _invalid(text: str, error: JSONDecodeError, place: Place) -> DataError:
+    column = error.colno
+    fits = column <= EXCERPT_LENGTH_MAX
+    excerpt = text.rstrip("\r\n")[:EXCERPT_LENGTH_MAX] if fits else None
+    where = Place(line=place.line, column=column, file=place.file)
+    return DataError("D011", f"not valid JSON: {error.msg}", "write one JSON object a line", where, excerpt)
+
+
+def _cut() -> DataError:
+    problem = "the file ends in the middle of a line: it has no newline and is not valid JSON"
+    return DataError("D012", problem, "let the writer finish, or copy the file again")
+
+
+def _floats(record: Any, shapes: Shapes) -> Any:
+    """Decimals only for DECIMAL attributes; every other number with a fraction is a float, as usual."""
+    if not isinstance(record, dict):
+        return record
+    name = record.get("type", shapes.default)
+    shape = shapes.by_name.get(name) if isinstance(name, str) else None
+    exact = shape.decimals if shape is not None else ()
+    for key, value in record.items():
+        if type(value) is Decimal and key not in exact:
+            record[key] = float(value)
+    return record

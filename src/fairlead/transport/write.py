@@ -1,0 +1,223 @@
+"""Relations and rejected records to files: all of it, or nothing.
+
+What is written goes to a file beside the target, which takes the target's place only when `close` has succeeded, and is
+removed when anything fails. `-` is the standard output, for JSON Lines.
+
+Takes: relations, or rejected records, in the order of delivery. Gives: JSON Lines or Parquet. Never: holds more than one
+batch of them, nor leaves a half written file under the target's name.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Protocol, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fairlead.errors import DataError, UsageError
+from fairlead.model.relation import Relation
+from fairlead.transport.problems import Rejected
+
+BATCH_RELATIONS = 8192
+"""Relations held before they become a Parquet row group; at a kilobyte each, eight megabytes."""
+
+RELATION_SCHEMA = pa.schema(
+    [
+        ("subscription", pa.string()),
+        ("id", pa.string()),
+        ("branch", pa.int32()),
+        ("completed_at", pa.string()),
+        ("positions", pa.list_(pa.int64())),
+        ("members", pa.list_(pa.struct([("type", pa.string()), ("position", pa.string()), ("event", pa.string())]))),
+        ("emitted", pa.string()),
+    ]
+)
+
+
+class RelationWriter(Protocol):
+    """`close` makes the file appear, `abort` removes what there is of it. As a context manager it does the one or the other."""
+
+    def write(self, relations: Sequence[Relation]) -> None: ...
+    def close(self) -> None: ...
+    def abort(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
+
+
+def open_relations(path: str | os.PathLike[str]) -> RelationWriter:
+    """The writer for a path, by its ending; raises before anything is computed if it cannot be written."""
+    name = os.fspath(path).lower()
+    if name == "-" or name.endswith((".jsonl", ".ndjson", ".json")):
+        return JsonLinesWriter(path)
+    if name.endswith(".parquet"):
+        return ParquetWriter(path)
+    fix = "end it in .jsonl or .parquet, or use - for JSON Lines"
+    raise UsageError("A103", f"cannot tell the format of {os.fspath(path)!r}", fix)
+
+
+class Target:
+    """A file that appears whole or not at all. Devices and pipes (`/dev/null`) are written directly."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(os.path.realpath(path))
+        self._shown = os.fspath(path)
+        direct = self.path.exists() and not self.path.is_file() and not self.path.is_dir()
+        self._part = self.path if direct else self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
+        if self.path.is_dir():
+            raise DataError("D018", "the output is a directory", "name a file in it", self._shown)
+        with self.guarded():
+            self.file: IO[bytes] = self._part.open("wb")
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """What the operating system refuses, as D018 with the path."""
+        try:
+            yield
+        except OSError as error:
+            problem = f"the output cannot be written: {error.strerror or error}"
+            raise DataError("D018", problem, "check the path and the space left", self._shown) from None
+
+    def commit(self) -> None:
+        """1. everything on the disk; 2. under its name. In this order a crash leaves the old file or the new one."""
+        self.file.flush()  # 1
+        if self._part != self.path:
+            os.fsync(self.file.fileno())
+            self.file.close()
+            os.replace(self._part, self.path)  # 2
+        self.file.close()
+
+    def discard(self) -> None:
+        with suppress(OSError):  # it is thrown away: what could not be flushed does not matter
+            self.file.close()
+        if self._part != self.path:
+            self._part.unlink(missing_ok=True)
+
+
+class _Writer:
+    """What all writers share: the target, and leaving it whole or not at all."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._target = None if os.fspath(path) == "-" else Target(path)
+        self._done = False
+
+    def _finish(self) -> None:
+        """Writes what is still held."""
+
+    def close(self) -> None:
+        if self._done:
+            return
+        try:
+            if self._target is None:
+                sys.stdout.flush()
+            else:
+                with self._target.guarded():
+                    self._finish()
+                    self._target.commit()
+        except BaseException:
+            self.abort()
+            raise
+        self._done = True
+
+    def abort(self) -> None:
+        if not self._done and self._target is not None:
+            self._target.discard()
+        self._done = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+
+    def _line(self, value: dict[str, Any]) -> None:
+        if self._target is None:
+            ascii_only = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
+            sys.stdout.write(json.dumps(value, ensure_ascii=ascii_only, allow_nan=False) + "\n")
+        else:
+            with self._target.guarded():
+                self._target.file.write(json.dumps(value, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+
+
+class JsonLinesWriter(_Writer):
+    """One relation a line, as `Relation.to_json` gives it."""
+
+    def write(self, relations: Sequence[Relation]) -> None:
+        for relation in relations:
+            self._line(relation.to_json())
+
+
+class ParquetWriter(_Writer):
+    """RELATION_SCHEMA, a row group for every BATCH_RELATIONS relations; members and emitted values as JSON text."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__(path)
+        if self._target is None:
+            raise UsageError("A103", "Parquet cannot be written to the standard output", "name a file")
+        self._held: list[Relation] = []
+        self._parquet = pq.ParquetWriter(self._target.file, RELATION_SCHEMA)
+
+    def write(self, relations: Sequence[Relation]) -> None:
+        for relation in relations:
+            self._held.append(relation)
+            if len(self._held) >= BATCH_RELATIONS:
+                self._flush()
+
+    def _flush(self) -> None:
+        if self._held and self._target is not None:
+            with self._target.guarded():
+                self._parquet.write_table(relation_table(self._held))
+            self._held = []
+
+    def _finish(self) -> None:
+        self._flush()
+        self._parquet.close()
+
+    def abort(self) -> None:
+        if not self._done:
+            with suppress(OSError, pa.ArrowException):
+                self._parquet.close()
+        super().abort()
+
+
+class RejectWriter(_Writer):
+    """A JSON Lines file of rejected records. It is itself the `rejects` of a reader, and counts."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__(path)
+        self.count = 0
+
+    def __call__(self, rejected: Rejected) -> None:
+        self.count += 1
+        self._line(rejected.to_json())
+
+
+def relation_table(relations: Sequence[Relation]) -> pa.Table:
+    """Relations as a table of RELATION_SCHEMA. `positions` are numbers of logged events, to join on; the exact place of a
+    derived member is in `members`."""
+    return pa.Table.from_pylist([_row(relation) for relation in relations], RELATION_SCHEMA)
+
+
+def _row(relation: Relation) -> dict[str, Any]:
+    shown = relation.to_json()
+    return {
+        "subscription": relation.subscription,
+        "id": relation.id,
+        "branch": relation.branch,
+        "completed_at": str(relation.completed_at),
+        "positions": [member.position.major for member in relation.members],
+        "members": [
+            {"type": member.type, "position": str(member.position), "event": json.dumps(event, ensure_ascii=False)}
+            for member, event in zip(relation.members, shown["events"], strict=True)
+        ],
+        "emitted": json.dumps(shown["emitted"], ensure_ascii=False),
+    }

@@ -1,0 +1,167 @@
+"""Bad input: each kind has a code, names the file and line, exits with 1 and leaves no output."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.cli.shop import MARKET, RALLY, fairlead, fairlead_process, quote, write_lines
+
+BAD: dict[str, tuple[str, Any]] = {
+    "unknown type": ("D001", {"type": "StokQuote", "symbol": "A", "value": 1.0, "at": "2026-01-31T10:00:00Z"}),
+    "unknown attribute": ("D002", quote("A", 1.0, 0) | {"valu": 2.0}),
+    "missing field": ("D003", {"type": "StockQuote", "symbol": "A", "at": "2026-01-31T10:00:00Z"}),
+    "wrong type": ("D004", quote("A", "ten", 0)),
+    "not a time": ("D004", quote("A", 1.0, 0) | {"at": "noon"}),
+    "not a number": ("D005", '{"type": "StockQuote", "symbol": "A", "value": NaN, "at": "2026-01-31T10:00:00Z"}'),
+    "infinity": ("D005", '{"type": "StockQuote", "symbol": "A", "value": Infinity, "at": "2026-01-31T10:00:00Z"}'),
+    "event time is null": ("D006", quote("A", 1.0, 0) | {"at": None}),
+    "oversized text": ("D007", quote("A" * 1_100_000, 1.0, 0)),
+    "derived type": ("D008", {"type": "RallySeen", "symbol": "A", "gain": 1.0}),
+    "no object": ("D009", "[1, 2]"),
+    "source is no text": ("D010", quote("A", 1.0, 0) | {"_source": 7}),
+    "not JSON": ("D011", '{"type": "StockQuote",'),
+    "named twice": ("D015", '{"type": "StockQuote", "type": "StockQuote"}'),
+}
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> Path:
+    path = tmp_path / "market.fl"
+    path.write_text(MARKET)
+    return path
+
+
+@pytest.mark.parametrize("kind", BAD)
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_a_bad_record_stops_before_anything_is_written(tmp_path: Path, rules: Path, kind: str, ending: str) -> None:
+    code, record = BAD[kind]
+    events = write_lines(tmp_path / "events.jsonl", [*RALLY, record, *RALLY])
+    out, receipt = tmp_path / f"out.{ending}", tmp_path / "receipt.json"
+    result = fairlead("run", rules, "--events", events, "--out", out, "--receipt", receipt)
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"{code} {events}, line 6")
+    assert "fix: " in result.stderr
+    assert result.stdout == ""
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["events.jsonl", "market.fl"]
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_skip_mode_sets_the_bad_record_aside(tmp_path: Path, rules: Path, kind: str) -> None:
+    code, record = BAD[kind]
+    events = write_lines(tmp_path / "events.jsonl", [*RALLY[:2], record, *RALLY[2:]])
+    out = tmp_path / "out.jsonl"
+    result = fairlead("run", rules, "--events", events, "--on-bad", "skip", "--out", out, "--json")
+    assert result.exit_code == 0, result.output
+    summary = json.loads(result.stdout)
+    assert (summary["events"], summary["rejected"], summary["deliveries"]) == (5, 1, 1)
+    assert json.loads(out.read_text())["positions"] == [0, 1, 4, 5]
+    (rejected,) = [json.loads(line) for line in (tmp_path / "out.jsonl.rejects.jsonl").read_text().splitlines()]
+    assert (rejected["code"], rejected["file"], rejected["line"], rejected["position"]) == (code, str(events), 3, 2)
+    assert rejected["problem"]
+
+
+def test_a_file_that_ends_in_the_middle_of_a_line(tmp_path: Path, rules: Path) -> None:
+    events = write_lines(tmp_path / "events.jsonl", RALLY)
+    events.write_text(events.read_text() + '{"type": "StockQuote", "sym')
+    result = fairlead("run", rules, "--events", events, "--out", tmp_path / "out.jsonl")
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"D012 {events}, line 6")
+    assert not (tmp_path / "out.jsonl").exists()
+    skipped = fairlead("run", rules, "--events", events, "--on-bad", "skip", "--rejects", tmp_path / "r.jsonl")
+    assert skipped.exit_code == 0
+    assert "5 events, 1 rejected, 1 relation" in skipped.stdout
+    assert f"rejected in {tmp_path / 'r.jsonl'}" in skipped.stdout
+    assert json.loads((tmp_path / "r.jsonl").read_text())["code"] == "D012"
+
+
+def test_nan_comes_in_where_it_is_allowed(tmp_path: Path, rules: Path) -> None:
+    events = write_lines(tmp_path / "events.jsonl", [BAD["not a number"][1]])
+    result = fairlead("run", rules, "--events", events, "--allow-nan", "--json")
+    assert json.loads(result.stdout)["events"] == 1
+
+
+def test_a_bad_row_of_a_parquet_file_is_named(tmp_path: Path, rules: Path) -> None:
+    events = tmp_path / "events.parquet"
+    rows = [{"value": None} | each for each in RALLY] + [quote("A", float("nan"), 0)]
+    pq.write_table(pa.Table.from_pylist(rows), events)
+    result = fairlead("run", rules, "--events", events, "--out", tmp_path / "out.jsonl")
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"D005 {events}, row 5")
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_a_bad_cell_of_a_csv_file_is_named(tmp_path: Path, rules: Path) -> None:
+    events = write_lines(tmp_path / "events.csv", ["type,symbol,value,at", "StockQuote,A,ten,2026-01-31T10:00:00Z"])
+    result = fairlead("run", rules, "--events", events, "--out", tmp_path / "out.jsonl")
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"D004 {events}, line 2")
+
+
+@pytest.mark.parametrize(("name", "problem"), [("events.xml", "unknown format"), ("nothing.jsonl", "does not exist")])
+@pytest.mark.parametrize("mode", ["stop", "skip"])
+def test_files_that_cannot_be_read(tmp_path: Path, rules: Path, name: str, problem: str, mode: str) -> None:
+    (tmp_path / "events.xml").write_text("<event/>")
+    result = fairlead("run", rules, "--events", tmp_path / name, "--on-bad", mode, "--out", tmp_path / "out.jsonl")
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"D013 {tmp_path / name}")
+    assert problem in result.stderr
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["events.xml", "market.fl"]
+
+
+def test_bad_rules_are_shown_with_place_caret_and_fix(tmp_path: Path, rules: Path) -> None:
+    rules.write_text(MARKET.replace("q[1].at > r.at", "q[1].at > r.att"))
+    events = write_lines(tmp_path / "events.jsonl", RALLY)
+    for command in ("run", "why", "explain", "lint"):
+        more = {"run": ["--events", events, "--out", tmp_path / "out.jsonl"], "why": ["--events", events, "--at", "0"]}
+        result = fairlead(command, rules, *more.get(command, []))
+        assert result.exit_code == 1
+        lines = (result.stdout if command == "lint" else result.stderr).splitlines()
+        assert lines[0].startswith(f"L012 {rules}, line 6, column 19: event type 'EarningsReport' has no attribute 'att'")
+        assert lines[1].startswith("    WHERE q[1].at > r.att")
+        assert lines[2].strip() == "^^^"
+        assert lines[3] == "  fix: did you mean 'at'?"
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_a_rule_file_that_is_missing_or_not_text(tmp_path: Path) -> None:
+    events = write_lines(tmp_path / "events.jsonl", RALLY)
+    missing = fairlead("run", tmp_path / "none.fl", "--events", events)
+    assert missing.exit_code == 1
+    assert missing.stderr.startswith(f"D013 {tmp_path / 'none.fl'}: the rule file does not exist")
+    (tmp_path / "latin.fl").write_bytes(b"TYPE A (v INT)\n-- caf\xe9\n")
+    latin = fairlead("run", tmp_path / "latin.fl", "--events", events)
+    assert latin.exit_code == 1
+    assert latin.stderr.startswith(f"D016 {tmp_path / 'latin.fl'}, line 2, column 7")
+    directory = fairlead("run", tmp_path, "--events", events)
+    assert directory.exit_code == 1
+    assert "D013" in directory.stderr
+
+
+def test_an_old_output_stays_when_the_new_run_fails(tmp_path: Path, rules: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    out.write_text("yesterday\n")
+    result = fairlead("run", rules, "--events", write_lines(tmp_path / "e.jsonl", ["{"]), "--out", out)
+    assert result.exit_code == 1
+    assert out.read_text() == "yesterday\n"
+
+
+def test_without_out_rejects_go_to_the_working_directory(tmp_path: Path, rules: Path) -> None:
+    write_lines(tmp_path / "events.jsonl", [*RALLY, "{"])
+    result = fairlead_process("run", "market.fl", "--events", "events.jsonl", "--on-bad", "skip", cwd=tmp_path)
+    assert result.returncode == 0
+    assert "rejected in rejects.jsonl" in result.stdout
+    assert json.loads((tmp_path / "rejects.jsonl").read_text())["code"] == "D011"
+
+
+def test_a_process_fails_without_a_traceback(tmp_path: Path, rules: Path) -> None:
+    events = write_lines(tmp_path / "events.jsonl", [BAD["unknown type"][1]])
+    result = fairlead_process("run", rules, "--events", events)
+    assert result.returncode == 1
+    assert "Traceback" not in result.stderr
+    assert "fix: did you mean 'StockQuote'?" in result.stderr

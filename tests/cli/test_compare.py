@@ -1,0 +1,119 @@
+"""`fairlead compare`: receipts and outputs, equal or with the first difference."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.shop import fairlead, write_lines
+
+EACH = "TYPE A (v INT)\nSUBSCRIPTION Each MATCH A a EMIT Seen(v = a.v)\n"
+
+
+def run(folder: Path, name: str, values: Iterable[int], ending: str = "jsonl", rules: str = EACH) -> tuple[Path, Path]:
+    """A run's output and receipt."""
+    (folder / "each.fl").write_text(rules)
+    events = write_lines(folder / f"{name}.events.jsonl", [{"type": "A", "v": value} for value in values])
+    out, receipt = folder / f"{name}.{ending}", folder / f"{name}.receipt.json"
+    result = fairlead("run", folder / "each.fl", "--events", events, "--out", out, "--receipt", receipt, "--quiet")
+    assert result.exit_code == 0, result.output
+    return out, receipt
+
+
+@pytest.mark.parametrize("endings", [("jsonl", "jsonl"), ("jsonl", "parquet"), ("parquet", "parquet")])
+def test_equal_outputs_in_either_format(tmp_path: Path, endings: tuple[str, str]) -> None:
+    first, _ = run(tmp_path, "one", range(5), endings[0])
+    second, _ = run(tmp_path, "two", range(5), endings[1])
+    result = fairlead("compare", first, second)
+    assert (result.exit_code, result.stdout) == (0, "equal: 5 relations, the same in the same order\n")
+
+
+def test_equal_receipts(tmp_path: Path) -> None:
+    _, first = run(tmp_path, "one", range(5))
+    _, second = run(tmp_path, "two", range(5))
+    result = fairlead("compare", first, second)
+    assert (result.exit_code, result.stdout) == (0, "equal: 5 relations, the same in the same order\n")
+
+
+def test_a_receipt_and_an_output(tmp_path: Path) -> None:
+    out, receipt = run(tmp_path, "one", range(5))
+    shorter, _ = run(tmp_path, "two", range(4))
+    assert fairlead("compare", out, receipt).exit_code == 0
+    result = fairlead("compare", receipt, shorter)
+    assert result.exit_code == 1
+    assert "the other has 1 more" in result.stdout
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_the_first_relation_that_differs_is_named(tmp_path: Path, ending: str) -> None:
+    first, _ = run(tmp_path, "one", range(5), ending)
+    rules = EACH.replace("MATCH A a", "MATCH A a WHERE a.v <> 2")
+    second, _ = run(tmp_path, "two", range(5), ending, rules)
+    same_rules, _ = run(tmp_path, "three", [0, 1, 7], ending)
+    result = fairlead("compare", first, second)
+    assert result.exit_code == 1
+    lines = result.stdout.splitlines()
+    assert lines[0] == "relation 1 differs; 0 before it agree"
+    assert lines[1].startswith("  A: Each ")
+    assert lines[1].endswith("at positions [0]")
+    result = fairlead("compare", first, same_rules)
+    assert result.stdout.splitlines()[0] == "relation 3 differs; 2 before it agree"
+    assert '  emitted: {"v": 2} and {"v": 7}' in result.stdout
+
+
+def test_an_output_that_ends_early(tmp_path: Path) -> None:
+    first, _ = run(tmp_path, "one", range(5))
+    second, _ = run(tmp_path, "two", range(3))
+    result = fairlead("compare", first, second, "--json")
+    assert result.exit_code == 1
+    found = json.loads(result.stdout)
+    assert (found["equal"], found["agreed"], found["first"]["b"]) == (False, 3, None)
+    assert found["first"]["a"]["positions"] == ["3"]
+    assert "B: has no more" in fairlead("compare", first, second).stdout
+
+
+def test_receipts_that_differ_say_how_many_agree(tmp_path: Path) -> None:
+    rules = "TYPE A (v INT)\nSUBSCRIPTION Pair MATCH A a[2] WHERE a[1].v < a[2].v\n"
+    _, first = run(tmp_path, "one", [1, 2, 3, 4, 5, 6], rules=rules)
+    _, second = run(tmp_path, "two", [1, 2, 9, 4, 5, 6], rules=rules)
+    result = fairlead("compare", first, second)
+    assert result.exit_code == 1
+    assert "1 deliveries agree; the first that differs is one of the next 1" in result.stdout
+
+
+def test_receipts_of_different_rules(tmp_path: Path) -> None:
+    _, first = run(tmp_path, "one", range(5))
+    _, second = run(tmp_path, "two", range(5), rules=EACH.replace("MATCH A a", "MATCH A a WHERE a.v > 2"))
+    result = fairlead("compare", first, second)
+    assert result.exit_code == 1
+    assert "different subscriptions" in result.stdout
+
+
+def test_empty_outputs_are_equal(tmp_path: Path) -> None:
+    first, _ = run(tmp_path, "one", [])
+    second, _ = run(tmp_path, "two", [], "parquet")
+    assert fairlead("compare", first, second).stdout == "equal: 0 relations, the same in the same order\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "code", "exit_code"),
+    [
+        ("none.jsonl", None, "D013", 1),
+        ("none.parquet", None, "D013", 1),
+        ("text.jsonl", "hello\n", "D011", 1),
+        ("other.json", '{"some": "thing"}', "A005", 2),
+        ("other.parquet", "PAR", "D013", 1),
+    ],
+)
+def test_files_that_cannot_be_compared(tmp_path: Path, name: str, content: Any, code: str, exit_code: int) -> None:
+    out, _ = run(tmp_path, "one", range(5))
+    if content is not None:
+        (tmp_path / name).write_text(content)
+    result = fairlead("compare", tmp_path / name, out)
+    assert result.exit_code == exit_code, result.output
+    assert code in result.stderr
+    assert "Traceback" not in result.stderr

@@ -1,0 +1,216 @@
+"""`fairlead run`: what comes out, where, and how."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from fairlead import __version__
+from fairlead.engine import compile
+from fairlead.runtime.embedded import match
+from tests.cli.shop import MARKET, RALLY, at, fairlead, fairlead_process, write_lines
+
+ABSENCE = """\
+TYPE Order (id INT, at TIMESTAMP) TIME at
+TYPE Shipment (id INT, at TIMESTAMP) TIME at
+SUBSCRIPTION Late MATCH Order o WITHOUT Shipment s WITHIN 60 SECONDS OF o PER id
+"""
+
+
+@pytest.fixture
+def market(tmp_path: Path) -> Path:
+    (tmp_path / "market.fl").write_text(MARKET)
+    write_lines(tmp_path / "quotes.jsonl", RALLY)
+    return tmp_path
+
+
+def test_without_out_the_counts_relations_guarantees_and_receipt_are_shown(market: Path) -> None:
+    result = fairlead("run", market / "market.fl", "--events", market / "quotes.jsonl")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("5 events, 1 relation in ")
+    for part in ("Rally", "[EarningsReport, StockQuote × 3]", "0, 1, 3, 4", "symbol = ACME, gain = 2.5", "kept", "lost"):
+        assert part in result.stdout
+    expected = match(compile(MARKET), RALLY)
+    assert f"receipt  {expected.receipt.digest}  after 1 relation" in result.stdout
+
+
+def test_the_files_say_what_the_python_api_gives(market: Path) -> None:
+    out, receipt = market / "out.jsonl", market / "receipt.json"
+    result = fairlead("run", market / "market.fl", "--events", market / "quotes.jsonl", "--out", out, "--receipt", receipt)
+    assert result.exit_code == 0, result.output
+    expected = match(compile(MARKET), RALLY)
+    assert [json.loads(line) for line in out.read_text().splitlines()] == [each.to_json() for each in expected]
+    assert json.loads(receipt.read_text())["digest"] == expected.receipt.digest
+    assert sorted(each.name for each in market.iterdir()) == ["market.fl", "out.jsonl", "quotes.jsonl", "receipt.json"]
+
+
+def test_parquet_in_and_out(market: Path) -> None:
+    pq.write_table(pa.Table.from_pylist([{"value": None} | each for each in RALLY]), market / "quotes.parquet")
+    out = market / "out.parquet"
+    result = fairlead("run", market / "market.fl", "--events", market / "quotes.parquet", "--out", out, "--json")
+    assert result.exit_code == 0, result.output
+    assert pq.read_table(out).to_pylist()[0]["positions"] == [0, 1, 3, 4]
+    assert json.loads(result.stdout)["relations"] == {"Rally": 1}
+
+
+def test_csv_in(market: Path) -> None:
+    rows = [f"{each['type']},{each['symbol']},{each.get('value', '')},{each['at']}" for each in RALLY]
+    csv = write_lines(market / "quotes.csv", ["type,symbol,value,at", *rows])
+    result = fairlead("run", market / "market.fl", "--events", csv, "--json")
+    assert json.loads(result.stdout)["deliveries"] == 1
+
+
+def test_several_files_after_one_option_are_one_input_in_this_order(market: Path) -> None:
+    first, second = write_lines(market / "a.jsonl", RALLY[:2]), write_lines(market / "b.jsonl", RALLY[2:])
+    for arguments in (["--events", first, second], ["--events", first, "--events", second], [f"--events={first}", second]):
+        result = fairlead("run", market / "market.fl", *arguments, "--out", "-", "--quiet")
+        assert json.loads(result.stdout)["positions"] == [0, 1, 3, 4]
+    result = fairlead("run", "--events", first, second, "--quiet", "--out", "-", market / "market.fl")
+    assert json.loads(result.stdout)["positions"] == [0, 1, 3, 4]
+    result = fairlead("run", "--events", first, second, "--", market / "market.fl")
+    assert result.exit_code == 0
+
+
+def test_a_directory_stands_for_its_files_by_name(market: Path) -> None:
+    (market / "days").mkdir()
+    write_lines(market / "days" / "2.jsonl", RALLY[2:])
+    write_lines(market / "days" / "1.jsonl", RALLY[:2])
+    result = fairlead("run", market / "market.fl", "--events", market / "days", "--out", "-", "--quiet")
+    assert json.loads(result.stdout)["positions"] == [0, 1, 3, 4]
+
+
+def test_relations_on_the_standard_output_stand_alone(market: Path) -> None:
+    result = fairlead("run", market / "market.fl", "--events", market / "quotes.jsonl", "--out", "-")
+    assert [json.loads(line)["subscription"] for line in result.stdout.splitlines()] == ["Rally"]
+    assert "receipt" in result.stderr
+
+
+def test_the_json_summary_is_one_object(market: Path) -> None:
+    result = fairlead("run", market / "market.fl", "--events", market / "quotes.jsonl", "--json")
+    summary = json.loads(result.stdout)
+    assert summary.pop("seconds") >= 0
+    assert len(summary.pop("receipt")) == 32
+    assert len(summary.pop("plan")) == 64
+    assert summary == {
+        "events": 5, "duplicates": 0, "rejected": 0, "relations": {"Rally": 1}, "waiting": [], "deliveries": 1,
+    }  # fmt: skip
+
+
+def test_quiet_says_nothing(market: Path) -> None:
+    result = fairlead("run", market / "market.fl", "--events", market / "quotes.jsonl", "--quiet")
+    assert (result.exit_code, result.output) == (0, "")
+
+
+def test_rules_come_from_the_standard_input(market: Path) -> None:
+    result = fairlead("run", "-", "--events", market / "quotes.jsonl", "--json", stdin=MARKET)
+    assert json.loads(result.stdout)["deliveries"] == 1
+
+
+def test_duplicates_are_dropped_and_counted(market: Path) -> None:
+    numbered = [each | {"_source": "feed", "_sequence": at} for at, each in enumerate(RALLY)]
+    lines = write_lines(market / "twice.jsonl", [each for each in numbered for _ in range(2)])
+    result = fairlead("run", market / "market.fl", "--events", lines, "--json")
+    summary = json.loads(result.stdout)
+    assert (summary["events"], summary["duplicates"], summary["deliveries"]) == (5, 5, 1)
+
+
+def test_what_waits_for_a_deadline_is_said_and_until_decides_it(tmp_path: Path) -> None:
+    (tmp_path / "late.fl").write_text(ABSENCE)
+    lines = write_lines(tmp_path / "orders.jsonl", [{"type": "Order", "id": 1, "at": at(0)}])
+    waiting = fairlead("run", tmp_path / "late.fl", "--events", lines)
+    assert "Late: relations wait for a deadline that no event has passed; --until TIME decides them" in waiting.stdout
+    decided = fairlead("run", tmp_path / "late.fl", "--events", lines, "--until", at(60), "--json")
+    assert json.loads(decided.stdout)["relations"] == {"Late": 1}
+    too_early = fairlead("run", tmp_path / "late.fl", "--events", lines, "--until", at(59), "--json")
+    assert json.loads(too_early.stdout)["waiting"] == ["Late"]
+
+
+def test_the_size_of_a_batch_does_not_change_the_receipt(market: Path) -> None:
+    receipts = set()
+    for rows in ("1", "2", "1000"):
+        result = fairlead("run", market / "market.fl", "--events", market / "quotes.jsonl", "--batch-rows", rows, "--json")
+        receipts.add(json.loads(result.stdout)["receipt"])
+    assert len(receipts) == 1
+
+
+def test_an_empty_file_has_no_relations(market: Path) -> None:
+    result = fairlead(
+        "run", market / "market.fl", "--events", write_lines(market / "none.jsonl", []), "--out", market / "o.jsonl"
+    )
+    assert result.exit_code == 0
+    assert (market / "o.jsonl").read_text() == ""
+
+
+def test_only_the_first_relations_are_shown(market: Path) -> None:
+    (market / "one.fl").write_text("TYPE A (v INT)\nSUBSCRIPTION Each MATCH A a\n")
+    lines = write_lines(market / "a.jsonl", [{"type": "A", "v": each} for each in range(12)])
+    result = fairlead("run", market / "one.fl", "--events", lines)
+    assert "7 more: --out FILE" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--rejects", "r.jsonl"], "--rejects needs --on-bad skip"),
+        (["--out", "relations.xml"], "A103"),
+        (["--until", "tomorrow"], "A004"),
+        (["--on-bad", "ignore"], "Invalid value for '--on-bad'"),
+        (["--batch-rows", "0"], "Invalid value for '--batch-rows'"),
+        (["--nonsense"], "No such option"),
+    ],
+)
+def test_wrong_usage_exits_with_2(market: Path, arguments: list[str], message: str) -> None:
+    result = fairlead("run", market / "market.fl", "--events", market / "quotes.jsonl", *arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+@pytest.mark.parametrize(("option", "name"), [("--out", "quotes.jsonl"), ("--receipt", "market.fl"), ("--receipt", "o.jsonl")])
+def test_an_output_never_overwrites_an_input_or_another_output(market: Path, option: str, name: str) -> None:
+    before = {each.name: each.read_bytes() for each in market.iterdir()}
+    more = [] if option == "--out" else ["--out", market / "o.jsonl"]
+    result = fairlead("run", market / "market.fl", "--events", market / "quotes.jsonl", option, market / name, *more)
+    assert result.exit_code == 2
+    assert "would overwrite" in result.stderr
+    assert {each.name: each.read_bytes() for each in market.iterdir()} == before
+
+
+def test_an_output_that_cannot_be_written_is_said_before_the_run(market: Path) -> None:
+    result = fairlead("run", market / "market.fl", "--events", market / "quotes.jsonl", "--out", market / "no" / "o.jsonl")
+    assert result.exit_code == 1
+    assert "D018" in result.stderr
+
+
+def test_version_and_help() -> None:
+    assert fairlead("--version").stdout == f"fairlead {__version__}\n"
+    for name in ("run", "explain", "lint", "test", "why", "compare"):
+        for flag in ("-h", "--help"):
+            result = fairlead(name, flag)
+            assert result.exit_code == 0
+            assert "Example" in result.stdout
+
+
+def test_help_imports_neither_arrow_nor_rich_nor_the_parser(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    code = (
+        "import sys\n"
+        "from fairlead.cli.main import cli\n"
+        "try: cli(['run', '--help'])\n"
+        "except SystemExit: pass\n"
+        "print([name for name in ('pyarrow', 'rich', 'lark', 'yaml', 'fairlead.engine') if name in sys.modules])\n"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_process_prints_plain_text_where_there_is_no_terminal(market: Path) -> None:
+    result = fairlead_process("run", market / "market.fl", "--events", market / "quotes.jsonl")
+    assert result.returncode == 0, result.stderr
+    assert "\x1b" not in result.stdout
+    assert result.stderr == ""

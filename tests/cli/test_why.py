@@ -1,0 +1,256 @@
+"""`fairlead why`: each verdict, with the reason that makes it true."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.shop import MARKET, RALLY, at, fairlead, quote, report, write_lines
+
+SHIPPING = """\
+TYPE Order (id INT, region STRING, amount DOUBLE, at TIMESTAMP) TIME at
+TYPE Shipment (id INT, region STRING, at TIMESTAMP) TIME at
+TYPE Note (text STRING)
+
+SUBSCRIPTION Late
+MATCH Order o
+WHERE o.amount >= 10
+WITHOUT Shipment s WITHIN 60 SECONDS OF o WHERE s.id = o.id
+PER region
+EMIT LateSeen(id = o.id)
+"""
+
+PAIRS = """\
+TYPE A (v INT, at TIMESTAMP) TIME at
+TYPE B (v INT, at TIMESTAMP) TIME at
+TYPE C (v INT, at TIMESTAMP) TIME at
+SUBSCRIPTION Pair
+MATCH A a AND B b
+WHERE a.v = b.v
+WITHIN 60 SECONDS
+SUBSCRIPTION Sequence
+MATCH A a THEN B b
+WITHOUT C c BETWEEN a AND b
+SUBSCRIPTION Either
+MATCH A a AND C c OR B b AND C c
+"""
+
+
+def order(number: int | None, amount: float, second: int, region: str | None = "eu") -> dict[str, Any]:
+    return {"type": "Order", "id": number, "region": region, "amount": amount, "at": at(second)}
+
+
+def shipment(number: int, second: int, region: str | None = "eu") -> dict[str, Any]:
+    return {"type": "Shipment", "id": number, "region": region, "at": at(second)}
+
+
+def one(name: str, value: int, second: int) -> dict[str, Any]:
+    return {"type": name, "v": value, "at": at(second)}
+
+
+def findings(tmp_path: Path, rules: str, events: list[Any], position: int | str, *more: str) -> list[tuple[str, int, str, str]]:
+    (tmp_path / "rules.fl").write_text(rules)
+    lines = write_lines(tmp_path / "events.jsonl", events)
+    result = fairlead("why", tmp_path / "rules.fl", "--events", lines, "--at", str(position), "--json", *more)
+    assert result.exit_code == 0, result.output
+    return [
+        (each["subscription"], each["branch"], each["verdict"], "; ".join(each["reasons"]))
+        for each in json.loads(result.stdout)["findings"]
+    ]
+
+
+def finding(tmp_path: Path, rules: str, events: list[Any], position: int | str, *more: str) -> tuple[str, str]:
+    found = findings(tmp_path, rules, events, position, *more)
+    assert len(found) == 1
+    return found[0][2:]
+
+
+def test_an_event_whose_type_nobody_reads_is_not_read(tmp_path: Path) -> None:
+    verdict, reason = finding(tmp_path, SHIPPING, [{"type": "Note", "text": "hi"}], 0)
+    assert verdict == "not read"
+    assert reason == "it reads Order, Shipment; the event is of type Note"
+
+
+def test_a_heartbeat_is_not_read_but_moves_the_clock(tmp_path: Path) -> None:
+    verdict, reason = finding(tmp_path, SHIPPING, [{"type": "Heartbeat", "at": at(0)}], 0)
+    assert (verdict, reason) == ("not read", "a heartbeat only moves clocks")
+
+
+def test_an_event_without_a_key_belongs_to_no_instance(tmp_path: Path) -> None:
+    verdict, reason = finding(tmp_path, SHIPPING, [order(1, 20, 0, region=None)], 0)
+    assert verdict == "no key"
+    assert reason == "PER region: region is NULL"
+
+
+def test_an_event_that_fails_its_own_condition_is_refused(tmp_path: Path) -> None:
+    verdict, reason = finding(tmp_path, SHIPPING, [order(1, 5, 0)], 0)
+    assert verdict == "refused"
+    assert "o.amount >= 10" in reason
+    assert "o.amount = 5.0" in reason
+
+
+def test_a_negated_event_is_noted(tmp_path: Path) -> None:
+    verdict, reason = finding(tmp_path, SHIPPING, [order(1, 20, 0), shipment(1, 5)], 1)
+    assert verdict == "noted"
+    assert "WITHOUT" in reason
+
+
+def test_a_negated_event_that_forbade_a_relation_says_which(tmp_path: Path) -> None:
+    _, reason = finding(tmp_path, SHIPPING, [order(1, 20, 0), order(2, 20, 1), shipment(2, 5)], 2)
+    assert "cancelled the relation [1]" in reason
+
+
+def test_an_event_that_the_window_left_behind_is_expired(tmp_path: Path) -> None:
+    events = [one("A", 1, 0), one("B", 2, 30), one("A", 3, 61)]
+    found = findings(tmp_path, PAIRS, events, 0, "--subscription", "Pair")
+    assert found[0][2] == "expired"
+    assert "WITHIN" in found[0][3]
+    assert "at event 2" in found[0][3]
+    assert "closest miss [0, 1]: not true: a.v = b.v (a.v = 1, b.v = 2)" in found[0][3]
+
+
+def test_an_event_that_comes_too_late_for_the_window_is_expired_at_once(tmp_path: Path) -> None:
+    events = [one("A", 1, 100), one("B", 1, 10)]
+    found = findings(tmp_path, PAIRS, events, 1, "--subscription", "Pair")
+    assert found[0][2] == "expired"
+    assert "at event 1" in found[0][3]
+
+
+def test_a_window_without_partners_says_what_was_missing(tmp_path: Path) -> None:
+    found = findings(tmp_path, PAIRS, [one("A", 1, 0), one("A", 1, 61)], 0, "--subscription", "Pair")
+    assert found[0][2] == "expired"
+    assert "missing partner: B has 0 of 1 queued" in found[0][3]
+
+
+def test_an_event_that_another_relation_disposed_of(tmp_path: Path) -> None:
+    events = [one("A", 1, 0), one("A", 2, 1), one("B", 2, 2)]
+    found = findings(tmp_path, PAIRS, events, 0, "--subscription", "Pair")
+    assert found[0][2] == "disposed"
+    assert "DISPOSAL PREFIX INFIX: dropped when the relation [1, 2] was delivered" in found[0][3]
+
+
+def test_an_event_still_queued_at_the_end_is_waiting(tmp_path: Path) -> None:
+    found = findings(tmp_path, PAIRS, [one("A", 1, 0)], 0, "--subscription", "Pair")
+    assert found[0][2:] == ("waiting", "missing partner: B has 0 of 1 queued")
+
+
+def test_a_waiting_event_shows_the_closest_miss(tmp_path: Path) -> None:
+    found = findings(tmp_path, PAIRS, [one("A", 1, 0), one("B", 2, 1)], 0, "--subscription", "Pair")
+    assert found[0][2:] == ("waiting", "closest miss [0, 1]: not true: a.v = b.v (a.v = 1, b.v = 2)")
+
+
+def test_an_event_on_the_wrong_side_of_then_says_so(tmp_path: Path) -> None:
+    found = findings(tmp_path, PAIRS, [one("B", 1, 0), one("A", 1, 1)], 1, "--subscription", "Sequence")
+    assert found[0][2] == "waiting"
+    assert "THEN: a at 1 is not before b at 0" in found[0][3]
+
+
+def test_a_negated_event_between_two_members_is_named(tmp_path: Path) -> None:
+    found = findings(tmp_path, PAIRS, [one("A", 1, 0), one("C", 1, 1), one("B", 1, 2)], 0, "--subscription", "Sequence")
+    assert found[0][2] == "waiting"
+    assert "WITHOUT C c BETWEEN a AND b: the event at 1 stands between" in found[0][3]
+
+
+def test_a_complete_relation_that_an_event_forbade_is_cancelled(tmp_path: Path) -> None:
+    verdict, reason = finding(tmp_path, SHIPPING, [order(1, 20, 0), shipment(1, 5), order(2, 5, 90)], 0)
+    assert verdict == "cancelled"
+    assert "[0]" in reason
+    assert "WITHOUT" in reason
+
+
+def test_a_relation_is_cancelled_before_its_deadline_comes(tmp_path: Path) -> None:
+    verdict, _ = finding(tmp_path, SHIPPING, [order(1, 20, 0), shipment(1, 5)], 0)
+    assert verdict == "cancelled"
+
+
+def test_a_relation_before_its_deadline_is_pending(tmp_path: Path) -> None:
+    verdict, reason = finding(tmp_path, SHIPPING, [order(1, 20, 0)], 0)
+    assert verdict == "pending"
+    assert "deadline 2026-01-31T10:01:00Z" in reason
+
+
+def test_until_decides_what_is_pending(tmp_path: Path) -> None:
+    verdict, reason = finding(tmp_path, SHIPPING, [order(1, 20, 0)], 0, "--until", at(60))
+    assert (verdict, reason) == ("matched", "in the relation [0]")
+
+
+def test_a_later_event_decides_what_is_pending(tmp_path: Path) -> None:
+    verdict, _ = finding(tmp_path, SHIPPING, [order(1, 20, 0), order(2, 5, 61)], 0)
+    assert verdict == "matched"
+
+
+@pytest.mark.parametrize("position", [0, 1, 3, 4])
+def test_every_member_of_a_relation_is_matched(tmp_path: Path, position: int) -> None:
+    assert finding(tmp_path, MARKET, RALLY, position) == ("matched", "in the relation [0, 1, 3, 4]")
+
+
+def test_events_of_other_keys_are_no_partners(tmp_path: Path) -> None:
+    verdict, reason = finding(tmp_path, MARKET, RALLY, 2)
+    assert verdict == "waiting"
+    assert "missing partner: EarningsReport has 0 of 1 queued" in reason
+
+
+def test_each_branch_has_a_finding_of_its_own(tmp_path: Path) -> None:
+    found = findings(tmp_path, PAIRS, [one("A", 1, 0), one("C", 1, 1)], 0, "--subscription", "Either")
+    assert [each[1:3] for each in found] == [(0, "matched"), (1, "not read")]
+
+
+def test_a_derived_event_has_a_position_too(tmp_path: Path) -> None:
+    rules = SHIPPING + "SUBSCRIPTION Twice MATCH LateSeen l[2]\n"
+    events = [order(1, 20, 0), order(2, 5, 61)]
+    found = findings(tmp_path, rules, events, "1-1", "--subscription", "Twice")
+    assert found[0][2] == "waiting"
+
+
+def test_a_derived_event_that_nobody_reads_is_not_read(tmp_path: Path) -> None:
+    verdict, reason = finding(tmp_path, SHIPPING, [order(1, 20, 0), order(2, 5, 61)], "1-1")
+    assert (verdict, reason) == ("not read", "it reads Order, Shipment; the event is of type LateSeen")
+
+
+def test_a_position_beyond_the_end_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "rules.fl").write_text(MARKET)
+    lines = write_lines(tmp_path / "events.jsonl", RALLY)
+    result = fairlead("why", tmp_path / "rules.fl", "--events", lines, "--at", "99")
+    assert result.exit_code == 2
+    assert "A007 no event stands at position 99" in result.stderr
+    assert "positions go from 0 to 4" in result.stderr
+
+
+def test_a_duplicate_record_has_no_event_at_its_position(tmp_path: Path) -> None:
+    (tmp_path / "rules.fl").write_text(MARKET)
+    twice = [report("ACME", 0) | {"_source": "x", "_sequence": 1}] * 2
+    lines = write_lines(tmp_path / "events.jsonl", [*twice, quote("ACME", 1.0, 3)])
+    result = fairlead("why", tmp_path / "rules.fl", "--events", lines, "--at", "1")
+    assert result.exit_code == 2
+    assert "the record at position 1 is a duplicate" in result.stderr
+
+
+def test_text_is_not_a_position(tmp_path: Path) -> None:
+    (tmp_path / "rules.fl").write_text(MARKET)
+    lines = write_lines(tmp_path / "events.jsonl", RALLY)
+    result = fairlead("why", tmp_path / "rules.fl", "--events", lines, "--at", "last")
+    assert result.exit_code == 2
+    assert "A008" in result.stderr
+
+
+def test_the_answer_for_people_shows_the_event_first(tmp_path: Path) -> None:
+    (tmp_path / "rules.fl").write_text(MARKET)
+    lines = write_lines(tmp_path / "events.jsonl", RALLY)
+    result = fairlead("why", tmp_path / "rules.fl", "--events", lines, "--at", "4")
+    assert result.stdout.splitlines() == [
+        "StockQuote at position 4: symbol = ACME, value = 12.5, at = 2026-01-31T10:00:30Z",
+        "",
+        "Rally: matched",
+        "  in the relation [0, 1, 3, 4]",
+    ]
+
+
+def test_an_unknown_subscription_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "rules.fl").write_text(MARKET)
+    lines = write_lines(tmp_path / "events.jsonl", RALLY)
+    result = fairlead("why", tmp_path / "rules.fl", "--events", lines, "--at", "4", "--subscription", "Nope")
+    assert result.exit_code == 2
+    assert "choose one of: Rally" in result.stderr

@@ -1,0 +1,25 @@
+"""Where the cases lie, and how Fairlead's relations become what the suite compares."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from fairlead import Relation
+from fairlead.testing.conformance import Outcome
+
+FOLDER = Path(__file__).parents[2] / "conformance"
+
+
+def outcome(relations: Iterable[Relation], duplicates: int) -> Outcome:
+    return Outcome(
+        [
+            {
+                "subscription": each.subscription,
+                "positions": each.positions,
+                "emitted": each.emitted,
+                "completed_at": each.completed_at.shown,
+                "branch": each.branch,
+            }
+            for each in relations
+        ],
+        duplicates,
+    )

@@ -1,0 +1,45 @@
+"""What the pages say is true: examples print what they show, links lead somewhere, and the project speaks of itself alone."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "conformance" / "README.md"]
+
+
+def test_the_readme_example_prints_what_the_readme_shows() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    found = re.search(r"```python\n(.*?)```\n```\n(.*?)```", text, re.DOTALL)
+    assert found is not None
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(found[1], "README.md", "exec"), {})
+    assert printed.getvalue() == found[2]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_relative_link_leads_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
+    assert missing == []
+
+
+def test_every_guarantee_of_the_readme_links_to_a_test() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    bullets = re.findall(r"^- \*\*.*?(?=^- \*\*|^```|\Z)", text, re.DOTALL | re.MULTILINE)
+    guarantees = bullets[:4]
+    assert len(guarantees) == 4
+    for guarantee in guarantees:
+        assert re.search(r"\]\((tests|conformance)/", guarantee), guarantee
+
+
+def test_the_architecture_page_names_every_package() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    packages = [each.name for each in (ROOT / "src" / "fairlead").iterdir() if (each / "__init__.py").exists()]
+    assert [name for name in packages if f"{name}/" not in text] == []

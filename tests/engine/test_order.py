@@ -1,0 +1,97 @@
+"""Order is data: derived events and absences stand at definite places, whatever the batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fairlead
+from fairlead.engine import Engine
+from fairlead.errors import InvariantError
+from fairlead.language import compile_text
+from fairlead.model.position import Position, parse_position
+from fairlead.transport.events import read_events
+from tests.match.generated import Case, cases
+
+CHAIN = """
+TYPE A (x INT, at TIMESTAMP) TIME at
+SUBSCRIPTION S1 MATCH A a WHERE a.x > 0 EMIT P (x = a.x)
+SUBSCRIPTION S2 MATCH A a WHERE a.x > 1 EMIT Q (x = a.x)
+SUBSCRIPTION S3 MATCH P p EMIT R (x = p.x)
+SUBSCRIPTION S4 MATCH Q q AND R r
+"""
+
+
+def run(text: str, events: list[dict[str, Any]]) -> list[tuple[str, tuple[int | str, ...], str]]:
+    return [(r.subscription, r.positions, str(r.completed_at)) for r in fairlead.match(fairlead.compile(text), events)]
+
+
+def test_derived_events_stand_depth_first_directly_after_the_event_that_completed_them() -> None:
+    assert run(CHAIN, [{"type": "A", "x": 2, "at": 1}]) == [
+        ("S1", (0,), "0"),
+        ("S2", (0,), "0"),
+        ("S3", ("0+1",), "0+1"),  # P at 0+1, what it derives (R) at 0+2, its sibling Q at 0+3
+        ("S4", ("0+3", "0+2"), "0+3"),
+    ]
+
+
+def test_what_an_absence_derives_stands_before_the_event_that_passed_the_deadline() -> None:
+    text = """
+    TYPE A (x INT, at TIMESTAMP) TIME at
+    TYPE B (x INT, at TIMESTAMP) TIME at
+    SUBSCRIPTION Lonely MATCH A a WITHOUT B b WITHIN 10 SECONDS OF a WHERE b.x = a.x EMIT Alone (x = a.x)
+    SUBSCRIPTION Both MATCH Alone l THEN A a
+    """
+    events = [{"type": "A", "x": 1, "at": 0}, {"type": "A", "x": 2, "at": 1}, {"type": "A", "x": 3, "at": 30}]
+    assert run(text, events) == [
+        ("Lonely", (0,), "2-1"),
+        ("Lonely", (1,), "2-2"),
+        ("Both", (2, "2-1"), "2"),
+    ]
+
+
+@pytest.mark.parametrize("shown", [7, "7+1", "7-1", "7-12", "0+3"])
+def test_a_position_reads_back_as_it_prints(shown: int | str) -> None:
+    assert parse_position(shown).shown == shown
+
+
+def test_places_beside_an_event_sort_before_and_after_it() -> None:
+    assert parse_position("7-1") < parse_position("7-2") < Position(7) < parse_position("7+1") < Position(8)
+
+
+def test_positions_that_do_not_rise_are_a_bug_and_crash_with_the_facts() -> None:
+    plan = compile_text("TYPE A (x INT) SUBSCRIPTION S MATCH A")
+    (columns,) = read_events([{"type": "A", "x": 1}], plan.catalogue)
+    engine = Engine(plan)
+    engine.feed(columns)
+    with pytest.raises(InvariantError, match="positions must rise"):
+        engine.feed(columns)
+
+
+@given(cases(), st.integers(1, 5))
+def test_batch_boundaries_change_nothing(case: Case, rows: int) -> None:
+    plan = compile_text(case.rules)
+    whole, split = Engine(plan), Engine(plan)
+    expected = [r.id for columns in read_events(case.events, plan.catalogue) for r in whole.feed(columns)]
+    found = [r.id for columns in read_events(case.events, plan.catalogue, batch_rows=rows) for r in split.feed(columns)]
+    assert found == expected
+    assert split.dump() == whole.dump()
+
+
+@given(cases())
+def test_a_prefix_of_the_input_gives_a_prefix_of_the_relations(case: Case) -> None:
+    plan = compile_text(case.rules)
+    half = len(case.events) // 2
+    whole = [r.id for columns in read_events(case.events, plan.catalogue) for r in Engine(plan).feed(columns)]
+    part = [r.id for columns in read_events(case.events[:half], plan.catalogue) for r in Engine(plan).feed(columns)]
+    assert whole[: len(part)] == part
+
+
+@given(cases())
+def test_names_and_aliases_are_not_part_of_the_identity(case: Case) -> None:
+    renamed = case.rules.replace("SUBSCRIPTION S\n", "SUBSCRIPTION Other\n")
+    first, second = compile_text(case.rules), compile_text(renamed)
+    assert first["S"].digest == second["Other"].digest

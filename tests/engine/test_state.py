@@ -1,0 +1,78 @@
+"""State is a value: the same history gives the same bytes, damage is refused, and yesterday's dumps still load."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import fairlead
+from fairlead.engine import Engine
+from fairlead.errors import StateError
+from fairlead.transport.events import read_events
+
+FIXTURE = Path(__file__).parent.parent / "fixtures" / "state-v1.bin"
+RULES = """
+TYPE Order (id INT, buyer STRING, price DECIMAL(10,2), note BINARY, at TIMESTAMP) TIME at
+TYPE Shipment (id INT, at TIMESTAMP) TIME at
+SUBSCRIPTION Late MATCH Order o WITHOUT Shipment s WITHIN 2 HOURS OF o WHERE s.id = o.id PER id EMIT Delay (id = o.id)
+SUBSCRIPTION Pair MATCH Order o[2] WHERE o[2].price > o[1].price PER buyer WITHIN 1 DAY
+SUBSCRIPTION Chain MATCH Delay d[2]
+"""
+BEFORE = [
+    {"type": "Order", "id": 1, "buyer": "ä", "price": "10.00", "note": b"\x00\xff", "at": "2026-01-01T00:00:00Z"},
+    {"type": "Order", "id": 2, "buyer": "ä", "price": "9.50", "note": None, "at": "2026-01-01T01:00:00Z"},
+    {"type": "Shipment", "id": 1, "at": "2026-01-01T01:30:00Z"},
+    {"type": "Order", "id": 3, "buyer": "b", "price": "1.00", "note": b"", "at": "2026-01-01T01:45:00Z"},
+    {"type": "Order", "id": 4, "buyer": "b", "price": "0.50", "note": b"", "at": "2026-01-01T03:30:00Z"},
+]
+AFTER = [{"type": "Order", "id": 5, "buyer": "b", "price": "0.75", "note": b"", "at": "2026-01-01T09:00:00Z"}]
+
+
+def engine_after(events: list[dict[str, object]]) -> Engine:
+    plan = fairlead.compile(RULES)
+    engine = Engine(plan)
+    for columns in read_events(events, plan.catalogue):
+        engine.feed(columns)
+    return engine
+
+
+def test_the_same_history_gives_the_same_bytes() -> None:
+    assert engine_after(BEFORE).dump() == engine_after(BEFORE).dump()
+
+
+def test_a_state_written_by_version_1_loads_and_goes_on() -> None:
+    plan = fairlead.compile(RULES)
+    loaded = Engine.load(plan, FIXTURE.read_bytes())
+    (columns,) = read_events(AFTER, plan.catalogue, start=len(BEFORE))
+    whole = engine_after(BEFORE + AFTER)
+    found = [(r.subscription, r.positions) for r in loaded.feed(columns)]
+    assert found == [("Late", (3,)), ("Chain", ("4-1", "5-1")), ("Late", (4,)), ("Pair", (4, 5))]
+    assert loaded.dump() == whole.dump()
+
+
+def test_damage_another_version_and_another_plan_are_refused_with_a_code() -> None:
+    dumped = engine_after(BEFORE).dump()
+    plan, other = fairlead.compile(RULES), fairlead.compile(RULES.replace("2 HOURS", "3 HOURS"))
+    for broken, code in (
+        (b"nonsense", "S001"),
+        (dumped.replace(b"fairlead-state 1", b"fairlead-state 99"), "S002"),
+        (dumped[:-2] + b"}}", "S003"),
+        (dumped[: len(dumped) // 2], "S003"),
+    ):
+        with pytest.raises(StateError) as caught:
+            Engine.load(plan, broken)
+        assert caught.value.code == code
+    with pytest.raises(StateError) as caught:
+        Engine.load(other, dumped)
+    assert caught.value.code == "S004"
+
+
+def test_what_can_no_longer_match_is_not_kept() -> None:
+    plan = fairlead.compile("TYPE A (k INT, x INT) TYPE B (k INT, x INT) SUBSCRIPTION S MATCH A a AND B b PER k")
+    engine = Engine(plan)
+    empty = engine.dump()
+    events = [{"type": name, "k": k, "x": 0} for k in range(50) for name in "AB"]
+    for columns in read_events(events, plan.catalogue):
+        assert len(engine.feed(columns)) == 50
+    assert len(engine.dump()) < len(empty) + 40  # only the counters grew

@@ -1,0 +1,127 @@
+"""The surveillance example: its data can be made again, its rules pass their tests, and its run finds what was planted."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+import fairlead
+
+FOLDER = Path(__file__).resolve().parents[2] / "examples" / "surveillance"
+SLICE = 22_000
+"""Events of the day that the tests run on: all four kinds of episodes are among them."""
+
+
+def loaded(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"surveillance_{name}", FOLDER / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def plan() -> fairlead.Plan:
+    return fairlead.compile((FOLDER / "rules.fl").read_text(encoding="utf-8"), "rules.fl")
+
+
+@pytest.fixture(scope="module")
+def day() -> pa.Table:
+    return pq.read_table(FOLDER / "market.parquet")
+
+
+@pytest.fixture(scope="module")
+def planted() -> dict[str, Any]:
+    return json.loads((FOLDER / "planted.json").read_text(encoding="utf-8"))
+
+
+def test_the_day_can_be_made_again_value_by_value(day: pa.Table, planted: dict[str, Any]) -> None:
+    table, episodes = loaded("generate").market()
+    assert table.equals(day)
+    assert episodes == planted["episodes"]
+    assert planted["events"] == day.num_rows
+
+
+def test_the_day_is_large_and_its_file_small(day: pa.Table) -> None:
+    assert day.num_rows >= 120_000
+    assert (FOLDER / "market.parquet").stat().st_size < 4_000_000
+
+
+def test_times_rise_with_a_few_ties_and_a_little_disorder(day: pa.Table) -> None:
+    times = day["at"].cast(pa.int64()).to_pylist()
+    steps = [after - before for before, after in pairwise(times)]
+    assert 0 < sum(step == 0 for step in steps) < 0.05 * len(steps)
+    assert 0 < sum(step < 0 for step in steps) < 0.05 * len(steps)
+    assert min(steps) > -20_000
+
+
+def test_the_rules_compile_without_a_warning(plan: fairlead.Plan) -> None:
+    assert plan.warnings == ()
+    assert [each.name for each in plan.subscriptions] == ["Spoofing", "WashTrade", "Unacknowledged", "RepeatOffender"]
+
+
+TESTS = yaml.safe_load((FOLDER / "rules.test.yaml").read_text(encoding="utf-8"))["tests"]
+
+
+@pytest.mark.parametrize("test", TESTS, ids=lambda test: test["name"].replace(" ", "-"))
+def test_the_rule_tests_pass(plan: fairlead.Plan, test: dict[str, Any]) -> None:
+    result = fairlead.match(plan, test["events"])
+    assert [(each.subscription, list(each.positions)) for each in result] == [
+        (each["subscription"], each["positions"]) for each in test["expect"]
+    ]
+    for relation, expected in zip(result, test["expect"], strict=True):
+        assert expected.get("emitted", {}).items() <= relation.emitted.items()
+
+
+def test_a_slice_of_the_day_gives_exactly_what_was_planted_in_it(
+    plan: fairlead.Plan, day: pa.Table, planted: dict[str, Any]
+) -> None:
+    found = {(each.subscription, each.positions) for each in fairlead.match(plan, day.slice(0, SLICE))}
+    expected = {
+        (each["kind"], tuple(each["positions"]))
+        for each in planted["episodes"]
+        if each["decided_at"] < SLICE and not each["near_miss"]
+    }
+    assert found == expected
+    assert {kind for kind, _ in expected} == {each.name for each in plan.subscriptions}
+
+
+def test_the_run_finds_them_and_two_of_three_receipts_agree(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-X", "utf8", FOLDER / "run.py", "--events-limit", str(SLICE)],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        check=False,
+    )
+    assert ran.stderr == ""
+    assert ran.returncode == 0, ran.stdout
+    assert "A and B  equal:" in ran.stdout
+    assert "A and C  delivery" in ran.stdout
+    assert "\x1b[" not in ran.stdout, "no colours where there is no terminal"
+    assert list(tmp_path.iterdir()) == [], "the run cleans up after itself"
+
+
+def test_the_run_says_how_many_events_it_needs() -> None:
+    ran = subprocess.run(
+        [sys.executable, FOLDER / "run.py", "--events-limit", "100"], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 1
+    assert "too few events" in ran.stderr
+    assert tempfile.gettempdir() not in ran.stderr

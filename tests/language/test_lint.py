@@ -1,0 +1,94 @@
+"""Lint: legal, but probably not what was meant."""
+
+import pytest
+
+from .sentences import plan, warned, warnings
+
+
+@pytest.mark.parametrize(
+    "quiet",
+    [
+        "Order o",
+        "Order o AND Trade t PER id WITHIN 1 HOUR",
+        "Order o AND Trade t WHERE o.id = t.id PER id",
+        "Order o AND Trade t WHERE o.at = t.at",
+        "Order x THEN Order y",
+        "Order x[2] WHERE x[1].size > x[2].size",
+        "Trade t[3] WHERE sum(t.value) > 1 MATCHING RECENT",
+        "Order o WITHOUT Trade t WITHIN 1 HOUR OF o PER id",
+        "Order o WITHOUT Trade t WITHIN 1 HOUR OF o WHERE t.id = o.id",
+        "Order o AND Trade t WITHIN 1 HOUR DISPOSAL INFIX",
+        "Order o WHERE o.size NOT IN (1, 2)",
+        "Order o OR Order x",
+    ],
+)
+def test_a_sound_subscription_earns_no_warning(quiet):
+    assert warned(quiet) == []
+
+
+def test_an_equality_join_without_per():
+    (found,) = warnings("Order o AND Trade t WHERE o.size > 1 AND o.id = t.id")
+    assert (found.code, found.subscription, found.fix) == ("W001", "S", "add PER id")
+    assert (found.place.column, found.place.width) == (
+        len("SUBSCRIPTION S MATCH Order o AND Trade t WHERE o.size > 1 AND ") + 1,
+        11,
+    )
+    assert warnings("Order o AND Trade t WHERE o.user = t.ticker")[0].fix == "add PER o.user = t.ticker"
+    assert warned("Trade t[2] WHERE t[1].id = t[2].id") == ["W001"]
+    assert warned("Order o AND Trade t AND Note n WHERE o.id = t.id AND t.id = n.id") == ["W001"]
+    assert "every type" in warnings("Order o AND Trade t AND Note n WHERE o.user = t.ticker")[0].fix
+
+
+def test_two_elements_of_one_type_are_not_in_any_order():
+    (found,) = warnings("Order x AND Order y")
+    assert found.code == "W002"
+    assert "x always stands before y" in found.problem
+    assert "x always stands after y" in warnings("Order x AND Order y MATCHING RECENT")[0].problem
+
+
+def test_a_then_that_never_matches():
+    assert warned("Order x THEN Order y MATCHING RECENT") == ["W003"]
+    assert warned("Order x THEN Trade y MATCHING RECENT") == []
+
+
+def test_an_index_that_is_missing():
+    (found,) = warnings("Trade t[2] WHERE t.value > 1 AND t.size > 2")
+    assert (found.code, found.fix) == ("W004", "write t[1].value, or an aggregate of all")
+    assert warnings("Trade t[2] WHERE value > 1")[0].fix.startswith("write t[1].value")
+    assert warned("Trade t[2] EMIT X(a = t.id)") == ["W004"]
+
+
+def test_recent_numbers_instances_from_the_newest():
+    assert warned("Trade t[2] WHERE t[1].value > t[2].value MATCHING RECENT") == ["W005"]
+
+
+def test_an_absence_that_anything_cancels():
+    assert warned("Order o WITHOUT Trade t WITHIN 1 HOUR OF o") == ["W006"]
+    assert warned("Order o THEN Trade t WITHOUT Note n BETWEEN o AND t") == ["W006"]
+
+
+def test_a_condition_of_an_absence_that_does_not_name_the_absent_event():
+    assert warned("Order o WITHOUT Trade t WITHIN 1 HOUR OF o WHERE t.id = o.id AND o.size > 5") == ["W007"]
+
+
+def test_conditions_that_do_not_depend_on_events():
+    assert warned("Order o WHERE 1 = 1") == ["W008"]
+    assert warned("Order o OR Trade t WHERE 1 = 1") == ["W008"]
+    assert warned("Order o WHERE TRUE") == ["W008"]
+    assert warned("Order o WHERE o.size NOT IN (1, NULL)") == ["W009"]
+
+
+def test_types_that_nobody_uses():
+    found = plan("TYPE Idle () SUBSCRIPTION S MATCH Flow f AND BlockTrade b AND Note n")
+    assert [(each.code, each.place.line) for each in found.warnings] == [("W010", 7)]
+    assert "'Idle'" in found.warnings[0].problem
+    assert plan("").warnings == ()
+
+
+def test_floating_point_keys():
+    assert warned("Trade t PER value") == ["W011"]
+
+
+def test_queues_that_nothing_bounds():
+    assert warned("Order o DISPOSAL INFIX POSTFIX") == ["W012"]
+    assert warned("Order o DISPOSAL PREFIX INFIX") == []
