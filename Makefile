@@ -47,7 +47,7 @@ equal: .venv/installed-dev  ## the matcher equals the reference on CASES=20000 g
 	FAIRLEAD_CASES=$(CASES) $(BIN)/python -m pytest tests/match/test_equal_to_reference.py -n auto --hypothesis-show-statistics
 
 search: .venv/installed-dev  ## search counterexamples for all 16 combinations and 14 properties anew
-	$(BIN)/python -m fairlead.testing.search --write
+	$(BIN)/python -m fairlead.testing.search --cases 1000 --seed 1 --jobs 2 --write
 
 clean:  ## remove what make made
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

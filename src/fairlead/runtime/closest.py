@@ -11,7 +11,7 @@ from itertools import islice, product
 from typing import Any
 
 from fairlead.matching.expressions import Check, Evaluator, compile_condition, compile_value, slot_types
-from fairlead.matching.incremental import Conjunction
+from fairlead.matching.conjunction import Conjunction
 from fairlead.model.event import Event
 from fairlead.model.expression import (
     Aggregate,

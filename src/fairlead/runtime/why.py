@@ -20,7 +20,9 @@ from typing import Any
 
 from fairlead.engine import Engine
 from fairlead.errors import UsageError
-from fairlead.matching.incremental import Conjunction, IncrementalSubscription, Instance, Key, Pending
+from fairlead.matching.conjunction import Conjunction
+from fairlead.matching.incremental import IncrementalSubscription
+from fairlead.matching.instance import Instance, Key, Pending
 from fairlead.matching.outcome import Match
 from fairlead.model.columns import Columns
 from fairlead.model.event import Event

@@ -59,8 +59,9 @@ class QuickMatcher:
 
     def _match(self, members: Members) -> Members | None:
         slot = len(members)
-        if self.must_hold is not None and self.must_hold not in members and self._passed(slot):
-            return None
+        must = self.must_hold
+        if must is not None and must not in members and self.slots_of[self.steps[must].type][-1] < slot:
+            return None  # the slots of the arriving event's type lie behind
         if slot == len(self.signature):
             return members
         queue = self.queues[self.signature[slot]]
@@ -76,11 +77,6 @@ class QuickMatcher:
                 if found is not None:
                     return found
         return None
-
-    def _passed(self, slot: int) -> bool:
-        """The slots of the arriving event's type lie behind."""
-        assert self.must_hold is not None
-        return self.slots_of[self.steps[self.must_hold].type][-1] < slot
 
     def _agrees(self, slot: int, members: Members) -> bool:
         for left, sign, right in self.tied[slot]:

@@ -19,6 +19,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from fairlead.errors import require
 from fairlead.guarantees.shape import Shape, is_at_most, shape_of
 from fairlead.model.guarantee import Property
 from fairlead.model.plan import Disposal, Matching
@@ -88,12 +89,18 @@ def _same(one: Violation, other: Violation) -> bool:
     return missing[0] == missing[1] and last[0] == last[1]
 
 
-def search(cases: int, seed: int, jobs: int = 1, report: Callable[[str], None] = lambda line: None) -> Findings:
+def search(
+    cases: int,
+    seed: int,
+    jobs: int = 1,
+    report: Callable[[str], None] = lambda line: None,
+    cells: tuple[Cell, ...] = CELLS,
+) -> Findings:
     """Cells do not depend on each other, so they are searched side by side; the result does not depend on `jobs`."""
     findings = Findings()
     work = partial(search_cell, cases, seed)
     with ProcessPoolExecutor(jobs) if jobs > 1 else nullcontext() as pool:
-        for cell, found in zip(CELLS, pool.map(work, CELLS) if pool else map(work, CELLS), strict=True):
+        for cell, found in zip(cells, pool.map(work, cells) if pool else map(work, cells), strict=True):
             findings.losses |= found.losses
             findings.cases = found.cases
             report(f"{cell_code(cell)}: {len({wanted for _, wanted, _ in found.losses})} properties lost")
@@ -155,9 +162,10 @@ def _observed(world: Scenario) -> Iterator[Scenario]:
 
 def _keep(world: Scenario, cell: Cell, wanted: Property, findings: Findings) -> None:
     violation = violation_in(world, cell, wanted)
-    assert violation is not None
-    shape = shape_of(branch_of(world.pattern))
-    findings.losses.setdefault((cell, wanted, shape), Loss(cell, wanted, shape, world, violation.words))
+    require(violation is not None, "shrinking keeps the violation", cell=cell_code(cell), property=wanted, scenario=world)
+    if violation is not None:
+        shape = shape_of(branch_of(world.pattern))
+        findings.losses.setdefault((cell, wanted, shape), Loss(cell, wanted, shape, world, violation.words))
 
 
 def _share(findings: Findings) -> None:
