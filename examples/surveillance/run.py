@@ -152,7 +152,7 @@ def run_all(subscribers: Iterable[Subscriber], total: int, folder: Path, console
 def read_delivered(path: Path) -> Delivered:
     content = json.loads(path.read_text(encoding="utf-8"))
     receipt = fairlead.Receipt.from_json(content["receipt"])
-    ids = tuple(relation["id"] for relation in content["relations"])
+    ids = bytes.fromhex("".join(relation["id"] for relation in content["relations"]))
     return Delivered(content["events"], content["seconds"], replace(receipt, ids=ids), content["relations"])
 
 

@@ -15,22 +15,26 @@ Takes: a Plan, and events whose positions rise. Gives: relations. Never: reads a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairlead.errors import require
 from fairlead.matching import state
 from fairlead.matching.expressions import Evaluator, compile_value, slot_types
 from fairlead.matching.incremental import IncrementalSubscription
 from fairlead.matching.outcome import Match, SubscriptionMatcher
-from fairlead.model.columns import Columns
+from fairlead.model.columns import Columns, columns_of_event
 from fairlead.model.event import Event
+from fairlead.model.identity import relation_id
 from fairlead.model.places import Places
 from fairlead.model.plan import Branch, Plan, Subscription
 from fairlead.model.position import Position
-from fairlead.model.relation import Relation, relation_id
+from fairlead.model.relation import Relation
 from fairlead.model.types import Catalogue, EventType, Kind
+
+if TYPE_CHECKING:
+    from fairlead.matching.kernel.lane import KernelLane
 
 
 def compile(text: str, file: str | None = None) -> Plan:
@@ -42,17 +46,21 @@ def compile(text: str, file: str | None = None) -> Plan:
     return replace(plan, guarantees=derive(plan))
 
 
+KERNELS_FROM = 50_000
+"""Events after which subscriptions move to machine code. A kernel costs about a second the first time it is compiled on a
+machine, the matcher in Python 20 to 50 microseconds an event and subscription: 50,000 events cost about as much. Preparing
+a batch for kernels costs some milliseconds, so they are left alone while batches are below a fiftieth of this, 1,000 events."""
+
 Emitter = tuple[EventType, tuple[tuple[str, Kind, Evaluator], ...]]
 """A derived type and, for each of its attributes, how to compute it from the members."""
 
 
 @dataclass(frozen=True)
 class Running:
-    """A subscription at work: its matcher, how it emits, and how deep it stands in the hierarchy."""
+    """A subscription at work, event by event: its matcher, and how deep it stands in the hierarchy."""
 
     subscription: Subscription
     matcher: SubscriptionMatcher
-    emitters: tuple[Emitter | None, ...]
     depth: int
 
 
@@ -61,40 +69,69 @@ class Engine:
     the state over, byte for byte the same for the same history."""
 
     def __init__(
-        self, plan: Plan, matcher: Callable[[Subscription, Catalogue], SubscriptionMatcher] = IncrementalSubscription
+        self,
+        plan: Plan,
+        matcher: Callable[[Subscription, Catalogue], SubscriptionMatcher] = IncrementalSubscription,
+        kernels_from: int | None = KERNELS_FROM,
     ) -> None:
         self.plan = plan
+        self.kernels_from = kernels_from if matcher is IncrementalSubscription else None
+        self.lane: KernelLane | None = None
+        self.fed = 0
         depths = _depths(plan)
-        self.running = tuple(
-            Running(
-                each,
-                matcher(each, plan.catalogue),
-                tuple(_emitter(branch, plan.catalogue) for branch in each.branches),
-                depths[each.name],
-            )
-            for each in plan.subscriptions
-        )
+        self.running = tuple(Running(each, matcher(each, plan.catalogue), depths[each.name]) for each in plan.subscriptions)
+        self.emitters = {
+            each.name: [_emitter(branch, plan.catalogue) for branch in each.branches] for each in plan.subscriptions
+        }
         self.readers: Mapping[str, tuple[Running, ...]] = _readers(plan, self.running)
         self.last = Position(-1)
         self.relations = 0
 
-    def feed(self, columns: Columns) -> list[Relation]:
+    def feed(self, columns: Columns) -> Sequence[Relation]:
         """A batch of ordered events."""
-        delivered: list[Relation] = []
-        for event in columns.events(self.plan.catalogue):
-            delivered += self.arrive(event)
-        if columns.last_position is not None and columns.last_position > self.last.major:
-            self.last = Position(columns.last_position)
-        return delivered
-
-    def arrive(self, event: Event) -> list[Relation]:
-        """One event of the log, with all that it completes and derives."""
-        require(event.position > self.last, "positions must rise", last=self.last, got=event.position)
-        self.last = event.position
-        delivered: list[Relation] = []
-        self._handle(event, Places(event.position.major), delivered)
+        self.fed += len(columns)
+        if self.lane is None and self.kernels_from is not None and self.kernels_from < min(self.fed, 50 * len(columns)):
+            self._promote()
+        require(columns.follow(self.last.major), "positions must rise", last=self.last)
+        found: list[tuple[int, Relation]] = []
+        if self.readers:
+            for row, event in enumerate(columns.events(self.plan.catalogue)):
+                found += [(row, relation) for relation in self._logged(event)]
+        self.last = Position(max(self.last.major, *columns.positions[-1:], columns.last_position or 0))
+        delivered = [relation for _, relation in found] if self.lane is None else self.lane.feed(columns, found)
         self.relations += len(delivered)
         return delivered
+
+    def arrive(self, event: Event) -> Sequence[Relation]:
+        """One event of the log, with all that it completes and derives."""
+        if self.lane is not None:
+            return self.feed(columns_of_event(event))
+        require(event.position > self.last, "positions must rise", last=self.last, got=event.position)
+        self.last = event.position
+        delivered = self._logged(event)
+        self.relations += len(delivered)
+        return delivered
+
+    def _logged(self, event: Event) -> list[Relation]:
+        delivered: list[Relation] = []
+        self._handle(event, Places(event.position.major), delivered)
+        return delivered
+
+    def _promote(self) -> None:
+        """Hand the subscriptions that have kernels over to them, with their state as it is."""
+        from fairlead.matching.kernel.lane import KernelLane
+
+        self.kernels_from = None
+        lane = KernelLane(self.plan, self._relation)
+        if not lane.kernels:
+            return
+        for each in self.running:
+            if each.subscription.name in lane.kernels:
+                assert isinstance(each.matcher, IncrementalSubscription)
+                lane.kernels[each.subscription.name].restore(each.matcher.dump(), lane.store)
+                each.matcher.clear()
+        self.lane = lane
+        self.readers = _readers(self.plan, [each for each in self.running if each.subscription.name not in lane.kernels])
 
     def finish(self, until: int | None = None) -> list[Relation]:
         """The end of a finite input. `until` (microseconds) says that nothing more comes up to and including it."""
@@ -133,26 +170,32 @@ class Engine:
 
     def _deliver(self, running: Running, match: Match, at: Position, delivered: list[Relation]) -> list[Event]:
         """Append the relation; give the event it derives, if any (its position is set when it is handled)."""
-        positions = tuple(member.position for member in match.members)
-        identity = relation_id(running.subscription.digest, match.branch, positions)
-        emitter = running.emitters[match.branch]
-        if emitter is None:
-            delivered.append(Relation(running.subscription.name, match.branch, identity, match.members, at))
+        identity = relation_id(running.subscription.digest, match.branch, (member.position for member in match.members))
+        relation = self._relation(running.subscription.name, match, at, identity)
+        delivered.append(relation)
+        if relation.emitted_type is None:
             return []
+        schema, row = self.plan.catalogue[relation.emitted_type], tuple(value for _, _, value in relation.emitted_row)
+        return [Event(schema, row, at, _derived_time(schema, row, match))]
+
+    def _relation(self, subscription: str, match: Match, at: Position, identity: str) -> Relation:
+        emitter = self.emitters[subscription][match.branch]
+        if emitter is None:
+            return Relation(subscription, match.branch, identity, match.members, at)
         schema, fields = emitter
         emitted = tuple((name, kind, evaluate(match.members)) for name, kind, evaluate in fields)
-        delivered.append(Relation(running.subscription.name, match.branch, identity, match.members, at, schema.name, emitted))
-        row = tuple(value for _, _, value in emitted)
-        return [Event(schema, row, at, _derived_time(schema, row, match))]
+        return Relation(subscription, match.branch, identity, match.members, at, schema.name, emitted)
 
     def dump(self) -> bytes:
         """The state as bytes: the same history gives the same bytes."""
-        matchers = {
-            each.subscription.name: each.matcher.dump()
-            for each in self.running
-            if isinstance(each.matcher, IncrementalSubscription)
-        }
-        require(len(matchers) == len(self.running), "only the engine's own matchers dump their state")
+        matchers = {}
+        for each in self.running:
+            name = each.subscription.name
+            if self.lane is not None and name in self.lane.kernels:
+                matchers[name] = self.lane.kernels[name].dump(self.lane.store)
+            else:
+                require(isinstance(each.matcher, IncrementalSubscription), "only the engine's own matchers dump their state")
+                matchers[name] = each.matcher.dump()  # type: ignore[attr-defined]
         return state.encode(
             {"plan": self.plan.digest, "last": list(self.last), "relations": self.relations, "matchers": matchers}
         )

@@ -11,6 +11,7 @@ from typing import Any
 
 from fairlead.errors import UsageError
 from fairlead.guarantees import counterexample
+from fairlead.matching.kernel.eligible import reason_against
 from fairlead.model.expression import render, render_condition
 from fairlead.model.guarantee import Guarantee, Property
 from fairlead.model.html import guarantees_html, plan_html
@@ -35,6 +36,7 @@ class Explanation:
                     "matching": each.matching.words,
                     "disposal": each.disposal.words,
                     "emits": each.emits,
+                    "no_kernel_because": reason_against(self.plan, each),
                     "guarantees": [
                         {
                             "property": g.property,
@@ -68,6 +70,8 @@ class Explanation:
             lines += _branch_lines(number, branch, len(subscription.branches) > 1)
         lines.append(f"  matching   {subscription.matching.words} ({subscription.matching.code}){_direction(subscription)}")
         lines.append(f"  disposal   {subscription.disposal.words} ({subscription.disposal.code})")
+        against = reason_against(self.plan, subscription)
+        lines.append(f"  runs on    {'a compiled kernel' if against is None else f'the incremental matcher: {against}'}")
         if subscription.per:
             lines.append(f"  per        {', '.join(subscription.per)}: one independent instance for each key")
         if subscription.within_us is not None:

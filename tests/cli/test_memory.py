@@ -1,4 +1,4 @@
-"""Memory does not grow with the file: a two-type keyed conjunction over 40,000 and over 200,000 events."""
+"""Memory does not grow with the file: a two-type keyed conjunction over 80,000 and over 240,000 events."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ MATCH Order o AND Payment p
 PER account
 WITHIN 10 SECONDS
 """
-SMALL, LARGE = 40_000, 200_000
+SMALL, LARGE = 80_000, 240_000
 GROWTH_BYTES_MAX = 25_000_000
-"""Five times the events are 160,000 more. Held as Event objects, a few hundred bytes each, they would be well beyond this."""
+"""Three times the events are 160,000 more. Held as Event objects, a few hundred bytes each, they would be well beyond this.
+Both runs are long enough to move to kernels, so that both load the compiler (about 100 MB)."""
 
 MEASURE = """\
 import resource, subprocess, sys
@@ -59,7 +60,7 @@ def peak_bytes(rules: Path, events: Path) -> int:
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "parquet"])
-def test_five_times_the_events_need_no_more_memory(tmp_path: Path, ending: str) -> None:
+def test_three_times_the_events_need_no_more_memory(tmp_path: Path, ending: str) -> None:
     rules = tmp_path / "paid.fl"
     rules.write_text(RULES)
     small = peak_bytes(rules, write_events(tmp_path / f"small.{ending}", SMALL))

@@ -176,11 +176,12 @@ def stream(chance: Random, size: int) -> list[dict[str, int | str]]:
     return found
 
 
-@pytest.mark.parametrize("clause", CLAUSES)
-@pytest.mark.parametrize("base", BASES, ids=lambda each: " ".join(each))
+FITTING = [(base, clause) for base in BASES for clause in CLAUSES if "AND b" not in clause or "B b" in base[0]]
+"""A clause that names the member b goes with the patterns that have it."""
+
+
+@pytest.mark.parametrize(("base", "clause"), FITTING, ids=lambda each: each if isinstance(each, str) else " ".join(each))
 def test_what_is_said_to_be_kept_is_never_violated(base: tuple[str, str], clause: str) -> None:
-    if "AND b" in clause and "B b" not in base[0]:
-        pytest.skip("the clause names a member that the pattern does not have")
     chance = Random(f"{base} {clause}")
     for matching in Matching:
         for disposal in Disposal:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -61,8 +61,9 @@ def _receipt(path: str, other: Receipt) -> Receipt:
 
     if is_receipt(path):
         return read_receipt(path)
-    book = ReceiptBook(other.plan)
-    book.note(each.id for each in read_deliveries(path))
+    book, deliveries = ReceiptBook(other.plan), read_deliveries(path)
+    while ids := [each.id for each in islice(deliveries, 8192)]:
+        book.note(ids)
     return book.receipt()
 
 

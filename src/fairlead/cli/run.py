@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from time import perf_counter
@@ -153,7 +153,7 @@ def perform(job: Job) -> Summary:
     return Summary.of(job, plan, running, tuple(first), rejects.count if rejects else 0, perf_counter() - began)
 
 
-def delivered(running: Run, batches: Iterable[Columns], until: int | None) -> Iterator[list[Relation]]:
+def delivered(running: Run, batches: Iterable[Columns], until: int | None) -> Iterator[Sequence[Relation]]:
     """The relations batch by batch, and those that the end of the input decides."""
     for columns in batches:
         yield running.feed(columns)

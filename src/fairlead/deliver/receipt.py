@@ -1,33 +1,27 @@
 """Receipts: what a subscriber delivered, as a rolling digest that two subscribers can compare.
 
-Each delivery folds the relation's id into the digest, so equal digests after n deliveries mean: the same relations, in the same
-order, from the first to the n-th. A receipt also keeps samples of the digest on the way. Their number is bounded: when
-there are too many, every second one goes. Two receipts that differ are compared sample by sample; if both still hold their
-ids (as a result in memory does), the first relation that differs is named exactly.
+Each delivery mixes the relation's id and its number into the digest, so equal digests after n deliveries mean: the same
+relations, in the same order, from the first to the n-th (model/identity.py). A receipt also keeps samples of the digest on
+the way. Their number is bounded: when there are too many, every second one goes. Two receipts that differ are compared
+sample by sample; if both still hold their ids (as a result in memory does), the first relation that differs is named exactly.
 
 Takes: relations in the order of delivery. Gives: `Receipt`, `compare`. Never: stores the relations themselves.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from typing import Any
 
+import numpy as np
+
 from fairlead.errors import UsageError
-from fairlead.model.relation import ID_BYTES
+from fairlead.model.identity import ID_BYTES, Words, from_hex, running, to_hex
 
 SAMPLES_MAX = 4096
 """Samples kept: 4096 × 32 hex digits are 128 kB, whatever the number of deliveries; up to 4096 deliveries are exact."""
-
-EMPTY = "0" * (2 * ID_BYTES)
-
-
-def fold(digest: str, relation_id: str) -> str:
-    return hashlib.blake2b(f"{digest}{relation_id}".encode(), digest_size=ID_BYTES).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -39,7 +33,8 @@ class Receipt:
     digest: str
     stride: int = 1
     samples: tuple[str, ...] = ()
-    ids: tuple[str, ...] | None = None
+    ids: bytes | None = None
+    """All ids, 16 bytes each, where the relations are in memory anyway."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -70,22 +65,27 @@ class ReceiptBook:
     def __init__(self, plan_digest: str) -> None:
         self.plan = plan_digest
         self.count = 0
-        self.digest = EMPTY
+        self.total = np.zeros(2, dtype=np.uint64)
         self.stride = 1
         self.samples: list[str] = []
 
-    def note(self, relation_ids: Iterable[str]) -> None:
-        for each in relation_ids:
-            self.digest = fold(self.digest, each)
-            self.count += 1
-            if self.count % self.stride == 0:
-                self.samples.append(self.digest)
-                if len(self.samples) > SAMPLES_MAX:
-                    self.samples = self.samples[1::2]
-                    self.stride *= 2
+    def note(self, ids: Sequence[str] | Words) -> None:
+        """Deliveries in their order, by id: texts, or pairs of words as kernels give them."""
+        words = ids if isinstance(ids, np.ndarray) else from_hex(list(ids))
+        if not len(words):
+            return
+        sums = running(words, self.count, self.total)
+        start = -(self.count + 1) % self.stride  # the first row whose number is a multiple of the stride
+        self.samples += to_hex(sums[start :: self.stride])
+        self.count += len(words)
+        self.total = sums[-1]
+        while len(self.samples) > SAMPLES_MAX:
+            self.samples = self.samples[1::2]
+            self.stride *= 2
 
-    def receipt(self, ids: tuple[str, ...] | None = None) -> Receipt:
-        return Receipt(self.plan, self.count, self.digest, self.stride, tuple(self.samples), ids)
+    def receipt(self, ids: bytes | None = None) -> Receipt:
+        (digest,) = to_hex(self.total[None, :])
+        return Receipt(self.plan, self.count, digest, self.stride, tuple(self.samples), ids)
 
 
 @dataclass(frozen=True)
@@ -117,8 +117,9 @@ def compare(a: Receipt, b: Receipt) -> Comparison:
     return _between_samples(a, b)
 
 
-def _first_difference(a: tuple[str, ...], b: tuple[str, ...]) -> Comparison:
-    for at, (left, right) in enumerate(zip_longest(a, b)):
+def _first_difference(a: bytes, b: bytes) -> Comparison:
+    for at in range(max(len(a), len(b)) // ID_BYTES):
+        left, right = (each[at * ID_BYTES : (at + 1) * ID_BYTES].hex() or None for each in (a, b))
         if left != right:
             missing = " (the first has no more)" if left is None else " (the second has no more)" if right is None else ""
             shown = f"{left or 'nothing'} and {right or 'nothing'}"

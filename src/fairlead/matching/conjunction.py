@@ -72,16 +72,16 @@ class Conjunction:
         return entered, noted
 
     def arrive(self, instance: Instance, event: Event, entered: list[int], noted: list[int]) -> tuple[Event, ...] | None:
-        # 1. enter and note
+        # 1. the window: what falls behind the clock leaves; an event that is itself behind it does not enter
+        if self.within is not None and event.time is not None and self._expire(instance, event.time):
+            entered = []
+        # 2. enter and note
         for at in entered:
             instance.queues[at].append(event)
         for at in noted:
             instance.negated[at].append(event)
             if at in self.absent:
                 self._cancel(instance, at, event)
-        # 2. the window
-        if self.within is not None and event.time is not None:
-            entered = self._expire(instance, event, entered)
         # 3. match and dispose
         members = self._match(instance, entered) if entered else None
         if members is not None:
@@ -108,17 +108,18 @@ class Conjunction:
             self.negated[at].forbidden(event, members, self.width) for at in self.between for event in instance.negated[at]
         )
 
-    def _expire(self, instance: Instance, event: Event, entered: list[int]) -> list[int]:
+    def _expire(self, instance: Instance, time: int) -> bool:
+        """Move the clock; whether an event of this time is too late."""
         assert self.within is not None
-        assert event.time is not None
-        instance.clock = event.time if instance.clock is None else max(instance.clock, event.time)
-        horizon = instance.clock - self.within
+        if instance.clock is not None and time <= instance.clock:
+            return time < instance.clock - self.within
+        instance.clock = time
+        horizon = time - self.within
         for queue in instance.queues:
-            # Times rise along most streams, so usually only a prefix is behind the horizon.
             if any(each.time < horizon for each in queue):  # type: ignore[operator]
                 queue[:] = [each for each in queue if each.time >= horizon]  # type: ignore[operator]
                 instance.loose = instance.loose or self.matching.contiguous
-        return entered if event.time >= horizon else []
+        return False
 
     def _dispose(self, instance: Instance, members: tuple[Event, ...]) -> None:
         positions = {member.position for member in members}

@@ -91,6 +91,10 @@ class IncrementalSubscription:
             del instances[pending.key]
         return None if pending.cancelled else pending.match
 
+    def clear(self) -> None:
+        """Forget everything, after the state went elsewhere."""
+        self.instances, self.pending, self.seen = [{} for _ in self.conjunctions], [], None
+
     def dump(self) -> dict[str, Any]:
         """The state as plain values, the same for the same history."""
         return {

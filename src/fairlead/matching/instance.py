@@ -36,6 +36,10 @@ class Instance:
     loose: bool = False
     pending: list[Pending] = field(default_factory=list)
 
+    def lists(self) -> list[list[Event]]:
+        """The queues, then the noted events of each WITHOUT clause."""
+        return [*self.queues, *self.negated]
+
     def is_empty(self) -> bool:
         return self.clock is None and not any(self.queues) and not self.pending and not any(self.negated)
 

@@ -11,8 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.model.event import Event
@@ -57,6 +60,22 @@ class Columns:
     def __len__(self) -> int:
         return len(self.codes)
 
+    @cached_property
+    def code_array(self) -> npt.NDArray[np.int64]:
+        return np.asarray(self.codes, dtype=np.int64)
+
+    @cached_property
+    def position_array(self) -> npt.NDArray[np.int64]:
+        given = self.positions
+        if isinstance(given, range):
+            return np.arange(given.start, given.stop, given.step, dtype=np.int64)
+        return np.asarray(given, dtype=np.int64)
+
+    def follow(self, last: int) -> bool:
+        """The positions rise, and all stand after `last`."""
+        positions = self.position_array
+        return not len(positions) or (int(positions[0]) > last and bool((positions[1:] > positions[:-1]).all()))
+
     def events(self, catalogue: Catalogue) -> Iterator[Event]:
         """The rows as events, in order."""
         rows = {code: _rows(self.tables[name], catalogue[name]) for code, name in enumerate(self.types) if name in self.tables}
@@ -81,3 +100,19 @@ def _rows(table: pa.RecordBatch, schema: EventType) -> Iterator[tuple[Any, ...]]
         values = column.cast(pa.int64()) if attribute.type.kind is Kind.TIMESTAMP else column
         columns.append(values.to_pylist())
     return iter(zip(*columns, strict=True)) if columns else iter([()] * table.num_rows)
+
+
+def columns_of_event(event: Event) -> Columns:
+    """A batch of one."""
+    values = [
+        pa.array([value], type=pa.int64()).cast(arrow_type(each.type))
+        if value is not None and each.type.kind in (Kind.TIMESTAMP, Kind.INTERVAL)
+        else pa.array([value], type=arrow_type(each.type))
+        for each, value in zip(event.schema.attributes, event.row, strict=True)
+    ]
+    table = (
+        pa.RecordBatch.from_arrays(values, schema=arrow_schema(event.schema))
+        if values
+        else pa.record_batch([pa.nulls(1)], names=[""])
+    )
+    return Columns((event.type,), [0], [event.position.major], {event.type: table}, [event.source], [event.sequence])

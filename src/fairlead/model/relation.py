@@ -1,9 +1,8 @@
-"""A relation: one delivered composite event. Its id is a function of the subscription and the members' positions."""
+"""A relation: one delivered composite event. Its id is a function of the subscription and the members' positions (see
+identity.py)."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,15 +10,6 @@ from fairlead.model.event import Event
 from fairlead.model.position import Position
 from fairlead.model.types import Kind
 from fairlead.model.values import jsonable, shown
-
-ID_BYTES = 16
-"""128 bits: two relations of one subscription collide with probability 2**-64 only after 2**32 relations."""
-
-
-def relation_id(subscription_digest: str, branch: int, positions: Iterable[Position]) -> str:
-    """The same on every replica, in every replay and on every runtime."""
-    places = " ".join(f"{position.major}.{position.minor}" for position in positions)
-    return hashlib.blake2b(f"{subscription_digest}/{branch}/{places}".encode(), digest_size=ID_BYTES).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,11 @@ Never: holds more than a batch and the matchers' state in a `Run`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -17,8 +19,10 @@ import pyarrow as pa
 from fairlead.deliver.receipt import Receipt, ReceiptBook
 from fairlead.engine import Engine
 from fairlead.errors import UsageError
+from fairlead.matching.relations import Relations
 from fairlead.model.columns import Columns, arrow_type
 from fairlead.model.html import table
+from fairlead.model.identity import Words, from_hex, to_bytes
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
 from fairlead.model.types import DataType, Kind
@@ -38,17 +42,17 @@ class Run:
         self.duplicates = 0
         self.found: Counter[str] = Counter()
 
-    def feed(self, columns: Columns) -> list[Relation]:
+    def feed(self, columns: Columns) -> Sequence[Relation]:
         self.events += len(columns)
         self.duplicates += columns.duplicates
         return self._noted(self.engine.feed(columns))
 
-    def finish(self, until: int | None = None) -> list[Relation]:
+    def finish(self, until: int | None = None) -> Sequence[Relation]:
         return self._noted(self.engine.finish(until))
 
-    def _noted(self, relations: list[Relation]) -> list[Relation]:
-        self.book.note(relation.id for relation in relations)
-        self.found.update(relation.subscription for relation in relations)
+    def _noted(self, relations: Sequence[Relation]) -> Sequence[Relation]:
+        self.book.note(id_words(relations))
+        self.found.update(names_of(relations))
         return relations
 
     @property
@@ -58,19 +62,23 @@ class Run:
 
 @dataclass(frozen=True)
 class Result:
-    """The relations of a finite input, in the order of delivery."""
+    """The relations of a finite input, in the order of delivery. Those found by kernels become objects when looked at."""
 
     plan: Plan
-    relations: tuple[Relation, ...]
+    batches: tuple[Sequence[Relation], ...]
     receipt: Receipt
     events: int
     duplicates: int
+
+    @cached_property
+    def relations(self) -> tuple[Relation, ...]:
+        return tuple(chain.from_iterable(self.batches))
 
     def __iter__(self) -> Iterator[Relation]:
         return iter(self.relations)
 
     def __len__(self) -> int:
-        return len(self.relations)
+        return sum(map(len, self.batches))
 
     def __getitem__(self, at: int) -> Relation:
         return self.relations[at]
@@ -114,12 +122,19 @@ def match(plan: Plan, events: Any, *, until: datetime | str | None = None) -> Re
             fix="fairlead.match(fairlead.compile(text), events)",
         )
     run = Run(plan)
-    relations: list[Relation] = []
-    for columns in read_events(events, plan.catalogue):
-        relations += run.feed(columns)
-    relations += run.finish(until_microseconds(until))
-    receipt = run.book.receipt(tuple(relation.id for relation in relations))
-    return Result(plan, tuple(relations), receipt, run.events, run.duplicates)
+    batches = [run.feed(columns) for columns in read_events(events, plan.catalogue)]
+    batches.append(run.finish(until_microseconds(until)))
+    receipt = run.book.receipt(b"".join(to_bytes(id_words(batch)) for batch in batches))
+    return Result(plan, tuple(batches), receipt, run.events, run.duplicates)
+
+
+def id_words(relations: Sequence[Relation]) -> Words:
+    """The ids, without making objects of what kernels found."""
+    return relations.id_words() if isinstance(relations, Relations) else from_hex([each.id for each in relations])
+
+
+def names_of(relations: Sequence[Relation]) -> list[str]:
+    return relations.subscriptions() if isinstance(relations, Relations) else [each.subscription for each in relations]
 
 
 def until_microseconds(until: datetime | str | float | None) -> int | None:

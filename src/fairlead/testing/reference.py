@@ -191,11 +191,8 @@ class ReferenceMatcher:
         self.engine = Engine(plan, matcher=ReferenceSubscription)
 
     def arrive(self, event: Event) -> list[Relation]:
-        return self.engine.arrive(event)
+        return list(self.engine.arrive(event))
 
     def run(self, events: Iterable[Event], until: int | None = None) -> list[Relation]:
         delivered = [relation for event in events for relation in self.engine.arrive(event)]
         return delivered + self.engine.finish(until)
-
-
-__all__ = ["ReferenceConjunction", "ReferenceMatcher", "ReferenceSubscription"]

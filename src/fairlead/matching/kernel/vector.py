@@ -1,0 +1,238 @@
+"""Expressions that read one event, evaluated for a whole column of events at once.
+
+Takes: an expression over a single slot and the rows of one type. Gives: `Vector`: values, and where they are known. Equal
+to the scalar evaluators, element by element: numbers by NumPy; functions of one text, binary or decimal attribute once per
+distinct value, by the scalar evaluator itself; what is left (rare mixtures) row by row, likewise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fairlead.matching.expressions import compile_value
+from fairlead.matching.functions import in_range
+from fairlead.matching.kernel.keys import Numbering
+from fairlead.model.event import Event
+from fairlead.model.expression import (
+    Aggregate,
+    Arithmetic,
+    Atom,
+    Compare,
+    Condition,
+    Expression,
+    Field,
+    IsNull,
+    Literal,
+    Negative,
+    PositionOf,
+    TimeOf,
+    Truth,
+    children,
+)
+from fairlead.model.position import Position
+from fairlead.model.types import EventType, Kind
+
+Mask = npt.NDArray[np.bool_]
+WHOLE = frozenset({Kind.INT, Kind.BIGINT, Kind.TIMESTAMP, Kind.INTERVAL})
+NUMBERS = WHOLE | {Kind.DOUBLE, Kind.BOOLEAN}
+SIGN = {"=": np.equal, "!=": np.not_equal, "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
+SAFE = 2**31
+"""Whole numbers up to this size add and multiply within 64 bits: no overflow to look for."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The events of one concrete type in a batch: attributes, times (NULL-free) and numbers in the order."""
+
+    schema: EventType
+    table: pa.RecordBatch
+    times: npt.NDArray[np.int64] | None
+    majors: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.majors)
+
+    def column(self, name: str) -> pa.Array:
+        return self.table.column(self.schema.index[name])
+
+    def events(self) -> Iterator[Event]:
+        """The rows as events, for what only the scalar evaluators can do."""
+        columns = [_plain(self.table.column(at), each.type.kind) for at, each in enumerate(self.schema.attributes)]
+        times = [None] * len(self) if self.times is None else self.times.tolist()
+        rows: Iterator[tuple[Any, ...]] = iter(zip(*columns, strict=True)) if columns else iter([()] * len(self))
+        for row, time, major in zip(rows, times, self.majors.tolist(), strict=True):
+            yield Event(self.schema, row, Position(major), time)
+
+
+@dataclass(frozen=True)
+class Vector:
+    """`known` is False where the value is NULL; the value there is arbitrary."""
+
+    values: npt.NDArray[Any]
+    known: Mask
+
+
+def truth(condition: Condition, rows: Rows) -> Mask:
+    """Where the condition is true, as opposed to false or unknown."""
+    result = np.zeros(len(rows), dtype=bool)
+    for term in condition.terms:
+        holds = np.ones(len(rows), dtype=bool)
+        for atom in term:
+            holds &= _atom(atom, rows)
+        result |= holds
+    return result
+
+
+def evaluate(node: Expression, rows: Rows) -> Vector:
+    """A numeric or boolean expression as int64, float64 or bool values; a DECIMAL attribute at its scale."""
+    match node:
+        case Literal():
+            return _constant(node, len(rows))
+        case Field() if node.kind in NUMBERS:
+            return _column(rows.column(node.attribute), node.kind)
+        case Field() if node.kind is Kind.DECIMAL:
+            return _decimal(rows.column(node.attribute))
+        case PositionOf():
+            return Vector(rows.majors, np.ones(len(rows), dtype=bool))
+        case TimeOf() if rows.times is not None:
+            return Vector(rows.times, np.ones(len(rows), dtype=bool))
+        case Arithmetic() if node.operator in "+-*" and _numeric(node.left, node.right):
+            return _arithmetic(node, evaluate(node.left, rows), evaluate(node.right, rows))
+        case Negative() if node.kind is Kind.DOUBLE and _numeric(node.operand):
+            operand = evaluate(node.operand, rows)
+            return Vector(-operand.values, operand.known)
+    return _by_scalar(node, rows)
+
+
+def _atom(atom: Atom, rows: Rows) -> Mask:
+    match atom:
+        case Compare() if _numeric(atom.left, atom.right) and not _mixed(atom.left, atom.right):
+            left, right = evaluate(atom.left, rows), evaluate(atom.right, rows)
+            both: Mask = left.known & right.known
+            for side in (left, right):
+                if side.values.dtype == np.float64:
+                    both &= ~np.isnan(side.values)
+            both &= SIGN[atom.operator](left.values, right.values)
+            return both
+        case IsNull(operand=Field() as field):
+            present: Mask = rows.column(field.attribute).is_valid().to_numpy(zero_copy_only=False)
+            return present if atom.negated else ~present
+        case Truth(operand=Field()):
+            flag = evaluate(atom.operand, rows)
+            holds: Mask = flag.known & (flag.values != atom.negated)
+            return holds
+    vector = _by_scalar(atom, rows)
+    found: Mask = vector.known & vector.values.astype(bool)
+    return found
+
+
+def _numeric(*nodes: Expression) -> bool:
+    return all(node.kind in NUMBERS for node in nodes)
+
+
+def _mixed(left: Expression, right: Expression) -> bool:
+    """A 64-bit whole number beside a float: NumPy would round it, the definition compares exactly."""
+    kinds = {left.kind, right.kind}
+    return Kind.DOUBLE in kinds and not kinds.isdisjoint({Kind.BIGINT, Kind.TIMESTAMP, Kind.INTERVAL})
+
+
+def _constant(node: Literal, length: int) -> Vector:
+    if node.value is None:
+        return Vector(np.zeros(length, dtype=np.int64), np.zeros(length, dtype=bool))
+    return Vector(np.full(length, node.value, dtype=_dtype(node.kind)), np.ones(length, dtype=bool))
+
+
+def _dtype(kind: Kind) -> Any:
+    return np.float64 if kind is Kind.DOUBLE else np.bool_ if kind is Kind.BOOLEAN else np.int64
+
+
+def _column(column: pa.Array, kind: Kind) -> Vector:
+    known = column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else np.ones(len(column), dtype=bool)
+    plain = column.cast(pa.int64()) if kind in WHOLE else column
+    if column.null_count:
+        plain = plain.fill_null(False if kind is Kind.BOOLEAN else 0)
+    return Vector(plain.to_numpy(zero_copy_only=False), known)
+
+
+def _decimal(column: pa.Array) -> Vector:
+    """At most 18 digits: the lower half of Arrow's 128 bits is the whole number at the column's scale."""
+    if not len(column):
+        return Vector(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool))
+    words = np.frombuffer(column.buffers()[1], dtype=np.int64)[2 * column.offset : 2 * (column.offset + len(column)) : 2]
+    return Vector(words, column.is_valid().to_numpy(zero_copy_only=False))
+
+
+def _arithmetic(node: Arithmetic, left: Vector, right: Vector) -> Vector:
+    apply = {"+": np.add, "-": np.subtract, "*": np.multiply}[node.operator]
+    known = left.known & right.known
+    if node.kind is Kind.DOUBLE:
+        with np.errstate(all="ignore"):
+            return Vector(apply(left.values.astype(np.float64), right.values.astype(np.float64)), known)
+    small = all(
+        not len(each.values) or -SAFE < int(each.values.min()) <= int(each.values.max()) < SAFE for each in (left, right)
+    )
+    if small and node.kind is Kind.BIGINT:
+        return Vector(apply(left.values, right.values), known)
+    exact = apply(left.values.astype(object), right.values.astype(object))
+    fits = np.array([_fits(value, node.kind) for value in exact], dtype=bool)
+    return Vector(np.where(fits, exact, 0).astype(np.int64), known & fits)
+
+
+def _fits(value: int, kind: Kind) -> bool:
+    return in_range(value, kind) is not None
+
+
+def _by_scalar(node: Expression, rows: Rows) -> Vector:
+    """By the scalar evaluator: once per distinct value where one attribute is all that is read, else row by row."""
+    scalar = compile_value(node, [rows.schema])
+    leaves = {leaf.attribute if isinstance(leaf, Field) else None for leaf in _leaves(node)}
+    if len(leaves) == 1 and None not in leaves:
+        (name,) = leaves
+        assert name is not None
+        encoded = rows.column(name).dictionary_encode()
+        distinct = [*_plain(encoded.dictionary, rows.schema.attributes[rows.schema.index[name]].type.kind), None]
+        codes = encoded.indices.fill_null(len(distinct) - 1).to_numpy(zero_copy_only=False)
+        at, width = rows.schema.index[name], len(rows.schema.attributes)
+        results = [scalar([_only(rows.schema, width, at, value)]) for value in distinct]
+        vector = _vector(results, node.kind)
+        return Vector(vector.values[codes], vector.known[codes])
+    return _vector([scalar([event]) for event in rows.events()], node.kind)
+
+
+def _only(schema: EventType, width: int, at: int, value: Any) -> Event:
+    row: list[Any] = [None] * width
+    row[at] = value
+    return Event(schema, tuple(row), Position(0))
+
+
+def _vector(results: Sequence[Any], kind: Kind) -> Vector:
+    known = np.array([value is not None for value in results], dtype=bool)
+    filled = [0 if value is None else value for value in results]
+    return Vector(np.array(filled, dtype=_dtype(kind)), known)
+
+
+def _leaves(node: Expression) -> Iterator[Field | PositionOf | TimeOf | Aggregate]:
+    if isinstance(node, Field | PositionOf | TimeOf | Aggregate):
+        yield node
+    for child in children(node):
+        yield from _leaves(child)
+
+
+def _plain(column: pa.Array, kind: Kind) -> list[Any]:
+    return (column.cast(pa.int64()) if kind is Kind.TIMESTAMP else column).to_pylist()  # type: ignore[no-any-return]
+
+
+def evaluate_text(node: Expression, rows: Rows, numbering: Numbering) -> tuple[npt.NDArray[np.int64], Mask]:
+    """A text expression as the numbers of its values: equal texts have equal numbers."""
+    if isinstance(node, Field):
+        numbers = numbering.of_column(rows.column(node.attribute))
+    else:
+        scalar = compile_value(node, [rows.schema])
+        numbers = numbering.of_column(pa.array([scalar([event]) for event in rows.events()], type=pa.string()))
+    return numbers, numbers >= 0

@@ -1,0 +1,71 @@
+"""A plan explains itself: as text, as JSON and in a notebook."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import fairlead
+from fairlead.errors import UsageError
+from fairlead.model.guarantee import Property
+
+RULES = """
+TYPE Order (id INT, note STRING, at TIMESTAMP) TIME at
+TYPE Shipment (id INT, at TIMESTAMP) TIME at
+SUBSCRIPTION Late
+MATCH Order o WHERE o.note = '<b>' WITHOUT Shipment s WITHIN 2 HOURS OF o WHERE s.id = o.id PER id EMIT Delay (id = o.id)
+SUBSCRIPTION Pair
+MATCH Order o[2] WHERE o[2].id > o[1].id MATCHING RECENT DISPOSAL INFIX WITHIN 1 DAY
+"""
+
+
+@pytest.fixture(scope="module")
+def plan() -> fairlead.Plan:
+    return fairlead.compile(RULES)
+
+
+def test_it_names_signature_conditions_options_lane_and_all_fourteen_guarantees(plan: fairlead.Plan) -> None:
+    text = str(fairlead.explain(plan))
+    for line in (
+        "signature  [Order[1] o]",
+        "without    Shipment s within 7200 s of o where (s.id = o.id)",
+        "emits      Delay(id = o.id)",
+        "runs on    the incremental matcher: WITHOUT",
+        "runs on    a compiled kernel",
+        "matching   RECENT (MR): instance 2 of a type is older than instance 1",
+        "within     86400 s of the key's own clock",
+    ):
+        assert line in text
+    assert all(text.count(f"    {each} ") == 2 for each in Property)
+
+
+def test_a_counterexample_is_shown_on_demand_only(plan: fairlead.Plan) -> None:
+    assert "counterexample" not in str(fairlead.explain(plan))
+    one = str(fairlead.explain(plan, "Pair", counterexamples="type FIFO order"))
+    assert "counterexample to type FIFO order" in one
+    assert "SUBSCRIPTION Late" not in one
+    assert str(fairlead.explain(plan, counterexamples=True)).count("counterexample to") > 2
+
+
+def test_wrong_names_are_refused_with_the_right_ones(plan: fairlead.Plan) -> None:
+    with pytest.raises(UsageError, match=r"A001.*(\n.*)*Late, Pair"):
+        fairlead.explain(plan, "Lat")
+    with pytest.raises(UsageError, match="A002"):
+        fairlead.explain(plan, counterexamples="fairness")
+
+
+def test_the_json_form_is_json(plan: fairlead.Plan) -> None:
+    content = json.loads(json.dumps(fairlead.explain(plan).to_json()))
+    assert [each["name"] for each in content["subscriptions"]] == ["Late", "Pair"]
+    assert all(len(each["guarantees"]) == 14 for each in content["subscriptions"])
+
+
+def test_notebooks_get_escaped_tables_for_plans_guarantees_results_and_receipts(plan: fairlead.Plan) -> None:
+    result = fairlead.match(plan, [{"type": "Order", "id": n, "note": "<b>", "at": n} for n in range(30)], until="2026-01-01")
+    for shown in (plan, fairlead.explain(plan), result, result.receipt):
+        html = shown._repr_html_()
+        assert "<b>" not in html
+        assert html.startswith("<")
+    assert "… and" in result._repr_html_()
+    assert "guarantees kept" in plan._repr_html_()
