@@ -52,3 +52,15 @@ def test_ids_and_names_need_no_events_and_agree_with_the_relations(case: Case) -
         if fast.lane is not None:
             ids, names = relations.ids(), relations.subscriptions()  # type: ignore[attr-defined]
             assert [(r.id, r.subscription) for r in relations] == list(zip(ids, names, strict=True))
+
+
+def test_types_without_attributes_run_on_kernels_too() -> None:
+    plan = compile_text("TYPE Tick () TYPE Tock (x INT) SUBSCRIPTION S MATCH Tick a AND Tock b[2] DISPOSAL FIRST PREFIX")
+    events: list[dict[str, Any]] = [{"type": "Tick"} if n % 3 else {"type": "Tock", "x": n} for n in range(40)]
+    fast, plain = Engine(plan, kernels_from=0), Engine(plan, kernels_from=None)
+    found: list[Relation] = []
+    for columns in read_events(events, plan.catalogue, batch_rows=7):
+        found += fast.feed(columns)
+        plain.feed(columns)
+        assert fast.dump() == plain.dump()
+    assert len(found) == 13  # of fourteen, every two neighbours

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fairlead.model.columns import Columns, arrow_type
+from fairlead.model.columns import Columns, arrow_array, arrow_schema, canonical_rows, record_batch
 from fairlead.model.event import Event
 from fairlead.model.position import Position
-from fairlead.model.types import Catalogue, Kind
+from fairlead.model.types import Catalogue
 
 Refs = npt.NDArray[np.int64]
 SLACK = 100_000
@@ -58,7 +58,7 @@ class Chunk:
             mine = np.flatnonzero(self.codes == code)
             if len(mine):
                 schema = catalogue[name]
-                values = _rows(self.tables[name], schema.attributes)
+                values = canonical_rows(self.tables[name], schema)
                 for at, inner in zip(mine.tolist(), self.inner[mine].tolist(), strict=True):
                     rows[at] = (schema, values[inner])
         made = []
@@ -90,9 +90,8 @@ def chunk_of_events(events: Sequence[Event], first_ref: int) -> Chunk:
         mine = [at for at, event in enumerate(events) if event.type == name]
         inner[mine] = np.arange(len(mine))
         schema = events[mine[0]].schema
-        columns = [_array([events[at].row[c] for at in mine], each.type) for c, each in enumerate(schema.attributes)]
-        struct = pa.schema([(each.name, arrow_type(each.type)) for each in schema.attributes])
-        tables[name] = pa.RecordBatch.from_arrays(columns, schema=struct)
+        columns = [arrow_array([events[at].row[c] for at in mine], each.type) for c, each in enumerate(schema.attributes)]
+        tables[name] = record_batch(columns, arrow_schema(schema), len(mine))
     refs = np.arange(first_ref, first_ref + len(events), dtype=np.int64)
     majors = np.array([event.position.major for event in events], dtype=np.int64)
     sources, sequences = [event.source for event in events], [event.sequence for event in events]
@@ -171,17 +170,3 @@ def _joined(parts: list[Chunk]) -> Chunk:
         spread([part.sources for part in parts]),
         spread([part.sequences for part in parts]),
     )
-
-
-def _array(values: list[Any], wanted: Any) -> pa.Array:
-    if wanted.kind in (Kind.TIMESTAMP, Kind.INTERVAL):
-        return pa.array(values, type=pa.int64()).cast(arrow_type(wanted))
-    return pa.array(values, type=arrow_type(wanted))
-
-
-def _rows(table: pa.RecordBatch, attributes: Sequence[Any]) -> list[tuple[Any, ...]]:
-    columns = [
-        (column.cast(pa.int64()) if each.type.kind in (Kind.TIMESTAMP, Kind.INTERVAL) else column).to_pylist()
-        for column, each in zip(table.columns, attributes, strict=True)
-    ]
-    return list(zip(*columns, strict=True)) if columns else [()] * table.num_rows

@@ -34,6 +34,10 @@ ARROW: Mapping[Kind, pa.DataType] = {
 }
 
 
+COUNTED = (Kind.TIMESTAMP, Kind.INTERVAL)
+"""Kinds whose canonical value is a number of microseconds."""
+
+
 def arrow_type(data_type: DataType) -> pa.DataType:
     if data_type.kind is Kind.DECIMAL:
         return pa.decimal128(data_type.precision, data_type.scale)
@@ -78,7 +82,8 @@ class Columns:
 
     def events(self, catalogue: Catalogue) -> Iterator[Event]:
         """The rows as events, in order."""
-        rows = {code: _rows(self.tables[name], catalogue[name]) for code, name in enumerate(self.types) if name in self.tables}
+        tables = [(code, self.tables[name], catalogue[name]) for code, name in enumerate(self.types) if name in self.tables]
+        rows = {code: iter(canonical_rows(table, schema)) for code, table, schema in tables}
         schemas = [catalogue[name] for name in self.types]
         for at, (code, major) in enumerate(zip(self.codes, self.positions, strict=True)):
             row = next(rows[code])
@@ -94,25 +99,33 @@ class Columns:
             )
 
 
-def _rows(table: pa.RecordBatch, schema: EventType) -> Iterator[tuple[Any, ...]]:
-    columns = []
-    for column, attribute in zip(table.columns, schema.attributes, strict=True):
-        values = column.cast(pa.int64()) if attribute.type.kind is Kind.TIMESTAMP else column
-        columns.append(values.to_pylist())
-    return iter(zip(*columns, strict=True)) if columns else iter([()] * table.num_rows)
+def arrow_array(values: Sequence[Any], wanted: DataType) -> pa.Array:
+    """Canonical values as an Arrow column."""
+    if wanted.kind in COUNTED:
+        return pa.array(values, type=pa.int64()).cast(arrow_type(wanted))
+    return pa.array(values, type=arrow_type(wanted))
+
+
+def canonical_values(column: pa.Array, kind: Kind) -> list[Any]:
+    """An Arrow column as canonical values."""
+    return (column.cast(pa.int64()) if kind in COUNTED else column).to_pylist()  # type: ignore[no-any-return]
+
+
+def canonical_rows(table: pa.RecordBatch, schema: EventType) -> list[tuple[Any, ...]]:
+    """The rows of one type's record batch."""
+    columns = [canonical_values(column, each.type.kind) for column, each in zip(table.columns, schema.attributes, strict=True)]
+    return list(zip(*columns, strict=True)) if columns else [()] * table.num_rows
 
 
 def columns_of_event(event: Event) -> Columns:
     """A batch of one."""
-    values = [
-        pa.array([value], type=pa.int64()).cast(arrow_type(each.type))
-        if value is not None and each.type.kind in (Kind.TIMESTAMP, Kind.INTERVAL)
-        else pa.array([value], type=arrow_type(each.type))
-        for each, value in zip(event.schema.attributes, event.row, strict=True)
-    ]
-    table = (
-        pa.RecordBatch.from_arrays(values, schema=arrow_schema(event.schema))
-        if values
-        else pa.record_batch([pa.nulls(1)], names=[""])
-    )
+    arrays = [arrow_array([value], each.type) for each, value in zip(event.schema.attributes, event.row, strict=True)]
+    table = record_batch(arrays, arrow_schema(event.schema), 1)
     return Columns((event.type,), [0], [event.position.major], {event.type: table}, [event.source], [event.sequence])
+
+
+def record_batch(arrays: Sequence[pa.Array], schema: pa.Schema, rows: int) -> pa.RecordBatch:
+    """A record batch that has its number of rows also without a column, for types without attributes."""
+    if len(schema):
+        return pa.RecordBatch.from_arrays(list(arrays), schema=schema)
+    return pa.RecordBatch.from_struct_array(pa.array([{}] * rows, type=pa.struct([])))

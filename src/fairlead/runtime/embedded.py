@@ -7,7 +7,7 @@ Never: holds more than a batch and the matchers' state in a `Run`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -20,7 +20,7 @@ from fairlead.deliver.receipt import Receipt, ReceiptBook
 from fairlead.engine import Engine
 from fairlead.errors import UsageError
 from fairlead.matching.relations import Relations
-from fairlead.model.columns import Columns, arrow_type
+from fairlead.model.columns import Columns, arrow_array
 from fairlead.model.html import table
 from fairlead.model.identity import Words, from_hex, to_bytes
 from fairlead.model.plan import Plan
@@ -97,7 +97,7 @@ class Result:
             return found
         for at, attribute in enumerate(self.plan.catalogue[emits].attributes):
             values = [each.emitted_row[at][2] for each in chosen]
-            found = found.append_column(attribute.name, _column(values, attribute.type))
+            found = found.append_column(attribute.name, arrow_array(values, attribute.type))
         return found
 
     def _repr_html_(self) -> str:
@@ -147,11 +147,3 @@ def until_microseconds(until: datetime | str | float | None) -> int | None:
         raise UsageError(
             "A004", f"until: {problem}", fix="give a datetime or ISO 8601 text such as 2026-01-31T12:00:00Z"
         ) from None
-
-
-def _column(values: Iterable[Any], wanted: DataType) -> pa.Array:
-    return (
-        pa.array(list(values), type=pa.int64()).cast(arrow_type(wanted))
-        if wanted.kind in (Kind.TIMESTAMP, Kind.INTERVAL)
-        else pa.array(list(values), type=arrow_type(wanted))
-    )

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fairlead.model.columns import record_batch
 from fairlead.model.limits import LIMITS
 from fairlead.model.types import Kind
 from fairlead.model.values import INT_RANGE
@@ -77,14 +78,7 @@ def sized_batch(arrays: list[pa.Array], shape: Shape, rows: int) -> pa.RecordBat
             longest += pc.max(pc.binary_length(array)).as_py() or 0
     if longest > LIMITS.event_bytes_max:
         raise ValueError("perhaps an oversized record")
-    return record_batch(arrays, shape, rows)
-
-
-def record_batch(arrays: list[pa.Array], shape: Shape, rows: int) -> pa.RecordBatch:
-    """Arrow forgets the number of rows of a batch without columns, unless it is made of structs."""
-    if not arrays:
-        return pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))
-    return pa.RecordBatch.from_arrays(arrays, schema=shape.schema)
+    return record_batch(arrays, shape.schema, rows)
 
 
 def _exact_fields(rows: list[Any], shape: Shape) -> bool:

@@ -22,9 +22,9 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from fairlead.errors import DataError, Place, UsageError
-from fairlead.model.columns import Columns, arrow_type
-from fairlead.model.types import Catalogue, Kind
-from fairlead.transport.columnwise import Grouped, columnwise, record_batch
+from fairlead.model.columns import Columns, arrow_array, record_batch
+from fairlead.model.types import Catalogue
+from fairlead.transport.columnwise import Grouped, columnwise
 from fairlead.transport.problems import Rejected, Rejects, at, oversized
 from fairlead.transport.sequences import LastSequences
 from fairlead.transport.shapes import Shape, Shapes
@@ -159,10 +159,8 @@ def _filtered(
 def _table(rows: list[tuple[Any, ...]], shape: Shape) -> pa.RecordBatch:
     arrays = []
     for attribute, values in zip(shape.attributes, zip(*rows, strict=True), strict=False):
-        wanted = arrow_type(attribute.type)
-        is_time = attribute.type.kind is Kind.TIMESTAMP
-        made = pa.array(values, pa.int64()).view(wanted) if is_time else pa.array(values, wanted)
+        made = arrow_array(values, attribute.type)
         if not isinstance(made, pa.Array):  # more than 2 GB of text: only many huge records in one batch do this
             raise oversized(f"a batch of {len(rows)} records of '{shape.name}'")
         arrays.append(made)
-    return record_batch(arrays, shape, len(rows))
+    return record_batch(arrays, shape.schema, len(rows))

@@ -18,6 +18,7 @@ import pyarrow as pa
 from fairlead.matching.expressions import compile_value
 from fairlead.matching.functions import in_range
 from fairlead.matching.kernel.keys import Numbering
+from fairlead.model.columns import canonical_rows, canonical_values
 from fairlead.model.event import Event
 from fairlead.model.expression import (
     Aggregate,
@@ -63,9 +64,8 @@ class Rows:
 
     def events(self) -> Iterator[Event]:
         """The rows as events, for what only the scalar evaluators can do."""
-        columns = [_plain(self.table.column(at), each.type.kind) for at, each in enumerate(self.schema.attributes)]
         times = [None] * len(self) if self.times is None else self.times.tolist()
-        rows: Iterator[tuple[Any, ...]] = iter(zip(*columns, strict=True)) if columns else iter([()] * len(self))
+        rows = canonical_rows(self.table, self.schema)
         for row, time, major in zip(rows, times, self.majors.tolist(), strict=True):
             yield Event(self.schema, row, Position(major), time)
 
@@ -196,7 +196,7 @@ def _by_scalar(node: Expression, rows: Rows) -> Vector:
         (name,) = leaves
         assert name is not None
         encoded = rows.column(name).dictionary_encode()
-        distinct = [*_plain(encoded.dictionary, rows.schema.attributes[rows.schema.index[name]].type.kind), None]
+        distinct = [*canonical_values(encoded.dictionary, rows.schema.attributes[rows.schema.index[name]].type.kind), None]
         codes = encoded.indices.fill_null(len(distinct) - 1).to_numpy(zero_copy_only=False)
         at, width = rows.schema.index[name], len(rows.schema.attributes)
         results = [scalar([_only(rows.schema, width, at, value)]) for value in distinct]
@@ -222,10 +222,6 @@ def _leaves(node: Expression) -> Iterator[Field | PositionOf | TimeOf | Aggregat
         yield node
     for child in children(node):
         yield from _leaves(child)
-
-
-def _plain(column: pa.Array, kind: Kind) -> list[Any]:
-    return (column.cast(pa.int64()) if kind is Kind.TIMESTAMP else column).to_pylist()  # type: ignore[no-any-return]
 
 
 def evaluate_text(node: Expression, rows: Rows, numbering: Numbering) -> tuple[npt.NDArray[np.int64], Mask]:
