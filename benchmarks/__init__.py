@@ -1,0 +1,1 @@
+"""Benchmarks with fixed seeds: `python -m benchmarks.kernels` is the command, README.md says what its numbers mean."""

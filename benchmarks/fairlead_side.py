@@ -1,0 +1,57 @@
+"""Fairlead as a user calls it, and an honest name for the matcher that did the work."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fairlead.engine import Engine
+from fairlead.matching.incremental import IncrementalSubscription
+from fairlead.model.columns import Columns
+from fairlead.model.plan import Plan
+from fairlead.runtime.embedded import Run
+from fairlead.transport.events import read_events
+
+
+def batches(plan: Plan, table: pa.Table) -> list[Columns]:
+    """The table as the matcher is given it: decoding and checking are then not part of what is timed."""
+    return list(read_events(table, plan.catalogue))
+
+
+def feed(plan: Plan, given: list[Columns]) -> tuple[Run, int]:
+    """The matcher alone: a new run over ready batches, up to what `feed` gives. The relations are counted, not looked at."""
+    engine = Run(plan)
+    found = 0
+    for columns in given:
+        found += len(engine.engine.feed(columns))
+    found += len(engine.engine.finish())
+    return engine, found
+
+
+def python_engine(plan: Plan) -> Engine:
+    """The engine held to its incremental matcher, whatever it would pick by itself."""
+    options: dict[str, Any] = {"matcher": IncrementalSubscription}
+    if "kernels_from" in inspect.signature(Engine).parameters:
+        options["kernels_from"] = None
+    return Engine(plan, **options)
+
+
+def positions(relations: Any, width: int) -> npt.NDArray[np.int64]:
+    return np.array([each.positions for each in relations], dtype=np.int64).reshape(-1, width)
+
+
+def matcher_of(engine: Any) -> str:
+    """Which matcher has the subscriptions now, by where they are found."""
+    lane = getattr(engine, "lane", None)
+    everything = len(engine.plan.subscriptions)
+    compiled = len(getattr(lane, "kernels", ()) or ())
+    if compiled == everything:
+        return "compiled kernels"
+    if compiled:
+        return f"compiled kernels for {compiled} of {everything} subscriptions, Python for the others"
+    names = sorted({f"{type(each.matcher).__module__}.{type(each.matcher).__name__}" for each in engine.running})
+    return f"Python ({', '.join(names)})"
