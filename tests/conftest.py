@@ -1,8 +1,15 @@
 """Profiles for generated cases: `FAIRLEAD_CASES=20000` asks for more of them (see `make equal`)."""
 
+import atexit
 import os
+import shutil
+import tempfile
 
 from hypothesis import HealthCheck, settings
+
+if "FAIRLEAD_CACHE" not in os.environ:  # compiled kernels: a folder for this run, which its worker processes inherit
+    os.environ["FAIRLEAD_CACHE"] = tempfile.mkdtemp(prefix="fairlead-tests-")
+    atexit.register(shutil.rmtree, os.environ["FAIRLEAD_CACHE"], ignore_errors=True)
 
 settings.register_profile(
     "fairlead",
