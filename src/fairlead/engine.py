@@ -97,7 +97,7 @@ class Engine:
         if self.readers:
             for row, event in enumerate(columns.events(self.plan.catalogue)):
                 found += [(row, relation) for relation in self._logged(event)]
-        self.last = Position(max(self.last.major, *columns.positions[-1:], columns.last_position or 0))
+        self.last = Position(columns.last_after(self.last.major))
         delivered = [relation for _, relation in found] if self.lane is None else self.lane.feed(columns, found)
         self.relations += len(delivered)
         return delivered

@@ -12,6 +12,7 @@ import fairlead
 from fairlead.engine import Engine
 from fairlead.errors import InvariantError
 from fairlead.language import compile_text
+from fairlead.model.columns import Columns
 from fairlead.model.position import Position, parse_position
 from fairlead.transport.events import read_events
 from tests.match.generated import Case, cases
@@ -69,6 +70,14 @@ def test_positions_that_do_not_rise_are_a_bug_and_crash_with_the_facts() -> None
     engine.feed(columns)
     with pytest.raises(InvariantError, match="positions must rise"):
         engine.feed(columns)
+
+
+def test_a_batch_of_nothing_takes_no_position() -> None:
+    plan = compile_text("TYPE A (x INT) SUBSCRIPTION S MATCH A")
+    (columns,) = read_events([{"type": "A", "x": 1}], plan.catalogue)
+    for engine in (Engine(plan), Engine(plan, kernels_from=-1)):
+        engine.feed(Columns((), [], [], {}))
+        assert [relation.positions for relation in engine.feed(columns)] == [(0,)]
 
 
 @given(cases(), st.integers(1, 5))

@@ -80,6 +80,11 @@ class Columns:
         positions = self.position_array
         return not len(positions) or (int(positions[0]) > last and bool((positions[1:] > positions[:-1]).all()))
 
+    def last_after(self, last: int) -> int:
+        """The last position accounted for, if it was `last` before this batch."""
+        known = [] if self.last_position is None else [self.last_position]
+        return max([last, *self.positions[-1:], *known])
+
     def events(self, catalogue: Catalogue) -> Iterator[Event]:
         """The rows as events, in order."""
         tables = [(code, self.tables[name], catalogue[name]) for code, name in enumerate(self.types) if name in self.tables]
