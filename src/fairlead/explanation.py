@@ -100,9 +100,13 @@ def explain(plan: Plan, subscription: str | None = None, counterexamples: bool |
         for guarantee in plan.guarantees.get(each.name, ()):
             if guarantee.property in wanted and not guarantee.kept:
                 example = counterexample(each, guarantee.property)
-                if example is not None:
-                    found[each.name, guarantee.property] = str(example)
+                found[each.name, guarantee.property] = _untold(guarantee) if example is None else str(example)
     return Explanation(plan, chosen, found)
+
+
+def _untold(guarantee: Guarantee) -> str:
+    """Traces are stored for matching and disposal; of a property that another clause loses there are words only."""
+    return f"no trace is stored for {guarantee.clause}: {guarantee.reason} (see {guarantee.source})"
 
 
 def _named(plan: Plan, name: str) -> Subscription:

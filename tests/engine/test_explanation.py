@@ -48,6 +48,12 @@ def test_a_counterexample_is_shown_on_demand_only(plan: fairlead.Plan) -> None:
     assert str(fairlead.explain(plan, counterexamples=True)).count("counterexample to") > 2
 
 
+def test_a_loss_without_a_stored_trace_says_so_instead_of_nothing() -> None:
+    keyed = fairlead.compile("TYPE A (k INT) TYPE B (k INT) SUBSCRIPTION S MATCH A a AND B b PER k")
+    text = str(fairlead.explain(keyed, counterexamples="type total order"))
+    assert "counterexample to type total order\n    no trace is stored for PER k: each key has its own queues" in text
+
+
 def test_wrong_names_are_refused_with_the_right_ones(plan: fairlead.Plan) -> None:
     with pytest.raises(UsageError, match=r"A001.*(\n.*)*Late, Pair"):
         fairlead.explain(plan, "Lat")
