@@ -11,20 +11,19 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from fairlead.language import compile_text
 from fairlead.matching.incremental import IncrementalSubscription
-from fairlead.matching.kernel.branch import Batch, KernelBranch
+from fairlead.matching.kernel import source, tree
+from fairlead.matching.kernel.batch import Batch
+from fairlead.matching.kernel.branch import KernelBranch
 from fairlead.matching.kernel.shape import Refused, shape_of
-from fairlead.matching.kernel.vector import Rows
-from fairlead.model.columns import Columns
+from fairlead.model.identity import MINOR_BITS
+from fairlead.model.limits import LIMITS
 from fairlead.model.plan import Branch, Plan, Subscription
-from fairlead.model.types import Catalogue
 from fairlead.transport.events import read_events
 from tests.match.generated import DISPOSALS, MATCHINGS, Case, cases, dense_cases
 
@@ -42,36 +41,37 @@ def interpreted() -> Iterator[None]:
         os.environ["FAIRLEAD_JIT"] = before
 
 
-def batch_of(columns: Columns, catalogue: Catalogue, first: int) -> Batch:
-    codes, positions = np.asarray(columns.codes), np.asarray(columns.positions, dtype=np.int64)
-    rows, places = {}, {}
-    for code, name in enumerate(columns.types):
-        at = np.flatnonzero(codes == code)
-        if len(at):
-            table, schema = columns.tables[name], catalogue[name]
-            times = None if schema.time_index is None else table.column(schema.time_index).cast(pa.int64()).to_numpy()
-            rows[name], places[name] = Rows(schema, table, times, positions[at]), at
-    return Batch(len(codes), first, rows, places)
+def major(word: int) -> int:
+    return (word - LIMITS.derived_per_event_max) >> MINOR_BITS
 
 
-def by_kernel(kernel: KernelBranch, plan: Plan, events: list[dict[str, Any]], size: int) -> Matches:
-    found: Matches = []
-    first = 0
+def by_kernel(kernel: KernelBranch, plan: Plan, events: list[dict[str, Any]], size: int) -> tuple[Matches, Matches]:
+    """What events completed, and what absences decided, with the event at which it happened."""
+    completed: Matches = []
+    decided: Matches = []
     for columns in read_events(events, plan.catalogue, batch_rows=size):
-        made = kernel.feed(batch_of(columns, plan.catalogue, first))
-        found += [(int(at) + first, refs) for at, refs in zip(made.at, made.refs.tolist(), strict=True)]
-        first += len(columns)
-    return found
+        for found, made in zip(kernel.feed(Batch(columns, plan.catalogue)), (completed, decided), strict=True):
+            made += [
+                (major(at), [major(ref) for ref in refs]) for at, refs in zip(found.at.tolist(), found.refs.tolist(), strict=True)
+            ]
+    return completed, decided
 
 
-def by_incremental(alone: Subscription, plan: Plan, events: list[dict[str, Any]]) -> Matches:
+def by_incremental(alone: Subscription, plan: Plan, events: list[dict[str, Any]]) -> tuple[Matches, Matches]:
     matcher = IncrementalSubscription(alone, plan.catalogue)
-    return [
-        (each.position.major, [member.position.major for member in match.members])
-        for columns in read_events(events, plan.catalogue)
-        for each in columns.events(plan.catalogue)
-        for match in matcher.arrive(each)
-    ]
+    completed: Matches = []
+    decided: Matches = []
+    for columns in read_events(events, plan.catalogue):
+        for each in columns.events(plan.catalogue):
+            if each.type not in alone.reads(plan.catalogue):
+                continue
+            while each.time is not None and (due := matcher.next_due()) is not None and due[0] < each.time:
+                match = matcher.take_due()
+                if match is not None:
+                    decided.append((each.position.major, [member.position.major for member in match.members]))
+            for match in matcher.arrive(each):
+                completed.append((each.position.major, [member.position.major for member in match.members]))
+    return completed, decided
 
 
 def lone_branches(plan: Plan) -> Iterator[tuple[Subscription, Branch]]:
@@ -94,20 +94,30 @@ def compared(rules: str, events: list[dict[str, Any]], size: int) -> Counter[str
         expected = by_incremental(alone, plan, events)
         assert by_kernel(kernel, plan, events, size) == expected
         seen["on a kernel"] += 1
-        if expected:
-            seen["matches"] += len(expected)
+        seen["matches"] += len(expected[0])
+        seen["decided"] += len(expected[1])
     return seen
 
 
 EACH = max(10, settings.default.max_examples // 16)
 
 
+@pytest.fixture(params=["long queues have trees", "every queue has a tree"])
+def trees(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Generated queues are short: with the second parameter they are looked up as long ones are."""
+    if request.param == "every queue has a tree":
+        monkeypatch.setattr(source, "BUILD", 1)
+        monkeypatch.setattr(source, "KEEP", 0)
+        monkeypatch.setattr(tree, "STEPS", 1)
+
+
+@pytest.mark.usefixtures("trees")
 @pytest.mark.parametrize("matching", MATCHINGS)
 @pytest.mark.parametrize("disposal", DISPOSALS)
 def test_a_kernel_equals_the_incremental_matcher(matching: str, disposal: str) -> None:
     total: Counter[str] = Counter()
 
-    @settings(max_examples=EACH)
+    @settings(max_examples=EACH, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(cases((matching, disposal)), st.integers(1, 13))
     def holds(case: Case, size: int) -> None:
         seen = compared(case.rules, case.events, size)
@@ -119,6 +129,8 @@ def test_a_kernel_equals_the_incremental_matcher(matching: str, disposal: str) -
     assert total["on a kernel"] > 0, total
 
 
+@pytest.mark.usefixtures("trees")
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(dense_cases(), st.integers(1, 13))
 def test_every_dense_case_has_a_kernel(case: Case, size: int) -> None:
     seen = compared(case.rules, case.events, size)

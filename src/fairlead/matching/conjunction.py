@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from fairlead.matching.expressions import Check, compile_condition, slot_types
 from fairlead.matching.instance import Instance
+from fairlead.matching.precede import Needs, needs_in_front
 from fairlead.matching.search import Search
 from fairlead.model.event import Event
 from fairlead.model.plan import Absence, Branch, Disposal, Negated, NegationBetween, Subscription
@@ -61,6 +62,7 @@ class Conjunction:
         self.between = [at for at, each in enumerate(self.negated) if isinstance(each.clause, NegationBetween)]
         self.absent = [at for at, each in enumerate(self.negated) if isinstance(each.clause, Absence)]
         self.routes = _routes(branch, catalogue)
+        self.needs = needs_in_front(branch)
 
     def create(self) -> Instance:
         return Instance([[] for _ in self.slots_of_queue], [[] for _ in self.negated])
@@ -144,13 +146,23 @@ class Conjunction:
                 pending.cancelled = True
 
     def forget(self, instance: Instance) -> None:
-        """Drop the noted events that no queued anchor precedes: no relation to come can be forbidden by them."""
+        """Drop what can be in no relation to come (see precede.py), and the noted events that can forbid none: those that no
+        queued anchor precedes."""
+        for queue, needs in self.needs:
+            events = instance.queues[queue]
+            while events and not any(_met(instance.queues, each, events[0]) for each in needs):
+                del events[0]
         for compiled, noted in zip(self.negated, instance.negated, strict=True):
             anchors = instance.queues[compiled.anchor_queue]
             if not anchors:
                 noted.clear()
             elif noted and noted[0].position < anchors[0].position:
                 noted[:] = [event for event in noted if event.position > anchors[0].position]
+
+
+def _met(queues: list[list[Event]], needs: Needs, event: Event) -> bool:
+    """Enough events stand in front of this one."""
+    return all(len(queues[at]) >= n and queues[at][n - 1].position < event.position for at, n in needs)
 
 
 @dataclass(frozen=True)

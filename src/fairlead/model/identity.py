@@ -43,6 +43,11 @@ def position_word(position: Position) -> int:
     return ((position.major << MINOR_BITS) + position.minor + LIMITS.derived_per_event_max) & MASK
 
 
+def words_of(majors: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The words of logged events, by their numbers."""
+    return (majors << MINOR_BITS) + LIMITS.derived_per_event_max
+
+
 def relation_id(subscription_digest: str, branch: int, positions: Iterable[Position]) -> str:
     """The same on every replica, in every replay and on every runtime: 32 hexadecimal digits."""
     a, b = _seeds(subscription_digest)

@@ -297,6 +297,15 @@ class Across:
             self.shape.columns.append(column)
         return f"v{self.shape.columns.index(column)}[c{slot}]"
 
+    def column_of(self, node: Expression) -> int:
+        """The number of the value column of an expression over one event."""
+        code = self._column(node)
+        return int(code[1 : code.index("[")])
+
+    def plain_value(self, node: Expression) -> str | None:
+        """Source for a value that other events bound, if it is one value column or a constant; None for more."""
+        return self._column(node) if len(slots_of(node)) == 1 else None
+
     def _helper(self, name: str) -> None:
         if name not in self.shape.helpers:
             self.shape.helpers.append(name)

@@ -1,148 +1,293 @@
-"""One branch on its kernel: batches of rows in, matches as index columns out.
+"""One branch on its kernel: batches of rows in, matches as columns of places out.
 
-Takes: the rows of a batch by concrete type (vector.py), with their references, which rise along the order.
-Gives: for each match the row that completed it and the references of its members. Never: makes an object for an event.
+Takes: batches. Gives: for each match the place at which it was completed and the places of its members; and what absences
+decided. Never: makes an object for an event.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fairlead.matching.instance import Instance, Key
+from fairlead.matching.kernel.batch import Batch, Mask
 from fairlead.matching.kernel.compile import kernel_of
-from fairlead.matching.kernel.keys import KeyNumbering, Numbering
-from fairlead.matching.kernel.pool import NEVER, Pool
-from fairlead.matching.kernel.shape import Shape, ValueColumn, at_slot_zero, shape_of
-from fairlead.matching.kernel.vector import Rows, evaluate, evaluate_text, truth
-from fairlead.model.expression import Condition
+from fairlead.matching.kernel.keys import KeyNumbering, Numbering, PartNumbering, WholeNumbering, paired
+from fairlead.matching.kernel.parts import Lane, Shape, ValueColumn, at_slot_zero, every_bit
+from fairlead.matching.kernel.pool import COUNT, FIRED, NEVER, WAITS, Pool
+from fairlead.matching.kernel.shape import shape_of
+from fairlead.matching.kernel.source import source_of
+from fairlead.matching.kernel.vector import evaluate_text, truth
+from fairlead.model.expression import Condition, Expression, Field
 from fairlead.model.plan import Branch, Subscription
-from fairlead.model.position import Position
 from fairlead.model.types import Catalogue, Kind
 
-Refs = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Batch:
-    """A batch as every branch sees it: `places[name][j]` is the row of the batch at which the j-th event of the type stands."""
-
-    length: int
-    first_ref: int
-    rows: Mapping[str, Rows]
-    places: Mapping[str, npt.NDArray[np.int64]]
+Words = npt.NDArray[np.int64]
+NOTHING = np.zeros(0, dtype=np.int64)
+NO_NUMBER = np.zeros(0, dtype=np.int32)
+FORGET = 4096
+"""Keys that are not worth forgetting."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """Matches of one branch in a batch, in order: the completing row, and a row of member references for each."""
+    """Matches in order: where each was completed, a row of the places of its members, and for absences its deadline."""
 
-    at: npt.NDArray[np.int64]
-    refs: Refs
+    at: Words
+    refs: Words
+    due: Words | None = None
 
 
 class KernelBranch:
     def __init__(self, subscription: Subscription, branch: Branch, catalogue: Catalogue) -> None:
+        self.subscription, self.branch, self.catalogue = subscription, branch, catalogue
         self.shape: Shape = shape_of(subscription, branch, catalogue)
-        self.branch, self.within = branch, subscription.within_us or 0
-        self.kernel = kernel_of(self.shape)
-        self.queue_of_type = {name: at for at, queue in enumerate(self.shape.queue_names) for name in catalogue.accepts(queue)}
-        self.unary = [[_own(p.condition) for p in branch.predicates if p.slots == (slot,)] for slot in range(self.shape.size)]
-        self.noted = [[_own(p.condition) for p in each.predicates if p.slots == (each.slot,)] for each in branch.negated]
-        self.key_of_queue = [dict(branch.keys).get(name, ()) for name in self.shape.queue_names]
-        self.keys = KeyNumbering(len(self.key_of_queue[0]))
+        self.source = source_of(self.shape, self.shape.paired)
+        self.kernel = kernel_of(self.source.text)
+        self.within = subscription.within_us or 0
+        self.unary = [[own(p.condition) for p in branch.predicates if p.slots == (slot,)] for slot in range(self.shape.size)]
+        self.noted = [[own(p.condition) for p in each.predicates if p.slots == (each.slot,)] for each in branch.negated]
+        self.keys = KeyNumbering(max((len(lane.key) for lane in self.shape.lanes), default=0))
         self.texts = Numbering()
-        self.pool = Pool(self.shape.stride, [each.is_double for each in self.shape.columns])
-        self.members = np.zeros(self.shape.size, dtype=np.int32)
+        self.equal_values = PartNumbering()
+        self.equal_pairs = WholeNumbering()
+        self.pool = Pool(self.shape.stride, self.shape.size, self.source.layout)
 
-    def feed(self, batch: Batch) -> Found:
-        queue, key, time, bits, values = self._encoded(batch)
-        rows = np.flatnonzero((queue >= 0) & (key >= 0))
-        pool = self.pool
-        pool.room_for(len(self.keys), len(rows))
-        at = np.zeros(len(rows), dtype=np.int64)
-        refs = np.zeros((len(rows), self.shape.size), dtype=np.int64)
-        found, pool.free_top = self.kernel(
-            queue[rows], key[rows], rows + batch.first_ref, time[rows], bits[rows], *(each[rows] for each in values),
-            pool.head, pool.tail, pool.count, pool.clock, pool.flags, pool.next, pool.prev, pool.ref, pool.time, pool.bits,
-            *pool.values, *([self.texts.ranks()] if self.shape.ranked else []),
-            pool.free, pool.free_top, self.within, self.members, at, refs,
-        )  # fmt: skip
-        return Found(rows[at[:found]], refs[:found])
+    # Batches
 
-    def adopt(self, batch: Batch, loaded: list[tuple[Key, Instance]], rows: Mapping[Position, int]) -> None:
-        """Queue the events of a loaded state: `batch` has them all, `rows` says at which row each stands."""
-        _, _, time, bits, values = self._encoded(batch)
-        pool, numbers = self.pool, [self.keys.number(key) for key, _ in loaded]
-        pool.room_for(len(self.keys), sum(len(queue) for _, instance in loaded for queue in instance.lists()))
-        for number, (_, instance) in zip(numbers, loaded, strict=True):
-            pool.clock[number] = NEVER if instance.clock is None else instance.clock
-            pool.flags[number] = int(instance.loose)
-            for queue, events in enumerate(instance.lists()):
-                times = [event.time or 0 for event in events]
-                if times != sorted(times):
-                    pool.flags[number] |= 2
-                for event in events:
-                    row = rows[event.position]
-                    pool.append(number, queue, row + batch.first_ref, time[row], bits[row], [each[row] for each in values])
+    def feed(self, batch: Batch, until: int = NEVER) -> tuple[Found, Found]:
+        """What the batch completes, and what absences it decides. `until`: nothing more comes up to there."""
+        given = self._paired(batch) if self.shape.paired else self._direct(batch)
+        rows = len(given["p_lane"]) if self.shape.paired else len(batch)
+        size, pool = self.shape.size, self.pool
+        most = max((len(lane.queues) for lane in self.shape.lanes), default=1)
+        copies = size * rows if self.shape.waits else 0
+        pool.room_for(len(self.keys), self._buckets(), rows * most + copies, rows if self.shape.waits else 0)
+        fired = pool.waiting() + rows if self.shape.waits else 0
+        given |= {name: getattr(pool, name) for name in ("ni", "nn", "tt", "bb", "qs", "ks", "bs", "gs", "fr", "wait", "heap", "st", "members")}
+        given |= {
+            "rank": self.texts.ranks() if self.shape.ranked else NOTHING,
+            "out_at": np.empty(rows, dtype=np.int64),
+            "out_ref": np.empty((rows, size), dtype=np.int64),
+            "out_due": np.empty(rows if self.shape.waits else 0, dtype=np.int64),
+            "fired_at": np.empty(fired, dtype=np.int64),
+            "fired_ref": np.empty((fired, size), dtype=np.int64),
+            "fired_due": np.empty(fired, dtype=np.int64),
+            "base": batch.first_word,
+            "within": self.within,
+            "until": until,
+            "last": 0,
+        }
+        found, _ = self.kernel(*(given[name] for name in self.source.arguments))
+        n = int(pool.st[FIRED]) if self.shape.waits else 0
+        decided = Found(given["fired_at"][:n], given["fired_ref"][:n], given["fired_due"][:n])
+        due = given["out_due"][:found] if self.shape.waits else None
+        made = Found(given["out_at"][:found], given["out_ref"][:found], due)
+        self._forget()
+        return made, decided
 
-    def _encoded(
-        self, batch: Batch
-    ) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], list[Any]]:
-        """The batch as the kernel's columns; queue -1 where nothing accepts the row."""
-        queue = np.full(batch.length, -1, dtype=np.int8)
-        key, time, bits = (np.zeros(batch.length, dtype=np.int64) for _ in range(3))
-        values = [np.zeros(batch.length, dtype=np.float64 if each.is_double else np.int64) for each in self.shape.columns]
-        for name, rows in batch.rows.items():
-            at = self.queue_of_type.get(name)
-            if at is None:
-                continue
-            places = batch.places[name]
-            slots = [slot for slot, each in enumerate(self.shape.queue_of_slot) if each == at]
-            fits = {slot: _all(rows, self.unary[slot]) for slot in slots}
-            noted = [] if slots else self.noted[at - len(self.shape.needed)]
-            accepted = np.logical_or.reduce(list(fits.values())) if slots else _all(rows, noted)
-            mine = np.zeros(len(rows), dtype=np.int64)
-            known: dict[int, npt.NDArray[np.bool_]] = {}
-            for column, spec in enumerate(self.shape.columns):
-                if spec.queue == at:
-                    values[column][places], known[column] = self._values(spec, rows)
-                    mine |= known[column].astype(np.int64) << self.shape.known_bit(column)
+    def _direct(self, batch: Batch) -> dict[str, Any]:
+        """The columns of each lane, as they are."""
+        local = np.full(len(batch.types), -1, dtype=np.int32)
+        given: dict[str, Any] = {"codes": batch.codes, "local": local, "words": NOTHING if batch.is_dense else batch.words}
+        for at, lane in enumerate(self.shape.lanes):
+            present = [name for name in lane.types if name in batch.rows]
+            for name in present:
+                local[batch.types[name]] = at
+            given |= self._lane(batch, at, lane, present)
+        return given
+
+    def _lane(self, batch: Batch, at: int, lane: Lane, present: list[str]) -> dict[str, Any]:
+        each = [self._rows(batch, lane, name) for name in present] or [self._no_rows(lane)]
+        names = list(each[0])
+        if len(each) == 1:
+            return {_argument(name, at): each[0][name] for name in names}
+        order = np.argsort(np.concatenate([batch.places(name) for name in present]), kind="stable")
+        made = {}
+        for name in names:
+            parts = [one[name] for one in each]
+            if name == "bits" and any(len(part) for part in parts):
+                every = every_bit(self.shape, lane)
+                parts = [
+                    part if len(part) else np.full(len(batch.rows[present[n]]), every, dtype=np.int64)
+                    for n, part in enumerate(parts)
+                ]
+            joined = np.concatenate(parts)
+            made[_argument(name, at)] = joined[order] if len(joined) else joined
+        return made
+
+    def _no_rows(self, lane: Lane) -> dict[str, Any]:
+        made: dict[str, Any] = {"time": NOTHING, "key": NO_NUMBER, "bits": NOTHING, "bucket": NO_NUMBER}
+        for number, column in enumerate(self.shape.columns):
+            if column.queue in lane.queues:
+                made[f"in{number}"] = np.zeros(0, dtype=np.float64 if column.is_double else np.int64)
+        return made
+
+    def _rows(self, batch: Batch, lane: Lane, name: str) -> dict[str, Any]:
+        """The columns of one type: times, key numbers, bits (none where all are set), numbers in the hash index, values."""
+        rows = batch.rows[name]
+        made: dict[str, Any] = {"time": NOTHING if rows.times is None else rows.times}
+        made["key"] = self._key_numbers(batch, lane, name) if lane.key else NO_NUMBER
+        known: dict[int, Mask | None] = {}
+        values: dict[str, Any] = {}
+        for number, column in enumerate(self.shape.columns):
+            if column.queue in lane.queues:
+                values[f"in{number}"], known[number] = self._values(batch, column, name)
+        made["bits"] = self._bits(batch, lane, name, known)
+        made["bucket"] = self._bucket_numbers(batch, lane, name, made["key"])
+        return made | values
+
+    def _key_numbers(self, batch: Batch, lane: Lane, name: str) -> npt.NDArray[np.int32]:
+        rows = batch.rows[name]
+        key = ("key", id(self.keys), name, lane.key)
+        return batch.once(key, lambda: self.keys.of_columns([rows.column(each) for each in lane.key], len(rows)))  # type: ignore[no-any-return]
+
+    def _bits(self, batch: Batch, lane: Lane, name: str, known: dict[int, Mask | None]) -> npt.NDArray[np.int64]:
+        shape = self.shape
+        fits = {slot: batch.holds(name, self.unary[slot]) for slot, at in enumerate(shape.queue_of_slot) if at in lane.queues}
+        noted = {
+            queue: batch.holds(name, self.noted[queue - len(shape.needed)])
+            for queue in lane.queues
+            if queue >= len(shape.needed)
+        }
+        if all(each is None for each in (*fits.values(), *noted.values(), *known.values())):
+            return NOTHING
+        mine = np.zeros(len(batch.rows[name]), dtype=np.int64)
+        accepted: list[Mask | None] = []
+        for queue in lane.queues:
+            slots = [slot for slot in fits if shape.queue_of_slot[slot] == queue]
+            accepts = noted[queue] if queue in noted else _any([fits[slot] for slot in slots])
+            accepted.append(accepts)
+            mine |= _shifted(accepts, shape.accept_bit(lane, queue))
             for slot in slots:
-                able = fits[slot]
-                for needed_slot, column in self.shape.required:
-                    if needed_slot == slot:
-                        able = able & known[column]
-                mine |= able.astype(np.int64) << slot
-            bits[places] = mine
-            queue[places] = np.where(accepted, at, -1)
-            key[places] = self.keys.of_columns([rows.column(attribute) for attribute in self.key_of_queue[at]], len(rows))
-            if rows.times is not None:
-                time[places] = rows.times
-        return queue, key, time, bits, values
+                needs = [known[column] for needed, column in shape.required if needed == slot]
+                mine |= _shifted(_all([fits[slot], *needs]), slot)
+        for column, where in known.items():
+            mine |= _shifted(where, shape.known_bit(column))
+        anywhere = _any(accepted)
+        if anywhere is not None:
+            mine[~anywhere] = 0
+        return mine
 
-    def _values(self, spec: ValueColumn, rows: Rows) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    def _values(self, batch: Batch, spec: ValueColumn, name: str) -> tuple[npt.NDArray[Any], Mask | None]:
         if spec.truth:
-            holds = truth(Condition(((spec.expression,),)), rows)  # type: ignore[arg-type]
-            return holds.astype(np.int64), np.ones(len(rows), dtype=bool)
+            atom = Condition(((spec.expression,),))  # type: ignore[arg-type]
+            return batch.once(("atom", name, atom), lambda: truth(atom, batch.rows[name]).astype(np.int64)), None
         if spec.expression.kind is Kind.STRING:
-            return evaluate_text(spec.expression, rows, self.texts)
-        vector = evaluate(spec.expression, rows)
-        if spec.is_double:
-            return np.where(vector.known, vector.values, np.nan), vector.known
-        return vector.values, vector.known
+            key = ("text", id(self.texts), name, spec.expression)
+            values, known = batch.once(key, lambda: evaluate_text(spec.expression, batch.rows[name], self.texts))
+            return values, None if known.all() else known
+        return batch.vector(name, spec.expression)
+
+    def _bucket_numbers(self, batch: Batch, lane: Lane, name: str, key: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """The number of the value of the equal class, together with the key."""
+        queues = [queue for queue in lane.queues if queue in self.shape.equal]
+        if not queues:
+            return NO_NUMBER
+        numbers = self._equal_numbers(batch, name, self.shape.equal[queues[0]])
+        return paired(self.equal_pairs, key, numbers) if lane.key else numbers
+
+    def _equal_numbers(self, batch: Batch, name: str, expression: Expression) -> npt.NDArray[np.int32]:
+        if isinstance(expression, Field):
+            return self.equal_values.of_column(batch.rows[name].column(expression.attribute)).astype(np.int32, copy=False)
+        if expression.kind is Kind.STRING:
+            texts, _ = evaluate_text(expression, batch.rows[name], self.texts)
+            return self.equal_values.wholes.of(texts)
+        values, known = batch.vector(name, expression)
+        if expression.kind is Kind.DOUBLE:
+            nan = np.isnan(values)
+            known = (~nan if known is None else known & ~nan) if nan.any() else known
+            values = (values + 0.0).view(np.int64)
+        if known is None:
+            return self.equal_values.wholes.of(values)
+        numbers = np.full(len(values), -1, dtype=np.int32)
+        numbers[known] = self.equal_values.wholes.of(values[known])
+        return numbers
+
+    def _buckets(self) -> int:
+        if not self.shape.equal:
+            return 0
+        return len(self.equal_pairs) if self.keys.parts else len(self.equal_values)
+
+    # Rows that go several ways
+
+    def _paired(self, batch: Batch) -> dict[str, Any]:
+        """Each row once for every lane that its type has."""
+        given: dict[str, Any] = {}
+        pairs: list[tuple[npt.NDArray[Any], ...]] = []
+        for at, lane in enumerate(self.shape.lanes):
+            present = [name for name in lane.types if name in batch.rows]
+            columns = self._lane(batch, at, lane, present)
+            given |= columns
+            if present:
+                places = np.sort(np.concatenate([batch.places(name) for name in present]))
+                rows = len(places)
+                bits, key = columns[f"bits{at}"], columns[f"key{at}"]
+                bucket = columns[f"bucket{at}"]
+                pairs.append(
+                    (
+                        places,
+                        np.full(rows, at, dtype=np.int32),
+                        np.arange(rows, dtype=np.int32),
+                        key if len(key) else np.zeros(rows, dtype=np.int32),
+                        bits if len(bits) else np.full(rows, every_bit(self.shape, lane), dtype=np.int64),
+                        bucket if len(bucket) else np.full(rows, -1, dtype=np.int32),
+                    )
+                )
+        if not pairs:
+            empty = [NOTHING, NO_NUMBER, NO_NUMBER, NO_NUMBER, NOTHING, NO_NUMBER]
+        else:
+            joined = [np.concatenate(parts) for parts in zip(*pairs, strict=True)]
+            order = np.lexsort((joined[1], joined[0]))
+            empty = [each[order] for each in joined]
+        places, given["p_lane"], given["p_inner"], given["p_key"], given["p_bits"], given["p_bucket"] = empty
+        given["p_word"] = batch.words[places] if len(places) else NOTHING
+        return given
+
+    # What is not needed any more
+
+    def _forget(self) -> None:
+        """Keys with nothing queued and no clock go, once they are many."""
+        pool = self.pool
+        if not self.keys.parts or pool.keys < FORGET or self.shape.windowed or self.shape.equal:
+            return
+        stride = self.shape.stride
+        used = pool.qs[: pool.keys * stride, COUNT].reshape(pool.keys, stride).any(axis=1) | (pool.ks[: pool.keys, WAITS] != -1)
+        if 2 * int(used.sum()) + FORGET > pool.keys or len(self.keys) != pool.keys:
+            return
+        self.keys.keep(used)
+        kept = np.flatnonzero(used)
+        rows = (kept[:, None] * stride + np.arange(stride)).reshape(-1)
+        fresh = Pool(pool.queues, pool.size, pool.layout)
+        fresh.room_for(len(kept), 0, 0, 0)
+        fresh.qs[: len(rows)], fresh.gs[: len(rows)], fresh.ks[: len(kept)] = pool.qs[rows], pool.gs[rows], pool.ks[kept]
+        if self.shape.waits:
+            new_number = np.cumsum(used) - 1
+            waiting = pool.heap[: pool.waiting()]
+            pool.wait[waiting, 2] = new_number[pool.wait[waiting, 2]]
+        pool.qs, pool.gs, pool.ks, pool.keys = fresh.qs, fresh.gs, fresh.ks, len(kept)
 
 
-def _own(condition: Condition) -> Condition:
+def own(condition: Condition) -> Condition:
     return Condition(tuple(tuple(at_slot_zero(atom) for atom in term) for term in condition.terms))  # type: ignore[misc]
 
 
-def _all(rows: Rows, conditions: list[Condition]) -> npt.NDArray[np.bool_]:
-    result = np.ones(len(rows), dtype=bool)
-    for condition in conditions:
-        result &= truth(condition, rows)
-    return result
+def _argument(name: str, lane: int) -> str:
+    return f"in{lane}_{name[2:]}" if name.startswith("in") else f"{name}{lane}"
+
+
+def _shifted(where: Mask | None, bit: int) -> Any:
+    return np.int64(1 << bit) if where is None else where.astype(np.int64) << bit
+
+
+def _any(masks: Sequence[Mask | None]) -> Mask | None:
+    """None is true everywhere."""
+    return None if any(each is None for each in masks) else np.logical_or.reduce([each for each in masks])
+
+
+def _all(masks: Sequence[Mask | None]) -> Mask | None:
+    given = [each for each in masks if each is not None]
+    return np.logical_and.reduce(given) if given else None

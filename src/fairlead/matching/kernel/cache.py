@@ -1,39 +1,61 @@
 """Where compiled kernels are kept on disk.
 
-numba keeps machine code beside a source file, with an index that holds for one version of the file (its time and size). So
-a file here is named by a digest of the source, of our version, numba's and the processor: it has one content for ever,
-processes that write it at the same time write the same bytes, and machine code of another machine on a shared home is never
-met. Files appear whole or not at all, and their time is always the same.
+A file is named by a digest of all that its content depends on: the key (source and signature), our version, numba's, LLVM's
+and the processor. So it has one meaning for ever, processes that write it at the same time write code that does the same, and
+machine code of another machine on a shared home is never met. Files appear whole or not at all, and begin with a digest of
+what follows: half a file, or a damaged one, is as good as none.
 
-Takes: a source. Gives: the path of its file, or None where there is no folder that is ours and can be written.
+Takes: a key. Gives: the bytes that were stored under it, or None. Never: fails; and never reads from a folder that somebody
+else can write to, because machine code is run as it is found.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import sys
 import tempfile
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 
-VERSION = 2
+VERSION = 3
 """Raise when the calling convention of kernels changes in a way that the source does not show."""
-WRITTEN_AT = 1_000_000_000
+DIGEST_BYTES = 32
 
 
-def file_for(text: str) -> str | None:
+def load(key: str) -> bytes | None:
+    path = _file_for(key)
+    try:
+        stored = path.read_bytes() if path is not None else b""
+    except OSError:
+        return None
+    payload = stored[DIGEST_BYTES:]
+    return payload if stored and hashlib.sha256(payload).digest() == stored[:DIGEST_BYTES] else None
+
+
+def store(key: str, payload: bytes) -> None:
+    path = _file_for(key)
+    if path is None:
+        return
+    temporary = None
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+        with os.fdopen(handle, "wb") as file:
+            file.write(hashlib.sha256(payload).digest() + payload)
+        os.replace(temporary, path)
+    except OSError:  # full, read-only or gone: the kernel is there, only not kept
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+
+
+def _file_for(key: str) -> Path | None:
     folder = _folder(os.environ.get("FAIRLEAD_CACHE") or _default())
     if folder is None:
         return None
-    digest = hashlib.sha256(f"{VERSION}\n{_machine()}\n{text}".encode()).hexdigest()[:24]
-    path = folder / f"kernel_{digest}.py"
-    try:
-        if not path.exists():
-            _write(path, text)
-    except OSError:
-        return None
-    return str(path)
+    digest = hashlib.sha256(f"{VERSION}\n{_machine()}\n{_settings()}\n{key}".encode()).hexdigest()[:32]
+    return folder / f"kernel_{digest}.bin"
 
 
 def _default() -> str:
@@ -42,11 +64,28 @@ def _default() -> str:
 
 @lru_cache(maxsize=1)
 def _machine() -> str:
+    """What decides which machine code comes out, without importing numba: that alone takes 0.3 s."""
+    import llvmlite
     import llvmlite.binding as llvm
-    import numba
 
     features = llvm.get_host_cpu_features().flatten()
-    return f"{numba.__version__} {llvm.llvm_version_info} {llvm.get_process_triple()} {llvm.get_host_cpu_name()} {features}"
+    versions = f"{_numba_version()} {llvmlite.__version__} {llvm.llvm_version_info}"
+    return f"{versions} {llvm.get_process_triple()} {llvm.get_host_cpu_name()} {features}"
+
+
+def _numba_version() -> str:
+    found = find_spec("numba")
+    try:
+        return Path(found.origin).with_name("_version.py").read_text("utf-8")  # type: ignore[union-attr, arg-type]
+    except (OSError, AttributeError, TypeError):
+        from importlib.metadata import version  # 40 ms with its imports
+
+        return version("numba")
+
+
+def _settings() -> str:
+    """NUMBA_CPU_NAME, NUMBA_OPT and others change what numba makes of a source."""
+    return repr(sorted(each for each in os.environ.items() if each[0].startswith("NUMBA_")))
 
 
 @lru_cache(maxsize=8)
@@ -54,17 +93,9 @@ def _folder(wanted: str) -> Path | None:
     folder = Path(wanted) / f"kernels-{sys.implementation.cache_tag}"
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if hasattr(os, "getuid") and folder.stat().st_uid != os.getuid():
-            return None  # machine code is run as it is found: only our own
-        with tempfile.TemporaryFile(dir=folder):
-            return folder
+        seen = folder.stat()
     except OSError:
         return None
-
-
-def _write(path: Path, text: str) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.utime(temporary, (WRITTEN_AT, WRITTEN_AT))
-    os.replace(temporary, path)
+    if hasattr(os, "getuid") and (seen.st_uid != os.getuid() or seen.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
+        return None
+    return folder

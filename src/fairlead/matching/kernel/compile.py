@@ -1,50 +1,47 @@
 """Source to machine code, once for each source: in memory, and on disk where a cache folder of ours can be written.
 
-Takes: a Shape. Gives: the kernel function: compiled, or with FAIRLEAD_JIT=0 the same source as plain Python (tests, tiny
-inputs: compiling costs about a second). Only what numba cannot see by itself is in the name of a cached file (see cache.py);
-its own index does the rest. Never: fails because of the cache: what cannot be read or written is compiled in memory.
+Takes: a source. Gives: its function `kernel`: machine code, or with FAIRLEAD_JIT=0 the same source as plain Python (tests, tiny
+inputs: compiling costs a second). The types of the arguments are known at the first call, so that is when code is looked for:
+in the cache (cache.py), then loaded by LLVM alone (native.py, 40 ms with its import); otherwise numba makes it (emit.py).
+Never: fails because of the cache: what cannot be read or written is compiled in memory.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
-import sys
+import warnings
 from collections.abc import Callable
 from functools import lru_cache
-from pathlib import Path
-from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairlead.errors import require
 from fairlead.matching.kernel import cache
-from fairlead.matching.kernel.parts import Shape
-from fairlead.matching.kernel.source import kernel_source
 
-Kernel = Callable[..., tuple[int, int]]
+if TYPE_CHECKING:
+    from fairlead.matching.kernel.native import Native, Signature
 
-OPTIONS = (
-    "nogil=True, boundscheck=False, error_model='numpy', fastmath=False, no_rewrites=True, no_cfunc_wrapper=True, _nrt=False"
-)
-"""No array is made in a kernel, so reference counts (_nrt) and wrappers that nobody calls would only be compiled for nothing:
-together they are half of the compile time."""
+Kernel = Callable[..., tuple[int, ...]]
 
 
-def kernel_of(shape: Shape, jit: bool | None = None) -> Kernel:
-    """The kernel of a shape. `jit` False: as plain Python; by default as the environment says."""
+def kernel_of(source: str, jit: bool | None = None) -> Kernel:
+    """The function `kernel` of a source. `jit` False: as plain Python; by default as the environment says."""
     wanted = os.environ.get("FAIRLEAD_JIT", "1") != "0" if jit is None else jit
-    source = kernel_source(shape)
     return _compiled(source) if wanted else _interpreted(source)
 
 
 @lru_cache(maxsize=4096)
 def _interpreted(source: str) -> Kernel:
-    namespace: dict[str, Any] = {"np": np}
+    namespace: dict[str, Any] = {
+        "np": np,
+        "as_float": lambda bits: np.int64(bits).view(np.float64),
+        "as_bits": lambda value: np.float64(value).view(np.int64),
+    }
     exec(compile(source, "<fairlead kernel>", "exec"), namespace)
     plain: Kernel = namespace["kernel"]
 
-    def kernel(*arguments: Any) -> tuple[int, int]:
+    def kernel(*arguments: Any) -> tuple[int, ...]:
         with np.errstate(all="ignore"):  # machine code does not warn either
             return plain(*arguments)
 
@@ -52,54 +49,61 @@ def _interpreted(source: str) -> Kernel:
 
 
 @lru_cache(maxsize=4096)
-def _compiled(source: str) -> Kernel:
-    text = decorated(source)
-    path = cache.file_for(text)
-    if path is None:
-        return _in_memory(text)
-    return _Guarded(text, path)
+def _compiled(source: str) -> Compiled:
+    return Compiled(source)
 
 
-class _Guarded:
-    """A kernel with its cache on disk; a cache that turns out to be broken, full or forbidden is left alone."""
+class Compiled:
+    """A source as machine code, for each signature that it is called with: in practice one."""
 
-    def __init__(self, text: str, path: str) -> None:
-        self.text, self.path = text, path
-        self.function: Kernel | None = None
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.last: Native | None = None
+        self.made: dict[Signature, Native | Kernel] = {}
 
-    def __call__(self, *arguments: Any) -> tuple[int, int]:
-        if self.function is None:
-            self.function = self._ready(arguments)
-        return self.function(*arguments)
+    def __call__(self, *arguments: Any) -> tuple[int, ...]:
+        native = self.last
+        if native is not None:
+            words = native.words(arguments)
+            if words is not None:
+                return native(arguments, words)
+        return self._first(arguments)
 
-    def _ready(self, arguments: tuple[Any, ...]) -> Kernel:
-        from numba import typeof
+    def _first(self, arguments: tuple[Any, ...]) -> tuple[int, ...]:
+        """A call with a signature that is not that of the call before."""
+        from fairlead.matching.kernel.native import Native, normal, signature_of
 
-        try:
-            kernel = _run(self.text, self.path)["kernel"]
-            kernel.enable_caching()
-            kernel.compile(tuple(typeof(each) for each in arguments))  # type: ignore[no-untyped-call]
-        except Exception:  # whatever a damaged or forbidden cache makes of it; a mistake of ours comes again below
-            return _in_memory(self.text)
-        return kernel  # type: ignore[no-any-return]
-
-
-def _in_memory(text: str) -> Kernel:
-    return _run(text, f"<kernel {hashlib.sha256(text.encode()).hexdigest()[:24]}>")["kernel"]  # type: ignore[no-any-return]
-
-
-def _run(text: str, path: str) -> dict[str, Any]:
-    """The text as a module. numba's cache looks the module up by its name again."""
-    module = ModuleType(f"fairlead_{Path(path).stem}")
-    module.__file__ = path
-    sys.modules[module.__name__] = module
-    exec(compile(text, path, "exec"), module.__dict__)
-    return module.__dict__
+        given = normal(arguments)
+        signature = signature_of(given)
+        made = self.made.get(signature)
+        if made is None:  # two threads may both get here: then the work is done twice, and one of the results is used
+            made = self.made.setdefault(signature, _made(self.source, signature))
+        if not isinstance(made, Native):
+            return made(*given)
+        self.last = made
+        words = made.words(given)
+        require(words is not None, "arguments are of their own signature", signature=signature)
+        return made(given, words or [])
 
 
-def decorated(source: str) -> str:
-    """The source with every function for numba; only `kernel` is called from Python."""
-    parts = ("\n" + source).split("\ndef ")[1:]
-    made = ["import numpy as np\nfrom numba import njit\n"]
-    made += [f"\n@njit({OPTIONS}, no_cpython_wrapper={not part.startswith('kernel(')})\ndef {part}\n" for part in parts]
-    return "\n".join(made)
+def _made(source: str, signature: Signature) -> Native | Kernel:
+    """1. From the cache. 2. Compiled, and kept. 3. numba's own function, should numba have changed too much for emit.py."""
+    from fairlead.matching.kernel.native import Native, is_loadable
+
+    key = f"{signature}\n{source}"
+    payload = cache.load(key)
+    if payload is not None and is_loadable(payload):
+        return Native(payload, signature)
+
+    from fairlead.matching.kernel import emit
+
+    try:
+        payload = emit.object_code(source, signature)
+    except Exception as problem:  # if it was the source that is wrong, it comes again at the call of numba's function
+        warnings.warn(
+            f"kernels are compiled but not cached, numba is not as expected: {problem!r}", RuntimeWarning, stacklevel=2
+        )
+        return emit.plain(source)  # type: ignore[no-any-return]
+    require(is_loadable(payload), "machine code needs nothing that is not there", source=source)
+    cache.store(key, payload)
+    return Native(payload, signature)

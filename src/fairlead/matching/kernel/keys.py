@@ -1,7 +1,8 @@
 """Keys and texts as dense, stable numbers.
 
-Takes: Arrow columns. Gives: int arrays in which equal values have equal numbers, across columns and batches. Python sees each
-distinct value of a batch once, never each event.
+Takes: Arrow columns, or whole numbers. Gives: arrays in which equal values have equal numbers, across columns and batches, -1
+for NULL and NaN. Python sees each distinct text of a batch once, never each event; whole numbers are looked up in a table
+if they lie close together, else in a hash table (hashing.py). `keep` forgets what nothing refers to any more.
 """
 
 from __future__ import annotations
@@ -14,11 +15,80 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fairlead.matching.kernel.hashing import HashTable
+
 Numbers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+SPREAD = 8
+"""A table of numbers may be this many times as long as there are distinct numbers, before they are hashed."""
+SMALL = 1 << 16
+
+
+class WholeNumbering:
+    """0, 1, 2 … for distinct whole numbers."""
+
+    def __init__(self) -> None:
+        self.values: Numbers = np.zeros(0, dtype=np.int64)
+        self.base = 0
+        self.table: npt.NDArray[np.int32] = np.zeros(0, dtype=np.int32)
+        self.hashed: HashTable | None = None
+
+    def __len__(self) -> int:
+        return len(self.values) if self.hashed is None else self.hashed.count
+
+    def of(self, values: Numbers) -> npt.NDArray[np.int32]:
+        if not len(values):
+            return np.zeros(0, dtype=np.int32)
+        if self.hashed is None and not self._covers(int(values.min()), int(values.max()), len(values)):
+            self.hashed = HashTable(self.values)
+        if self.hashed is not None:
+            return self.hashed.of(values)
+        at = values - self.base if self.base else values
+        numbers = self.table[at]
+        unseen = numbers < 0
+        if unseen.any():
+            self._add(np.unique(values[unseen]))
+            numbers = self.table[at]
+        return numbers
+
+    def _covers(self, low: int, high: int, rows: int) -> bool:
+        """Whether the table spans the numbers, made wider if that is worth it."""
+        if len(self.table):
+            low, high = min(low, self.base), max(high, self.base + len(self.table) - 1)
+        if low == self.base and high - low < len(self.table):
+            return True
+        if high - low >= max(SMALL, SPREAD * (len(self.values) + rows)):
+            return False
+        base = min(low, self.base, 0) if -SMALL < low < SMALL else low
+        self.base, self.table = base, np.full(high - base + 1, -1, dtype=np.int32)
+        self.table[self.values - base] = np.arange(len(self.values))
+        return True
+
+    def _add(self, fresh: Numbers) -> None:
+        self.table[fresh - self.base] = np.arange(len(self.values), len(self.values) + len(fresh))
+        self.values = np.concatenate([self.values, fresh])
+
+    def number(self, value: int) -> int:
+        return int(self.of(np.array([value], dtype=np.int64))[0])
+
+    def all(self) -> Numbers:
+        """The values by number."""
+        return self.values if self.hashed is None else self.hashed.values()
+
+    def keep(self, wanted: Mask) -> None:
+        """Only these numbers stay, renumbered in their order."""
+        kept = self.all()[wanted]
+        self.__init__()  # type: ignore[misc]
+        if len(kept):
+            low, high = int(kept.min()), int(kept.max())
+            if self._covers(low, high, len(kept)):
+                self._add(kept)
+            else:
+                self.hashed = HashTable(kept)
 
 
 class Numbering:
-    """Hands out 0, 1, 2 … to distinct values in the order in which they are first asked for."""
+    """0, 1, 2 … for distinct values of any kind, in the order in which they are first asked for."""
 
     def __init__(self) -> None:
         self.numbers: dict[Any, int] = {}
@@ -47,51 +117,142 @@ class Numbering:
         result: Numbers = np.array(numbers, dtype=np.int64)[codes.to_numpy(zero_copy_only=False)]
         return result
 
+    def keep(self, wanted: Mask) -> None:
+        kept = [value for value, keeps in zip(self.numbers, wanted.tolist(), strict=True) if keeps]
+        self.numbers = {value: at for at, value in enumerate(kept)}
+        self._ranks = np.zeros(0, dtype=np.int64)
+
+
+class PartNumbering:
+    """One attribute of a key: whole numbers, floats by their bits, booleans and times in a table, everything else as values."""
+
+    def __init__(self) -> None:
+        self.wholes = WholeNumbering()
+        self.others = Numbering()
+        self.kind: pa.DataType | None = None
+
+    def __len__(self) -> int:
+        return len(self.wholes) + len(self.others)
+
+    def of_column(self, column: pa.Array) -> Numbers | npt.NDArray[np.int32]:
+        whole = as_whole(column)
+        if whole is None:
+            return self.others.of_column(column)
+        self.kind = column.type
+        values, known = whole
+        if known is None:
+            return self.wholes.of(values)
+        numbers = np.full(len(values), -1, dtype=np.int32)
+        numbers[known] = self.wholes.of(values[known])
+        return numbers
+
+    def number(self, value: Any) -> int:
+        match value:
+            case bool() | int():
+                self.kind = self.kind or (pa.bool_() if isinstance(value, bool) else pa.int64())
+                return self.wholes.number(int(value))
+            case float():
+                self.kind = pa.float64()
+                return self.wholes.number(int(np.float64(value + 0.0).view(np.int64)))
+        return self.others.number(value)
+
+    def values(self) -> list[Any]:
+        if len(self.others):
+            return list(self.others.numbers)
+        plain = self.wholes.all()
+        if self.kind is not None and pa.types.is_floating(self.kind):
+            return plain.view(np.float64).tolist()  # type: ignore[no-any-return]
+        if self.kind is not None and pa.types.is_boolean(self.kind):
+            return plain.astype(bool).tolist()  # type: ignore[no-any-return]
+        return plain.tolist()  # type: ignore[no-any-return]
+
+    def keep(self, wanted: Mask) -> None:
+        (self.others if len(self.others) else self.wholes).keep(wanted)
+
+
+def as_whole(column: pa.Array) -> tuple[Numbers, Mask | None] | None:
+    """A column of whole numbers, times, booleans or floats as 64-bit numbers, and where it is known (None: everywhere)."""
+    kind = column.type
+    known = column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else None
+    if pa.types.is_floating(kind):
+        floats = (column.fill_null(0.0) if known is not None else column).to_numpy(zero_copy_only=False) + 0.0
+        wrong = np.isnan(floats)
+        if wrong.any():
+            known = ~wrong if known is None else known & ~wrong
+        return floats.view(np.int64), known
+    if pa.types.is_boolean(kind):
+        column = column.cast(pa.int8())
+    elif pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
+        column = column.cast(pa.int64())
+    elif not pa.types.is_integer(kind):
+        return None
+    plain = (column.fill_null(0) if known is not None else column).to_numpy(zero_copy_only=False)
+    return plain.astype(np.int64, copy=False), known
+
 
 class KeyNumbering:
     """Keys of one or several attributes."""
 
     def __init__(self, width: int) -> None:
-        self.parts = [Numbering() for _ in range(width)]
-        self.whole = Numbering()
+        self.parts = [PartNumbering() for _ in range(width)]
+        self.pairs = [WholeNumbering() for _ in range(width - 1)]
+        """Of the parts up to each one: the number of those before it, with its own."""
 
     def __len__(self) -> int:
-        return max(1, len(self.whole)) if not self.parts else len(self.whole) if len(self.parts) > 1 else len(self.parts[0])
+        return 1 if not self.parts else len(self.pairs[-1]) if self.pairs else len(self.parts[0])
 
-    def of_columns(self, columns: Sequence[pa.Array], rows: int) -> Numbers:
+    def of_columns(self, columns: Sequence[pa.Array], rows: int) -> npt.NDArray[np.int32]:
         """The key of each row; -1 where a part is NULL or NaN."""
         if not self.parts:
-            return np.zeros(rows, dtype=np.int64)
+            return np.zeros(rows, dtype=np.int32)
         numbers = [part.of_column(column) for part, column in zip(self.parts, columns, strict=True)]
-        if len(numbers) == 1:
-            return numbers[0]
-        packed = np.stack(numbers, axis=1)
-        known = (packed >= 0).all(axis=1)
-        distinct, inverse = np.unique(packed, axis=0, return_inverse=True)
-        whole = np.array([self.whole.number(tuple(each)) for each in distinct.tolist()], dtype=np.int64)
-        result = whole[inverse.reshape(-1)] if len(whole) else np.zeros(rows, dtype=np.int64)
-        result[~known] = -1
-        return result
+        result = numbers[0]
+        for pairs, more in zip(self.pairs, numbers[1:], strict=True):
+            result = paired(pairs, result, more)
+        return result.astype(np.int32, copy=False)
 
     def number(self, key: tuple[Any, ...]) -> int:
         """The number of one key, for a loaded state."""
         if not self.parts:
             return 0
         numbers = [part.number(value) for part, value in zip(self.parts, key, strict=True)]
-        return numbers[0] if len(numbers) == 1 else self.whole.number(tuple(numbers))
+        result = numbers[0]
+        for pairs, more in zip(self.pairs, numbers[1:], strict=True):
+            result = pairs.number((result << 32) | more)
+        return result
 
     def values(self) -> list[tuple[Any, ...]]:
         """The keys by number."""
         if not self.parts:
             return [()]
+        back = [part.values() for part in self.parts]
         if len(self.parts) == 1:
-            return [(value,) for value in self.parts[0].numbers]
-        back = [list(part.numbers) for part in self.parts]
-        return [tuple(back[at][n] if n >= 0 else None for at, n in enumerate(each)) for each in self.whole.numbers]
+            return [(value,) for value in back[0]]
+        keys = [(value,) for value in back[0]]
+        for pairs, values in zip(self.pairs, back[1:], strict=True):
+            keys = [(*keys[pair >> 32], values[pair & 0xFFFFFFFF]) for pair in pairs.all().tolist()]
+        return keys
+
+    def keep(self, wanted: Mask) -> None:
+        """Only these keys stay. The parts of a key of several attributes keep their numbers."""
+        if self.pairs:
+            self.pairs[-1].keep(wanted)
+        elif self.parts:
+            self.parts[0].keep(wanted)
+
+
+def paired(pairs: WholeNumbering, left: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
+    """The numbers of pairs of numbers; -1 where one is."""
+    known = (left >= 0) & (right >= 0)
+    if known.all():
+        return pairs.of((left.astype(np.int64) << 32) | right)
+    result = np.full(len(left), -1, dtype=np.int32)
+    result[known] = pairs.of((left[known].astype(np.int64) << 32) | right[known])
+    return result
 
 
 def _plain(dictionary: pa.Array) -> list[Any]:
-    if pa.types.is_timestamp(dictionary.type):
+    if pa.types.is_timestamp(dictionary.type) or pa.types.is_duration(dictionary.type):
         dictionary = dictionary.cast(pa.int64())
     if pa.types.is_floating(dictionary.type):
         dictionary = pc.add(dictionary, 0.0)  # -0.0 and 0.0 are one key

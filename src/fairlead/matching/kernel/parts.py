@@ -23,7 +23,7 @@ from fairlead.model.expression import (
     TimeOf,
     Truth,
 )
-from fairlead.model.plan import Branch, Subscription
+from fairlead.model.plan import Branch, Disposal, Subscription
 from fairlead.model.types import Kind
 
 
@@ -52,18 +52,52 @@ class Test:
 
     slots: frozenset[int]
     source: str
+    text: str = ""
+    """What people wrote."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """From THEN: the event at slot `before` stands before the one at slot `after`."""
+
+    before: int
+    after: int
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A comparison `column of slot  sign  value`, where the value is source over other slots: an ordered index can serve it."""
+
+    slot: int
+    column: int
+    sign: str
+    value: str
+    slots: frozenset[int]
+    text: str
 
 
 @dataclass(frozen=True)
 class Clause:
-    """A WITHOUT … BETWEEN: the events it notes are queued too, after the queues of members; `source` tests one of them, at
-    `slot`, with the members."""
+    """A WITHOUT: the events it notes are queued too, after the queues of members; `source` tests one of them, at `slot`,
+    with the members. Between `left` and `right`; or after `left`, for `within` microseconds, if `right` is None."""
 
     queue: int
     slot: int
     left: int
-    right: int
+    right: int | None
     source: str
+    within: int = 0
+
+
+@dataclass(frozen=True)
+class Lane:
+    """Concrete types whose events go the same way: into `queues` (numbers of clauses behind those of members), by the key
+    `key`. A lane without queues only tells the time, for what waits for a deadline."""
+
+    types: tuple[str, ...]
+    queues: tuple[int, ...]
+    key: tuple[str, ...]
+    timed: bool
 
 
 @dataclass
@@ -72,8 +106,11 @@ class Shape:
     branch: Branch
     queue_of_slot: list[int]
     needed: list[int]
+    lanes: list[Lane] = field(default_factory=list)
     columns: list[ValueColumn] = field(default_factory=list)
     tests: list[Test] = field(default_factory=list)
+    orders: list[Order] = field(default_factory=list)
+    bounds: list[Bound] = field(default_factory=list)
     required: list[tuple[int, int]] = field(default_factory=list)
     """(slot, column): an event can be the member at the slot only if the column is not NULL there."""
     helpers: list[str] = field(default_factory=list)
@@ -81,6 +118,12 @@ class Shape:
     clauses: list[Clause] = field(default_factory=list)
     ranked: bool = False
     """Texts are ordered: the kernel takes their ranks (keys.py), by number, after the value columns."""
+    overlapping: bool = False
+    """An event can sit in several queues."""
+    equal: dict[int, Expression] = field(default_factory=dict)
+    """By queue, the expression (slot 0) of the class of equal values that the hash index is on."""
+    equal_slots: frozenset[int] = frozenset()
+    equal_text: str = ""
 
     @property
     def size(self) -> int:
@@ -96,11 +139,64 @@ class Shape:
         """Queues of one key."""
         return len(self.needed) + len(self.branch.negated)
 
+    @property
+    def recent(self) -> bool:
+        return self.subscription.matching.recent
+
+    @property
+    def contiguous(self) -> bool:
+        return self.subscription.matching.contiguous
+
+    @property
+    def disposal(self) -> Disposal:
+        return self.subscription.disposal
+
+    @property
+    def waits(self) -> bool:
+        """It has absences: relations wait for a deadline."""
+        return bool(self.branch.absences)
+
+    @property
+    def windowed(self) -> bool:
+        return self.subscription.within_us is not None
+
+    @property
+    def paired(self) -> bool:
+        """Some type goes several ways: rows come as pairs of row and lane."""
+        types = [name for lane in self.lanes for name in lane.types]
+        return len(types) != len(set(types))
+
+    def slots_of(self, queue: int) -> list[int]:
+        return [slot for slot, each in enumerate(self.queue_of_slot) if each == queue]
+
     def queue_of(self, slot: int) -> int:
         return self.queue_of_slot[slot] if slot < self.size else len(self.needed) + slot - self.size
 
+    def follows(self, slot: int) -> bool:
+        """The slot is a further instance of the type of the slot before it."""
+        return slot > 0 and self.queue_of_slot[slot - 1] == self.queue_of_slot[slot]
+
     def known_bit(self, column: int) -> int:
         return self.size + column
+
+    def accept_bit(self, lane: Lane, queue: int) -> int:
+        return ACCEPTED - lane.queues.index(queue)
+
+    def newest_slot(self, queue: int) -> int:
+        """The newest event of a queue can only be the last instance of its type, or under RECENT the first one."""
+        slots = self.slots_of(queue)
+        return slots[0] if self.recent else slots[-1]
+
+
+ACCEPTED = 62
+"""The bit that says that the first queue of the lane accepts the event; those of further queues stand below it."""
+
+
+def every_bit(shape: Shape, lane: Lane) -> int:
+    """The bits of an event of the lane for which everything holds and nothing is NULL."""
+    bits = sum(1 << shape.accept_bit(lane, queue) for queue in lane.queues)
+    bits += sum(1 << slot for slot, queue in enumerate(shape.queue_of_slot) if queue in lane.queues)
+    return bits + sum(1 << shape.known_bit(at) for at, column in enumerate(shape.columns) if column.queue in lane.queues)
 
 
 def at_slot_zero(node: Expression) -> Expression:

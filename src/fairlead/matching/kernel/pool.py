@@ -1,8 +1,4 @@
-"""The state of a kernel: queues of nodes for each key, as columns that grow by doubling.
-
-A queue is numbered key * queues + queue. A node that is not on the stack `free[:free_top]` is queued. `flags`: bit 0, a
-relation without the newest event may be ready; bit 1, some queue of the key is not in the order of time.
-"""
+"""The state of a kernel: nodes, queues, keys and what waits, as arrays that grow by doubling (source.py has their meaning)."""
 
 from __future__ import annotations
 
@@ -11,83 +7,92 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fairlead.matching.kernel.layout import Layout
+from fairlead.matching.kernel.tree import ROW
+
 NEVER = np.iinfo(np.int64).min
 """The clock of a key that has seen nothing."""
+FREE, FRESH, SEEN, HEAP, WAIT_FREE, WAIT_FRESH, FIRED = 0, 1, 3, 4, 5, 6, 7
+"""Places in `st`."""
+HEAD, TAIL, COUNT, ROOT = range(4)
+"""Columns of `qs`."""
+CLOCK, FLAGS, WAITS = range(3)
+"""Columns of `ks`."""
 
 
 class Pool:
-    def __init__(self, queues: int, doubles: list[bool]) -> None:
-        self.queues = queues
+    def __init__(self, queues: int, size: int, layout: Layout) -> None:
+        self.queues, self.size, self.layout = queues, size, layout
         self.keys = 0
-        self.head = np.full(0, -1, dtype=np.int32)
-        self.tail = np.full(0, -1, dtype=np.int32)
-        self.count = np.zeros(0, dtype=np.int32)
-        self.clock = np.full(0, NEVER, dtype=np.int64)
-        self.flags = np.zeros(0, dtype=np.int8)
-        self.next = np.zeros(0, dtype=np.int32)
-        self.prev = np.zeros(0, dtype=np.int32)
-        self.ref = np.zeros(0, dtype=np.int64)
-        self.time = np.zeros(0, dtype=np.int64)
-        self.bits = np.zeros(0, dtype=np.int64)
-        self.values: list[npt.NDArray[Any]] = [np.zeros(0, dtype=np.float64 if each else np.int64) for each in doubles]
-        self.free = np.zeros(0, dtype=np.int32)
-        self.free_top = 0
+        self.ni = _aligned(0, layout.width)
+        self.nn, self.tt, self.bb = (np.zeros((0, layout.linked[name]), dtype=np.int32) for name in ("nn", "tt", "bb"))
+        self.qs = np.zeros((0, layout.queue_width), dtype=np.int32)
+        self.fr = np.zeros((0, 2 * ROW), dtype=np.int32)
+        self.ks = np.zeros((0, 3), dtype=np.int64)
+        self.bs = np.zeros((0, 2), dtype=np.int32)
+        self.gs = np.zeros(0, dtype=np.int64)
+        self.wait = np.zeros((0, 4 + size), dtype=np.int64)
+        self.heap = np.zeros(0, dtype=np.int64)
+        self.st = np.array([-1, 0, 0, NEVER, 0, -1, 0, 0, -1, 0], dtype=np.int64)
+        self.members = np.zeros(size, dtype=np.int64)
 
-    def room_for(self, keys: int, nodes: int) -> None:
-        """At least `keys` keys, and `nodes` free nodes."""
-        if keys * self.queues > len(self.head):
+    def room_for(self, keys: int, buckets: int, nodes: int, waits: int) -> None:
+        """At least `keys` keys and `buckets` chains, and `nodes` more nodes and `waits` more that wait."""
+        if keys > len(self.ks):
             wanted = max(16, 2 * keys)
-            self.head = _grown(self.head, wanted * self.queues, -1)
-            self.tail = _grown(self.tail, wanted * self.queues, -1)
-            self.count = _grown(self.count, wanted * self.queues, 0)
-            self.clock = _grown(self.clock, wanted, NEVER)
-            self.flags = _grown(self.flags, wanted, 0)
+            self.qs = _grown(self.qs, wanted * self.queues, (-1, -1, 0, -1, -1, 0, 0, 0)[: self.layout.queue_width])
+            self.ks = _grown(self.ks, wanted, (NEVER, 0, -1))
+            self.gs = np.concatenate([self.gs, np.zeros(wanted * self.queues - len(self.gs), dtype=np.int64)])
         self.keys = max(self.keys, keys)
-        if self.free_top < nodes:
-            size = len(self.next)
-            wanted = max(64, 2 * (size - self.free_top + nodes))
-            for name in ("next", "prev", "ref", "time", "bits"):
-                setattr(self, name, _grown(getattr(self, name), wanted, 0))
-            self.values = [_grown(each, wanted, 0) for each in self.values]
-            fresh = np.arange(wanted - 1, size - 1, -1, dtype=np.int32)
-            self.free = np.concatenate([fresh, self.free[: self.free_top], np.zeros(size - self.free_top, dtype=np.int32)])
-            self.free_top += len(fresh)
-
-    def append(self, key: int, queue: int, ref: int, time: int, bits: int, values: list[Any]) -> None:
-        """One node at the end of a queue, for a loaded state; a kernel does this by itself."""
-        self.free_top -= 1
-        node, at = int(self.free[self.free_top]), key * self.queues + queue
-        self.ref[node], self.time[node], self.bits[node] = ref, time, bits
-        for column, value in zip(self.values, values, strict=True):
-            column[node] = value
-        before = self.tail[at]
-        self.prev[node], self.next[node] = before, -1
-        if before == -1:
-            self.head[at] = node
-        else:
-            self.next[before] = node
-        self.tail[at] = node
-        self.count[at] += 1
+        if buckets * self.queues > len(self.bs):
+            self.bs = _grown(self.bs, max(16, 2 * buckets) * self.queues, (-1, -1))
+        nodes += self.queued() + self.waiting() * self.size
+        if self.layout.rowed and min(nodes // 2, len(self.qs)) > len(self.fr):
+            self.fr = _grown(self.fr, nodes, (0,) * (2 * ROW))
+        if nodes > len(self.ni):
+            nodes = max(64, nodes + nodes // 2)
+            grown = _aligned(nodes, self.layout.width)
+            grown[: len(self.ni)] = self.ni
+            self.ni = grown
+            self.nn, self.tt, self.bb = (_grown(each, nodes, (-1,) * each.shape[1]) for each in (self.nn, self.tt, self.bb))
+        waits += self.waiting()
+        if waits > len(self.heap):
+            self.wait = _grown(self.wait, 2 * waits, (0,) * (4 + self.size))
+            self.heap = np.concatenate([self.heap, np.zeros(2 * waits - len(self.heap), dtype=np.int64)])
 
     def queued(self) -> int:
-        return len(self.next) - self.free_top
+        return int(self.qs[:, COUNT].sum())
 
-    def live(self) -> npt.NDArray[np.int32]:
-        """The queued nodes, in no particular order."""
-        queued = np.ones(len(self.next), dtype=bool)
-        queued[self.free[: self.free_top]] = False
-        return np.flatnonzero(queued).astype(np.int32)
+    def waiting(self) -> int:
+        return int(self.st[HEAP])
+
+    def live(self) -> npt.NDArray[np.int64]:
+        """The nodes in use, queued or copied for what waits, in no particular order."""
+        used = np.ones(int(self.st[FRESH]), dtype=bool)
+        node = int(self.st[FREE])
+        while node != -1:
+            used[node] = False
+            node = int(self.nn[node, 0])
+        return np.flatnonzero(used)
 
     def walk(self, key: int, queue: int) -> list[int]:
         """The nodes of one queue, oldest first."""
-        nodes, node = [], int(self.head[key * self.queues + queue])
+        nodes, node = [], int(self.qs[key * self.queues + queue, HEAD])
         while node != -1:
             nodes.append(node)
-            node = int(self.next[node])
+            node = int(self.nn[node, 0])
         return nodes
 
 
-def _grown(array: npt.NDArray[Any], size: int, fill: int) -> npt.NDArray[Any]:
-    grown = np.full(size, fill, dtype=array.dtype)
+def _aligned(rows: int, width: int) -> npt.NDArray[np.int64]:
+    """Rows that begin where a line of the processor's cache begins."""
+    room = np.empty(rows * width + 8, dtype=np.int64)
+    skip = -(room.__array_interface__["data"][0] // 8) % 8
+    return room[skip : skip + rows * width].reshape(rows, width)
+
+
+def _grown(array: npt.NDArray[Any], rows: int, fill: tuple[int, ...]) -> npt.NDArray[Any]:
+    grown = np.empty((rows, len(fill)), dtype=array.dtype)
     grown[: len(array)] = array
+    grown[len(array) :] = fill
     return grown

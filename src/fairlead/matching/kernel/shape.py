@@ -1,9 +1,9 @@
-"""What a kernel needs to know of a branch, or why there can be none yet.
+"""What a kernel needs to know of a branch, or why there can be none.
 
 A predicate that reads one event is evaluated for whole columns before the kernel runs and arrives as a bit. Of a predicate
 across events, the parts that read one event are evaluated beforehand too and arrive as *value columns*; only what joins
 them is compiled into the loop (across.py). Bits of an event: bit s (s < number of slots) says that the event can be the member
-at slot s; further bits say that a value column is not NULL there.
+at slot s; further bits say that a value column is not NULL there; the highest, which queues accept it.
 
 Takes: a branch. Gives: `Shape`, or raises `Refused` with the reason. Never: generates the loop (source.py does).
 """
@@ -12,49 +12,79 @@ from __future__ import annotations
 
 from fairlead.matching.expressions import slot_types
 from fairlead.matching.kernel.across import Across
-from fairlead.matching.kernel.parts import Clause, Refused, Shape, Test, ValueColumn, at_slot_zero
+from fairlead.matching.kernel.indexable import bounds_of, equal_class
+from fairlead.matching.kernel.parts import ACCEPTED, Clause, Lane, Order, Refused, Shape, Test, ValueColumn, at_slot_zero
 from fairlead.matching.search import overlapping
-from fairlead.model.plan import Branch, Subscription
+from fairlead.model.plan import Absence, Branch, Subscription
 from fairlead.model.types import Catalogue
 
 __all__ = ["Refused", "Shape", "Test", "ValueColumn", "at_slot_zero", "shape_of"]
 
-BITS_MAX = 62
-"""Bits of an event in one int64, sign bit left alone."""
-
 
 def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue) -> Shape:
-    if branch.absences:
-        raise Refused("WITHOUT … WITHIN")
-    if overlapping(branch, catalogue):
-        raise Refused("types that overlap: an event can sit in two queues")
-    names = (*branch.queue_types, *(each.type for each in branch.negated))
-    read = [concrete for name in names for concrete in catalogue.accepts(name)]
-    if len(read) != len(set(read)):
-        raise Refused("WITHOUT a type whose events can be members or are noted twice")
-    if any(len({catalogue[each].timed for each in catalogue.accepts(name)}) > 1 for name in names):
-        raise Refused("a union of timed and untimed types")
-    if subscription.within_us is not None and not all(catalogue[each].timed for each in read):
-        raise Refused("untimed events in a window")
     queue_of = {name: at for at, name in enumerate(branch.queue_types)}
     shape = Shape(
         subscription,
         branch,
         [queue_of[slot.type] for slot in branch.slots],
         [len(branch.slots_of_type[name]) for name in branch.queue_types],
+        overlapping=overlapping(branch, catalogue),
     )
+    shape.lanes = _lanes(shape, catalogue)
     across = Across(shape, slot_types(branch, catalogue))
     for predicate in branch.predicates:
         if not predicate.is_unary:
-            shape.tests.append(Test(frozenset(predicate.slots), across.condition(predicate.condition)))
+            shape.tests.append(Test(frozenset(predicate.slots), across.condition(predicate.condition), predicate.text))
     for precedence in branch.precedences:
         for a in precedence.left:
             for b in precedence.right:
-                shape.tests.append(Test(frozenset({a, b}), f"nref[c{a}] < nref[c{b}]"))
-    for clause in branch.negations:
+                shape.orders.append(Order(a, b))
+    if shape.overlapping:
+        shape.tests += _apart(shape, catalogue)
+    for at, clause in enumerate(branch.negated):
         rest = [across.condition(each.condition, must=False) for each in clause.predicates if each.slots != (clause.slot,)]
+        mine = set(catalogue.accepts(clause.type))
+        twins = [slot for slot, each in enumerate(branch.slots) if mine & set(catalogue.accepts(each.type))]
+        rest += [f"nref[c{clause.slot}] != nref[c{slot}]" for slot in twins]
         source = " and ".join(f"({each})" for each in rest) or "True"
-        shape.clauses.append(Clause(shape.queue_of(clause.slot), clause.slot, clause.left, clause.right, source))
-    if shape.size + len(shape.columns) > BITS_MAX:
+        queue = len(shape.needed) + at
+        if isinstance(clause, Absence):
+            shape.clauses.append(Clause(queue, clause.slot, clause.anchor, None, source, clause.within_us))
+        else:
+            shape.clauses.append(Clause(queue, clause.slot, clause.left, clause.right, source))
+    shape.bounds = bounds_of(shape, across)
+    shape.equal, shape.equal_slots, shape.equal_text = equal_class(shape)
+    if shape.size + len(shape.columns) + max(len(lane.queues) for lane in shape.lanes) > ACCEPTED:
         raise Refused("too many slots and value columns for the bits of an event")
     return shape
+
+
+def _lanes(shape: Shape, catalogue: Catalogue) -> list[Lane]:
+    """Concrete types by where they go. A type has several lanes if queues that it enters name different key attributes."""
+    keys = dict(shape.branch.keys)
+    routes: dict[tuple[str, tuple[str, ...]], list[int]] = {}
+    for queue, name in enumerate(shape.queue_names):
+        for concrete in catalogue.accepts(name):
+            routes.setdefault((concrete, keys.get(name, ())), []).append(queue)
+    lanes: dict[tuple[tuple[int, ...], tuple[str, ...], bool], list[str]] = {}
+    for (concrete, key), queues in routes.items():
+        lanes.setdefault((tuple(queues), key, catalogue[concrete].timed), []).append(concrete)
+    made = [Lane(tuple(types), queues, key, timed) for (queues, key, timed), types in lanes.items()]
+    if shape.windowed and not all(lane.timed for lane in made):
+        raise Refused("untimed events in a window")
+    if shape.waits:
+        placed = {concrete for concrete, _ in routes}
+        others = sorted(name for name in shape.subscription.reads(catalogue) - placed if catalogue[name].timed)
+        made += [Lane((name,), (), (), True) for name in others]
+    return made
+
+
+def _apart(shape: Shape, catalogue: Catalogue) -> list[Test]:
+    """No event is the member at two slots, where queues can share it."""
+    types = [set(catalogue.accepts(slot.type)) for slot in shape.branch.slots]
+    return [
+        Test(frozenset({a, b}), f"nref[c{a}] != nref[c{b}]")
+        for a in range(shape.size)
+        for b in range(a + 1, shape.size)
+        if shape.queue_of_slot[a] != shape.queue_of_slot[b] and types[a] & types[b]
+    ]

@@ -1,269 +1,495 @@
-"""A branch as source code: one loop over accepted events, with the search unrolled into nested loops.
+"""A branch as source code: one loop over the rows of a batch, with everything that happens to an event in it.
 
-Queues are doubly linked lists of nodes in a pool of columns, one list for each key and type: append, prefix, infix and
-postfix disposal and contiguity all cost as much as the nodes they touch. An example of what comes out, for
-`MATCH A a AND B b WHERE a.x < b.x` under FIRST, when a B arrives (`e`; it is bound to its slot beforehand):
+For an event of lane l, in the order of matching/conjunction.py: its values are read from the columns of the lane; the window
+moves; a relation with it is searched (searching.py); what a match disposes of leaves; the event is queued unless it left
+with the match; noted events that can forbid nothing any more are forgotten. Relations of absences wait (waiting.py).
 
-    c1 = e
-    c0 = head[k * 2 + 0]
-    while c0 != -1:
-        if (nbits[c0] >> 0) & 1 and v0[c0] < v1[c1]:
-            members[0] = c0; members[1] = c1
-            return True
-        c0 = next_[c0]
-    return False
+Queues are doubly linked lists of nodes (layout.py), one for each key and type, numbered key * queues + queue: `qs` has their first
+node, last node, length and the root of their ordered index. `ks` has the clock of each key, its flags (bit 0: a relation
+without the newest event may be ready; bit 1: some queue is not in the order of time), and what waits. `bs` has the chains of
+the hash index. `st` carries the free list and other counters from call to call.
 
-Takes: a Shape. Gives: Python source whose functions numba compiles. Never: compiles or runs it (compile.py does).
+Takes: a Shape. Gives: `Source`: text that numba compiles, and the names of the arguments. Never: compiles or runs it.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
+from fairlead.matching.kernel.access import Accesses, can_be_loose, leaves_loose
 from fairlead.matching.kernel.helpers import HELPERS
-from fairlead.matching.kernel.parts import Clause, Shape, Test
+from fairlead.matching.kernel.layout import Layout
+from fairlead.matching.kernel.parts import Lane, Shape, every_bit
+from fairlead.matching.kernel.searching import Searching, indented
+from fairlead.matching.kernel.tree import (
+    BUILD,
+    KEEP,
+    ROW,
+    ROW_DROP,
+    ROW_LINK,
+    SORTABLE,
+    WORST,
+    key_of,
+    past_source,
+    row_name,
+    row_source,
+    seek_source,
+    tree_source,
+)
+from fairlead.matching.kernel.waiting import Waiting
+from fairlead.matching.precede import needs_in_front
 from fairlead.model.plan import Disposal
 
-POOL = "next_, prev, nref, ntime, nbits"
+FREE, FRESH, FOUND = 0, 1, 2
+"""Places in `st`: the first free node, the first that was never used."""
 
 
-def kernel_source(shape: Shape) -> str:
-    values = "".join(f", v{at}" for at in range(len(shape.columns))) + (", rank" if shape.ranked else "")
-    inputs = "".join(f", x{at}" for at in range(len(shape.columns)))
-    searches, calls = _searches(shape, values)
-    parts = [*searches, DROP, _loop(shape, values, inputs, calls), *(HELPERS[name] for name in shape.helpers)]
-    return "\n\n".join(parts)
+@dataclass(frozen=True)
+class Source:
+    text: str
+    arguments: tuple[str, ...]
+    layout: Layout
+    accesses: Accesses
 
 
-def _indented(lines: list[str], depth: int) -> list[str]:
-    return ["    " * depth + line for line in lines]
+def source_of(shape: Shape, paired: bool) -> Source:
+    """`paired`: rows come as pairs of row and instance (see family.py), not as whole batches."""
+    accesses = Accesses(shape)
+    layout = Layout(shape, accesses)
+    return _Loop(shape, accesses, layout, paired).source()
 
 
-def _searches(shape: Shape, values: str) -> tuple[list[str], dict[str, str]]:
-    """The search functions, and how each is called: with the columns that it reads."""
-    sources, calls = [], {}
-    for newest in ([None] if _can_be_loose(shape) else []) + list(range(len(shape.needed))):
-        name, body = "search_free" if newest is None else f"search_{newest}", _search(shape, newest)
-        read = [each for each in f"k, e, head, tail, {POOL}{values}, members".split(", ") if re.search(rf"\b{each}\b", body)]
-        calls[name] = f"{name}({', '.join(read)})"
-        sources.append(f"def {calls[name]}:\n{body}")
-    return sources, calls
+class _Loop:
+    def __init__(self, shape: Shape, accesses: Accesses, layout: Layout, paired: bool) -> None:
+        self.shape, self.accesses, self.layout, self.paired = shape, accesses, layout, paired
+        self.searching = Searching(shape, accesses, layout)
+        self.waiting = Waiting(shape, layout, self.searching)
+        self.needs = needs_in_front(shape.branch)
 
+    def source(self) -> Source:
+        searches = self.searching.sources()
+        loop = self._loop()
+        parts = [*searches, *self.waiting.functions(), loop]
+        used = "\n".join(parts)
+        if self.layout.rowed:
+            rows = [row_source(self.layout, sign) for sign in ("<", "<=") if f"{row_name(sign)}(" in used]
+            parts += rows
+            used += "".join(rows)
+        signs = sorted({each for each in ("seek_lt", "seek_le") if f"{each}(" in used})
+        parts += [seek_source(self.layout, "<=" if each.endswith("le") else "<", self.shape.recent) for each in signs]
+        if "past(" in used:
+            parts.append(past_source(self.layout, "past", self.shape.recent))
+        if "after(" in used:
+            parts.append(past_source(self.layout, "after", False))
+        parts += tree_source(self.layout) if self.accesses.trees else []
+        parts += [SORTABLE] if "sortable(" in used else []
+        parts += [self.layout.named(each) for each in (self._link(), self._drop())]
+        if self.needs:
+            parts.append(self.layout.named(self._trim_function()))
+        if self.shape.windowed:
+            parts.append(self.layout.named(self._expire()))
+        parts += [HELPERS[name] for name in self.shape.helpers]
+        text = "\n\n".join(parts)
+        arguments = self._arguments(text)
+        return Source(text.replace("def kernel():", f"def kernel({', '.join(arguments)}):"), arguments, self.layout, self.accesses)
 
-def _search(shape: Shape, newest: int | None) -> str:
-    """search_free looks over everything; search_Q only for relations with the newest event `e` of queue Q."""
-    matching, size = shape.subscription.matching, shape.size
-    bound = None if newest is None else _bound_slot(shape, newest)
-    lines: list[str] = []
-    body: list[str] = []
-    if bound is not None:
-        body += [f"c{bound} = e", f"if not (nbits[e] >> {bound}) & 1:", "    return False"]
-        body += [
-            line for each in shape.tests if each.slots <= {bound} for line in (f"if not ({each.source}):", "    return False")
+    def _arguments(self, text: str) -> tuple[str, ...]:
+        body = text[text.index("def kernel():") :].split("\n\ndef ")[0]
+        names = ["p_lane", "p_inner", "p_key", "p_word", "p_bits", "p_bucket"] if self.paired else ["codes", "local", "words"]
+        for at, lane in enumerate(self.shape.lanes):
+            names += [f"time{at}", f"key{at}", f"bits{at}", f"bucket{at}"]
+            names += [f"in{at}_{c}" for c, column in enumerate(self.shape.columns) if column.queue in lane.queues]
+        names += ["rank", "ni", "nn", "tt", "bb", "qs", "ks", "bs", "gs", "fr", "wait", "heap", "st", "members"]
+        names += ["out_at", "out_ref", "out_due", "fired_at", "fired_ref", "fired_due", "base", "within", "until", "last"]
+        return tuple(name for name in names if re.search(rf"\b{name}\b", body))
+
+    # The loop
+
+    def _loop(self) -> str:
+        lines = ["def kernel():", "    found = 0", f"    free = st[{FREE}]", f"    fresh = st[{FRESH}]"]
+        lines += indented(self.waiting.opening(), 1)
+        if self.paired:
+            lines += ["    for i in range(len(p_lane)):", "        lane = p_lane[i]", "        j = p_inner[i]"]
+        else:
+            lines += [f"    j{at} = 0" for at in range(len(self.shape.lanes))]
+            lines += ["    for i in range(len(codes)):", "        lane = local[codes[i]]"]
+        for at, lane in enumerate(self.shape.lanes):
+            lines += indented([f"{'if' if at == 0 else 'elif'} lane == {at}:", *indented(self._lane(at, lane), 1)], 2)
+        lines += indented(self.waiting.closing(), 1)
+        lines += [f"    st[{FREE}] = free", f"    st[{FRESH}] = fresh", "    return found, 0"]
+        return self.layout.named("\n".join(lines))
+
+    def _lane(self, at: int, lane: Lane) -> list[str]:
+        shape = self.shape
+        lines = [] if self.paired else [f"j = j{at}", f"j{at} += 1"]
+        lines.append("w = p_word[i]" if self.paired else "w = words[i] if len(words) > 0 else base + (i << 21)")
+        if lane.timed and (shape.windowed or shape.waits):
+            lines.append(f"tm = time{at}[j]")
+        lines += self.waiting.on_time(lane)
+        if not lane.queues:
+            return lines
+        lines += self._read(at, lane)
+        lines.append("new = not late" if shape.windowed and self._notes(lane) else "")
+        if len(lane.queues) > 1:
+            lines += self._into_several(lane)
+        elif lane.queues[0] >= len(shape.needed):
+            lines += self._note(lane.queues[0])
+        else:
+            lines += self._into_one(lane.queues[0])
+        lines += self._forget()
+        return [line for line in lines if line]
+
+    def _notes(self, lane: Lane) -> bool:
+        return any(queue >= len(self.shape.needed) for queue in lane.queues)
+
+    def _read(self, at: int, lane: Lane) -> list[str]:
+        """The event's values; what no queue accepts, or has no key, goes no further."""
+        shape = self.shape
+        if self.paired:
+            lines = ["b = p_bits[i]", "k = p_key[i]"]
+        else:
+            every = every_bit(shape, lane)
+            lines = [f"b = bits{at}[j] if len(bits{at}) > 0 else {every}", f"k = key{at}[j]" if lane.key else "k = 0"]
+        lines += ["if b == 0 or k < 0:" if lane.key or self.paired else "if b == 0:", "    continue"]
+        for number, column in enumerate(shape.columns):
+            if column.queue in lane.queues:
+                lines.append(f"x{number} = in{at}_{number}[j]")
+        if set(lane.queues) & set(shape.equal):
+            lines.append("bk = p_bucket[i]" if self.paired else f"bk = bucket{at}[j]")
+        if shape.windowed:
+            late = ["late = False"] if self._notes(lane) else []
+            too_late = ["    late = True"] if self._notes(lane) else ["    continue"]
+            lines += [
+                *late,
+                "if tm > ks[k, 0]:",
+                "    ks[k, 0] = tm",
+                f"    free = expire(k, tm - within, free, ks, {self._state()})",
+                "elif tm < ks[k, 0] - within:",
+                *too_late,
+            ]
+        return lines
+
+    def _into_one(self, queue: int) -> list[str]:
+        """An event that can only be a member, of one queue: it is queued after the search, if it stays."""
+        shape = self.shape
+        hit, loose = self._hit(queue), can_be_loose(shape)
+        enter = self._enter_alive(queue)
+        if not self.accesses.is_possible(queue):
+            return self._loosely(queue, enter) if loose else enter
+        keeps = shape.disposal is Disposal.FIRST_PREFIX and shape.needed[queue] > 1
+        bound = [
+            f"if {self._enough(queue)} and {self.searching.calls[f'search_{queue}']}:",
+            *indented([*hit, *self._dispose_bound(queue), *(["ks[k, 1] |= 1"] if leaves_loose(shape) else [])], 1),
+            *indented([*(self._enter(queue) if keeps else []), *self._trim()], 1),
+            *(["else:", *indented(enter, 1)]),
         ]
-    lines += _indented(body, 1)
-    depth, step = 1, "prev" if matching.recent else "next_"
-    closers: list[list[str]] = []
-    for slot in range(size):
-        queue = shape.queue_of_slot[slot]
-        follows = slot > 0 and shape.queue_of_slot[slot - 1] == queue
-        due = _due(shape.tests, slot, bound)
-        if slot == bound:
-            due = _bound_order(follows, slot, matching.contiguous, matching.recent) + due
-            lines += _indented([f"if {' and '.join(due) or 'True'}:"], depth)
-            depth += 1
-            closers.append([])
-            continue
-        end = "tail" if matching.recent else "head"
-        start = f"{step}[c{slot - 1}]" if follows else f"{end}[k * {shape.stride} + {queue}]"
-        lines += _indented([f"c{slot} = {start}", f"while c{slot} != -1:"], depth)
-        if bound is not None and queue == newest and not matching.recent:
-            lines += _indented([f"if c{slot} == e:", "    break"], depth + 1)
-        tests = [f"(nbits[c{slot}] >> {slot}) & 1", *due]
-        lines += _indented([f"if {' and '.join(tests)}:"], depth + 1)
-        closers.append(_indented(["break"] if follows and matching.contiguous else [f"c{slot} = {step}[c{slot}]"], depth + 1))
-        depth += 2
-    for clause in shape.clauses:
-        lines += _indented(_unspoilt(clause, shape.stride), depth)
-        depth += 1
-    lines += _indented([f"members[{slot}] = c{slot}" for slot in range(size)] + ["return True"], depth)
-    for closer in reversed(closers):
-        lines += closer
-    return "\n".join([*lines, "    return False"])
+        return self._loosely(queue, bound) if loose else bound
 
-
-def _unspoilt(clause: Clause, stride: int) -> list[str]:
-    """What is indented below is reached if no noted event forbids the members."""
-    node = f"c{clause.slot}"
-    inside = f"nref[c{clause.left}] < nref[{node}] and nref[{node}] < nref[c{clause.right}]"
-    return [
-        f"{node} = head[k * {stride} + {clause.queue}]",
-        f"while {node} != -1 and not ({inside} and {clause.source}):",
-        f"    {node} = next_[{node}]",
-        f"if {node} == -1:",
-    ]
-
-
-def _forget(shape: Shape) -> list[str]:
-    """Noted events that no queued anchor precedes leave: no relation to come can be forbidden by them."""
-    lines = []
-    for clause in shape.clauses:
-        lines += [
-            f"at = k * {shape.stride} + {clause.queue}",
-            f"anchor = head[k * {shape.stride} + {shape.queue_of(clause.left)}]",
-            "while head[at] != -1 and (anchor == -1 or nref[head[at]] < nref[anchor]):",
-            f"    {_drop('head[at]', 'head[at]')}",
+    def _loosely(self, queue: int, otherwise: list[str]) -> list[str]:
+        """Where a relation without the newest event may be ready, it is queued first and everything is searched."""
+        return [
+            "if ks[k, 1] & 1:",
+            *indented([*self._enter(queue), *self._search_free(), *self._trim()], 1),
+            "else:",
+            *indented(otherwise, 1),
         ]
-    return lines
 
+    def _search_free(self) -> list[str]:
+        shape = self.shape
+        enough = " and ".join(f"qs[k * {shape.stride} + {at}, 2] >= {n}" for at, n in enumerate(shape.needed))
+        return [
+            f"if {enough} and {self.searching.calls['search_free']}:",
+            *indented([*self._hit(None), *self._dispose_free(), *(["ks[k, 1] |= 1"] if leaves_loose(shape) else [])], 1),
+            "else:",
+            "    ks[k, 1] &= ~1",
+        ]
 
-def _bound_slot(shape: Shape, queue: int) -> int:
-    """The newest event of a queue can only be the last instance of its type, or under RECENT the first one."""
-    slots = [slot for slot, each in enumerate(shape.queue_of_slot) if each == queue]
-    return slots[0] if shape.subscription.matching.recent else slots[-1]
+    def _into_several(self, lane: Lane) -> list[str]:
+        """An event that can be noted too, or enter several queues: then it is queued first and everything is searched."""
+        shape = self.shape
+        members = [queue for queue in lane.queues if queue < len(shape.needed)]
+        new = "new and " if shape.windowed and self._notes(lane) else ""
+        tests = {queue: f"(b >> {shape.accept_bit(lane, queue)}) & 1" for queue in lane.queues}
+        notes = []
+        for queue in lane.queues:
+            if queue >= len(shape.needed):
+                notes += [f"if {tests[queue]}:", *indented(self._note(queue), 1)]
+        if len(members) < 2:
+            return [*notes, *(line for q in members for line in (f"if {new}{tests[q]}:", *indented(self._into_one(q), 1)))]
+        lines = ["entered = False"]
+        for queue in members:
+            lines += [f"if {new}{tests[queue]}:", *indented([*self._enter(queue), "entered = True"], 1)]
+        return [*lines, *notes, "if entered:", *indented([*self._search_free(), *self._trim()], 1)]
 
+    def _note(self, queue: int) -> list[str]:
+        return [*self._enter(queue), *self.waiting.cancel(queue)]
 
-def _bound_order(follows: bool, slot: int, contiguous: bool, recent: bool) -> list[str]:
-    return [f"next_[c{slot - 1}] == e"] if follows and contiguous and not recent else []
+    def _enough(self, newest: int) -> str:
+        """Every queue has as many events as instances are needed, the newest event counted."""
+        stride = self.shape.stride
+        counts = [(at, n - 1 if at == newest else n) for at, n in enumerate(self.shape.needed)]
+        return " and ".join(f"qs[k * {stride} + {at}, 2] >= {n}" for at, n in counts if n) or "True"
 
+    def _enter(self, queue: int) -> list[str]:
+        """A node for the event at the end of a queue."""
+        shape, layout = self.shape, self.layout
+        lines = ["if free != -1:", "    e = free", "    free = ni[e, NEXT]", "else:", "    e = fresh", "    fresh += 1"]
+        lines.append("ni[e, REF] = w")
+        if "TIME" in layout:
+            lines.append("ni[e, TIME] = tm")
+        if "BITS" in layout:
+            lines.append("ni[e, BITS] = b")
+        if "BUCKET" in layout:
+            lines.append(f"ni[e, BUCKET] = {'bk' if queue in shape.equal else '-1'}")
+        for number, column in enumerate(shape.columns):
+            if column.queue == queue:
+                value = f"as_bits(x{number})" if column.is_double else f"x{number}"
+                lines.append(f"ni[e, {layout.place_of_column[number]}] = {value}")
+        if "KEY" in layout:
+            lines += self._key(queue)
+        if shape.windowed and queue < len(shape.needed):
+            tail = f"qs[k * {shape.stride} + {queue}, 1]"
+            lines += [f"if {tail} != -1 and ni[{tail}, TIME] > tm:", "    ks[k, 1] |= 2"]
+        indexed = "True" if queue in self.accesses.trees else "False"
+        if tree := self.accesses.trees.get(queue):
+            at = f"k * {shape.stride} + {queue}"
+            if tree.column is not None:
+                lines += [f"if qs[{at}, 2] == 0 or key < gs[{at}]:", f"    gs[{at}] = key"]
+        return [*lines, f"link(e, k * {shape.stride} + {queue}, {indexed}, {self._state()})"]
 
-def _due(tests: list[Test], slot: int, bound: int | None) -> list[str]:
-    """The tests whose last open slot is this one."""
-    found = []
-    for test in tests:
-        open_slots = test.slots - {bound} if bound is not None else test.slots
-        if (max(open_slots) if open_slots else (0 if bound is None else -1)) == slot:
-            found.append(f"({test.source})")
-    return found
+    def _enter_alive(self, queue: int) -> list[str]:
+        """Queued only if it can still be a member: the newest event stands behind all that are queued."""
+        needs = dict(self.needs).get(queue)
+        if needs is None:
+            return self._enter(queue)
+        stride = self.shape.stride
+        met = " or ".join(" and ".join(f"qs[k * {stride} + {at}, 2] >= {n}" for at, n in each) for each in needs)
+        return [f"if {met}:", *indented(self._enter(queue), 1)]
 
+    def _trim(self) -> list[str]:
+        return [f"free = trim(k, free, {self._state()})"] if self.needs else []
 
-DROP = """def drop(first, last, at, head, tail, count, next_, prev, free, free_top):
-    before, after = prev[first], next_[last]
+    def _trim_function(self) -> str:
+        """Events that can be in no relation to come leave (see precede.py)."""
+        lines = [f"def trim(k, free, {self._state()}):"]
+        for queue, needs in self.needs:
+            at = f"k * {self.shape.stride} + {queue}"
+            lines += [f"    c = qs[{at}, 0]", "    while c != -1:", "        alive = False"]
+            for each in needs:
+                tests, before = [], []
+                for other, n in each:
+                    there = f"k * {self.shape.stride} + {other}"
+                    before += [f"f{other} = qs[{there}, 0]", *[f"f{other} = ni[f{other}, NEXT] if f{other} != -1 else -1"] * (n - 1)]
+                    tests.append(f"f{other} != -1 and ni[f{other}, REF] < ni[c, REF]")
+                lines += indented([*before, f"if {' and '.join(tests)}:", "    alive = True"], 2)
+            lines += indented(["if alive:", "    break", f"free = drop(c, c, {at}, free, {self._state()})", f"c = qs[{at}, 0]"], 2)
+        return "\n".join([*lines, "    return free"])
+
+    def _key(self, queue: int) -> list[str]:
+        tree = self.accesses.trees.get(queue)
+        if tree is None or tree.column is None:
+            return ["ni[e, KEY] = 0", "ni[e, HIGH] = 0"]
+        column = self.shape.columns[tree.column]
+        value = key_of(f"x{tree.column}", column.is_double, tree.sign)
+        tests = [f"(b >> {tree.slot}) & 1 != 0"] if tree.slot in self.accesses.chosen_bits else []
+        tests += [f"x{tree.column} == x{tree.column}"] if column.is_double else []
+        key = f"{value} if {' and '.join(tests)} else {WORST}" if tests else value
+        return [f"key = {key}", "ni[e, KEY] = key", "ni[e, HIGH] = key >> 32"]
+
+    def _state(self) -> str:
+        chains = ["bs", "bb"] if self.shape.equal else []
+        rows = ["fr", "st"] if self.layout.rowed else []
+        return ", ".join(["qs", *chains, "ni", "nn", *(["tt"] if self.accesses.trees else []), *rows])
+
+    # Matches
+
+    def _hit(self, newest: int | None) -> list[str]:
+        """The relation as a row of places, or as something that waits for its deadline."""
+        bound = None if newest is None else self.shape.newest_slot(newest)
+        words = ["w" if slot == bound else f"ni[members[{slot}], REF]" for slot in range(self.shape.size)]
+        if self.shape.waits:
+            return self.waiting.complete(words, bound)
+        return ["out_at[found] = w", *(f"out_ref[found, {slot}] = {each}" for slot, each in enumerate(words)), "found += 1"]
+
+    def _dispose_bound(self, newest: int) -> list[str]:
+        """What leaves after a match with the newest event, which is not queued yet."""
+        if self.shape.overlapping:
+            return self._dispose_by_place(self.shape.newest_slot(newest))
+        lines = []
+        bound, disposal = self.shape.newest_slot(newest), self.shape.disposal
+        for queue in range(len(self.shape.needed)):
+            slots = self.shape.slots_of(queue)
+            oldest, last = (slots[-1], slots[0]) if self.shape.recent else (slots[0], slots[-1])
+            at = f"k * {self.shape.stride} + {queue}"
+            head, tail = f"qs[{at}, 0]", f"qs[{at}, 1]"
+            whole = [f"if {head} != -1:", f"    {self._leave(queue, head, tail)}"]
+            if disposal is Disposal.INFIX:
+                lines += [self._leave(queue, f"members[{slot}]", f"members[{slot}]") for slot in slots if slot != bound]
+            elif disposal is Disposal.INFIX_POSTFIX:
+                lines += [self._leave(queue, f"members[{oldest}]", tail)] if oldest != bound else []
+            elif disposal is Disposal.PREFIX_INFIX:
+                lines += whole if last == bound else [self._leave(queue, head, f"members[{last}]")]
+            else:
+                lines += whole if oldest == bound else [self._leave(queue, head, f"members[{oldest}]")]
+        return lines
+
+    def _dispose_free(self) -> list[str]:
+        """What leaves after a match that was found among queued events."""
+        if self.shape.overlapping:
+            return self._dispose_by_place(None)
+        lines = []
+        disposal = self.shape.disposal
+        for queue in range(len(self.shape.needed)):
+            slots = self.shape.slots_of(queue)
+            oldest, last = (slots[-1], slots[0]) if self.shape.recent else (slots[0], slots[-1])
+            at = f"k * {self.shape.stride} + {queue}"
+            if disposal is Disposal.INFIX:
+                lines += [self._leave(queue, f"members[{slot}]", f"members[{slot}]") for slot in slots]
+            elif disposal is Disposal.INFIX_POSTFIX:
+                lines.append(self._leave(queue, f"members[{oldest}]", f"qs[{at}, 1]"))
+            else:
+                lines.append(self._leave(queue, f"qs[{at}, 0]", f"members[{last if disposal is Disposal.PREFIX_INFIX else oldest}]"))
+        return lines
+
+    def _dispose_by_place(self, bound: int | None) -> list[str]:
+        """The same for events that can sit in several queues: by place in the order, and members leave every queue."""
+        shape, disposal = self.shape, self.shape.disposal
+        lines = [f"m{slot} = {'w' if slot == bound else f'ni[members[{slot}], REF]'}" for slot in range(shape.size)]
+        for queue in range(len(shape.needed)):
+            slots = shape.slots_of(queue)
+            oldest, last = (slots[-1], slots[0]) if shape.recent else (slots[0], slots[-1])
+            at = f"k * {shape.stride} + {queue}"
+            head, tail = f"qs[{at}, 0]", f"qs[{at}, 1]"
+            if disposal in (Disposal.PREFIX_INFIX, Disposal.FIRST_PREFIX):
+                up_to = last if disposal is Disposal.PREFIX_INFIX else oldest
+                lines += [f"while {head} != -1 and ni[{head}, REF] <= m{up_to}:", f"    {self._leave(queue, head, head)}"]
+            elif disposal is Disposal.INFIX_POSTFIX:
+                lines += [f"while {tail} != -1 and ni[{tail}, REF] >= m{oldest}:", f"    {self._leave(queue, tail, tail)}"]
+            if disposal is not Disposal.FIRST_PREFIX:
+                for slot in range(shape.size):
+                    lines += [
+                        f"c = {tail}",
+                        f"while c != -1 and ni[c, REF] > m{slot}:",
+                        "    c = ni[c, PREV]",
+                        f"if c != -1 and ni[c, REF] == m{slot}:",
+                        f"    {self._leave(queue, 'c', 'c')}",
+                    ]
+        return lines
+
+    def _leave(self, queue: int, first: str, last: str) -> str:
+        return f"free = drop({first}, {last}, k * {self.shape.stride} + {queue}, free, {self._state()})"
+
+    def _forget(self) -> list[str]:
+        """Noted events that no queued anchor precedes leave: no relation to come can be forbidden by them."""
+        lines = []
+        for clause in self.shape.clauses:
+            at = f"k * {self.shape.stride} + {clause.queue}"
+            anchor = f"qs[k * {self.shape.stride} + {self.shape.queue_of(clause.left)}, 0]"
+            lines += [
+                f"anchor = {anchor}",
+                f"c = qs[{at}, 0]",
+                "if c != -1 and (anchor == -1 or ni[c, REF] < ni[anchor, REF]):",
+                f"    while qs[{at}, 0] != -1 and (anchor == -1 or ni[qs[{at}, 0], REF] <= ni[anchor, REF]):",
+                f"        {self._leave(clause.queue, f'qs[{at}, 0]', f'qs[{at}, 0]')}",
+            ]
+        return lines
+
+    # Functions of every kernel
+
+    def _link(self) -> str:
+        chain = f"""
+    n = ni[e, BUCKET]
+    if n >= 0:
+        n = n * {self.shape.stride} + at % {self.shape.stride}
+        ni[e, BPREV] = bs[n, 1]
+        ni[e, BNEXT] = -1
+        if bs[n, 1] == -1:
+            bs[n, 0] = e
+        else:
+            ni[bs[n, 1], BNEXT] = e
+        bs[n, 1] = e""" if self.shape.equal else ""
+        tree = f"""
+    if qs[at, 3] != -1:
+        attach(e, at, qs, ni, nn, tt)
+    elif indexed and qs[at, 2] > {BUILD}:
+        built(at, qs, ni, nn, tt)""" if self.accesses.trees else ""
+        row = ROW_LINK.replace("ROW", str(ROW)) if self.layout.rowed else ""
+        return f"""def link(e, at, indexed, {self._state()}):
+    before = qs[at, 1]
+    ni[e, PREV] = before
+    ni[e, NEXT] = -1
     if before == -1:
-        head[at] = after
+        qs[at, 0] = e
     else:
-        next_[before] = after
+        ni[before, NEXT] = e
+    qs[at, 1] = e
+    qs[at, 2] += 1{chain}{tree}{row}"""
+
+    def _drop(self) -> str:
+        """Takes a stretch of a queue, from `first` to `last`, out of it."""
+        chain = f"""
+        n = ni[c, BUCKET]
+        if n >= 0:
+            n = n * {self.shape.stride} + at % {self.shape.stride}
+            if ni[c, BPREV] == -1:
+                bs[n, 0] = ni[c, BNEXT]
+            else:
+                ni[ni[c, BPREV], BNEXT] = ni[c, BNEXT]
+            if ni[c, BNEXT] == -1:
+                bs[n, 1] = ni[c, BPREV]
+            else:
+                ni[ni[c, BNEXT], BPREV] = ni[c, BPREV]""" if self.shape.equal else ""
+        trees = bool(self.accesses.trees)
+        whole = """
+    if before == -1 and after == -1:
+        qs[at, 3] = -1""" if trees else ""
+        leave = """
+        if qs[at, 3] != -1:
+            detach(c, at, qs, ni, nn, tt)""" if trees else ""
+        short = f"""
+    if qs[at, 2] < {KEEP}:
+        qs[at, 3] = -1""" if trees else ""
+        row = ROW_DROP.replace("ROW", str(ROW)) if self.layout.rowed else ""
+        return f"""def drop(first, last, at, free, {self._state()}):{row}
+    before = ni[first, PREV]
+    after = ni[last, NEXT]
+    if before == -1:
+        qs[at, 0] = after
+    else:
+        ni[before, NEXT] = after
     if after == -1:
-        tail[at] = before
+        qs[at, 1] = before
     else:
-        prev[after] = before
+        ni[after, PREV] = before{whole}
     c = first
     while True:
-        count[at] -= 1
-        free[free_top] = c
-        free_top += 1
+        step = ni[c, NEXT]
+        qs[at, 2] -= 1{chain}{leave}
+        ni[c, NEXT] = free
+        free = c
         if c == last:
-            return free_top
-        c = next_[c]"""
-"""Takes a stretch of a queue, from `first` to `last`, out of it."""
+            break
+        c = step{short}
+    return free"""
 
-
-def _drop(first: str, last: str) -> str:
-    return f"free_top = drop({first}, {last}, at, head, tail, count, next_, prev, free, free_top)"
-
-
-def _dispose(shape: Shape) -> list[str]:
-    """What leaves each queue after a match; members[s] is the node at slot s."""
-    lines = []
-    recent, disposal = shape.subscription.matching.recent, shape.subscription.disposal
-    for queue in range(len(shape.needed)):
-        slots = [slot for slot, each in enumerate(shape.queue_of_slot) if each == queue]
-        oldest, newest = (slots[-1], slots[0]) if recent else (slots[0], slots[-1])
-        lines.append(f"at = k * {shape.stride} + {queue}")
-        if disposal is Disposal.INFIX:
-            lines += [_drop(f"members[{slot}]", f"members[{slot}]") for slot in slots]
-        elif disposal is Disposal.INFIX_POSTFIX:
-            lines.append(_drop(f"members[{oldest}]", "tail[at]"))
-        else:
-            lines.append(_drop("head[at]", f"members[{newest if disposal is Disposal.PREFIX_INFIX else oldest}]"))
-    return lines
-
-
-def _loop(shape: Shape, values: str, inputs: str, calls: dict[str, str]) -> str:
-    queues = len(shape.needed)
-    lines = [
-        f"def kernel(queue, key, ref, time, bits{inputs}, head, tail, count, clock, flags, {POOL}{values}, free, free_top,"
-        " within, members, out_at, out_ref):",
-        "    found = 0",
-        "    for i in range(len(queue)):",
-        "        q = queue[i]",
-        "        k = key[i]",
-    ]
-    lines += _indented(_window(shape), 2)
-    lines += _indented(
-        [
-            "free_top -= 1",
-            "e = free[free_top]",
-            "nref[e] = ref[i]",
-            "nbits[e] = bits[i]",
-            "ntime[e] = time[i]",
-            *(f"v{at}[e] = x{at}[i]" for at in range(len(shape.columns))),
-            f"at = k * {shape.stride} + q",
-            "before = tail[at]",
-            "prev[e] = before",
-            "next_[e] = -1",
-            "if before == -1:",
-            "    head[at] = e",
-            "else:",
-            "    next_[before] = e",
-            *(["    if ntime[before] > time[i]:", "        flags[k] |= 2"] if shape.subscription.within_us is not None else []),
-            "tail[at] = e",
-            "count[at] += 1",
-        ],
-        2,
-    )
-    few = " or ".join(f"count[k * {shape.stride} + {queue}] < {needed}" for queue, needed in enumerate(shape.needed))
-    loose = _can_be_loose(shape)
-    cases = [(f"q >= {queues}", ["hit = False"])] if shape.clauses else []
-    cases += [(few, ["hit = False", *(["flags[k] &= ~1"] if loose else [])])]
-    cases += [("flags[k] & 1", [f"hit = {calls['search_free']}", "if not hit:", "    flags[k] &= ~1"])] if loose else []
-    cases += [(f"q == {queue}", [f"hit = {calls[f'search_{queue}']}"]) for queue in range(queues)]
-    for at, (test, then) in enumerate(cases):
-        word = "if" if at == 0 else "elif"
-        lines += _indented([f"{word} {test}:" if at < len(cases) - 1 else "else:", *_indented(then, 1)], 2)
-    lines += _indented(
-        [
-            "if hit:",
-            "    out_at[found] = i",
-            *(f"    out_ref[found, {slot}] = nref[members[{slot}]]" for slot in range(shape.size)),
-            "    found += 1",
-            *_indented(_dispose(shape), 1),
-            *(["    flags[k] |= 1"] if _leaves_loose(shape) else []),
-        ],
-        2,
-    )
-    lines += _indented(_forget(shape), 2)
-    return "\n".join([*lines, "    return found, free_top"])
-
-
-def _leaves_loose(shape: Shape) -> bool:
-    """After a match a relation without the newest event may be ready (see matching/incremental.py)."""
-    matching, disposal = shape.subscription.matching, shape.subscription.disposal
-    return disposal is Disposal.FIRST_PREFIX or (matching.contiguous and disposal is Disposal.INFIX)
-
-
-def _can_be_loose(shape: Shape) -> bool:
-    """Bit 0 of flags is ever set; without it, there is nothing but searches for relations with the newest event."""
-    return _leaves_loose(shape) or (shape.subscription.matching.contiguous and shape.subscription.within_us is not None)
-
-
-def _window(shape: Shape) -> list[str]:
-    """The key's clock; what falls behind it leaves. Bit 2 of flags: some queue of the key is not in the order of time."""
-    if shape.subscription.within_us is None:
-        return []
-    loose = ["flags[k] |= 1"] if shape.subscription.matching.contiguous else []
-    lines = ["if time[i] > clock[k]:", "    clock[k] = time[i]", "    horizon = clock[k] - within"]
-    lines += [
-        f"    for at in range(k * {shape.stride}, k * {shape.stride} + {len(shape.needed)}):",
-        "        c = head[at]",
-        "        while c != -1:",
-        "            after = next_[c]",
-        "            if ntime[c] < horizon:",
-        f"                {_drop('c', 'c')}",
-        *_indented(loose, 4),
-        "            elif not flags[k] & 2:",
-        "                break",
-        "            c = after",
-    ]
-    late = f"q < {len(shape.needed)} and " if shape.clauses else ""
-    return [*lines, f"elif {late}time[i] < clock[k] - within:", "    continue"]
+    def _expire(self) -> str:
+        """What falls behind the window of a key leaves."""
+        loose = """
+                ks[k, 1] |= 1""" if self.shape.contiguous else ""
+        state = self._state()
+        trimmed = f"""
+    if free != was:
+        free = trim(k, free, {state})""" if self.needs else ""
+        return f"""def expire(k, horizon, free, ks, {state}):
+    was = free
+    for at in range(k * {self.shape.stride}, k * {self.shape.stride} + {len(self.shape.needed)}):
+        c = qs[at, 0]
+        while c != -1:
+            step = ni[c, NEXT]
+            if ni[c, TIME] < horizon:
+                free = drop(c, c, at, free, {state}){loose}
+            elif not ks[k, 1] & 2:
+                break
+            c = step{trimmed}
+    return free"""

@@ -7,8 +7,9 @@ distinct value, by the scalar evaluator itself; what is left (rare mixtures) row
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -54,10 +55,14 @@ class Rows:
     schema: EventType
     table: pa.RecordBatch
     times: npt.NDArray[np.int64] | None
-    majors: npt.NDArray[np.int64]
+    find_majors: Callable[[], npt.NDArray[np.int64]]
+
+    @cached_property
+    def majors(self) -> npt.NDArray[np.int64]:
+        return self.find_majors()
 
     def __len__(self) -> int:
-        return len(self.majors)
+        return int(self.table.num_rows)
 
     def column(self, name: str) -> pa.Array:
         return self.table.column(self.schema.index[name])

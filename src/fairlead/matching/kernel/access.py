@@ -1,0 +1,183 @@
+"""How a search reaches the events of each slot: the plan of indexes of a branch, and what it costs.
+
+For every queue that the newest event can enter, the slots are bound in signature order, the newest event's first. A slot is
+reached by the best of: the hash index (an equality with a bound slot), the ordered index (a comparison with bound slots), the
+neighbour (CONTIGUOUS), the head of its queue (nothing to test), or a walk along the queue.
+
+Takes: a shape. Gives: `Accesses`. Never: writes source (searching.py does) or prints (explanation.py does).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+
+from fairlead.matching.kernel.parts import Bound, Shape, Test
+
+
+@dataclass(frozen=True)
+class Access:
+    """One slot of one search. `way` is newest, hash, tree, neighbour, head or walk."""
+
+    slot: int
+    way: str
+    partner: int = -1
+    """The bound slot whose value is looked up in the hash index."""
+    bound: Bound | None = None
+    served: str = ""
+    """The predicate that the index serves, in the user's words."""
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The ordered index of a queue: on a value column, for `<` (its least values) or `>`; or on the order alone."""
+
+    column: int | None
+    sign: str = ""
+    slot: int = -1
+
+
+class Accesses:
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+
+    def searches(self) -> list[int | None]:
+        """The searches that a kernel needs: by the queue of the newest event, None for one over everything."""
+        found: list[int | None] = [queue for queue in range(len(self.shape.needed)) if self.is_possible(queue)]
+        return ([None] if can_be_loose(self.shape) or self.shape.overlapping else []) + found
+
+    def is_possible(self, queue: int) -> bool:
+        """The newest event of a queue can complete a relation: nothing has to stand after it."""
+        return all(order.before != self.shape.newest_slot(queue) for order in self.shape.orders)
+
+    def bound_before(self, slot: int, newest: int | None) -> frozenset[int]:
+        bound = frozenset() if newest is None else frozenset({self.shape.newest_slot(newest)})
+        return bound | frozenset(range(slot))
+
+    @cached_property
+    def trees(self) -> dict[int, Tree]:
+        """The ordered index of each queue that has one."""
+        shape = self.shape
+        wanted: dict[int, Counter[Tree]] = {}
+        for newest in self.searches():
+            for slot in range(shape.size):
+                bound = self.bound_before(slot, newest)
+                if slot in bound or self._partner(slot, bound) is not None or self._is_neighbour(slot, newest):
+                    continue
+                for each in self._bounds(slot, bound):
+                    tree = Tree(each.column, each.sign[0], slot)
+                    wanted.setdefault(shape.queue_of_slot[slot], Counter())[tree] += 1
+        chosen = {queue: max(found, key=lambda tree: (found[tree], -tree.slot)) for queue, found in wanted.items()}
+        for queue in self._ordered():
+            chosen.setdefault(queue, Tree(None))
+        return chosen
+
+    def _ordered(self) -> set[int]:
+        """Queues in which the first event after another (or the last before it) is looked for."""
+        queues = set()
+        for order in self.shape.orders:
+            queues.add(self.shape.queue_of_slot[order.before if self.shape.recent else order.after])
+        for clause in self.shape.clauses:
+            if clause.right is not None:
+                queues.add(clause.queue)
+        return queues
+
+    def _bounds(self, slot: int, bound: frozenset[int]) -> list[Bound]:
+        return [each for each in self.shape.bounds if each.slot == slot and each.slots <= bound]
+
+    def _partner(self, slot: int, bound: frozenset[int]) -> int | None:
+        partners = sorted(self.shape.equal_slots & bound) if slot in self.shape.equal_slots else []
+        return partners[0] if partners else None
+
+    def _is_neighbour(self, slot: int, newest: int | None) -> bool:
+        """Under CONTIGUOUS only one event can follow an instance, or lead up to the newest event of its queue."""
+        shape = self.shape
+        return shape.contiguous and (shape.follows(slot) or (newest == shape.queue_of_slot[slot] and not shape.recent))
+
+    def of(self, slot: int, newest: int | None) -> Access:
+        shape, bound = self.shape, self.bound_before(slot, newest)
+        if newest is not None and slot == shape.newest_slot(newest):
+            return Access(slot, "newest")
+        if self._is_neighbour(slot, newest):
+            return Access(slot, "neighbour")
+        partner = self._partner(slot, bound)
+        if partner is not None:
+            return Access(slot, "hash", partner, served=shape.equal_text)
+        tree = self.trees.get(shape.queue_of_slot[slot])
+        for each in self._bounds(slot, bound):
+            if tree is not None and (tree.column, tree.sign, tree.slot) == (each.column, each.sign[0], slot):
+                return Access(slot, "tree", bound=each, served=each.text)
+        return Access(slot, "walk" if self.tests_at(slot, newest) or slot in self.chosen_bits else "head")
+
+    @cached_property
+    def chosen_bits(self) -> frozenset[int]:
+        """Slots for which it must be tested that an event of the queue can stand there at all."""
+        shape = self.shape
+        unary = {slot for each in shape.branch.predicates if each.is_unary for slot in each.slots}
+        required = {slot for slot, _ in shape.required}
+        return frozenset(
+            slot
+            for slot in range(shape.size)
+            if slot in required or (len(mine := shape.slots_of(shape.queue_of_slot[slot])) > 1 and unary & set(mine))
+        )
+
+    def tests_at(self, slot: int, newest: int | None) -> list[Test]:
+        """The tests whose last open slot is this one; slot -1: those that the newest event alone decides."""
+        bound = None if newest is None else self.shape.newest_slot(newest)
+        found = []
+        for test in self.shape.tests:
+            open_slots = test.slots - {bound} if bound is not None else test.slots
+            if (max(open_slots) if open_slots else (0 if bound is None else -1)) == slot:
+                found.append(test)
+        return found
+
+    def depends(self, slot: int, newest: int | None) -> bool:
+        """Whether another event at this slot could help where the slots after it failed."""
+        shape = self.shape
+        if any(clause.right is not None for clause in shape.clauses):
+            return True
+        later = [each for each in range(slot + 1, shape.size) if newest is None or each != shape.newest_slot(newest)]
+        if any(slot in test.slots and test.slots & set(later) for test in shape.tests):
+            return True
+        if slot + 1 in later and shape.follows(slot + 1) and (shape.contiguous or slot + 1 in self.chosen_bits):
+            return shape.contiguous
+        eased = [(o.after, o.before) if not shape.recent else (o.before, o.after) for o in shape.orders]
+        return any(mine == slot and other in later for mine, other in eased)
+
+    def bound_of(self, newest: int) -> str:
+        """What the search costs for n queued events, in the worst case."""
+        if not self.is_possible(newest):
+            return "O(1)"
+        walks, logs = 0, 0
+        for slot in range(self.shape.size):
+            access = self.of(slot, newest)
+            if access.way in ("walk", "hash") and self._more_tests(access, newest):
+                walks += 1
+            if access.way == "tree" or self.shape.queue_of_slot[slot] in self._ordered():
+                logs += 1
+                walks += self._more_tests(access, newest)
+        growing = {0: "", 1: "n", 2: "n²", 3: "n³"}.get(walks, f"n^{walks}")
+        inside = " ".join(each for each in (growing, "log n" if logs or self.trees else "") if each)
+        return f"O({inside or '1'})"
+
+    def _more_tests(self, access: Access, newest: int) -> bool:
+        """The slot is tested for more than what its index answers."""
+        tests = self.tests_at(access.slot, newest)
+        served = access.served.split(" AND ")
+        rest = [test for test in tests if test.text not in served]
+        return bool(rest) or (access.way == "walk" and bool(tests))
+
+
+def leaves_loose(shape: Shape) -> bool:
+    """After a match a relation without the newest event may be ready (see matching/incremental.py)."""
+    from fairlead.model.plan import Disposal
+
+    return shape.disposal is Disposal.FIRST_PREFIX or (
+        shape.contiguous and (shape.disposal is Disposal.INFIX or shape.overlapping)
+    )
+
+
+def can_be_loose(shape: Shape) -> bool:
+    """Bit 0 of flags is ever set; without it, there is nothing but searches for relations with the newest event."""
+    return leaves_loose(shape) or (shape.contiguous and shape.windowed)

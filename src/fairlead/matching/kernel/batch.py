@@ -1,0 +1,106 @@
+"""A batch as every kernel sees it: the rows of each type, and what was computed from them once for all subscriptions.
+
+Takes: Columns. Gives: values, truths and numbers of whole columns, each distinct one computed once. Never: an object for a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fairlead.matching.kernel.vector import Rows, Vector, evaluate, truth
+from fairlead.model.columns import Columns
+from fairlead.model.expression import Condition, Expression, Field
+from fairlead.model.identity import words_of
+from fairlead.model.types import Catalogue, Kind
+
+Mask = npt.NDArray[np.bool_]
+PLAIN = (Kind.INT, Kind.BIGINT, Kind.DOUBLE, Kind.TIMESTAMP, Kind.INTERVAL)
+
+
+class Batch:
+    """`given_words` where rows are not simply numbered (derived events among them)."""
+
+    def __init__(self, columns: Columns, catalogue: Catalogue, given_words: npt.NDArray[np.int64] | None = None) -> None:
+        self.columns, self.catalogue, self.given_words = columns, catalogue, given_words
+        self.types: Mapping[str, int] = {name: code for code, name in enumerate(columns.types)}
+        self.rows: dict[str, Rows] = {}
+        for name in columns.types:
+            table = columns.tables.get(name)
+            if table is not None and table.num_rows:
+                schema = catalogue[name]
+                at = schema.time_index
+                times = None if at is None else table.column(at).cast(pa.int64()).to_numpy()
+                self.rows[name] = Rows(schema, table, times, self._majors_of(name))
+        self._kept: dict[Any, Any] = {}
+
+    def _majors_of(self, name: str) -> Callable[[], npt.NDArray[np.int64]]:
+        return lambda: self.columns.position_array[self.places(name)]
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @cached_property
+    def codes(self) -> npt.NDArray[np.int32]:
+        return np.ascontiguousarray(self.columns.code_array, dtype=np.int32)
+
+    @cached_property
+    def is_dense(self) -> bool:
+        positions = self.columns.positions
+        return self.given_words is None and isinstance(positions, range) and positions.step == 1
+
+    @cached_property
+    def words(self) -> npt.NDArray[np.int64]:
+        """The place of each row in the order, as one number."""
+        return words_of(self.columns.position_array) if self.given_words is None else self.given_words
+
+    @property
+    def first_word(self) -> int:
+        if self.is_dense and len(self):
+            return int(words_of(np.array([self.columns.positions[0]], dtype=np.int64))[0])
+        return int(self.words[0]) if len(self) else 0
+
+    def places(self, name: str) -> npt.NDArray[np.int64]:
+        """The rows of the batch at which the events of a type stand."""
+        return self._once(("places", name), lambda: np.flatnonzero(self.codes == self.types[name]))  # type: ignore[no-any-return]
+
+    def holds(self, name: str, conditions: Sequence[Condition]) -> Mask | None:
+        """Where all conditions hold; None for no condition."""
+        if not conditions:
+            return None
+        masks = [self._once(("truth", name, each), lambda each=each: truth(each, self.rows[name])) for each in conditions]
+        return masks[0] if len(masks) == 1 else np.logical_and.reduce(masks)
+
+    def vector(self, name: str, expression: Expression) -> tuple[npt.NDArray[Any], Mask | None]:
+        """The values of a numeric expression, and where they are known (None: everywhere)."""
+        return self._once(("vector", name, expression), lambda: self._vector(name, expression))  # type: ignore[no-any-return]
+
+    def _vector(self, name: str, expression: Expression) -> tuple[npt.NDArray[Any], Mask | None]:
+        rows = self.rows[name]
+        if isinstance(expression, Field) and expression.kind in PLAIN:
+            column = rows.column(expression.attribute)
+            if not column.null_count:
+                if expression.kind is not Kind.DOUBLE:
+                    column = column.cast(pa.int64())
+                return column.to_numpy(), None
+        vector: Vector = evaluate(expression, rows)
+        values = vector.values
+        if expression.kind is Kind.DOUBLE:
+            values = np.where(vector.known, values, np.nan)
+        elif values.dtype != np.int64:
+            values = values.astype(np.int64)
+        return np.ascontiguousarray(values), None if vector.known.all() else vector.known
+
+    def once(self, key: Any, compute: Callable[[], Any]) -> Any:
+        """What several subscriptions would compute alike."""
+        return self._once(key, compute)
+
+    def _once(self, key: Any, compute: Callable[[], Any]) -> Any:
+        if key not in self._kept:
+            self._kept[key] = compute()
+        return self._kept[key]

@@ -1,0 +1,84 @@
+"""The fields of a queued event: one row of 64-bit words for each, with only what the branch needs.
+
+Floats are kept by their bits. Links to other nodes (-1 for none) are in arrays of their own, of
+32-bit numbers, so that walking along a queue touches little memory: `nn` of queues, `tt` of trees, `bb` of hash chains.
+"""
+
+from __future__ import annotations
+
+import re
+
+from fairlead.matching.kernel.access import Accesses
+from fairlead.matching.kernel.parts import Shape
+
+
+VIEWS = {
+    "nn": ("NEXT", "PREV", "HIGH"),
+    "tt": ("LEFT", "RIGHT", "UP"),
+    "bb": ("BUCKET", "BNEXT", "BPREV"),
+}
+"""Fields that are not words: links between nodes, by the array that has them. HIGH is the upper half of the key."""
+
+
+class Layout:
+    def __init__(self, shape: Shape, accesses: Accesses) -> None:
+        self.keyed = any(tree.column is not None for tree in accesses.trees.values())
+        self.rowed = self.keyed and not shape.recent
+        self.queue_width = 8 if self.rowed else 4
+        self.linked = {"nn": 4 if self.keyed else 2, "tt": 4 if accesses.trees else 0, "bb": 4 if shape.equal else 0}
+        words = ["REF"]
+        if self.keyed:
+            words += ["KEY", "AGG"]
+        if shape.windowed or shape.waits:
+            words.append("TIME")
+        if accesses.chosen_bits or any("nbits" in source for source in _sources(shape)):
+            words.append("BITS")
+        counts = [0] * shape.stride
+        self.place_of_column = []
+        for column in shape.columns:
+            self.place_of_column.append(len(words) + counts[column.queue])
+            counts[column.queue] += 1
+        self.fields = {name: at for at, name in enumerate(words)}
+        for view, names in VIEWS.items():
+            if self.linked[view]:
+                self.fields |= {name: at for at, name in enumerate(names)}
+        width = len(words) + max(counts)
+        self.width = width if width in (1, 2, 4) else -(-width // 8) * 8 if width > 4 else 4
+        """A power of two: a node lies in one line of the processor's cache."""
+
+    def __getitem__(self, name: str) -> int:
+        return self.fields[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.fields
+
+
+    def named(self, source: str) -> str:
+        """Source in which `ni[node, NAME]` has the field's number, and the view it is in."""
+        made: list[str] = []
+        opened: list[int] = []
+        at = 0
+        while at < len(source):
+            if source[at] == "[":
+                opened.append(len(made))
+            found = _FIELD.match(source, at)
+            if found:
+                start = opened.pop()
+                if made[start - 2 : start] == ["n", "i"]:
+                    made[start - 2 : start] = list(VIEW_OF.get(found[1], "ni"))
+                made += list(f", {self.fields[found[1]]}]")
+                at = found.end()
+                continue
+            if source[at] == "]":
+                opened.pop()
+            made.append(source[at])
+            at += 1
+        return "".join(made)
+
+
+VIEW_OF = {name: view for view, names in VIEWS.items() for name in names}
+_FIELD = re.compile(r", ([A-Z]+)\]")
+
+
+def _sources(shape: Shape) -> list[str]:
+    return [*(test.source for test in shape.tests), *(clause.source for clause in shape.clauses)]
