@@ -88,6 +88,10 @@ class EventType:
         return bool(self.members)
 
     def __str__(self) -> str:
+        return self._declaration
+
+    @cached_property
+    def _declaration(self) -> str:
         if self.is_union:
             return f"EVENT UNION {self.name} = {' + '.join(self.members)}"
         extends = f" EXTENDS {self.supertype}" if self.supertype else ""
@@ -107,6 +111,7 @@ class Catalogue:
     types: tuple[EventType, ...] = ()
     _by_name: Mapping[str, EventType] = field(init=False, repr=False, compare=False)
     _accepted: dict[str, tuple[str, ...]] = field(init=False, repr=False, compare=False, default_factory=dict)
+    _inputs: dict[tuple[str, ...], frozenset[str]] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         named = {HEARTBEAT.name: HEARTBEAT} | {each.name: each for each in self.types}
@@ -134,4 +139,11 @@ class Catalogue:
             if each.supertype in wanted:
                 wanted.add(each.name)
         self._accepted[name] = found = tuple(sorted(each for each in wanted if not self[each].is_union))
+        return found
+
+    def input_of(self, names: tuple[str, ...]) -> frozenset[str]:
+        """The concrete types of the input of a subscriber of all `names`; heartbeats always belong to it."""
+        found = self._inputs.get(names)
+        if found is None:
+            self._inputs[names] = found = frozenset({HEARTBEAT.name}.union(*map(self.accepts, names)))
         return found
