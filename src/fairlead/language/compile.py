@@ -74,6 +74,8 @@ def _check_all(
 
 def _settled(made: EventType, catalogue: Catalogue, again: bool) -> EventType:
     """A type has its members' time only if every emitter's members have one and no untimed subtype shares its queue."""
+    if made.name not in catalogue:
+        return made  # only a declared type has subtypes
     untimed = any(each.supertype == made.name and not each.timed for each in catalogue)
     before = catalogue[made.name].implicit_time if again else True
     return replace(made, implicit_time=made.implicit_time and before and not untimed)

@@ -2,7 +2,7 @@
 
     1. automaton.py reads the text. Right texts end here.
     2. Lark reads what automaton.py refused, by the same grammar: it says what does not fit and what would, or gives the tree
-       in which the fault is found. Faults of the syntax come before faults of a node, and those in the order of `build`.
+       in which a node is at fault. So a word that does not fit is reported before a node, wherever they stand.
 
 Takes: the text of a rule set. Gives: `syntax.Rules`, or a Fault. Never: knows a type or a name; lets a Lark type out.
 """
@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 
 def parse(text: str) -> syntax.Rules:
     _check_size(text)
-    return automaton.read(text) or parse_with_lark(text)
+    found = automaton.read(text)
+    if isinstance(found, syntax.Rules):
+        return found
+    if found:  # what stands before is right, and blank to Lark, which would need a gigabyte for the tree of a long text
+        parse_with_lark(" " * found + text[found:], text)
+    return parse_with_lark(text)
 
 
 @cache
@@ -35,7 +40,8 @@ def grammar() -> Lark:
     return Lark(text, parser="lalr", lexer="contextual", propagate_positions=True, maybe_placeholders=False)
 
 
-def parse_with_lark(text: str) -> syntax.Rules:
+def parse_with_lark(text: str, shown: str | None = None) -> syntax.Rules:
+    """`shown` is the text to complain about, where the one to read is a part of it."""
     from lark import UnexpectedCharacters, UnexpectedToken
 
     from fairlead.language import complaint
@@ -43,9 +49,9 @@ def parse_with_lark(text: str) -> syntax.Rules:
     try:
         tree = grammar().parse(text)
     except UnexpectedToken as error:
-        raise complaint.of_token(text, error) from None
+        raise complaint.of_token(shown or text, error) from None
     except UnexpectedCharacters as error:
-        raise complaint.of_character(text, error.pos_in_stream or 0) from None
+        raise complaint.of_character(shown or text, error.pos_in_stream or 0) from None
     return build(tree)
 
 

@@ -129,15 +129,33 @@ class Catalogue:
     def get(self, name: str) -> EventType | None:
         return self._by_name.get(name)
 
+    def extended(self, added: EventType) -> Catalogue:
+        """With one more type, of a new name. The index is copied, not made anew: a text may emit ten thousand types, one after
+        the other."""
+        made = Catalogue()
+        object.__setattr__(made, "types", (*self.types, added))
+        object.__setattr__(made, "_by_name", {**self._by_name, added.name: added})
+        return made
+
+    @cached_property
+    def _subtypes(self) -> Mapping[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for each in self.types:
+            if each.supertype:
+                found.setdefault(each.supertype, []).append(each.name)
+        return found
+
     def accepts(self, name: str) -> tuple[str, ...]:
         """The concrete types whose events a subscriber of `name` receives, sorted by name: itself, its subtypes,
         and for a union those of its members."""
         if name in self._accepted:
             return self._accepted[name]
         wanted = set(self[name].members) or {name}
-        for each in self.types:  # a supertype is declared before its subtypes, so one pass closes the set
-            if each.supertype in wanted:
-                wanted.add(each.name)
+        waiting = list(wanted)
+        while waiting:
+            below = self._subtypes.get(waiting.pop(), ())
+            waiting += [each for each in below if each not in wanted]
+            wanted.update(below)
         self._accepted[name] = found = tuple(sorted(each for each in wanted if not self[each].is_union))
         return found
 
