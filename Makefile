@@ -4,7 +4,7 @@ BIN := .venv/bin
 CASES ?= 20000
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check lint types layers format equal search clean
+.PHONY: help install run test check lint types layers format equal search grammar clean
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -48,6 +48,10 @@ equal: .venv/installed-dev  ## the matcher equals the reference on CASES=20000 g
 
 search: .venv/installed-dev  ## search counterexamples for all 16 combinations and 14 properties anew
 	$(BIN)/python -m fairlead.testing.search --cases 1000 --seed 1 --jobs 2 --write
+
+grammar: .venv/installed  ## make the parser's tables anew, after a change of grammar.lark
+	$(BIN)/python -m fairlead.language.tabulate > tables.json.part
+	mv tables.json.part src/fairlead/language/tables.json
 
 clean:  ## remove what make made
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from time import perf_counter, process_time
 from typing import Any
 
@@ -29,8 +28,6 @@ BATCHES = 3
 PROBE_ROWS = 512
 GROWN = 4
 SIZES = {"queue": (1_000, 10_000, 100_000, 1_000_000), "subscriptions": (1, 10, 100, 1_000, 10_000)}
-SUBSCRIPTIONS_A_TEXT = 5_000
-"""A rule text holds at most 1,000,000 bytes; larger plans are put together from several texts."""
 
 
 def plan_for(axis: str, size: int) -> Any:
@@ -38,14 +35,7 @@ def plan_for(axis: str, size: int) -> Any:
 
     if axis == "queue":
         return fairlead.compile(workload.QUERIES["Q5"].rules())
-    lines = workload.q6(size).splitlines()
-    parts = [
-        fairlead.compile("\n".join([workload.TYPES, *lines[at : at + SUBSCRIPTIONS_A_TEXT]]))
-        for at in range(0, size, SUBSCRIPTIONS_A_TEXT)
-    ]
-    subscriptions = tuple(each for part in parts for each in part.subscriptions)
-    guarantees = {name: verdict for part in parts for name, verdict in part.guarantees.items()} if len(parts) > 1 else None
-    return parts[0] if guarantees is None else replace(parts[0], subscriptions=subscriptions, guarantees=guarantees)
+    return fairlead.compile(f"{workload.TYPES}\n{workload.q6(size)}\n")
 
 
 def fairlead_point(axis: str, size: int, seconds: float) -> dict[str, Any]:

@@ -215,24 +215,23 @@ class Engine:
 
 def _readers(plan: Plan, running: Iterable[Running]) -> dict[str, tuple[Running, ...]]:
     """For each concrete type, the subscriptions whose input contains it, in the order of the text."""
-    found: dict[str, tuple[Running, ...]] = {}
+    found: dict[str, list[Running]] = {}
     for each in running:
         for name in sorted(each.subscription.reads(plan.catalogue)):
-            found[name] = (*found.get(name, ()), each)
-    return found
+            found.setdefault(name, []).append(each)
+    return {name: tuple(reading) for name, reading in found.items()}
 
 
 def _depths(plan: Plan) -> dict[str, int]:
     """How many subscriptions stand upstream of each on the longest path."""
-    emitters: dict[str, list[Subscription]] = {}
-    for each in plan.subscriptions:
-        emitters.setdefault(each.emits or "", []).append(each)
-
-    def depth(subscription: Subscription) -> int:
-        upstream = [one for name in subscription.reads(plan.catalogue) for one in emitters.get(name, ())]
-        return max((depth(one) + 1 for one in upstream), default=0)
-
-    return {each.name: depth(each) for each in plan.subscriptions}
+    found: dict[str, int] = {}
+    of_type: dict[str, int] = {}
+    for each in plan.emitters_first:
+        depth = max((of_type[name] + 1 for name in plan.derived_types(each)), default=0)
+        found[each.name] = depth
+        if each.emits is not None:
+            of_type[each.emits] = max(depth, of_type.get(each.emits, 0))
+    return found
 
 
 def _emitter(branch: Branch, catalogue: Catalogue) -> Emitter | None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import product
+
 import pytest
 
+from fairlead.errors import LanguageError
 from fairlead.guarantees import Shape, counterexample, derive, shape_of
 from fairlead.guarantees.clauses import duration
 from fairlead.guarantees.shape import SIMPLER, free_slots, is_at_most
@@ -27,6 +31,48 @@ def test_every_subscription_gets_fourteen_verdicts_in_order() -> None:
     found = derive(compiled(TYPES + "SUBSCRIPTION S MATCH A a SUBSCRIPTION R MATCH B b"))
     assert list(found) == ["S", "R"]
     assert [each.property for each in found["S"]] == list(Property)
+
+
+PATTERNS = ("A a", "A a[2]", "A a AND B b", "A a THEN B b", "A a[2] AND B b", "A a AND N n", "A a OR A a AND B b")
+CONDITIONS = (
+    *("", "WHERE a.x = 1", "WHERE a.x = 2", "WHERE a.x = 1 AND a.k = 1", "WHERE a[1].x = 1", "WHERE a[1].x = 1 AND a[2].x = 1"),
+    *("WHERE a[1].x = 1 AND a[2].x = 2", "WHERE a[1].x < a[2].x", "WHERE a.x < b.x", "WHERE a.x < b.k", "WHERE b.x = 1"),
+    *("WITHOUT D d WITHIN 1 SECOND OF a[1]", "WITHOUT D d WITHIN 2 SECONDS OF a[1] WHERE d.x = a[1].x", "PER k", "PER x"),
+    *("WITHOUT D d BETWEEN a AND b", "WITHOUT D e BETWEEN a AND b WHERE e.x = a.x", "WITHIN 1 SECOND", "WITHIN 2 SECONDS"),
+)
+OPTIONS = ("", "MATCHING RECENT", "MATCHING FIRST CONTIGUOUS DISPOSAL INFIX", "DISPOSAL FIRST PREFIX")
+
+
+def accepted(text: str) -> bool:
+    try:
+        compiled(text)
+    except LanguageError:
+        return False
+    return True
+
+
+def test_subscriptions_that_are_judged_together_get_the_verdicts_that_each_gets_alone() -> None:
+    bodies = [f"{pattern} {condition}" for pattern, condition in product(PATTERNS, CONDITIONS)]
+    bodies = [each for each in bodies if accepted(f"{TYPES} SUBSCRIPTION S MATCH {each}")]
+    rules = [f"SUBSCRIPTION S{at} MATCH {body} {option}" for at, (body, option) in enumerate(product(bodies, OPTIONS))]
+    plan = compiled(TYPES + "\n".join(rules))
+    assert len(rules) > 200
+    together = derive(plan)
+    for each in plan.subscriptions:
+        assert together[each.name] == derive(replace(plan, subscriptions=(each,)))[each.name], each.text
+
+
+def test_a_thousand_subscriptions_that_differ_in_constants_are_judged_once() -> None:
+    rules = "\n".join(f"SUBSCRIPTION S{at} MATCH A a AND B b WHERE a.x = {at}" for at in range(1_000))
+    assert len({id(each) for each in derive(compiled(TYPES + rules)).values()}) == 1
+
+
+def test_a_subscription_keeps_no_more_than_the_worst_of_many_that_emit_what_it_reads() -> None:
+    emitting = [f"SUBSCRIPTION S{at} MATCH A a AND B b {option} EMIT E(x = a.x)" for at, option in enumerate(OPTIONS)]
+    found = lost("\n".join(["SUBSCRIPTION S MATCH E e", *emitting]))
+    worst = [lost("\n".join(emitting), f"S{at}") for at in range(len(OPTIONS))]
+    assert found.keys() == {name for each in worst for name in each}
+    assert found["covering agreement"] == "E ← MATCHING RECENT"
 
 
 def test_a_plain_conjunction_under_the_defaults_keeps_everything() -> None:

@@ -7,13 +7,16 @@
 A verdict speaks of the subscription together with others that keep the property themselves: an order kept by one side and
 lost by the other is the other's loss. Covering agreement is judged for the subscription as the plain side and as the extension.
 
+Subscriptions of which the rules read the same are judged once and share their verdicts.
+
 Takes: a plan. Gives: guarantees in the order of Property, by subscription name. Never: runs or searches.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
+from functools import reduce
 
 from fairlead.guarantees.clauses import kept_per_key, lost_by_absence, lost_by_overlap, lost_by_window
 from fairlead.guarantees.options import entry_for, lost_by_options
@@ -25,26 +28,40 @@ from fairlead.model.types import Catalogue
 
 Rule = Callable[[Subscription, Branch, Property, Catalogue], Guarantee | None]
 RULES: tuple[Rule, ...] = (lost_by_options, lost_by_overlap, lost_by_window, lost_by_absence, kept_per_key)
+Verdicts = tuple[Guarantee, ...]
+"""One for each Property, in their order."""
 _SEVERITY = {Verdict.LOST: 0, Verdict.PER_KEY: 1, Verdict.KEPT: 2}
 
 
 def derive(plan: Plan) -> dict[str, tuple[Guarantee, ...]]:
-    found: dict[str, tuple[Guarantee, ...]] = {}
-    emitters: dict[str, list[Subscription]] = {}
-    for each in plan.subscriptions:
-        if each.emits is not None:
-            emitters.setdefault(each.emits, []).append(each)
+    judged: dict[Hashable, Verdicts] = {}
+    found: dict[str, Verdicts] = {}
+    inherited: dict[str, Verdicts] = {}
+    for each in plan.emitters_first:
+        asked = _asked(each)
+        if asked not in judged:
+            judged[asked] = tuple(_own(each, wanted, plan.catalogue) for wanted in Property)
+        verdicts = judged[asked]
+        for name in plan.derived_types(each):
+            if name not in inherited:
+                worst = reduce(_worst, (found[emitter.name] for emitter in plan.emitters[name]))
+                inherited[name] = tuple(_inherited(verdict, name) for verdict in worst)
+            verdicts = _worst(verdicts, inherited[name])
+        found[each.name] = verdicts
+    return {each.name: found[each.name] for each in plan.subscriptions}
 
-    def of(subscription: Subscription) -> tuple[Guarantee, ...]:
-        if subscription.name not in found:
-            own = [_own(subscription, wanted, plan.catalogue) for wanted in Property]
-            for name in sorted(subscription.reads(plan.catalogue)):
-                for emitter in emitters.get(name, ()):
-                    own = [_worse(mine, _inherited(theirs, name)) for mine, theirs in zip(own, of(emitter), strict=True)]
-            found[subscription.name] = tuple(own)
-        return found[subscription.name]
 
-    return {each.name: of(each) for each in plan.subscriptions}
+def _asked(subscription: Subscription) -> Hashable:
+    """All that the rules read of a subscription: a thousand that differ in their constants are judged once."""
+    branches = tuple(map(_asked_of_branch, subscription.branches))
+    return subscription.matching, subscription.disposal, subscription.per, subscription.within_us, branches
+
+
+def _asked_of_branch(branch: Branch) -> Hashable:
+    """A condition on one event says something only where several instances of a type can differ in it (shape.alike)."""
+    several = len(branch.queue_types) < len(branch.slots)
+    conditions = tuple(each if several or len(each.slots) > 1 else each.slots for each in branch.predicates)
+    return branch.elements, branch.slots, conditions, branch.precedences, branch.negations, branch.absences
 
 
 def _own(subscription: Subscription, wanted: Property, catalogue: Catalogue) -> Guarantee:
@@ -60,6 +77,10 @@ def _own(subscription: Subscription, wanted: Property, catalogue: Catalogue) -> 
 
 def _worse(one: Guarantee, other: Guarantee) -> Guarantee:
     return other if _SEVERITY[other.verdict] < _SEVERITY[one.verdict] else one
+
+
+def _worst(some: Verdicts, others: Verdicts) -> Verdicts:
+    return tuple(map(_worse, some, others))
 
 
 def _inherited(upstream: Guarantee, name: str) -> Guarantee:

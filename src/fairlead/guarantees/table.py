@@ -88,7 +88,11 @@ class Table:
 
     def judged(self, wanted: Property) -> int:
         """How many random cases a cell was judged by for the property, over all shapes."""
-        return sum(per_shape.get(str(wanted), 0) for per_shape in self.raw["judged"].values())
+        return self._judged[wanted]
+
+    @cached_property
+    def _judged(self) -> Mapping[Property, int]:
+        return {each: sum(per_shape.get(str(each), 0) for per_shape in self.raw["judged"].values()) for each in Property}
 
     def counterexample(self, entry: Entry) -> Counterexample:
         trace = self.raw["traces"][entry.trace]

@@ -1,67 +1,61 @@
-"""From Lark's parse tree to the syntax tree, bottom-up and without recursion, so that no input can exhaust the stack.
+"""The nodes of the syntax tree, one builder for each rule of the grammar, called bottom-up.
 
-Takes: a parse tree with positions. Gives: `syntax.Rules`, or a Fault where nesting is too deep or a quantifier is met.
-Never: lets a Lark type out.
+Takes: the span of what a rule covers, and its parts: leaves and what was built of them. Gives: a node, or a Fault where a
+number is too large or a quantifier is met. Never: looks up or down the tree.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
-
-from lark import Token, Tree
+from typing import Any, NamedTuple
 
 from fairlead.language import syntax
 from fairlead.language.fault import Fault, Span
 from fairlead.model.limits import LIMITS
 
 STATEMENT_LEVELS = 6
-"""Levels of the parse tree above an expression or pattern: start, subscription, clause, list, item, and the leaf."""
+"""Levels of the tree above an expression or pattern: start, subscription, clause, list, item, and the leaf."""
+
+DEPTH_MAX = LIMITS.nesting_max + STATEMENT_LEVELS
 
 WHOLE_DIGITS_MAX = 9
 """Counts and indexes: no limit of the language is near a billion."""
 
 
-def build(tree: Tree[Token]) -> syntax.Rules:
-    built: dict[int, Any] = {}
-    depths: dict[int, int] = {}
-    for each in tree.iter_subtrees():  # children come before their parents
-        span = Span(getattr(each.meta, "start_pos", 0), getattr(each.meta, "end_pos", 0))
-        depth = 1 + max((depths[id(child)] for child in each.children if isinstance(child, Tree)), default=0)
-        if depth > LIMITS.nesting_max + STATEMENT_LEVELS:
-            raise Fault("L004", span, f"nested deeper than {LIMITS.nesting_max} levels", "split it, or leave out parentheses")
-        depths[id(each)] = depth
-        parts = [built[id(child)] if isinstance(child, Tree) else child for child in each.children]
-        built[id(each)] = RULES[str(each.data)](span, parts)
-    rules: syntax.Rules = built[id(tree)]
-    return rules
+class Leaf(NamedTuple):
+    """A word, number, text or sign as written, and the terminal of the grammar that it is."""
+
+    terminal: str
+    text: str
+    start: int
+    end: int
 
 
-def _word(token: Token) -> syntax.Word:
-    return syntax.Word(str(token), _span(token))
+def _word(leaf: Leaf) -> syntax.Word:
+    return syntax.Word(leaf.text, Span(leaf.start, leaf.end))
 
 
-def _span(token: Token) -> Span:
-    return Span(token.start_pos or 0, token.end_pos or 0)
+def _span(leaf: Leaf) -> Span:
+    return Span(leaf.start, leaf.end)
 
 
-def _whole(token: Token) -> syntax.Whole:
-    if len(token) > WHOLE_DIGITS_MAX:
-        raise Fault("L006", _span(token), "the number is too large", "use a smaller whole number")
-    return syntax.Whole(int(token), _span(token))
+def _whole(leaf: Leaf) -> syntax.Whole:
+    if len(leaf.text) > WHOLE_DIGITS_MAX:
+        raise Fault("L006", _span(leaf), "the number is too large", "use a smaller whole number")
+    return syntax.Whole(int(leaf.text), _span(leaf))
 
 
 def _names(parts: list[Any]) -> list[syntax.Word]:
-    return [_word(each) for each in parts if isinstance(each, Token) and each.type in ("NAME", "ANY")]
+    return [_word(each) for each in parts if isinstance(each, Leaf) and each.terminal in ("NAME", "ANY")]
 
 
-def _text(token: Token) -> syntax.Text:
-    return syntax.Text(token[1:-1].replace("''", "'"), _span(token))
+def _text(leaf: Leaf) -> syntax.Text:
+    return syntax.Text(leaf.text[1:-1].replace("''", "'"), _span(leaf))
 
 
 def _negated(parts: list[Any]) -> bool:
-    return any(isinstance(each, Token) and each.type == "NOT" for each in parts)
+    return any(isinstance(each, Leaf) and each.terminal == "NOT" for each in parts)
 
 
 def _start(span: Span, parts: list[Any]) -> syntax.Rules:
@@ -141,10 +135,10 @@ def _reference(span: Span, parts: list[Any]) -> syntax.Reference:
 
 
 def _words(parts: list[Any]) -> str:
-    return " ".join(str(each).upper() for each in parts)
+    return " ".join(each.text.upper() for each in parts)
 
 
-RULES: dict[str, Callable[[Span, list[Any]], Any]] = {
+BUILDERS: dict[str, Callable[[Span, list[Any]], Any]] = {
     "start": _start,
     "type": _type,
     "supertype": lambda span, parts: _Supertype((_word(parts[0]),)),
@@ -186,11 +180,11 @@ RULES: dict[str, Callable[[Span, list[Any]], Any]] = {
     "like": lambda span, parts: syntax.Like(parts[0], _text(parts[-1]), _negated(parts), span),
     "arithmetic": lambda span, parts: syntax.Arithmetic(_word(parts[1]), parts[0], parts[2], span),
     "negative": lambda span, parts: syntax.Negative(parts[1], span),
-    "number": lambda span, parts: syntax.Number(str(parts[0]), span),
+    "number": lambda span, parts: syntax.Number(parts[0].text, span),
     "text": lambda span, parts: _text(parts[0]),
-    "boolean": lambda span, parts: syntax.Boolean(parts[0].upper() == "TRUE", span),
+    "boolean": lambda span, parts: syntax.Boolean(parts[0].text.upper() == "TRUE", span),
     "null": lambda span, parts: syntax.Null(span),
-    "duration": lambda span, parts: syntax.Duration(str(parts[0]), _word(parts[1]), span),
+    "duration": lambda span, parts: syntax.Duration(parts[0].text, _word(parts[1]), span),
     "interval": lambda span, parts: syntax.Prefixed(_word(parts[0]), parts[1], span),
     "timestamp": lambda span, parts: syntax.Prefixed(_word(parts[0]), _text(parts[1]), span),
     "call": lambda span, parts: syntax.Call(_word(parts[0]), tuple(parts[1]), span),

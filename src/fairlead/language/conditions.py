@@ -91,6 +91,8 @@ def formula(node: syntax.Expression, scope: Scope, negated: bool = False) -> For
 
 def normal_form(formula: Formula, span: Span) -> Condition:
     """The disjunctive normal form, each atom and each term once, in the order of the text."""
+    if not isinstance(formula, Every | Some):
+        return Condition(((formula,),))
     return Condition(tuple(dict.fromkeys(tuple(dict.fromkeys(term)) for term in _terms(formula, span))))
 
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """Characters `start` (inclusive) to `end` (exclusive) of the text."""
+class Span(NamedTuple):
+    """Characters `start` (inclusive) to `end` (exclusive) of the text. A tuple, since a long text has a hundred thousand."""
 
     start: int
     end: int

@@ -17,11 +17,11 @@ Emitters = Mapping[str, tuple[int, ...]]
 
 
 def emitters(subscriptions: Sequence[syntax.Subscription]) -> dict[str, tuple[int, ...]]:
-    found: dict[str, tuple[int, ...]] = {}
+    found: dict[str, list[int]] = {}
     for at, each in enumerate(subscriptions):
         if each.emit:
-            found[each.emit.type.text] = (*found.get(each.emit.type.text, ()), at)
-    return found
+            found.setdefault(each.emit.type.text, []).append(at)
+    return {name: tuple(emitting) for name, emitting in found.items()}
 
 
 def order(subscriptions: Sequence[syntax.Subscription], declared: Catalogue, emitting: Emitters) -> list[int]:

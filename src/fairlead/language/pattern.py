@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 
 from fairlead.language import syntax
@@ -89,10 +90,21 @@ def _grouped(text: str, joined: str) -> str:
 def _shape(pattern: syntax.Pattern, catalogue: Catalogue) -> Shape:
     nodes = tuple(syntax.elements(pattern))
     _check(nodes, catalogue)
-    counts = [node.count.value if node.count else 1 for node in nodes]
-    elements = tuple(
-        Element(node.alias.text, node.type.text, Quantifier(count, count)) for node, count in zip(nodes, counts, strict=True)
-    )
+    elements, slots, places = _layout(tuple((n.alias.text, n.type.text, n.count.value if n.count else 1) for n in nodes))
+    members = {
+        element.alias: Member(element.alias, catalogue[element.type], places[element.alias], element.quantifier.most)
+        for element in elements
+    }
+    return Shape(nodes, elements, slots, _precedences(pattern, places), members)
+
+
+@lru_cache(maxsize=1024)
+def _layout(
+    named: tuple[tuple[str, str, int], ...],
+) -> tuple[tuple[Element, ...], tuple[Slot, ...], Mapping[str, tuple[int, ...]]]:
+    """The elements, given as alias, type and count, their slots, and the slots of each alias. The ten thousand subscriptions of
+    a long text have few patterns, and share these."""
+    elements = tuple(Element(alias, type_, Quantifier(count, count)) for alias, type_, count in named)
     used: Counter[str] = Counter()
     unsorted: list[Slot] = []
     for element in elements:
@@ -100,12 +112,8 @@ def _shape(pattern: syntax.Pattern, catalogue: Catalogue) -> Shape:
             used[element.type] += 1
             unsorted.append(Slot(element.type, used[element.type], element.alias, index))
     slots = tuple(sorted(unsorted, key=lambda slot: (slot.type, slot.instance)))
-    places = {element.alias: tuple(at for at, slot in enumerate(slots) if slot.alias == element.alias) for element in elements}
-    members = {
-        element.alias: Member(element.alias, catalogue[element.type], places[element.alias], element.quantifier.most)
-        for element in elements
-    }
-    return Shape(nodes, elements, slots, _precedences(pattern, places), members)
+    places = {alias: tuple(at for at, slot in enumerate(slots) if slot.alias == alias) for alias, _, _ in named}
+    return elements, slots, places
 
 
 def _check(nodes: tuple[syntax.Element, ...], catalogue: Catalogue) -> None:

@@ -7,7 +7,9 @@ Never: parses.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from dataclasses import dataclass
+from functools import cached_property
 
 from fairlead.errors import LanguageError, Place
 from fairlead.language.fault import Fault, Span
@@ -27,7 +29,7 @@ class Source:
         """Line and column of a span; its width stops at the end of the line."""
         line_start, line_end = self._line(span.start)
         width = max(1, min(span.end, line_end) - span.start)
-        return Place(self.text.count("\n", 0, line_start) + 1, span.start - line_start + 1, width, self.file)
+        return Place(bisect_left(self._line_ends, span.start) + 1, span.start - line_start + 1, width, self.file)
 
     def excerpt(self, span: Span) -> str | None:
         """The line that a span begins in, with each tab as one space so that the caret stands under its column."""
@@ -42,6 +44,11 @@ class Source:
     def shown(self, span: Span) -> str:
         """What stands at a span on one line, without comments."""
         return _BETWEEN_WORDS.sub(lambda found: found[1] or " ", self.text[span.start : span.end]).strip()
+
+    @cached_property
+    def _line_ends(self) -> list[int]:
+        """Where the text breaks: every subscription of a long text can have a warning, and each needs its line."""
+        return [found.start() for found in re.finditer("\n", self.text)]
 
     def _line(self, at: int) -> tuple[int, int]:
         start = self.text.rfind("\n", 0, at) + 1

@@ -37,6 +37,11 @@ def catalogue_of(declarations: Iterable[Declaration], emitted: Collection[str]) 
 
 def with_type(catalogue: Catalogue, added: EventType) -> Catalogue:
     """The catalogue with a type added or replaced; a union is timed where all its members are."""
+    before = catalogue.get(added.name)
+    if before is None:
+        return catalogue.extended(added)  # a union has only members that are declared
+    if before == added:
+        return catalogue
     types = {each.name: each for each in catalogue} | {added.name: added}
     for name, each in types.items():
         if each.is_union:

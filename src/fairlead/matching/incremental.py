@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 import json
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 from fairlead.matching import state
@@ -25,10 +26,14 @@ class IncrementalSubscription:
 
     def __init__(self, subscription: Subscription, catalogue: Catalogue) -> None:
         self.subscription, self.catalogue = subscription, catalogue
-        self.conjunctions = [Conjunction(subscription, branch, catalogue) for branch in subscription.branches]
-        self.instances: list[dict[Key, Instance]] = [{} for _ in self.conjunctions]
+        self.instances: list[dict[Key, Instance]] = [{} for _ in subscription.branches]
         self.pending: list[Pending] = []
         self.seen: int | None = None
+
+    @cached_property
+    def conjunctions(self) -> list[Conjunction]:
+        """Compiled at the first event that comes here: of ten thousand subscriptions most go to kernels before one does."""
+        return [Conjunction(self.subscription, branch, self.catalogue) for branch in self.subscription.branches]
 
     def arrive(self, event: Event) -> list[Match]:
         if event.time is not None:
@@ -93,7 +98,7 @@ class IncrementalSubscription:
 
     def clear(self) -> None:
         """Forget everything, after the state went elsewhere."""
-        self.instances, self.pending, self.seen = [{} for _ in self.conjunctions], [], None
+        self.instances, self.pending, self.seen = [{} for _ in self.subscription.branches], [], None
 
     def dump(self) -> dict[str, Any]:
         """The state as plain values, the same for the same history."""

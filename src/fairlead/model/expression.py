@@ -233,7 +233,9 @@ def slots_of(node: Expression) -> frozenset[int]:
             return frozenset({node.slot})
         case Aggregate():
             return frozenset(node.slots)
-    return frozenset().union(*(slots_of(child) for child in children(node)))
+        case Literal():
+            return frozenset()
+    return frozenset().union(*map(slots_of, children(node)))
 
 
 def condition_slots(condition: Condition) -> tuple[int, ...]:

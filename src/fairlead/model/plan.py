@@ -19,7 +19,7 @@ from types import MappingProxyType
 from fairlead.errors import Place
 from fairlead.model.expression import Expression, Predicate, render, render_condition
 from fairlead.model.guarantee import Guarantee
-from fairlead.model.types import HEARTBEAT, Catalogue
+from fairlead.model.types import Catalogue
 
 
 class Matching(Enum):
@@ -208,7 +208,7 @@ class Subscription:
 
     def reads(self, catalogue: Catalogue) -> frozenset[str]:
         """The concrete types of the subscription's input; heartbeats always belong to it."""
-        return frozenset({HEARTBEAT.name}.union(*(catalogue.accepts(name) for name in self.types)))
+        return catalogue.input_of(self.types)
 
 
 @dataclass(frozen=True)
@@ -241,10 +241,46 @@ class Plan:
         return self.catalogue
 
     def __getitem__(self, name: str) -> Subscription:
+        return self._by_name[name]
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Subscription]:
+        return {each.name: each for each in self.subscriptions}
+
+    @cached_property
+    def emitters(self) -> Mapping[str, tuple[Subscription, ...]]:
+        """For each emitted type the subscriptions that emit it, in the order of the text."""
+        found: dict[str, list[Subscription]] = {}
         for each in self.subscriptions:
-            if each.name == name:
-                return each
-        raise KeyError(name)
+            if each.emits is not None:
+                found.setdefault(each.emits, []).append(each)
+        return {name: tuple(emitting) for name, emitting in found.items()}
+
+    def derived_types(self, subscription: Subscription) -> list[str]:
+        """The types that a subscription reads and others emit, sorted."""
+        return sorted(subscription.reads(self.catalogue) & self.emitters.keys()) if self.emitters else []
+
+    @cached_property
+    def emitters_first(self) -> tuple[Subscription, ...]:
+        """All subscriptions, each after those whose events it reads, otherwise in the order of the text. Depth-first with a
+        stack of its own: a chain of ten thousand is legal."""
+        done: dict[str, Subscription] = {}
+        reached: set[str] = set()
+        for start in self.subscriptions:
+            stack = [(start, False)]
+            while stack:
+                each, ready = stack.pop()
+                if each.name in done:
+                    continue
+                # the emitters of a type that was reached before are done, since nothing feeds itself
+                waiting = [] if ready else [name for name in self.derived_types(each) if name not in reached]
+                if not waiting:
+                    done[each.name] = each
+                    continue
+                reached.update(waiting)
+                stack.append((each, True))
+                stack.extend((one, False) for name in reversed(waiting) for one in reversed(self.emitters[name]))
+        return tuple(done.values())
 
     @cached_property
     def digest(self) -> str:

@@ -88,6 +88,10 @@ class EventType:
         return bool(self.members)
 
     def __str__(self) -> str:
+        return self._declaration
+
+    @cached_property
+    def _declaration(self) -> str:
         if self.is_union:
             return f"EVENT UNION {self.name} = {' + '.join(self.members)}"
         extends = f" EXTENDS {self.supertype}" if self.supertype else ""
@@ -107,6 +111,7 @@ class Catalogue:
     types: tuple[EventType, ...] = ()
     _by_name: Mapping[str, EventType] = field(init=False, repr=False, compare=False)
     _accepted: dict[str, tuple[str, ...]] = field(init=False, repr=False, compare=False, default_factory=dict)
+    _inputs: dict[tuple[str, ...], frozenset[str]] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         named = {HEARTBEAT.name: HEARTBEAT} | {each.name: each for each in self.types}
@@ -124,14 +129,39 @@ class Catalogue:
     def get(self, name: str) -> EventType | None:
         return self._by_name.get(name)
 
+    def extended(self, added: EventType) -> Catalogue:
+        """With one more type, of a new name. The index is copied, not made anew: a text may emit ten thousand types, one after
+        the other."""
+        made = Catalogue()
+        object.__setattr__(made, "types", (*self.types, added))
+        object.__setattr__(made, "_by_name", {**self._by_name, added.name: added})
+        return made
+
+    @cached_property
+    def _subtypes(self) -> Mapping[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for each in self.types:
+            if each.supertype:
+                found.setdefault(each.supertype, []).append(each.name)
+        return found
+
     def accepts(self, name: str) -> tuple[str, ...]:
         """The concrete types whose events a subscriber of `name` receives, sorted by name: itself, its subtypes,
         and for a union those of its members."""
         if name in self._accepted:
             return self._accepted[name]
         wanted = set(self[name].members) or {name}
-        for each in self.types:  # a supertype is declared before its subtypes, so one pass closes the set
-            if each.supertype in wanted:
-                wanted.add(each.name)
+        waiting = list(wanted)
+        while waiting:
+            below = self._subtypes.get(waiting.pop(), ())
+            waiting += [each for each in below if each not in wanted]
+            wanted.update(below)
         self._accepted[name] = found = tuple(sorted(each for each in wanted if not self[each].is_union))
+        return found
+
+    def input_of(self, names: tuple[str, ...]) -> frozenset[str]:
+        """The concrete types of the input of a subscriber of all `names`; heartbeats always belong to it."""
+        found = self._inputs.get(names)
+        if found is None:
+            self._inputs[names] = found = frozenset({HEARTBEAT.name}.union(*map(self.accepts, names)))
         return found

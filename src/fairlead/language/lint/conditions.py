@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from fairlead.language.lint.finding import Finding
 from fairlead.language.subscription import Checked
-from fairlead.model.expression import Expression, In, Literal
+from fairlead.language.where import Placed
+from fairlead.model.expression import Expression, In, Literal, Predicate
 from fairlead.model.types import Catalogue
 
 
 def constant(checked: Checked, catalogue: Catalogue) -> Iterator[Finding]:
     """W008: a conjunct that reads no event is the same for all of them."""
-    for conjunct, predicate in dict.fromkeys(each for placed in checked.conjuncts for each in placed):
-        if not predicate.slots:
-            yield Finding("W008", conjunct.span, f"'{predicate.text}' reads no event", "name an attribute, or leave it out")
+    for conjunct, predicate in _once(checked, lambda each: not each.slots):
+        yield Finding("W008", conjunct.span, f"'{predicate.text}' reads no event", "name an attribute, or leave it out")
 
 
 def not_in_null(checked: Checked, catalogue: Catalogue) -> Iterator[Finding]:
     """W009: `x NOT IN (1, NULL)` is false or unknown, never true."""
-    for conjunct, predicate in dict.fromkeys(each for placed in checked.conjuncts for each in placed):
-        atoms = [atom for term in predicate.condition.terms for atom in term]
-        if any(isinstance(atom, In) and atom.negated and any(map(_is_null, atom.options)) for atom in atoms):
-            yield Finding(
-                "W009", conjunct.span, "NOT IN with NULL among the options is never true", "leave out NULL, and add IS NOT NULL"
-            )
+    for conjunct, _ in _once(checked, _is_never_true):
+        yield Finding(
+            "W009", conjunct.span, "NOT IN with NULL among the options is never true", "leave out NULL, and add IS NOT NULL"
+        )
+
+
+def _once(checked: Checked, odd: Callable[[Predicate], bool]) -> Iterable[Placed]:
+    """The conjuncts whose predicate is odd, each once, however many branches have it."""
+    return dict.fromkeys(each for placed in checked.conjuncts for each in placed if odd(each[1]))
+
+
+def _is_never_true(predicate: Predicate) -> bool:
+    atoms = (atom for term in predicate.condition.terms for atom in term)
+    return any(isinstance(atom, In) and atom.negated and any(map(_is_null, atom.options)) for atom in atoms)
 
 
 def _is_null(option: Expression) -> bool:

@@ -45,6 +45,8 @@ def order_that_never_matches(checked: Checked, catalogue: Catalogue) -> Iterator
 def index_missing(checked: Checked, catalogue: Catalogue) -> Iterator[Finding]:
     """W004: `q.value` where q has several instances means the first."""
     counts = {element.alias.text: element.count.value for shape in checked.shapes for element in shape.nodes if element.count}
+    if max(counts.values(), default=1) == 1:
+        return
     said: set[str] = set()
     for expression in expressions(checked.node):
         for each in outside_aggregates(expression):
