@@ -51,7 +51,7 @@ def batch_of(columns: Columns, catalogue: Catalogue, first: int) -> Batch:
             table, schema = columns.tables[name], catalogue[name]
             times = None if schema.time_index is None else table.column(schema.time_index).cast(pa.int64()).to_numpy()
             rows[name], places[name] = Rows(schema, table, times, positions[at]), at
-    return Batch(len(codes), first, rows, places)
+    return Batch(len(codes), np.arange(first, first + len(codes)), rows, places)
 
 
 def by_kernel(kernel: KernelBranch, plan: Plan, events: list[dict[str, Any]], size: int) -> Matches:
@@ -59,7 +59,7 @@ def by_kernel(kernel: KernelBranch, plan: Plan, events: list[dict[str, Any]], si
     first = 0
     for columns in read_events(events, plan.catalogue, batch_rows=size):
         made = kernel.feed(batch_of(columns, plan.catalogue, first))
-        found += [(int(at) + first, refs) for at, refs in zip(made.at, made.refs.tolist(), strict=True)]
+        found += [(int(at), refs) for at, refs in zip(made.at, made.refs.tolist(), strict=True)]
         first += len(columns)
     return found
 

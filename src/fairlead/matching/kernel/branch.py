@@ -32,14 +32,14 @@ class Batch:
     """A batch as every branch sees it: `places[name][j]` is the row of the batch at which the j-th event of the type stands."""
 
     length: int
-    first_ref: int
+    refs: Refs
     rows: Mapping[str, Rows]
     places: Mapping[str, npt.NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
 class Found:
-    """Matches of one branch in a batch, in order: the completing row, and a row of member references for each."""
+    """Matches of one branch in a batch, in order: the word of the completing event, and a row of member references for each."""
 
     at: npt.NDArray[np.int64]
     refs: Refs
@@ -67,12 +67,12 @@ class KernelBranch:
         at = np.zeros(len(rows), dtype=np.int64)
         refs = np.zeros((len(rows), self.shape.size), dtype=np.int64)
         found, pool.free_top = self.kernel(
-            queue[rows], key[rows], rows + batch.first_ref, time[rows], bits[rows], *(each[rows] for each in values),
+            queue[rows], key[rows], batch.refs[rows], time[rows], bits[rows], *(each[rows] for each in values),
             pool.head, pool.tail, pool.count, pool.clock, pool.flags, pool.next, pool.prev, pool.ref, pool.time, pool.bits,
             *pool.values, *([self.texts.ranks()] if self.shape.ranked else []),
             pool.free, pool.free_top, self.within, self.members, at, refs,
         )  # fmt: skip
-        return Found(rows[at[:found]], refs[:found])
+        return Found(batch.refs[rows[at[:found]]], refs[:found])
 
     def adopt(self, batch: Batch, loaded: list[tuple[Key, Instance]], rows: Mapping[Position, int]) -> None:
         """Queue the events of a loaded state: `batch` has them all, `rows` says at which row each stands."""
@@ -88,7 +88,7 @@ class KernelBranch:
                     pool.flags[number] |= 2
                 for event in events:
                     row = rows[event.position]
-                    pool.append(number, queue, row + batch.first_ref, time[row], bits[row], [each[row] for each in values])
+                    pool.append(number, queue, batch.refs[row], time[row], bits[row], [each[row] for each in values])
 
     def _encoded(
         self, batch: Batch

@@ -16,15 +16,18 @@ from fairlead.matching.instance import Instance, plain_instance, restored_instan
 from fairlead.matching.kernel.branch import Batch, Found, KernelBranch
 from fairlead.matching.kernel.pool import NEVER
 from fairlead.matching.kernel.vector import Rows
-from fairlead.matching.store import Refs, Store, chunk_of_events, distinct
+from fairlead.matching.chunk import Words as Refs
+from fairlead.matching.chunk import chunk_of_events
+from fairlead.matching.store import Store, distinct
 from fairlead.model.columns import Columns
 from fairlead.model.event import Event
+from fairlead.model.identity import words_of
 from fairlead.model.plan import Subscription
 from fairlead.model.position import Position
 from fairlead.model.types import Catalogue
 
 
-def batch_of(columns: Columns, catalogue: Catalogue, first_ref: int) -> Batch:
+def batch_of(columns: Columns, catalogue: Catalogue) -> Batch:
     """A batch as kernels read it."""
     codes, majors = columns.code_array, columns.position_array
     rows, places = {}, {}
@@ -34,7 +37,7 @@ def batch_of(columns: Columns, catalogue: Catalogue, first_ref: int) -> Batch:
             schema, table = catalogue[name], columns.tables[name]
             times = None if schema.time_index is None else table.column(schema.time_index).cast(pa.int64()).to_numpy()
             rows[name], places[name] = Rows(schema, table, times, majors[mine]), mine
-    return Batch(len(codes), first_ref, rows, places)
+    return Batch(len(codes), words_of(majors), rows, places)
 
 
 class KernelSubscription:
@@ -59,7 +62,7 @@ class KernelSubscription:
 
     def dump(self, store: Store) -> dict[str, Any]:
         live = distinct(self.live())
-        events = dict(zip(live.tolist(), store.select(live).events(self.catalogue), strict=True))
+        events = dict(zip(live.tolist(), store.view().take(live).events(self.catalogue), strict=True))
         return {
             "seen": self.seen,
             "branches": [sorted(_instances(each, events), key=lambda entry: json.dumps(entry[0])) for each in self.branches],
@@ -80,11 +83,11 @@ class KernelSubscription:
         for _, instance in loaded:
             events.update((event.position, event) for queue in instance.lists() for event in queue)
         ordered = [events[position] for position in sorted(events)]
-        chunk = chunk_of_events(ordered, store.next_ref)
-        store.add(chunk)
+        if ordered:
+            store.add_events(ordered)
         rows = {event.position: at for at, event in enumerate(ordered)}
-        columns = Columns(chunk.types, chunk.codes, chunk.majors, chunk.tables)  # type: ignore[arg-type]
-        branch.adopt(batch_of(columns, self.catalogue, int(chunk.refs[0]) if len(chunk.refs) else store.next_ref), loaded, rows)
+        columns = chunk_of_events(ordered).columns if ordered else Columns((), [], [], {})
+        branch.adopt(batch_of(columns, self.catalogue), loaded, rows)
 
 
 def _instances(branch: KernelBranch, events: dict[int, Event]) -> list[Any]:
