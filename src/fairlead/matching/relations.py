@@ -119,8 +119,13 @@ class Relations(Sequence[Relation]):
     def ids(self) -> list[str]:
         return to_hex(self.id_words())
 
+    @property
+    def members(self) -> int:
+        """How many events they refer to, each as often as it is referred to."""
+        return sum(block.refs.size for block in self.blocks)
+
     def narrow(self) -> None:
-        """For relations that are kept: hold no more events than they need."""
+        """Hold a copy of the events they need, instead of all that the matcher held."""
         if self.blocks:
             self.view = self.view.narrowed(np.concatenate([block.refs.reshape(-1) for block in self.blocks]))
 
@@ -141,11 +146,11 @@ class Relations(Sequence[Relation]):
         found = np.concatenate([*made, from_hex([relation.id for relation in self.others])])
         return found if self.order is None else found[self.order]
 
-    def _rows(self, places: Numbers) -> tuple[list[Rows], list[tuple[int, Relation]]]:
+    def _rows(self, places: Numbers | slice) -> tuple[list[Rows], list[tuple[int, Relation]]]:
         """The relations at some places of the delivery: rows of blocks, and others with their place among those asked for."""
-        numbers = places if self.order is None else self.order[places]
-        if len(self.blocks) == 1 and not self.others:
-            return [Rows(self.blocks[0], np.arange(len(numbers)), numbers)], []
+        if len(self.blocks) == 1 and self.order is None:
+            return [Rows(self.blocks[0], slice(None), places)], []
+        numbers = np.arange(len(self))[places] if self.order is None else self.order[places]
         owner = np.searchsorted(self.starts, numbers, side="right") - 1
         by_owner = np.argsort(owner, kind="stable")
         ends = np.cumsum(np.bincount(owner, minlength=len(self.blocks) + 1)).tolist()
@@ -159,14 +164,14 @@ class Relations(Sequence[Relation]):
 
     def _table(self, layout: Layout, low: int, high: int) -> pa.Table:
         try:
-            rows, others = self._rows(np.arange(low, high))
+            rows, others = self._rows(slice(low, high))
             ids = self.id_words()[low:high]
             if not others:
                 return table_of_blocks(layout, rows, self.view, ids)
             objects = table_of_objects(layout, [relation for _, relation in others])
             taken = np.array([at for at, _ in others], dtype=np.int64)
             kept = np.delete(np.arange(high - low), taken)
-            shrunk = [Rows(each.block, np.searchsorted(kept, each.at), each.rows) for each in rows]
+            shrunk = [Rows(each.block, np.searchsorted(kept, each.at), each.rows) for each in rows]  # type: ignore[arg-type]
             blocks = table_of_blocks(layout, shrunk, self.view, ids[kept])
             return pa.concat_tables([blocks, objects]).combine_chunks().take(pa.array(np.argsort(np.concatenate([kept, taken]))))
         except (pa.ArrowInvalid, pa.ArrowCapacityError):  # more than 2 GB of text in one column
@@ -186,13 +191,13 @@ class Relations(Sequence[Relation]):
         for place, relation in others:
             made[place] = relation
         if rows:
-            ids = to_hex(self.id_words()[places])
+            ids, numbers = to_hex(self.id_words()[places]), np.arange(len(places))
             words = distinct(np.concatenate([each.refs.reshape(-1) for each in rows]))
             events = self.view.take(words).events(self.catalogue)
             for each in rows:
                 members = np.searchsorted(words, each.refs).tolist()
                 deadlines = [None] * len(members) if each.deadlines is None else each.deadlines.tolist()
-                for place, word, mine, due in zip(each.at.tolist(), each.words.tolist(), members, deadlines, strict=True):
+                for place, word, mine, due in zip(numbers[each.at].tolist(), each.words.tolist(), members, deadlines, strict=True):
                     match = Match(each.block.branch, tuple([events[at] for at in mine]), due)
                     made[place] = self.build(each.block.subscription.name, match, position_of(word), ids[place])
         return made  # type: ignore[return-value]

@@ -21,6 +21,8 @@ from fairlead.model.event import Event
 
 SLACK_BYTES = 32_000_000
 """Dead rows of this size are not worth packing."""
+PEELED_MAX = 64
+"""Chunks up to which words are told apart chunk by chunk, from the newest on; beyond, by sorting."""
 ROW_BYTES = 32
 """What a row takes beside its attributes: type, position, word and place in its table."""
 
@@ -48,15 +50,15 @@ class View:
                 if here.all():
                     parts += parts_of(chunk, at[mine], rows)
                 else:
-                    parts += parts_of(chunk, at[mine][here], rows[here]) if here.any() else ()
+                    parts += parts_of(chunk, at[mine][here], rows[here])
                     missing[mine] = ~here
             at, left = at[missing], left[missing]
         require(not len(left), "the store has let go of an event", word=left[:1].tolist())
         return Taken(words, parts)
 
     def narrowed(self, words: Words) -> View:
-        """What these words need: the view itself, or a copy of their rows if they are few among many."""
-        return View([[self.take(distinct(words)).chunk()]] if len(words) else []) if len(self) > 4 * len(words) else self
+        """A copy of the rows of these words alone."""
+        return View([[self.take(distinct(words)).chunk()]] if len(words) else [])
 
 
 class Store:
@@ -109,14 +111,19 @@ def distinct(words: Words) -> Words:
 
 def _by_chunk(layer: Sequence[Chunk], words: Words) -> Iterator[tuple[Chunk, slice | Numbers]]:
     """Which words can only be in which chunk of a layer."""
-    if len(layer) == 1:
-        yield layer[0], slice(None)
-        return
-    firsts = np.array([chunk.first for chunk in layer], dtype=np.int64)
-    number = np.maximum(np.searchsorted(firsts, words, side="right") - 1, 0)
-    number = number.astype(np.int16) if len(layer) < 2**15 else number  # NumPy sorts 16 bits by radix
-    order = np.argsort(number, kind="stable")
-    ends = np.cumsum(np.bincount(number, minlength=len(layer)))
-    for chunk, low, high in zip(layer, [0, *ends[:-1].tolist()], ends.tolist(), strict=True):
-        if low < high:
+    if len(layer) == 1 or (len(words) and words.min() >= layer[-1].first):
+        yield layer[-1], slice(None)
+    elif len(layer) <= PEELED_MAX:  # most members are recent: what is left shrinks fast
+        left = np.arange(len(words))
+        for chunk in reversed(layer[1:]):
+            here = words[left] >= chunk.first
+            if here.any():
+                yield chunk, left[here]
+                left = left[~here]
+        yield layer[0], left
+    else:
+        number = np.searchsorted([chunk.first for chunk in layer[1:]], words, side="right")
+        order = np.argsort(number, kind="stable")
+        ends = np.cumsum(np.bincount(number, minlength=len(layer))).tolist()
+        for chunk, low, high in zip(layer, [0, *ends[:-1]], ends, strict=True):
             yield chunk, order[low:high]

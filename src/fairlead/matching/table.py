@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,8 +34,11 @@ class Rows:
     """Some rows of a block: `at` is the place of each among the rows of the table."""
 
     block: Block
-    at: Numbers
-    rows: Numbers
+    at: Numbers | slice
+    rows: Numbers | slice
+
+    def __len__(self) -> int:
+        return len(self.words)
 
     @property
     def words(self) -> Numbers:
@@ -63,7 +67,7 @@ class Frame:
         numbers = [np.zeros(length, dtype=np.int32) for _ in range(2)]
         return cls(*numbers, *(np.zeros(length, dtype=np.int64) for _ in range(2)))
 
-    @property
+    @cached_property
     def offsets(self) -> Numbers:
         """Where the members of each row begin."""
         return np.concatenate(([0], np.cumsum(self.width)))
@@ -75,11 +79,17 @@ def table_of_blocks(layout: Layout, rows: Sequence[Rows], view: View, ids: Ids) 
         frame.subscription[each.at] = layout.subscriptions.index(each.block.subscription.name)
         frame.branch[each.at], frame.at[each.at] = each.block.branch, each.words
         frame.width[each.at] = each.block.refs.shape[1]
-    offsets = frame.offsets
-    words = np.empty(int(offsets[-1]), dtype=np.int64)
+    return _table(layout, frame, ids, view.take(_words(frame, rows)), _emitted_of_blocks(layout, rows, view, len(ids)))
+
+
+def _words(frame: Frame, rows: Sequence[Rows]) -> Numbers:
+    """The members of all rows, one after the other."""
+    if len(rows) == 1 and isinstance(rows[0].at, slice):
+        return np.ascontiguousarray(rows[0].refs).reshape(-1)
+    words = np.empty(int(frame.offsets[-1]), dtype=np.int64)
     for each in rows:
-        words[offsets[each.at][:, None] + np.arange(each.block.refs.shape[1])] = each.refs
-    return _table(layout, frame, ids, view.take(words), _emitted_of_blocks(layout, rows, view, len(ids)))
+        words[frame.offsets[each.at][:, None] + np.arange(each.block.refs.shape[1])] = each.refs
+    return words
 
 
 def table_of_objects(layout: Layout, relations: Sequence[Relation]) -> pa.Table:
@@ -132,11 +142,11 @@ def _emitted_of_blocks(layout: Layout, rows: Sequence[Rows], view: View, count: 
     for each in rows:
         branch = each.block.subscription.branches[each.block.branch]
         if branch.emission is None:
-            parts.append(pa.nulls(len(each.at), layout.emitted_type))
+            parts.append(pa.nulls(len(each), layout.emitted_type))
         else:
             made = emitted_columns(branch, layout.catalogue, view, each.refs)
-            parts.append(_emitted(layout, branch.emission.type, made, len(each.at)))
-        at.append(each.at)
+            parts.append(_emitted(layout, branch.emission.type, made, len(each)))
+        at.append(np.arange(count)[each.at])
     joined = pa.concat_arrays(parts)
     return joined if len(parts) == 1 else joined.take(pa.array(np.argsort(np.concatenate(at))))
 

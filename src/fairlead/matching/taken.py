@@ -6,7 +6,6 @@ Takes: where each row lies. Gives: Arrow columns, times, events. Never: copies a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,49 +13,45 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.matching.chunk import Chunk, Numbers, Words
-from fairlead.model.columns import Columns, canonical_rows, record_batch
+from fairlead.model.columns import ARROW, Columns, canonical_rows, record_batch
 from fairlead.model.event import Event
 from fairlead.model.identity import majors_of, position_of
 from fairlead.model.types import Catalogue
 
 
+PLAIN: Mapping[pa.DataType, Any] = {
+    each: np.int32 if each.bit_width == 32 else np.int64
+    for each in ARROW.values()
+    if pa.types.is_primitive(each) and each.bit_width in (32, 64)
+}
+"""Types whose values are copied as numbers, whatever they mean."""
+
+
 class Part(NamedTuple):
-    """Rows of one type in one chunk: which of the rows asked for they are, and where they lie."""
+    """Rows of one type in one chunk: which of the rows asked for they are, and where they lie in the chunk and in the table."""
 
     type: str
     chunk: Chunk
+    table: pa.RecordBatch
     at: Numbers
     rows: Numbers
     inner: Numbers
 
-    @property
-    def table(self) -> pa.RecordBatch:
-        return self.chunk.columns.tables[self.type]
-
-    @property
-    def whole(self) -> bool:
-        """So many rows of the table are wanted that its columns are used as they are, not copied twice."""
-        return bool(self.table.num_rows <= 2 * len(self.inner))
-
-    def column(self, number: int) -> pa.Array:
-        column = self.table.column(number)
-        return column if self.whole else column.take(pa.array(self.inner))
-
 
 def parts_of(chunk: Chunk, at: Numbers, rows: Numbers) -> Iterator[Part]:
     """The rows of a chunk by type."""
-    names = [(code, name) for code, name in enumerate(chunk.columns.types) if name in chunk.columns.tables]
+    if not len(rows):
+        return
+    tables = chunk.columns.tables
+    names = [(code, name) for code, name in enumerate(chunk.columns.types) if name in tables]
     if len(names) == 1:
-        yield Part(names[0][1], chunk, at, rows, rows)
+        yield Part(names[0][1], chunk, tables[names[0][1]], at, rows, rows)
         return
     codes, inner = chunk.columns.code_array[rows], chunk.inner[rows]
     for code, name in names:
         mine = np.flatnonzero(codes == code)
-        if len(mine) == len(codes):
-            yield Part(name, chunk, at, rows, inner)
-            return
         if len(mine):
-            yield Part(name, chunk, at[mine], rows[mine], inner[mine])
+            yield Part(name, chunk, tables[name], at[mine], rows[mine], inner[mine])
 
 
 class Taken:
@@ -68,25 +63,29 @@ class Taken:
 
     def column(self, wanted: pa.DataType, sources: Mapping[str, int]) -> pa.Array:
         """An attribute: for each type that has it the number of its column; NULL for other types."""
-        pieces = []
-        for part in self.parts:
-            number = sources.get(part.type)
-            length = part.table.num_rows if part.whole else len(part.inner)
-            pieces.append(pa.nulls(length, wanted) if number is None else part.column(number).cast(wanted))
-        if not pieces:
-            return pa.nulls(0, wanted)
-        joined = pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces)
-        return joined if self._index is None else joined.take(pa.array(self._index))
+        found = [(part, part.table.column(sources[part.type])) for part in self.parts if part.type in sources]
+        plain = PLAIN.get(wanted)
+        if plain is not None and all(column.type == wanted for _, column in found):
+            return self._numbers(wanted, plain, found)
+        pieces = [column.take(pa.array(part.inner)).cast(wanted) for part, column in found]
+        index = np.full(len(self), -1, dtype=np.int64)
+        start = 0
+        for part, _ in found:
+            index[part.at] = np.arange(start, start + len(part.at))
+            start += len(part.at)
+        joined = pa.concat_arrays(pieces) if pieces else pa.nulls(0, wanted)
+        return joined.take(pa.array(index, mask=index < 0 if start < len(index) else None))
 
-    @cached_property
-    def _index(self) -> Numbers | None:
-        """Where each row lies in the parts' columns, one after the other; None where that is its own place."""
-        index, start = np.empty(len(self), dtype=np.int64), 0
-        for part in self.parts:
-            index[part.at] = start + (part.inner if part.whole else np.arange(len(part.inner)))
-            start += part.table.num_rows if part.whole else len(part.inner)
-        as_it_is = start == len(index) and bool((index == np.arange(len(index))).all())
-        return None if as_it_is else index
+    def _numbers(self, wanted: pa.DataType, plain: Any, found: Sequence[tuple[Part, pa.Array]]) -> pa.Array:
+        """Values of a fixed size, by their bytes."""
+        values, known = np.zeros(len(self), dtype=plain), None
+        if sum(len(part.at) for part, _ in found) < len(self) or any(column.null_count for _, column in found):
+            known = np.zeros(len(self), dtype=bool)
+        for part, column in found:
+            values[part.at] = np.frombuffer(column.buffers()[1], dtype=plain)[column.offset :][part.inner]
+            if known is not None:
+                known[part.at] = column.is_valid().to_numpy(zero_copy_only=False)[part.inner] if column.null_count else True
+        return pa.array(values, mask=None if known is None else ~known).view(wanted)
 
     def codes(self, names: Sequence[str]) -> npt.NDArray[np.int32]:
         """The type of each row, as its number among `names`."""

@@ -34,6 +34,10 @@ from fairlead.transport.events import read_events
 from fairlead.transport.write import relation_table
 
 
+EVENTS_PER_MEMBER = 4
+"""A result keeps the events of its batches as they are, unless relations need few of them: then copies of those few."""
+
+
 class Run:
     """A plan at work on a stream of batches, in bounded memory."""
 
@@ -140,17 +144,17 @@ def match(plan: Plan, events: Any, *, until: datetime | str | None = None) -> Re
             fix="fairlead.match(fairlead.compile(text), events)",
         )
     run = Run(plan)
-    batches = [kept(run.feed(columns)) for columns in read_events(events, plan.catalogue)]
+    batches, members = [], 0
+    for columns in read_events(events, plan.catalogue):
+        found = run.feed(columns)
+        batches.append(found)
+        if isinstance(found, Relations):
+            members += found.members
+            if run.events > EVENTS_PER_MEMBER * members:
+                found.narrow()
     batches.append(run.finish(until_microseconds(until)))
     receipt = run.book.receipt(b"".join(to_bytes(id_words(batch)) for batch in batches))
     return Result(plan, tuple(batches), receipt, run.events, run.duplicates)
-
-
-def kept(relations: Sequence[Relation]) -> Sequence[Relation]:
-    """Relations that stay in memory hold the events they need, not all that the matcher held."""
-    if isinstance(relations, Relations):
-        relations.narrow()
-    return relations
 
 
 def id_words(relations: Sequence[Relation]) -> Words:

@@ -203,6 +203,7 @@ def _options(layout: Layout) -> dict[str, Any]:
     return {
         "use_dictionary": [*fixed, *(name for name, kind in attributes if kind is Kind.STRING)],
         "compression": {"id": "none"} | dict.fromkeys(names, "snappy"),
+        "column_encoding": dict.fromkeys(numbers, "DELTA_BINARY_PACKED"),
         "write_statistics": names,
     }
 
