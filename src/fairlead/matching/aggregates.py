@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fairlead.matching.chunk import Numbers
 from fairlead.matching.functions import aggregate
 from fairlead.matching.kernel.vector import Vector
 from fairlead.model.types import Kind
@@ -16,7 +17,7 @@ from fairlead.model.types import Kind
 
 def aggregated(function: str, vectors: Sequence[Vector], kind: Kind) -> Vector:
     """`vectors` is not empty; `kind` is that of the result."""
-    counts = np.sum([each.known for each in vectors], axis=0, dtype=np.int64)
+    counts: Numbers = np.stack([each.known for each in vectors]).sum(axis=0, dtype=np.int64)
     if function == "count":
         return Vector(counts, np.ones(len(counts), dtype=bool))
     if function == "sum" and kind is not Kind.DOUBLE and not _small(vectors):
@@ -48,7 +49,7 @@ def _small(vectors: Sequence[Vector]) -> bool:
 
 
 def _one_by_one(function: str, vectors: Sequence[Vector], kind: Kind) -> Vector:
-    columns = [np.where(each.known, each.values.astype(object), None).tolist() for each in vectors]
+    columns = [[v if k else None for v, k in zip(each.values.tolist(), each.known.tolist(), strict=True)] for each in vectors]
     results = [aggregate(function, values, kind) for values in zip(*columns, strict=True)]
     known = np.array([value is not None for value in results], dtype=bool)
     return Vector(np.array([0 if value is None else value for value in results], dtype=np.int64), known)

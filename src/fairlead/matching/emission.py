@@ -36,7 +36,6 @@ from fairlead.model.expression import (
     In,
     IsNull,
     Like,
-    Literal,
     Negative,
     PositionOf,
     TimeOf,
@@ -92,9 +91,9 @@ class Members:
             return self._by_scalar(node, wanted)
 
     def _by_columns(self, node: Expression, wanted: DataType) -> pa.Array:
+        if not any(leaves(node)):
+            return pa.repeat(arrow_array([compile_field(node, self.types, wanted)(())], wanted)[0], len(self))
         match node:
-            case Literal():
-                return pa.repeat(arrow_array([node.value], wanted)[0], len(self))
             case Field():
                 return self.column(node).cast(arrow_type(wanted))
             case Call(function="coalesce"):
@@ -107,7 +106,7 @@ class Members:
         read = list(dict.fromkeys(leaves(node)))
         schema = EventType("members", tuple(Attribute(str(at), DataType(leaf.kind)) for at, leaf in enumerate(read)))
         columns = [self.column(leaf) for leaf in read]
-        table = pa.RecordBatch.from_arrays(columns, [str(at) for at in range(len(read))]) if read else None
+        table = pa.RecordBatch.from_arrays(columns, [str(at) for at in range(len(read))])
         over_one = _over_one(node, {leaf: Field(0, str(at), leaf.kind) for at, leaf in enumerate(read)})
         return evaluate(over_one, Rows(schema, table, None, np.zeros(len(self), dtype=np.int64)))
 
@@ -129,7 +128,9 @@ class Members:
                 values, known = self._slot(leaf.slot).times(self.catalogue)
                 return as_arrow(Vector(values, known), DataType(Kind.TIMESTAMP))
             case Aggregate(attribute=None):
-                return as_arrow(Vector(np.full(len(self), len(leaf.slots)), np.ones(len(self), dtype=bool)), DataType(leaf.kind))
+                return as_arrow(
+                    Vector(np.full(len(self), len(leaf.slots)), np.ones(len(self), dtype=bool)), DataType(leaf.kind)
+                )
             case Aggregate(attribute=str() as attribute):
                 kinds = [_kind(self.types[slot], attribute) for slot in leaf.slots]
                 if not kinds or not NUMBERS.issuperset(kinds):

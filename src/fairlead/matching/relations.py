@@ -173,7 +173,9 @@ class Relations(Sequence[Relation]):
             kept = np.delete(np.arange(high - low), taken)
             shrunk = [Rows(each.block, np.searchsorted(kept, each.at), each.rows) for each in rows]  # type: ignore[arg-type]
             blocks = table_of_blocks(layout, shrunk, self.view, ids[kept])
-            return pa.concat_tables([blocks, objects]).combine_chunks().take(pa.array(np.argsort(np.concatenate([kept, taken]))))
+            return (
+                pa.concat_tables([blocks, objects]).combine_chunks().take(pa.array(np.argsort(np.concatenate([kept, taken]))))
+            )
         except (pa.ArrowInvalid, pa.ArrowCapacityError):  # more than 2 GB of text in one column
             if high - low < 2:
                 raise
@@ -197,7 +199,9 @@ class Relations(Sequence[Relation]):
             for each in rows:
                 members = np.searchsorted(words, each.refs).tolist()
                 deadlines = [None] * len(members) if each.deadlines is None else each.deadlines.tolist()
-                for place, word, mine, due in zip(numbers[each.at].tolist(), each.words.tolist(), members, deadlines, strict=True):
+                for place, word, mine, due in zip(
+                    numbers[each.at].tolist(), each.words.tolist(), members, deadlines, strict=True
+                ):
                     match = Match(each.block.branch, tuple([events[at] for at in mine]), due)
                     made[place] = self.build(each.block.subscription.name, match, position_of(word), ids[place])
         return made  # type: ignore[return-value]

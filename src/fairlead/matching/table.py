@@ -64,8 +64,8 @@ class Frame:
 
     @classmethod
     def of(cls, length: int) -> Frame:
-        numbers = [np.zeros(length, dtype=np.int32) for _ in range(2)]
-        return cls(*numbers, *(np.zeros(length, dtype=np.int64) for _ in range(2)))
+        short, long = np.zeros((2, length), dtype=np.int32), np.zeros((2, length), dtype=np.int64)
+        return cls(short[0], short[1], long[0], long[1])
 
     @cached_property
     def offsets(self) -> Numbers:
@@ -183,5 +183,3 @@ def _emitted(layout: Layout, name: str, made: Sequence[pa.Array], count: int) ->
 
     names = pa.DictionaryArray.from_arrays(codes, pa.array(layout.derived, pa.string()))
     return pa.StructArray.from_arrays([names, *map(column, layout.emitted)], fields=list(layout.emitted_type))
-
-

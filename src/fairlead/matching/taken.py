@@ -18,7 +18,6 @@ from fairlead.model.event import Event
 from fairlead.model.identity import majors_of, position_of
 from fairlead.model.types import Catalogue
 
-
 PLAIN: Mapping[pa.DataType, Any] = {
     each: np.int32 if each.bit_width == 32 else np.int64
     for each in ARROW.values()

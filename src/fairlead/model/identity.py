@@ -63,7 +63,7 @@ def majors_of(words: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def places_of(words: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-    """Which place beside its logged event each position is: 0 its own, 1, 2 … (7+1, 7+2) after it, -1, -2 … (7-1, 7-2) before."""
+    """Which place beside its logged event each is: 0 its own, 1, 2 … (7+1, 7+2) after it, -1, -2 … (7-1, 7-2) before it."""
     minors = (words & MINOR_MASK) - LIMITS.derived_per_event_max
     before = minors < 0
     minors[before] = -(minors[before] + LIMITS.derived_per_event_max + 1)

@@ -33,7 +33,6 @@ from fairlead.model.values import canonical
 from fairlead.transport.events import read_events
 from fairlead.transport.write import relation_table
 
-
 EVENTS_PER_MEMBER = 4
 """A result keeps the events of its batches as they are, unless relations need few of them: then copies of those few."""
 

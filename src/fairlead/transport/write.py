@@ -49,7 +49,7 @@ class RelationWriter(Protocol):
 
 
 def open_relations(path: str | os.PathLike[str], plan: Plan) -> RelationWriter:
-    """The writer of a plan's relations for a path, by its ending; raises before anything is computed if it cannot be written."""
+    """The writer of a plan's relations, by the path's ending; raises before anything is computed if it cannot be written."""
     name = os.fspath(path).lower()
     if name == "-" or name.endswith((".jsonl", ".ndjson", ".json")):
         return JsonLinesWriter(path)

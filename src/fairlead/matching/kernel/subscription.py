@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from fairlead.matching import state
+from fairlead.matching.chunk import Words as Refs
+from fairlead.matching.chunk import chunk_of_events
 from fairlead.matching.instance import Instance, plain_instance, restored_instance
 from fairlead.matching.kernel.branch import Batch, Found, KernelBranch
 from fairlead.matching.kernel.pool import NEVER
 from fairlead.matching.kernel.vector import Rows
-from fairlead.matching.chunk import Words as Refs
-from fairlead.matching.chunk import chunk_of_events
 from fairlead.matching.store import Store, distinct
 from fairlead.model.columns import Columns
 from fairlead.model.event import Event
