@@ -6,7 +6,7 @@ Prints:
     pandas   1 relation, as from pyarrow: True
     polars   1 relation, as from pyarrow: True
     [{'subscription': 'Jump', 'sensor': 't1', 'by': 6.0}]
-    shape (1, 9) in pandas, (1, 9) in polars
+    shape (1, 10) in pandas, (1, 10) in polars
 """
 
 import polars

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead.errors import require
 from fairlead.matching import state
-from fairlead.matching.expressions import Evaluator, compile_value, slot_types
+from fairlead.matching.emission import compile_field
+from fairlead.matching.expressions import Evaluator, slot_types
 from fairlead.matching.incremental import IncrementalSubscription
 from fairlead.matching.outcome import Match, SubscriptionMatcher
 from fairlead.model.columns import Columns, columns_of_event
@@ -93,12 +94,12 @@ class Engine:
         if self.lane is None and self.kernels_from is not None and self.kernels_from < min(self.fed, 50 * len(columns)):
             self._promote()
         require(columns.follow(self.last.major), "positions must rise", last=self.last)
-        found: list[tuple[int, Relation]] = []
+        found: list[Relation] = []
         if self.readers:
-            for row, event in enumerate(columns.events(self.plan.catalogue)):
-                found += [(row, relation) for relation in self._logged(event)]
+            for event in columns.events(self.plan.catalogue):
+                found += self._logged(event)
         self.last = Position(columns.last_after(self.last.major))
-        delivered = [relation for _, relation in found] if self.lane is None else self.lane.feed(columns, found)
+        delivered = found if self.lane is None else self.lane.feed(columns, found)
         self.relations += len(delivered)
         return delivered
 
@@ -238,9 +239,10 @@ def _emitter(branch: Branch, catalogue: Catalogue) -> Emitter | None:
     if branch.emission is None:
         return None
     schema, types = catalogue[branch.emission.type], slot_types(branch, catalogue)
-    kinds = {each.name: each.type.kind for each in schema.attributes}
-    fields = {name: compile_value(expression, types) for name, expression in branch.emission.fields}
-    return schema, tuple((each.name, kinds[each.name], fields[each.name]) for each in schema.attributes)
+    fields = dict(branch.emission.fields)
+    return schema, tuple(
+        (each.name, each.type.kind, compile_field(fields[each.name], types, each.type)) for each in schema.attributes
+    )
 
 
 def _derived_time(schema: EventType, row: tuple[Any, ...], match: Match) -> int | None:

@@ -7,8 +7,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from fairlead.engine import Engine
+from fairlead.matching.incremental import IncrementalSubscription
 from tests.cli.shop import fairlead, write_lines
 
 EACH = "TYPE A (v INT)\nSUBSCRIPTION Each MATCH A a EMIT Seen(v = a.v)\n"
@@ -91,6 +95,61 @@ def test_receipts_of_different_rules(tmp_path: Path) -> None:
     result = fairlead("compare", first, second)
     assert result.exit_code == 1
     assert "different subscriptions" in result.stdout
+
+
+EVERYTHING = """\
+TYPE Every (flag BOOLEAN, small INT, large BIGINT, ratio DOUBLE, price DECIMAL(12,3), text STRING, raw BINARY, at TIMESTAMP)
+TIME at
+TYPE Other (text INT, price DECIMAL(9,2), at TIMESTAMP) TIME at
+TYPE Blank ()
+SUBSCRIPTION Pair MATCH Every e THEN Other o DISPOSAL INFIX
+EMIT Seen(took = o.at - e.at, price = coalesce(o.price, e.price), sum = e.price + o.price, raw = e.raw, ratio = e.ratio / 3,
+at = o.at)
+SUBSCRIPTION Missing MATCH Every e WITHOUT Other o WITHIN 1 SECOND OF e EMIT Missed(text = e.text, again = e.flag)
+SUBSCRIPTION Above MATCH Missed m AND Blank b
+"""
+ROWS: list[dict[str, Any]] = [
+    {"flag": True, "small": -1, "large": 2**62, "ratio": "NaN", "price": "1.500", "text": "é", "raw": "AAE=", "at": 0},
+    {"flag": None, "small": None, "large": None, "ratio": None, "price": None, "text": None, "raw": None, "at": 1.000001},
+    {"flag": False, "small": 7, "large": -5, "ratio": "-Infinity", "price": "-0.001", "text": "", "raw": "", "at": 2},
+    {"flag": False, "small": 7, "large": -5, "ratio": -0.0, "price": "0.000", "text": "null", "raw": "AA==", "at": 5.5},
+]
+
+
+@pytest.mark.parametrize("repeats", [1, 200])
+def test_every_kind_of_value_is_equal_in_both_formats(tmp_path: Path, repeats: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Event by event, and on kernels."""
+    monkeypatch.setattr(Engine.__init__, "__defaults__", (IncrementalSubscription, 100))
+    rules = tmp_path / "every.fl"
+    rules.write_text(EVERYTHING)
+    number, lines = {"NaN": float("nan"), "-Infinity": float("-inf")}, []
+    for at in range(repeats):
+        for each in ROWS:
+            moved = each | {"at": each["at"] + 10 * at, "ratio": number.get(each["ratio"], each["ratio"])}
+            lines += [{"type": "Every"} | moved, {"type": "Blank"}]
+            if each is not ROWS[0]:
+                lines += [{"type": "Other", "text": at, "price": None if at % 2 else "1.25", "at": moved["at"] + 0.5}]
+    events = write_lines(tmp_path / "events.jsonl", lines)
+    for ending in ("jsonl", "parquet"):
+        options = ("--events", events, "--out", tmp_path / f"out.{ending}", "--allow-nan", "--quiet")
+        result = fairlead("run", rules, *options)
+        assert result.exit_code == 0, result.output
+    result = fairlead("compare", tmp_path / "out.jsonl", tmp_path / "out.parquet")
+    assert result.stdout.startswith("equal: "), result.stdout
+    text = (tmp_path / "out.jsonl").read_text()
+    assert all(each in text for each in ('"nan"', '"-inf"', "-0.0", '"1.500"', '"AAE="', '"took": 1.500001', "01.500001Z", "é"))
+    assert '"completed_at": "' in text
+
+
+def test_a_file_of_the_older_form_is_refused(tmp_path: Path) -> None:
+    member = {"type": "A", "position": "0", "event": "{}"}
+    row = {"subscription": "Each", "id": "00", "branch": 0, "completed_at": "0", "positions": [0], "members": [member]}
+    pq.write_table(pa.Table.from_pylist([row]), tmp_path / "old.parquet")
+    out, _ = run(tmp_path, "one", range(5))
+    result = fairlead("compare", tmp_path / "old.parquet", out)
+    assert result.exit_code == 1
+    assert "D013" in result.stderr
+    assert "the form of an older version" in result.stderr
 
 
 def test_empty_outputs_are_equal(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from fairlead.errors import DataError, Place
 from fairlead.model.limits import LIMITS
+from fairlead.model.plan import Plan
 from fairlead.transport import CODES, Rejected, open_relations, read_files, read_records, read_table
 from tests.transport.samples import CATALOGUE, ONE_TYPE, login, quote, write
 
@@ -238,7 +239,7 @@ def test_a_csv_file_that_is_not_utf8_is_named(tmp_path: Path) -> None:
 def test_an_output_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     for path in (tmp_path / "no" / "out.jsonl", tmp_path / "no" / "out.parquet"):
         with pytest.raises(DataError, match="D018 ") as error:
-            open_relations(path)
+            open_relations(path, Plan(CATALOGUE, ()))
         assert (error.value.code, error.value.place) == ("D018", str(path))
 
 

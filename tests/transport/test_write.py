@@ -3,30 +3,40 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from fairlead.errors import DataError, UsageError
+from fairlead.language import compile_text
+from fairlead.model.layout import layout_of, relation_schema
 from fairlead.model.position import Position
 from fairlead.model.relation import Relation
 from fairlead.model.types import Kind
 from fairlead.transport import RejectWriter, open_relations, read_files, read_records
-from fairlead.transport.write import RELATION_SCHEMA, relation_table
+from fairlead.transport.write import relation_table
 from tests.transport.samples import CATALOGUE, events, login, quote, write
 
-MEMBERS = tuple(events(read_records([login("é"), quote(value=float("inf"))], CATALOGUE)))
-RELATION = Relation(
-    "Rally", 0, "abc", MEMBERS, Position(1, 1), "Seen", (("gain", Kind.DOUBLE, 2.5), ("at", Kind.TIMESTAMP, 1_000_000))
+PLAN = compile_text(
+    "TYPE StockQuote (symbol STRING, value DOUBLE, at TIMESTAMP) TIME at\n"
+    "TYPE Login (user STRING, attempts INT)\n"
+    "SUBSCRIPTION Rally MATCH Login l AND StockQuote q EMIT Seen(gain = q.value, at = q.at)\n"
+    "SUBSCRIPTION Other MATCH StockQuote q OR Login l"
 )
-PLAIN = Relation("Other", 1, "def", MEMBERS[:1], Position(7))
+LAYOUT = layout_of(PLAN)
+MEMBERS = tuple(events(read_records([login("é"), quote(value=float("inf"))], PLAN.catalogue)))
+RELATION = Relation(
+    "Rally", 0, "0a" * 16, MEMBERS, Position(1, 1), "Seen", (("gain", Kind.DOUBLE, 2.5), ("at", Kind.TIMESTAMP, 1_000_000))
+)
+NOTHING = dict.fromkeys(("symbol", "value", "at", "user", "attempts")) | {"place": 0}
+PLAIN = Relation("Other", 1, "0b" * 16, MEMBERS[:1], Position(7))
 
 
 def test_json_lines_hold_one_relation_a_line(tmp_path: Path) -> None:
     path = tmp_path / "out.jsonl"
-    with open_relations(path) as writer:
+    with open_relations(path, PLAN) as writer:
         writer.write([RELATION])
         writer.write([PLAIN])
         assert not path.exists()
@@ -37,27 +47,57 @@ def test_json_lines_hold_one_relation_a_line(tmp_path: Path) -> None:
 
 
 def test_parquet_holds_one_relation_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlead.transport.write.BATCH_RELATIONS", 2)
+    monkeypatch.setattr("fairlead.transport.write.ROW_GROUP_RELATIONS", 2)
+    monkeypatch.setattr("fairlead.transport.write.OBJECTS", 2)
     path = tmp_path / "out.parquet"
-    with open_relations(path) as writer:
+    with open_relations(path, PLAN) as writer:
         writer.write([RELATION, PLAIN, PLAIN])
     table = pq.read_table(path)
-    assert table.schema == RELATION_SCHEMA
+    assert table.schema == relation_schema(PLAN)
     assert pq.read_metadata(path).num_row_groups == 2
-    first = table.to_pylist()[0]
-    assert (first["positions"], first["completed_at"], first["branch"]) == ([0, 1], "1+1", 0)
-    assert json.loads(first["emitted"]) == RELATION.to_json()["emitted"]
-    event = json.dumps(MEMBERS[0].to_json(), ensure_ascii=False)
-    assert first["members"][0] == {"type": "Login", "position": "0", "event": event}
-    assert table == relation_table([RELATION, PLAIN, PLAIN])
+    first, second, _ = table.to_pylist()
+    assert first == {
+        "subscription": "Rally",
+        "id": "0a" * 16,
+        "branch": 0,
+        "completed_at": 1,
+        "place": 1,
+        "positions": [0, 1],
+        "members": [
+            NOTHING | {"type": "Login", "position": 0, "user": "é", "attempts": 1},
+            NOTHING | {"type": "StockQuote", "position": 1, "symbol": "ACME", "value": float("inf"), "at": MEMBERS[1]["at"]},
+        ],
+        "emitted": {"type": "Seen", "gain": 2.5, "at": datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)},
+    }
+    assert (second["branch"], second["completed_at"], second["place"], second["emitted"]) == (1, 7, 0, None)
+    assert table == relation_table([RELATION, PLAIN, PLAIN], LAYOUT)
+
+
+def test_a_row_group_that_cannot_be_written_fails_the_run_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("fairlead.transport.write.ROW_GROUP_RELATIONS", 1)
+    monkeypatch.setattr("pyarrow.parquet.ParquetWriter.write_table", full)
+
+    def run() -> None:
+        with open_relations(tmp_path / "out.parquet", PLAN) as writer:
+            for _ in range(10):
+                writer.write([RELATION])
+
+    with pytest.raises(DataError, match=r"D018 .*No space left"):
+        run()
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["out.jsonl", "out.parquet"])
 def test_no_relations_are_a_whole_file_too(name: str, tmp_path: Path) -> None:
-    with open_relations(tmp_path / name):
+    with open_relations(tmp_path / name, PLAN):
         pass
     path = tmp_path / name
-    assert path.read_bytes() == b"" if name.endswith("jsonl") else pq.read_table(path) == relation_table([])
+    assert path.read_bytes() == b"" if name.endswith("jsonl") else pq.read_table(path) == relation_table([], LAYOUT)
 
 
 @pytest.mark.parametrize("name", ["out.jsonl", "out.parquet"])
@@ -65,7 +105,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(name: str, tmp_path: Pat
     (tmp_path / name).write_text("old", encoding="utf-8")
 
     def half_way() -> None:
-        with open_relations(tmp_path / name) as writer:
+        with open_relations(tmp_path / name, PLAN) as writer:
             writer.write([RELATION])
             raise RuntimeError
 
@@ -79,7 +119,7 @@ def test_a_failure_while_closing_leaves_the_old_file_too(tmp_path: Path, monkeyp
         raise OSError(28, "No space left on device")
 
     path = write(tmp_path / "out.jsonl", "old")
-    writer = open_relations(path)
+    writer = open_relations(path, PLAN)
     writer.write([RELATION])
     monkeypatch.setattr("os.replace", full)
     with pytest.raises(DataError, match=r"D018 .*No space left"):
@@ -92,25 +132,25 @@ def test_a_link_stays_a_link_and_a_device_is_written_directly(tmp_path: Path) ->
     target = write(tmp_path / "real.jsonl", "old")
     link = tmp_path / "link.jsonl"
     link.symlink_to(target)
-    with open_relations(link) as writer:
+    with open_relations(link, PLAN) as writer:
         writer.write([PLAIN])
     assert link.is_symlink()
     assert json.loads(target.read_text(encoding="utf-8")) == PLAIN.to_json()
     (tmp_path / "null.jsonl").symlink_to("/dev/null")
-    with open_relations(tmp_path / "null.jsonl") as writer:
+    with open_relations(tmp_path / "null.jsonl", PLAN) as writer:
         writer.write([PLAIN])
     assert Path("/dev/null").is_char_device()
 
 
 def test_a_dash_is_the_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
-    with open_relations("-") as writer:
+    with open_relations("-", PLAN) as writer:
         writer.write([PLAIN])
     assert json.loads(capsys.readouterr().out) == PLAIN.to_json()
 
 
 def test_an_unknown_ending_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="A103"):
-        open_relations(tmp_path / "out.xml")
+        open_relations(tmp_path / "out.xml", PLAN)
 
 
 def test_rejected_records_are_written_with_their_reasons_and_counted(tmp_path: Path) -> None:
@@ -125,8 +165,3 @@ def test_rejected_records_are_written_with_their_reasons_and_counted(tmp_path: P
     ]
     assert found[1]["problem"] == "attribute 'attempts' of 'Login': expected INT, got str 'x'"
     assert json.loads(found[1]["record"]) == login(attempts="x")
-
-
-def test_the_schema_is_what_the_documentation_says() -> None:
-    members = pa.list_(pa.struct({"type": pa.string(), "position": pa.string(), "event": pa.string()}))
-    assert RELATION_SCHEMA.field("members").type == members

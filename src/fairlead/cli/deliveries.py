@@ -6,14 +6,18 @@ Takes: a path. Gives: `Delivery`s in order, in memory that does not grow with th
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
+from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairlead.cli.rules import decoded, read_bytes
 from fairlead.deliver.receipt import Receipt
 from fairlead.errors import DataError, Place
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 ROWS = 4096
 HEAD_BYTES = 1_000_000
@@ -97,21 +101,67 @@ def _parquet(path: str) -> Iterator[Delivery]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from fairlead.model.layout import METADATA
+
     if not Path(path).is_file():
         read_bytes(path, "the file")  # raises with the reason
     try:
         with pq.ParquetFile(path) as file:
+            held = (file.schema_arrow.metadata or {}).get(METADATA)
+            if held is None:
+                old = "members" in file.schema_arrow.names
+                raise ValueError("members are JSON text, the form of an older version" if old else "no relations are described")
             for batch in file.iter_batches(batch_size=ROWS):
-                for row in batch.to_pylist():
-                    yield Delivery(
-                        row["subscription"],
-                        row["id"],
-                        row["branch"],
-                        row["completed_at"],
-                        tuple(each["position"] for each in row["members"]),
-                        [json.loads(each["event"]) for each in row["members"]],
-                        json.loads(row["emitted"]),
-                    )
+                yield from _of_batch(batch, json.loads(held))
     except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
-        fix = "compare files that `fairlead run --out` wrote"
+        fix = "compare files that `fairlead run --out` of this version wrote"
         raise DataError("D013", f"the file does not hold relations: {error}", fix, path) from None
+
+
+def _of_batch(batch: pa.RecordBatch, held: Mapping[str, Any]) -> Iterator[Delivery]:
+    """The relations of a batch of rows; `held` says which column has which attribute (model/layout.py)."""
+    members = batch.column("members")
+    flat = members.flatten()
+    events, places = _objects(flat, held["members"]), _positions(flat.field("position"), flat.field("place"))
+    emitted = _objects(batch.column("emitted"), held["emitted"])
+    ends = accumulate(members.value_lengths().to_pylist(), initial=0)
+    plain = zip(
+        batch.column("subscription").to_pylist(),
+        batch.column("id").to_pylist(),
+        batch.column("branch").to_pylist(),
+        _positions(batch.column("completed_at"), batch.column("place")),
+        emitted,
+        pairwise(ends),
+        strict=True,
+    )
+    for subscription, relation_id, branch, completed_at, derived, (low, high) in plain:
+        values = {name: value for name, value in (derived or {}).items() if name != "type"}
+        yield Delivery(subscription, relation_id, branch, completed_at, tuple(places[low:high]), events[low:high], values)
+
+
+def _objects(structs: pa.StructArray, held: Mapping[str, Mapping[str, str]]) -> list[dict[str, Any] | None]:
+    """Events as JSON has them: the type, and each of its attributes; None for NULL."""
+    present = structs.is_valid().to_pylist()
+    columns = {field.name: _jsonable(structs.field(field.name)) for field in structs.type if field.name != "type"}
+    types = structs.field("type").to_pylist()
+    return [
+        {"type": name} | {attribute: columns[column][at] for attribute, column in held[name].items()} if there else None
+        for at, (there, name) in enumerate(zip(present, types, strict=True))
+    ]
+
+
+def _jsonable(column: pa.Array) -> list[Any]:
+    from fairlead.model.columns import ARROW, canonical_values
+    from fairlead.model.types import Kind
+    from fairlead.model.values import jsonable
+
+    kind = next((kind for kind, each in ARROW.items() if each == column.type), Kind.DECIMAL)
+    return [jsonable(value, kind) for value in canonical_values(column, kind)]
+
+
+def _positions(numbers: pa.Array, places: pa.Array) -> list[str]:
+    """`7`, `7+1`, `7-1`."""
+    return [
+        f"{number}{place:+d}" if place else str(number)
+        for number, place in zip(numbers.to_pylist(), places.to_pylist(), strict=True)
+    ]

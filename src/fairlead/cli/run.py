@@ -126,7 +126,7 @@ def perform(job: Job) -> Summary:
         with undisturbed():  # 2
             receipt = outputs.enter_context(TextOutput(job.receipt))
             rejects = outputs.enter_context(RejectWriter(job.rejects_path)) if job.rejects_path else None
-            relations = outputs.enter_context(open_relations(job.out)) if job.out else None
+            relations = outputs.enter_context(open_relations(job.out, plan)) if job.out else None
         rows = job.batch_rows or BATCH_ROWS
         if job.on_bad == "stop":  # 3
             validate_files(
@@ -144,7 +144,8 @@ def perform(job: Job) -> Summary:
         first: list[Relation] = []
         for found in delivered(running, batches, until):
             progress.events(running.events)
-            first += found[: SHOWN_RELATIONS - len(first)]
+            if job.out is None and len(first) < SHOWN_RELATIONS:
+                first += found[: SHOWN_RELATIONS - len(first)]
             if relations is not None:
                 relations.write(found)
         receipt.write(dumps(running.receipt) + "\n")

@@ -75,13 +75,14 @@ class ReceiptBook:
         if not len(words):
             return
         sums = running(words, self.count, self.total)
-        start = -(self.count + 1) % self.stride  # the first row whose number is a multiple of the stride
-        self.samples += to_hex(sums[start :: self.stride])
-        self.count += len(words)
-        self.total = sums[-1]
-        while len(self.samples) > SAMPLES_MAX:
-            self.samples = self.samples[1::2]
+        # 1. the stride after these deliveries, 2. which samples it leaves, 3. the new ones: text only for those that stay
+        before, end = self.stride, self.count + len(words)
+        while end // self.stride > SAMPLES_MAX:
             self.stride *= 2
+        step = self.stride // before
+        self.samples = self.samples[step - 1 :: step]
+        self.samples += to_hex(sums[-(self.count + 1) % self.stride :: self.stride])
+        self.count, self.total = end, sums[-1]
 
     def receipt(self, ids: bytes | None = None) -> Receipt:
         (digest,) = to_hex(self.total[None, :])

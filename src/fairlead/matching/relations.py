@@ -1,21 +1,28 @@
-"""The relations that kernels found in a batch: index columns, which become objects when somebody looks.
+"""The relations that kernels found in a batch: columns of position words, which become objects when somebody looks.
 
-Takes: matches as rows and member references, with the members' columns, and what other subscriptions found event by event.
-Gives: the relations in the order of delivery. `id_words` and `subscriptions` make no object; looking at one makes all.
+Takes: matches as words, a view of the store, and what other subscriptions found event by event. Gives: the relations in the
+order of delivery; ids, counts and the result table make no object. Never: holds more of the store than `narrow` leaves it.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from functools import cached_property
+from typing import overload
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
+from fairlead.matching.chunk import Numbers, Words
 from fairlead.matching.outcome import Match
-from fairlead.matching.store import Chunk, Refs
-from fairlead.model.identity import Words, from_hex, relation_ids, to_hex
+from fairlead.matching.store import View, distinct
+from fairlead.matching.table import Rows, table_of_blocks, table_of_objects
+from fairlead.model.identity import Words as Ids
+from fairlead.model.identity import from_hex, position_of, position_word, relation_ids, to_hex
+from fairlead.model.layout import Layout
 from fairlead.model.plan import Subscription
 from fairlead.model.position import Position
 from fairlead.model.relation import Relation
@@ -23,109 +30,221 @@ from fairlead.model.types import Catalogue
 
 Build = Callable[[str, Match, Position, str], Relation]
 """Makes a relation of a subscription from a match, the place of its completion and its id."""
+PAGE = 1024
+"""Relations that become objects together: looking at one makes its neighbours too."""
+TABLE_ROWS = 131_072
+"""Relations in one piece of the result table."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Block:
-    """The matches of one branch in a batch: completing rows, and member references by slot."""
+    """The matches of one branch in a batch, in order: the word of the place of completion, and the members' words by slot.
+    Phase 0 is what an absence's deadline decided; it stands before what an event at the same place completes."""
 
     subscription: Subscription
     number: int
     branch: int
-    rows: npt.NDArray[np.int64]
-    refs: Refs
+    at: Words
+    refs: npt.NDArray[np.int64]
+    phase: int = 1
+    deadlines: Numbers | None = None
+
+    def __len__(self) -> int:
+        return len(self.at)
 
 
 class Relations(Sequence[Relation]):
-    """The relations of a batch in the order of delivery. `ids` costs no events; looking at a relation makes them all."""
+    """The relations of a batch in the order of delivery. `due` has the deadline of each of `others` that an absence decided."""
 
     def __init__(
         self,
-        blocks: list[Block],
-        members: Chunk,
-        majors: npt.NDArray[np.int64],
-        others: Sequence[tuple[int, Relation]],
+        blocks: Sequence[Block],
+        view: View,
+        others: Sequence[Relation],
         numbers: Mapping[str, int],
         catalogue: Catalogue,
         build: Build,
+        due: Sequence[int | None] | None = None,
     ) -> None:
-        self.blocks, self.members, self.majors, self.others = blocks, members, majors, others
-        self.catalogue, self.build = catalogue, build
-        self.order = _order(blocks, others, numbers)
-        self._words: Words | None = None
-        self._made: list[Relation] | None = None
+        self.blocks = sorted((each for each in blocks if len(each)), key=lambda each: (each.phase, each.number, each.branch))
+        self.others, self.due = others, due if due is not None else [None] * len(others)
+        self.view = view if self.blocks else View([])
+        self.numbers, self.catalogue, self.build = numbers, catalogue, build
+        self.starts = np.cumsum([0, *(len(each) for each in self.blocks)])
+        self._pages: dict[int, list[Relation]] = {}
 
     def __len__(self) -> int:
-        return len(self.order)
+        return int(self.starts[-1]) + len(self.others)
 
     @overload
     def __getitem__(self, at: int) -> Relation: ...
     @overload
     def __getitem__(self, at: slice) -> Sequence[Relation]: ...
     def __getitem__(self, at: int | slice) -> Relation | Sequence[Relation]:
-        return self._relations()[at]
+        wanted = range(len(self))[at]
+        if isinstance(wanted, int):
+            return self._page(wanted // PAGE)[wanted % PAGE]
+        if len(wanted) < PAGE:
+            return self._made(np.array(wanted, dtype=np.int64))
+        return [self[each] for each in wanted]
 
     def __iter__(self) -> Iterator[Relation]:
-        return iter(self._relations())
+        for page in range(-(-len(self) // PAGE)):
+            yield from self._page(page)
 
-    def subscriptions(self) -> list[str]:
-        """The subscription of each relation."""
-        names = [name for block in self.blocks for name in [block.subscription.name] * len(block.rows)]
-        return self._in_order(names, [relation.subscription for _, relation in self.others])
+    def counts(self) -> Mapping[str, int]:
+        """How many relations each subscription has."""
+        found = Counter(relation.subscription for relation in self.others)
+        for block in self.blocks:
+            found[block.subscription.name] += len(block)
+        return found
 
-    def id_words(self) -> Words:
+    def only(self, subscription: str) -> Relations:
+        """Those of one subscription."""
+        chosen = [at for at, each in enumerate(self.others) if each.subscription == subscription]
+        return Relations(
+            [each for each in self.blocks if each.subscription.name == subscription],
+            self.view,
+            [self.others[at] for at in chosen],
+            self.numbers,
+            self.catalogue,
+            self.build,
+            [self.due[at] for at in chosen],
+        )
+
+    def id_words(self) -> Ids:
         """The ids as pairs of 64-bit numbers."""
-        if self._words is None:
-            self._words = self._id_words()
-        return self._words
-
-    def _id_words(self) -> Words:
-        made = [from_hex([relation.id for _, relation in self.others])]
-        for block in reversed(self.blocks):
-            majors = self.members.majors[np.searchsorted(self.members.refs, block.refs)]
-            made.insert(0, relation_ids(block.subscription.digest, block.branch, majors))
-        return np.concatenate(made)[self.order]
+        return self._ids
 
     def ids(self) -> list[str]:
         return to_hex(self.id_words())
 
-    def _relations(self) -> list[Relation]:
-        if self._made is None:
-            ids = iter(self._in_blocks(self.ids()))
-            events = self.members.events(self.catalogue)
-            made: list[Relation] = []
-            for block in self.blocks:
-                inner = np.searchsorted(self.members.refs, block.refs).tolist()
-                for row, members in zip(block.rows.tolist(), inner, strict=True):
-                    match = Match(block.branch, tuple([events[at] for at in members]))
-                    made.append(self.build(block.subscription.name, match, Position(int(self.majors[row])), next(ids)))
-            self._made = self._in_order(made, [relation for _, relation in self.others])
-        return self._made
+    @property
+    def members(self) -> int:
+        """How many events they refer to, each as often as it is referred to."""
+        return sum(block.refs.size for block in self.blocks)
 
-    def _in_order(self, found: list[Any], others: list[Any]) -> list[Any]:
-        both = found + others
-        return [both[at] for at in self.order.tolist()]
+    def narrow(self) -> None:
+        """Hold a copy of the events they need, instead of all that the matcher held."""
+        if self.blocks:
+            self.view = self.view.narrowed(np.concatenate([block.refs.reshape(-1) for block in self.blocks]))
 
-    def _in_blocks(self, ordered: list[Any]) -> list[Any]:
-        """The inverse of `_in_order`, for the part of the blocks."""
-        both: list[Any] = [None] * len(ordered)
-        for value, at in zip(ordered, self.order.tolist(), strict=True):
-            both[at] = value
-        return both
+    def to_arrow(self, layout: Layout) -> pa.Table:
+        """The result table (model/layout.py)."""
+        pieces = [self._table(layout, low, min(low + TABLE_ROWS, len(self))) for low in range(0, len(self), TABLE_ROWS)]
+        return pa.concat_tables(pieces) if pieces else layout.schema.empty_table()
+
+    @cached_property
+    def order(self) -> Numbers | None:
+        """By place in the order of delivery, the number of the relation, counted through the blocks and then the others.
+        None where they are in order as they stand."""
+        return _order(self.blocks, self.others, self.due, self.numbers)
+
+    @cached_property
+    def _ids(self) -> Ids:
+        made = [relation_ids(each.subscription.digest, each.branch, each.refs) for each in self.blocks]
+        found = np.concatenate([*made, from_hex([relation.id for relation in self.others])])
+        return found if self.order is None else found[self.order]
+
+    def _rows(self, places: Numbers | slice) -> tuple[list[Rows], list[tuple[int, Relation]]]:
+        """The relations at some places of the delivery: rows of blocks, and others with their place among those asked for."""
+        if len(self.blocks) == 1 and self.order is None:
+            return [Rows(self.blocks[0], slice(None), places)], []
+        numbers = np.arange(len(self))[places] if self.order is None else self.order[places]
+        owner = np.searchsorted(self.starts, numbers, side="right") - 1
+        by_owner = np.argsort(owner, kind="stable")
+        ends = np.cumsum(np.bincount(owner, minlength=len(self.blocks) + 1)).tolist()
+        found = []
+        for at, block in enumerate(self.blocks):
+            mine = by_owner[ends[at - 1] if at else 0 : ends[at]]
+            if len(mine):
+                found.append(Rows(block, mine, numbers[mine] - self.starts[at]))
+        rest = by_owner[ends[-2] if self.blocks else 0 :].tolist()
+        return found, [(at, self.others[int(numbers[at] - self.starts[-1])]) for at in rest]
+
+    def _table(self, layout: Layout, low: int, high: int) -> pa.Table:
+        try:
+            rows, others = self._rows(slice(low, high))
+            ids = self.id_words()[low:high]
+            if not others:
+                return table_of_blocks(layout, rows, self.view, ids)
+            objects = table_of_objects(layout, [relation for _, relation in others])
+            taken = np.array([at for at, _ in others], dtype=np.int64)
+            kept = np.delete(np.arange(high - low), taken)
+            shrunk = [Rows(each.block, np.searchsorted(kept, each.at), each.rows) for each in rows]  # type: ignore[arg-type]
+            blocks = table_of_blocks(layout, shrunk, self.view, ids[kept])
+            return (
+                pa.concat_tables([blocks, objects]).combine_chunks().take(pa.array(np.argsort(np.concatenate([kept, taken]))))
+            )
+        except (pa.ArrowInvalid, pa.ArrowCapacityError):  # more than 2 GB of text in one column
+            if high - low < 2:
+                raise
+            middle = (low + high) // 2
+            return pa.concat_tables([self._table(layout, low, middle), self._table(layout, middle, high)])
+
+    def _page(self, number: int) -> list[Relation]:
+        if number not in self._pages:
+            self._pages[number] = self._made(np.arange(number * PAGE, min((number + 1) * PAGE, len(self))))
+        return self._pages[number]
+
+    def _made(self, places: Numbers) -> list[Relation]:
+        rows, others = self._rows(places)
+        made: list[Relation | None] = [None] * len(places)
+        for place, relation in others:
+            made[place] = relation
+        if rows:
+            ids, numbers = to_hex(self.id_words()[places]), np.arange(len(places))
+            words = distinct(np.concatenate([each.refs.reshape(-1) for each in rows]))
+            events = self.view.take(words).events(self.catalogue)
+            for each in rows:
+                members = np.searchsorted(words, each.refs).tolist()
+                deadlines = [None] * len(members) if each.deadlines is None else each.deadlines.tolist()
+                for place, word, mine, due in zip(
+                    numbers[each.at].tolist(), each.words.tolist(), members, deadlines, strict=True
+                ):
+                    match = Match(each.block.branch, tuple([events[at] for at in mine]), due)
+                    made[place] = self.build(each.block.subscription.name, match, position_of(word), ids[place])
+        return made  # type: ignore[return-value]
 
 
-def _order(blocks: list[Block], others: Sequence[tuple[int, Relation]], numbers: Mapping[str, int]) -> npt.NDArray[np.int64]:
-    """The order of delivery: by row; there, what absences fired before the event, then what it completed, subscription by
-    subscription and branch by branch, then what was derived."""
-    row = [block.rows for block in blocks] + [np.array([row for row, _ in others], dtype=np.int64)]
-    minor = [relation.completed_at.minor for _, relation in others]
-    phase = [np.ones(len(block.rows), dtype=np.int64) for block in blocks]
-    phase += [np.array([0 if m < 0 else 1 if m == 0 else 2 for m in minor], dtype=np.int64)]
-    number = [np.full(len(block.rows), block.number) for block in blocks]
-    number += [
-        np.array([numbers[r.subscription] if m == 0 else 0 for m, (_, r) in zip(minor, others, strict=True)], dtype=np.int64)
-    ]
-    branch = [np.full(len(block.rows), block.branch) for block in blocks]
-    branch += [np.array([r.branch if m == 0 else 0 for m, (_, r) in zip(minor, others, strict=True)], dtype=np.int64)]
-    rows = np.concatenate(row)
-    return np.lexsort((np.arange(len(rows)), np.concatenate(branch), np.concatenate(number), np.concatenate(phase), rows))
+def _order(
+    blocks: Sequence[Block], others: Sequence[Relation], due: Sequence[int | None], numbers: Mapping[str, int]
+) -> Numbers | None:
+    """By place of completion. At one place: what absences decided, by deadline, subscription, members' positions and branch;
+    then what the event there completed, subscription by subscription and branch by branch."""
+    at = np.concatenate([*(block.at for block in blocks), np.array([_word(each) for each in others], dtype=np.int64)])
+    if all(block.phase for block in blocks) and not others:  # the blocks stand by subscription and branch already
+        return None if len(blocks) < 2 else np.argsort(at, kind="stable")
+    columns = [_block_keys(block) for block in blocks]
+    columns += [_other_keys(each, limit, numbers) for each, limit in zip(others, due, strict=True)]
+    width = max(each.shape[1] for each in columns)
+    keys = np.concatenate([np.pad(each, ((0, 0), (0, width - each.shape[1])), constant_values=-1) for each in columns])
+    # the branch stands before the members in phase 1, where there are none in the key, and after them in phase 0
+    phase, deadline, number, first_branch, last_branch, *members = keys.T
+    return np.lexsort((last_branch, *reversed(members), first_branch, number, deadline, phase, at))
+
+
+def _block_keys(block: Block) -> npt.NDArray[np.int64]:
+    """phase, deadline, subscription, branch (phase 1), branch (phase 0), members (phase 0)."""
+    made = np.zeros((len(block), 5), dtype=np.int64)
+    made[:, 0], made[:, 2] = block.phase, block.number
+    made[:, 3 if block.phase else 4] = block.branch
+    if block.deadlines is not None and not block.phase:
+        made[:, 1] = block.deadlines
+    return made if block.phase else np.concatenate([made, block.refs], axis=1)
+
+
+def _other_keys(relation: Relation, due: int | None, numbers: Mapping[str, int]) -> npt.NDArray[np.int64]:
+    """The same for a relation that is an object. What was found event by event is in order already: only what an event of the
+    log completed can meet a block at the same place, so elsewhere its key is left the same for all."""
+    minor, number = relation.completed_at.minor, numbers[relation.subscription]
+    if due is not None:
+        members = [position_word(each.position) for each in relation.members]
+        return np.array([[0, due, number, 0, relation.branch, *members]], dtype=np.int64)
+    if minor:
+        return np.array([[0 if minor < 0 else 1, 0, 0, 0, 0]], dtype=np.int64)
+    return np.array([[1, 0, number, relation.branch, 0]], dtype=np.int64)
+
+
+def _word(relation: Relation) -> int:
+    return position_word(relation.completed_at)

@@ -1,172 +1,129 @@
-"""The events that kernels still refer to, as chunks of columns.
+"""The events that queues and relations still refer to, by position word, as chunks of columns.
 
-A reference is a number that rises along the order; a batch of n rows takes the next n references. Kernels queue references,
-relations list them, and the store turns them back into positions and events. A chunk lives while a queue or a relation
-needs it; chunks that are mostly dead are packed, so memory follows what is queued, not what has passed.
+Kernels queue words, relations list them, and the store turns them back into columns and events. A chunk lives while a queue
+or a relation needs it; when most of it is dead the live rows are copied out, so memory follows what is queued, not what has
+passed.
+
+Takes: batches, and events of a loaded state. Gives: `View`, a snapshot. Never: does more for a batch than to keep it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
-from fairlead.model.columns import Columns, arrow_array, arrow_schema, canonical_rows, record_batch
+from fairlead.errors import require
+from fairlead.matching.chunk import Chunk, Numbers, Times, Words, chunk_of_events
+from fairlead.matching.taken import Part, Taken, parts_of
+from fairlead.model.columns import Columns
 from fairlead.model.event import Event
-from fairlead.model.position import Position
-from fairlead.model.types import Catalogue
 
-Refs = npt.NDArray[np.int64]
-SLACK = 100_000
-"""Dead rows that are not worth packing."""
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """Rows with rising references; row i is row `inner[i]` of the table of its type."""
-
-    refs: Refs
-    majors: npt.NDArray[np.int64]
-    codes: npt.NDArray[Any]
-    inner: npt.NDArray[np.int64]
-    types: tuple[str, ...]
-    tables: Mapping[str, pa.RecordBatch]
-    sources: Sequence[str | None] | None = None
-    sequences: Sequence[int | None] | None = None
-
-    def take(self, rows: npt.NDArray[np.int64]) -> Chunk:
-        """The chunk of some of its rows."""
-        codes, inner = self.codes[rows], np.zeros(len(rows), dtype=np.int64)
-        tables = {}
-        for code, name in enumerate(self.types):
-            mine = np.flatnonzero(codes == code)
-            if len(mine):
-                tables[name] = self.tables[name].take(pa.array(self.inner[rows][mine]))
-                inner[mine] = np.arange(len(mine))
-        sources = None if self.sources is None else [self.sources[at] for at in rows.tolist()]
-        sequences = None if self.sequences is None else [self.sequences[at] for at in rows.tolist()]
-        return Chunk(self.refs[rows], self.majors[rows], codes, inner, self.types, tables, sources, sequences)
-
-    def events(self, catalogue: Catalogue) -> list[Event]:
-        """All rows as events."""
-        rows: list[Any] = [None] * len(self.refs)
-        for code, name in enumerate(self.types):
-            mine = np.flatnonzero(self.codes == code)
-            if len(mine):
-                schema = catalogue[name]
-                values = canonical_rows(self.tables[name], schema)
-                for at, inner in zip(mine.tolist(), self.inner[mine].tolist(), strict=True):
-                    rows[at] = (schema, values[inner])
-        made = []
-        for at, (major, (schema, row)) in enumerate(zip(self.majors.tolist(), rows, strict=True)):
-            time = None if schema.time_index is None else row[schema.time_index]
-            source = None if self.sources is None else self.sources[at]
-            sequence = None if self.sequences is None else self.sequences[at]
-            made.append(Event(schema, row, Position(major), time, source, sequence))
-        return made
+SLACK_BYTES = 32_000_000
+"""Dead rows of this size are not worth packing."""
+PEELED_MAX = 64
+"""Chunks up to which words are told apart chunk by chunk, from the newest on; beyond, by sorting."""
+ROW_BYTES = 32
+"""What a row takes beside its attributes: type, position, word and place in its table."""
 
 
-def chunk_of_columns(columns: Columns, first_ref: int) -> Chunk:
-    codes = columns.code_array
-    inner = np.zeros(len(codes), dtype=np.int64)
-    for code in range(len(columns.types)):
-        mine = np.flatnonzero(codes == code)
-        inner[mine] = np.arange(len(mine))
-    refs = np.arange(first_ref, first_ref + len(codes), dtype=np.int64)
-    return Chunk(refs, columns.position_array, codes, inner, columns.types, columns.tables, columns.sources, columns.sequences)
+class View:
+    """Chunks in layers. Those of one layer follow one another; derived events overlap the batch beside which they stand, and
+    what was loaded may overlap anything, so they lie in layers further down."""
 
+    def __init__(self, layers: Sequence[Sequence[Chunk]]) -> None:
+        self.layers = layers
 
-def chunk_of_events(events: Sequence[Event], first_ref: int) -> Chunk:
-    """For events that come from a loaded state."""
-    types = tuple(dict.fromkeys(event.type for event in events))
-    codes = np.array([types.index(event.type) for event in events], dtype=np.int64)
-    inner = np.zeros(len(events), dtype=np.int64)
-    tables = {}
-    for name in types:
-        mine = [at for at, event in enumerate(events) if event.type == name]
-        inner[mine] = np.arange(len(mine))
-        schema = events[mine[0]].schema
-        columns = [arrow_array([events[at].row[c] for at in mine], each.type) for c, each in enumerate(schema.attributes)]
-        tables[name] = record_batch(columns, arrow_schema(schema), len(mine))
-    refs = np.arange(first_ref, first_ref + len(events), dtype=np.int64)
-    majors = np.array([event.position.major for event in events], dtype=np.int64)
-    sources, sequences = [event.source for event in events], [event.sequence for event in events]
-    return Chunk(refs, majors, codes, inner, types, tables, sources, sequences)
+    def __len__(self) -> int:
+        return sum(len(chunk) for layer in self.layers for chunk in layer)
 
+    def take(self, words: Words) -> Taken:
+        """The rows of these words, in any order, repeated or not."""
+        parts: list[Part] = []
+        at, left = np.arange(len(words)), words
+        for layer in self.layers:
+            if not len(left):
+                break
+            missing = np.zeros(len(left), dtype=bool)
+            for chunk, mine in _by_chunk(layer, left):
+                rows, here = chunk.rows(left[mine])
+                if here.all():
+                    parts += parts_of(chunk, at[mine], rows)
+                else:
+                    parts += parts_of(chunk, at[mine][here], rows[here])
+                    missing[mine] = ~here
+            at, left = at[missing], left[missing]
+        require(not len(left), "the store has let go of an event", word=left[:1].tolist())
+        return Taken(words, parts)
 
-def distinct(refs: Refs) -> Refs:
-    """Sorted, each once. (On these sizes sorting beats the hashing of numpy.unique five times.)"""
-    ordered = np.sort(refs)
-    return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if len(ordered) else ordered
+    def narrowed(self, words: Words) -> View:
+        """A copy of the rows of these words alone."""
+        return View([[self.take(distinct(words)).chunk()]] if len(words) else [])
 
 
 class Store:
     def __init__(self) -> None:
-        self.chunks: list[Chunk] = []
-        self.next_ref = 0
+        self.layers: list[list[Chunk]] = []
+        self.rows = 0
+        self.bytes = 0
 
-    def add(self, chunk: Chunk) -> None:
-        self.chunks.append(chunk)
-        self.next_ref = int(chunk.refs[-1]) + 1 if len(chunk.refs) else self.next_ref
+    def add(self, columns: Columns, words: Words | None = None, times: Times | None = None) -> None:
+        """A batch. `words` where the events are not those of the log, but derived; `times` by type, where the time of an
+        event is no attribute of it."""
+        if len(columns):
+            self._add(Chunk(columns, words, times))
 
-    def select(self, refs: Refs) -> Chunk:
-        """The rows of the given references (sorted, distinct), as one chunk per chunk joined: `events` of it line up with
-        the references."""
-        parts = [part for part in (_part(chunk, refs) for chunk in self.chunks) if len(part.refs)]
-        return _joined(parts)
+    def add_events(self, events: Sequence[Event]) -> None:
+        """Events of a loaded state, in any order."""
+        by_position = {each.position: each for each in events}
+        ordered = [by_position[position] for position in sorted(by_position)]
+        if ordered:
+            self._add(chunk_of_events(ordered))
 
-    def pack(self, queued: int, refs: Callable[[], Refs]) -> None:
-        """Let go of what no queue refers to, where that is worth the copying. `queued` is how many nodes are queued, `refs`
-        gives their references, sorted and distinct."""
-        if sum(len(chunk.refs) for chunk in self.chunks) > 2 * queued + SLACK:
-            live = refs()
-            self.chunks = [part for part in (_part(chunk, live) for chunk in self.chunks) if len(part.refs)]
-            if len(self.chunks) > 8:
-                self.chunks = [_joined(self.chunks)]
+    def _add(self, chunk: Chunk) -> None:
+        self.rows += len(chunk)
+        self.bytes += len(chunk) * ROW_BYTES + sum(table.nbytes for table in chunk.columns.tables.values())
+        for layer in self.layers:
+            if layer[-1].last < chunk.first:
+                layer.append(chunk)
+                return
+        self.layers.append([chunk])
+
+    def view(self) -> View:
+        return View([tuple(layer) for layer in self.layers])
+
+    def pack(self, queued: int, words: Callable[[], Words]) -> None:
+        """Let go of what no queue refers to, where that is worth the copying. `queued` is how many nodes are queued, `words`
+        gives their words, in any order."""
+        if self.rows > 2 * queued and self.bytes * (self.rows - queued) > SLACK_BYTES * self.rows:
+            live = distinct(words())
+            packed = [self.view().take(live).chunk()] if len(live) else []
+            self.layers, self.rows, self.bytes = [], 0, 0
+            for chunk in packed:
+                self._add(chunk)
 
 
-def _part(chunk: Chunk, refs: Refs) -> Chunk:
-    low, high = np.searchsorted(refs, [chunk.refs[0], chunk.refs[-1] + 1]) if len(chunk.refs) else (0, 0)
-    wanted = np.searchsorted(chunk.refs, refs[low:high])
-    return chunk.take(wanted)
+def distinct(words: Words) -> Words:
+    """Sorted, each once. (On these sizes sorting beats the hashing of numpy.unique five times.)"""
+    ordered = np.sort(words)
+    return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if len(ordered) else ordered
 
 
-def _joined(parts: list[Chunk]) -> Chunk:
-    types = tuple(dict.fromkeys(name for part in parts for name in part.types))
-    tables: dict[str, pa.RecordBatch] = {}
-    codes, inner = [], []
-    for part in parts:
-        shift = np.zeros(len(part.types), dtype=np.int64)
-        for code, name in enumerate(part.types):
-            if name in part.tables:
-                before = tables.get(name)
-                shift[code] = 0 if before is None else before.num_rows
-                tables[name] = part.tables[name] if before is None else pa.concat_batches([before, part.tables[name]])
-        codes.append(np.array([types.index(name) for name in part.types], dtype=np.int64)[part.codes])
-        inner.append(part.inner + shift[part.codes])
-    has_sources = any(part.sources is not None or part.sequences is not None for part in parts)
-
-    def spread(values: list[Sequence[Any] | None]) -> list[Any] | None:
-        if not has_sources:
-            return None
-        return [
-            each
-            for part, mine in zip(parts, values, strict=True)
-            for each in (mine if mine is not None else [None] * len(part.refs))
-        ]
-
-    empty = np.zeros(0, dtype=np.int64)
-    return Chunk(
-        np.concatenate([part.refs for part in parts] or [empty]),
-        np.concatenate([part.majors for part in parts] or [empty]),
-        np.concatenate([*codes, empty]),
-        np.concatenate([*inner, empty]),
-        types,
-        tables,
-        spread([part.sources for part in parts]),
-        spread([part.sequences for part in parts]),
-    )
+def _by_chunk(layer: Sequence[Chunk], words: Words) -> Iterator[tuple[Chunk, slice | Numbers]]:
+    """Which words can only be in which chunk of a layer."""
+    if len(layer) == 1 or (len(words) and words.min() >= layer[-1].first):
+        yield layer[-1], slice(None)
+    elif len(layer) <= PEELED_MAX:  # most members are recent: what is left shrinks fast
+        left = np.arange(len(words))
+        for chunk in reversed(layer[1:]):
+            here = words[left] >= chunk.first
+            if here.any():
+                yield chunk, left[here]
+                left = left[~here]
+        yield layer[0], left
+    else:
+        number = np.searchsorted([chunk.first for chunk in layer[1:]], words, side="right")
+        order = np.argsort(number, kind="stable")
+        ends = np.cumsum(np.bincount(number, minlength=len(layer))).tolist()
+        for chunk, low, high in zip(layer, [0, *ends[:-1]], ends, strict=True):
+            yield chunk, order[low:high]

@@ -25,6 +25,11 @@ STEP = 0x9E3779B97F4A7C15
 FIRST, SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 MINOR_BITS = 21
 """Places beside one event: twice the limit of derived events, 2,000,000, fit into 21 bits."""
+MINOR_MASK = (1 << MINOR_BITS) - 1
+BLOCK = 16_384
+"""Ids mixed at a time: the dozen arrays on the way stay in the processor's cache."""
+HEX_PAIRS = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), dtype=np.uint16)
+"""The two digits of each byte."""
 
 
 def mix(z: int) -> int:
@@ -43,9 +48,26 @@ def position_word(position: Position) -> int:
     return ((position.major << MINOR_BITS) + position.minor + LIMITS.derived_per_event_max) & MASK
 
 
+def position_of(word: int) -> Position:
+    """The inverse of `position_word`."""
+    return Position(word >> MINOR_BITS, (word & MINOR_MASK) - LIMITS.derived_per_event_max)
+
+
 def words_of(majors: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The words of logged events, by their numbers."""
+    """The position words of logged events."""
     return (majors << MINOR_BITS) + LIMITS.derived_per_event_max
+
+
+def majors_of(words: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    return words >> MINOR_BITS
+
+
+def places_of(words: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+    """Which place beside its logged event each is: 0 its own, 1, 2 … (7+1, 7+2) after it, -1, -2 … (7-1, 7-2) before it."""
+    minors = (words & MINOR_MASK) - LIMITS.derived_per_event_max
+    before = minors < 0
+    minors[before] = -(minors[before] + LIMITS.derived_per_event_max + 1)
+    return minors.astype(np.int32)
 
 
 def relation_id(subscription_digest: str, branch: int, positions: Iterable[Position]) -> str:
@@ -56,12 +78,20 @@ def relation_id(subscription_digest: str, branch: int, positions: Iterable[Posit
     return f"{a:016x}{b:016x}"
 
 
-def relation_ids(subscription_digest: str, branch: int, majors: npt.NDArray[np.int64]) -> Words:
-    """The ids of relations between logged events, one a row of `majors`, as pairs of words."""
-    a, b = (np.full(len(majors), seed, dtype=np.uint64) for seed in _seeds(subscription_digest))
+def relation_ids(subscription_digest: str, branch: int, words: npt.NDArray[np.int64]) -> Words:
+    """The ids of relations, one a row of their members' position words, as pairs of words."""
+    a, b = _seeds(subscription_digest)
+    seeds = mix(a ^ mix((branch + STEP) & MASK)), mix((b + mix(branch ^ STEP)) & MASK)
+    made = np.empty((len(words), 2), dtype=np.uint64)
+    for low in range(0, len(words), BLOCK):
+        made[low : low + BLOCK] = _mixed_in(seeds, words[low : low + BLOCK].astype(np.uint64))
+    return made
+
+
+def _mixed_in(seeds: tuple[int, int], words: Words) -> Words:
+    a, b = (np.full(len(words), seed, dtype=np.uint64) for seed in seeds)
     step = np.uint64(STEP)
-    words = (majors.astype(np.uint64) << np.uint64(MINOR_BITS)) + np.uint64(LIMITS.derived_per_event_max)
-    for word in (np.full(len(majors), branch, dtype=np.uint64), *words.T):
+    for word in words.T:
         a, b = mix_all(a ^ mix_all(word + step)), mix_all(b + mix_all(word ^ step))
     return np.stack([a, b], axis=1)
 
@@ -69,6 +99,12 @@ def relation_ids(subscription_digest: str, branch: int, majors: npt.NDArray[np.i
 def to_hex(words: Words) -> list[str]:
     text = to_bytes(words).hex()
     return [text[at : at + 32] for at in range(0, len(text), 32)]
+
+
+def hex_digits(words: Words) -> npt.NDArray[np.uint8]:
+    """`to_hex` as ASCII codes, 32 to an id, one id after the other."""
+    digits: npt.NDArray[np.uint8] = HEX_PAIRS[words.astype(">u8").view(np.uint8).reshape(-1)].view(np.uint8)
+    return digits
 
 
 def _seeds(subscription_digest: str) -> tuple[int, int]:
@@ -87,6 +123,11 @@ def from_hex(ids: Sequence[str]) -> Words:
 
 def running(words: Words, count: int, total: Words) -> Words:
     """The receipt's sum after each of these deliveries, which follow `count` others that came to `total`."""
-    numbers = np.arange(count + 1, count + 1 + len(words), dtype=np.uint64)
-    mixed = mix_all(words + mix_all(numbers)[:, None])
-    return np.cumsum(mixed, axis=0, dtype=np.uint64) + total
+    sums = np.empty((len(words), 2), dtype=np.uint64)
+    for low in range(0, len(words), BLOCK):
+        part = words[low : low + BLOCK]
+        numbers = np.arange(count + low + 1, count + low + 1 + len(part), dtype=np.uint64)
+        mixed = mix_all(part + mix_all(numbers)[:, None])
+        sums[low : low + BLOCK] = np.cumsum(mixed, axis=0, dtype=np.uint64) + total
+        total = sums[low + len(part) - 1]
+    return sums

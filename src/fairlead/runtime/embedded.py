@@ -6,29 +6,35 @@ Never: holds more than a batch and the matchers' state in a `Run`.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from itertools import chain
-from typing import Any
+from itertools import accumulate, chain
+from typing import Any, overload
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fairlead.deliver.receipt import Receipt, ReceiptBook
 from fairlead.engine import Engine
 from fairlead.errors import UsageError
 from fairlead.matching.relations import Relations
-from fairlead.model.columns import Columns, arrow_array
+from fairlead.model.columns import Columns
 from fairlead.model.html import table
 from fairlead.model.identity import Words, from_hex, to_bytes
+from fairlead.model.layout import layout_of
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
 from fairlead.model.types import DataType, Kind
 from fairlead.model.values import canonical
 from fairlead.transport.events import read_events
 from fairlead.transport.write import relation_table
+
+EVENTS_PER_MEMBER = 4
+"""A result keeps the events of its batches as they are, unless relations need few of them: then copies of those few."""
 
 
 class Run:
@@ -52,7 +58,7 @@ class Run:
 
     def _noted(self, relations: Sequence[Relation]) -> Sequence[Relation]:
         self.book.note(id_words(relations))
-        self.found.update(names_of(relations))
+        self.found.update(counts_of(relations))
         return relations
 
     @property
@@ -75,35 +81,50 @@ class Result:
         return tuple(chain.from_iterable(self.batches))
 
     def __iter__(self) -> Iterator[Relation]:
-        return iter(self.relations)
+        return chain.from_iterable(self.batches)
 
     def __len__(self) -> int:
         return sum(map(len, self.batches))
 
-    def __getitem__(self, at: int) -> Relation:
-        return self.relations[at]
+    @overload
+    def __getitem__(self, at: int) -> Relation: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Relation, ...]: ...
+    def __getitem__(self, at: int | slice) -> Relation | tuple[Relation, ...]:
+        """Only what is asked for, and its neighbours, become objects."""
+        wanted = range(len(self))[at]
+        if isinstance(wanted, int):
+            return self._at(wanted)
+        return tuple(map(self._at, wanted))
+
+    def _at(self, number: int) -> Relation:
+        batch = bisect_right(self._starts, number) - 1
+        return self.batches[batch][number - self._starts[batch]]
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [0, *accumulate(map(len, self.batches))][:-1]
 
     def of(self, subscription: str) -> tuple[Relation, ...]:
-        return tuple(each for each in self.relations if each.subscription == subscription)
+        return tuple(chain.from_iterable(only(batch, subscription) for batch in self.batches))
 
     def to_arrow(self, subscription: str | None = None) -> pa.Table:
-        """All relations, members as structs. With a subscription that emits, its attributes are columns of their own."""
-        if subscription is None:
-            return relation_table(self.relations)
-        chosen = self.of(subscription)
-        found = relation_table(chosen)
-        emits = next((each.emits for each in self.plan.subscriptions if each.name == subscription), None)
-        if emits is None:
-            return found
-        for at, attribute in enumerate(self.plan.catalogue[emits].attributes):
-            values = [each.emitted_row[at][2] for each in chosen]
-            found = found.append_column(attribute.name, arrow_array(values, attribute.type))
+        """All relations as a table (model/layout.py), or those of one subscription; then what it emits is in columns of its
+        own, too."""
+        layout = layout_of(self.plan, subscription)
+        batches = self.batches if subscription is None else [only(batch, subscription) for batch in self.batches]
+        found = pa.concat_tables([layout.schema.empty_table(), *(relation_table(batch, layout) for batch in batches)])
+        if subscription is not None and layout.derived:
+            emitted = found.column("emitted")
+            for each in layout.emitted:
+                name = f"{layout.derived[0]}.{each.name}" if each.name in found.column_names else each.name
+                found = found.append_column(name, pc.struct_field(emitted, [each.name]))
         return found
 
     def _repr_html_(self) -> str:
         rows = [
             (each.subscription, each.completed_at, ", ".join(map(str, each.positions)), each.emitted or "", each.id[:12])
-            for each in self.relations[:20]
+            for each in self[:20]
         ]
         more = f"<p>… and {len(self) - 20:,} more</p>" if len(self) > 20 else ""
         counted = f"<p>{len(self):,} relations from {self.events:,} events · receipt <code>{self.receipt.digest}</code></p>"
@@ -122,7 +143,14 @@ def match(plan: Plan, events: Any, *, until: datetime | str | None = None) -> Re
             fix="fairlead.match(fairlead.compile(text), events)",
         )
     run = Run(plan)
-    batches = [run.feed(columns) for columns in read_events(events, plan.catalogue)]
+    batches, members = [], 0
+    for columns in read_events(events, plan.catalogue):
+        found = run.feed(columns)
+        batches.append(found)
+        if isinstance(found, Relations):
+            members += found.members
+            if run.events > EVENTS_PER_MEMBER * members:
+                found.narrow()
     batches.append(run.finish(until_microseconds(until)))
     receipt = run.book.receipt(b"".join(to_bytes(id_words(batch)) for batch in batches))
     return Result(plan, tuple(batches), receipt, run.events, run.duplicates)
@@ -133,8 +161,15 @@ def id_words(relations: Sequence[Relation]) -> Words:
     return relations.id_words() if isinstance(relations, Relations) else from_hex([each.id for each in relations])
 
 
-def names_of(relations: Sequence[Relation]) -> list[str]:
-    return relations.subscriptions() if isinstance(relations, Relations) else [each.subscription for each in relations]
+def counts_of(relations: Sequence[Relation]) -> Mapping[str, int]:
+    return relations.counts() if isinstance(relations, Relations) else Counter(each.subscription for each in relations)
+
+
+def only(relations: Sequence[Relation], subscription: str) -> Sequence[Relation]:
+    """Those of one subscription."""
+    if isinstance(relations, Relations):
+        return relations.only(subscription)
+    return [each for each in relations if each.subscription == subscription]
 
 
 def until_microseconds(until: datetime | str | float | None) -> int | None:

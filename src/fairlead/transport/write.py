@@ -22,23 +22,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fairlead.errors import DataError, UsageError
+from fairlead.matching.relations import Relations
+from fairlead.matching.table import table_of_objects
+from fairlead.model.layout import Layout, layout_of
+from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
+from fairlead.model.types import Kind
+from fairlead.transport.behind import Behind
 from fairlead.transport.problems import Rejected
 
-BATCH_RELATIONS = 8192
-"""Relations held before they become a Parquet row group; at a kilobyte each, eight megabytes."""
-
-RELATION_SCHEMA = pa.schema(
-    [
-        ("subscription", pa.string()),
-        ("id", pa.string()),
-        ("branch", pa.int32()),
-        ("completed_at", pa.string()),
-        ("positions", pa.list_(pa.int64())),
-        ("members", pa.list_(pa.struct([("type", pa.string()), ("position", pa.string()), ("event", pa.string())]))),
-        ("emitted", pa.string()),
-    ]
-)
+ROW_GROUP_RELATIONS = 65_536
+ROW_GROUP_BYTES = 64_000_000
+"""Relations held before they become a row group: this many, or this much of them."""
+OBJECTS = 8192
+"""Relations that are objects already are made columns so many at a time."""
 
 
 class RelationWriter(Protocol):
@@ -51,13 +48,13 @@ class RelationWriter(Protocol):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
 
 
-def open_relations(path: str | os.PathLike[str]) -> RelationWriter:
-    """The writer for a path, by its ending; raises before anything is computed if it cannot be written."""
+def open_relations(path: str | os.PathLike[str], plan: Plan) -> RelationWriter:
+    """The writer of a plan's relations, by the path's ending; raises before anything is computed if it cannot be written."""
     name = os.fspath(path).lower()
     if name == "-" or name.endswith((".jsonl", ".ndjson", ".json")):
         return JsonLinesWriter(path)
     if name.endswith(".parquet"):
-        return ParquetWriter(path)
+        return ParquetWriter(path, layout_of(plan))
     fix = "end it in .jsonl or .parquet, or use - for JSON Lines"
     raise UsageError("A103", f"cannot tell the format of {os.fspath(path)!r}", fix)
 
@@ -157,36 +154,58 @@ class JsonLinesWriter(_Writer):
 
 
 class ParquetWriter(_Writer):
-    """RELATION_SCHEMA, a row group for every BATCH_RELATIONS relations; members and emitted values as JSON text."""
+    """The table of model/layout.py, written row group by row group while the next one is matched."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], layout: Layout) -> None:
         super().__init__(path)
         if self._target is None:
             raise UsageError("A103", "Parquet cannot be written to the standard output", "name a file")
-        self._held: list[Relation] = []
-        self._parquet = pq.ParquetWriter(self._target.file, RELATION_SCHEMA)
+        self._layout = layout
+        self._held: list[pa.Table] = []
+        self._behind = Behind()
+        self._parquet = pq.ParquetWriter(self._target.file, layout.schema, **_options(layout))
 
     def write(self, relations: Sequence[Relation]) -> None:
-        for relation in relations:
-            self._held.append(relation)
-            if len(self._held) >= BATCH_RELATIONS:
-                self._flush()
+        for table in relation_tables(relations, self._layout):
+            self._held.append(table)
+            count, size = sum(each.num_rows for each in self._held), sum(each.nbytes for each in self._held)
+            if count >= ROW_GROUP_RELATIONS or size >= ROW_GROUP_BYTES:
+                held, self._held = pa.concat_tables(self._held), []
+                self._behind.do(lambda table=held: self._write(table))  # type: ignore[misc]
 
-    def _flush(self) -> None:
-        if self._held and self._target is not None:
-            with self._target.guarded():
-                self._parquet.write_table(relation_table(self._held))
-            self._held = []
+    def _write(self, table: pa.Table) -> None:
+        assert self._target is not None
+        with self._target.guarded():
+            self._parquet.write_table(table)
 
     def _finish(self) -> None:
-        self._flush()
+        self._behind.end()
+        if self._held:
+            self._write(pa.concat_tables(self._held))
         self._parquet.close()
 
     def abort(self) -> None:
         if not self._done:
+            with suppress(Exception):  # what failed is known, or does not matter any more
+                self._behind.end()
             with suppress(OSError, pa.ArrowException):
                 self._parquet.close()
         super().abort()
+
+
+def _options(layout: Layout) -> dict[str, Any]:
+    """Dictionaries only where values repeat: names and texts. Ids are random digits: nothing compresses or bounds them."""
+    attributes = [(f"members.list.element.{each.name}", each.type.kind) for each in layout.members]
+    attributes += [(f"emitted.{each.name}", each.type.kind) for each in layout.emitted]
+    fixed = ["members.list.element.type", "members.list.element.place", "emitted.type", "subscription", "branch", "place"]
+    numbers = ["completed_at", "positions.list.element", "members.list.element.position"]
+    names = [*fixed, *numbers, *(name for name, _ in attributes)]
+    return {
+        "use_dictionary": [*fixed, *(name for name, kind in attributes if kind is Kind.STRING)],
+        "compression": {"id": "none"} | dict.fromkeys(names, "snappy"),
+        "column_encoding": dict.fromkeys(numbers, "DELTA_BINARY_PACKED"),
+        "write_statistics": names,
+    }
 
 
 class RejectWriter(_Writer):
@@ -201,23 +220,14 @@ class RejectWriter(_Writer):
         self._line(rejected.to_json())
 
 
-def relation_table(relations: Sequence[Relation]) -> pa.Table:
-    """Relations as a table of RELATION_SCHEMA. `positions` are numbers of logged events, to join on; the exact place of a
-    derived member is in `members`."""
-    return pa.Table.from_pylist([_row(relation) for relation in relations], RELATION_SCHEMA)
+def relation_tables(relations: Sequence[Relation], layout: Layout) -> Iterator[pa.Table]:
+    """Relations as tables of the layout. What kernels found is never an object on the way."""
+    if isinstance(relations, Relations):
+        yield relations.to_arrow(layout)
+    else:
+        for low in range(0, len(relations), OBJECTS):
+            yield table_of_objects(layout, relations[low : low + OBJECTS])
 
 
-def _row(relation: Relation) -> dict[str, Any]:
-    shown = relation.to_json()
-    return {
-        "subscription": relation.subscription,
-        "id": relation.id,
-        "branch": relation.branch,
-        "completed_at": str(relation.completed_at),
-        "positions": [member.position.major for member in relation.members],
-        "members": [
-            {"type": member.type, "position": str(member.position), "event": json.dumps(event, ensure_ascii=False)}
-            for member, event in zip(relation.members, shown["events"], strict=True)
-        ],
-        "emitted": json.dumps(shown["emitted"], ensure_ascii=False),
-    }
+def relation_table(relations: Sequence[Relation], layout: Layout) -> pa.Table:
+    return pa.concat_tables([layout.schema.empty_table(), *relation_tables(relations, layout)])

@@ -24,9 +24,16 @@ PLAIN = (Kind.INT, Kind.BIGINT, Kind.DOUBLE, Kind.TIMESTAMP, Kind.INTERVAL)
 
 
 class Batch:
-    """`given_words` where rows are not simply numbered (derived events among them)."""
+    """`given_words` where rows are not simply numbered (derived events among them), `given_times` for types whose time is no
+    attribute."""
 
-    def __init__(self, columns: Columns, catalogue: Catalogue, given_words: npt.NDArray[np.int64] | None = None) -> None:
+    def __init__(
+        self,
+        columns: Columns,
+        catalogue: Catalogue,
+        given_words: npt.NDArray[np.int64] | None = None,
+        given_times: Mapping[str, npt.NDArray[np.int64]] | None = None,
+    ) -> None:
         self.columns, self.catalogue, self.given_words = columns, catalogue, given_words
         self.types: Mapping[str, int] = {name: code for code, name in enumerate(columns.types)}
         self.rows: dict[str, Rows] = {}
@@ -35,7 +42,9 @@ class Batch:
             if table is not None and table.num_rows:
                 schema = catalogue[name]
                 at = schema.time_index
-                times = None if at is None else table.column(at).cast(pa.int64()).to_numpy()
+                times = (given_times or {}).get(name)
+                if times is None and at is not None:
+                    times = table.column(at).cast(pa.int64()).to_numpy()
                 self.rows[name] = Rows(schema, table, times, self._majors_of(name))
         self._kept: dict[Any, Any] = {}
 

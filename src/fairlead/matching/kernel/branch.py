@@ -13,21 +13,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fairlead.matching.instance import Instance, Key
 from fairlead.matching.kernel.batch import Batch, Mask
 from fairlead.matching.kernel.compile import kernel_of
 from fairlead.matching.kernel.keys import KeyNumbering, Numbering, PartNumbering, WholeNumbering, paired
 from fairlead.matching.kernel.parts import Lane, Shape, ValueColumn, at_slot_zero, every_bit
-from fairlead.matching.kernel.pool import COUNT, FIRED, NEVER, WAITS, Pool
+from fairlead.matching.kernel.pool import CLOCK, COUNT, FIRED, FLAGS, NEVER, WAITS, Pool
 from fairlead.matching.kernel.shape import shape_of
 from fairlead.matching.kernel.source import source_of
 from fairlead.matching.kernel.vector import evaluate_text, truth
+from fairlead.model.event import Event
 from fairlead.model.expression import Condition, Expression, Field
+from fairlead.model.identity import position_word
 from fairlead.model.plan import Branch, Subscription
 from fairlead.model.types import Catalogue, Kind
 
 Words = npt.NDArray[np.int64]
 NOTHING = np.zeros(0, dtype=np.int64)
 NO_NUMBER = np.zeros(0, dtype=np.int32)
+WORST_KEY = np.iinfo(np.int64).max
 FORGET = 4096
 """Keys that are not worth forgetting."""
 
@@ -58,8 +62,8 @@ class KernelBranch:
 
     # Batches
 
-    def feed(self, batch: Batch, until: int = NEVER) -> tuple[Found, Found]:
-        """What the batch completes, and what absences it decides. `until`: nothing more comes up to there."""
+    def feed(self, batch: Batch, until: int = NEVER, last: int = 0) -> tuple[Found, Found]:
+        """What the batch completes, and what absences it decides. `until`: what is due before is decided too, at `last`."""
         given = self._paired(batch) if self.shape.paired else self._direct(batch)
         rows = len(given["p_lane"]) if self.shape.paired else len(batch)
         size, pool = self.shape.size, self.pool
@@ -79,7 +83,7 @@ class KernelBranch:
             "base": batch.first_word,
             "within": self.within,
             "until": until,
-            "last": 0,
+            "last": last,
         }
         found, _ = self.kernel(*(given[name] for name in self.source.arguments))
         n = int(pool.st[FIRED]) if self.shape.waits else 0
@@ -211,6 +215,83 @@ class KernelBranch:
         if not self.shape.equal:
             return 0
         return len(self.equal_pairs) if self.keys.parts else len(self.equal_values)
+
+    def live(self) -> Words:
+        """The words of what is queued or waits, in any order."""
+        return self.pool.ni[self.pool.live(), self.source.layout["REF"]]
+
+    def words_of(self, nodes: list[int]) -> list[int]:
+        return self.pool.ni[nodes, self.source.layout["REF"]].tolist() if nodes else []  # type: ignore[no-any-return]
+
+    # A loaded state
+
+    def adopt(self, batch: Batch, loaded: list[tuple[Key, Instance]]) -> None:
+        """Queue what a state has queued; `batch` has the events."""
+        pool, shape = self.pool, self.shape
+        lanes = [self._lane(batch, at, lane, [name for name in lane.types if name in batch.rows]) for at, lane in enumerate(shape.lanes)]
+        inner = {}
+        for at, lane in enumerate(shape.lanes):
+            present = [batch.places(name) for name in lane.types if name in batch.rows]
+            for j, row in enumerate(np.sort(np.concatenate(present)).tolist() if present else []):
+                inner[at, int(batch.words[row])] = j
+        numbers = [self.keys.number(key) for key, _ in loaded]
+        waits = sum(len(instance.pending) for _, instance in loaded)
+        nodes = sum(len(queue) for _, instance in loaded for queue in instance.lists())
+        pool.room_for(len(self.keys), self._buckets(), nodes + waits * shape.size, waits)
+        pool.gs[:] = NEVER
+
+        def node(event: Event, queue: int) -> int:
+            at = next(at for at, lane in enumerate(shape.lanes) if queue in lane.queues and event.type in lane.types)
+            return pool.new(self._fields(lanes[at], at, queue, inner[at, position_word(event.position)], event))
+
+        for number, (_, instance) in zip(numbers, loaded, strict=True):
+            pool.ks[number, CLOCK] = NEVER if instance.clock is None else instance.clock
+            pool.ks[number, FLAGS] = int(instance.loose)
+            for queue, events in enumerate(instance.lists()):
+                times = [event.time or 0 for event in events]
+                if queue < len(shape.needed) and times != sorted(times):
+                    pool.ks[number, FLAGS] |= 2
+                for event in events:
+                    pool.append(number, queue, node(event, queue))
+            for pending in sorted(instance.pending):
+                members = [node(event, shape.queue_of_slot[slot]) for slot, event in enumerate(pending.match.members)]
+                pool.postpone(number, pending.match.deadline or 0, pending.cancelled, members)
+        self.pool.heapify(self.source.layout["REF"])
+
+    def _fields(self, columns: dict[str, Any], at: int, queue: int, j: int, event: Event) -> dict[str, int]:
+        shape, layout = self.shape, self.source.layout
+        lane, made = shape.lanes[at], {"REF": position_word(event.position)}
+        bits = columns[f"bits{at}"]
+        bit = int(bits[j]) if len(bits) else every_bit(shape, lane)
+        if "TIME" in layout:
+            made["TIME"] = event.time or 0
+        if "BITS" in layout:
+            made["BITS"] = bit
+        if "BUCKET" in layout:
+            made["BUCKET"] = int(columns[f"bucket{at}"][j]) if queue in shape.equal else -1
+        if "KEY" in layout:
+            made["KEY"] = self._key(columns, at, queue, j, bit)
+        for number, column in enumerate(shape.columns):
+            if column.queue == queue:
+                value = columns[f"in{at}_{number}"][j]
+                made[str(layout.place_of_column[number])] = int(value.view(np.int64) if column.is_double else value)
+        return made
+
+    def _key(self, columns: dict[str, Any], at: int, queue: int, j: int, bits: int) -> int:
+        """The key in the ordered index, as `key_of` and `_Loop._key` have it."""
+        accesses = self.source.accesses
+        tree = accesses.trees.get(queue)
+        if tree is None or tree.column is None:
+            return 0
+        value = columns[f"in{at}_{tree.column}"][j]
+        if tree.slot in accesses.chosen_bits and not (bits >> tree.slot) & 1:
+            return WORST_KEY
+        if not self.shape.columns[tree.column].is_double:
+            return int(~value if tree.sign == ">" else value)
+        if value != value:
+            return WORST_KEY
+        turned = int(np.float64((-value if tree.sign == ">" else value) + 0.0).view(np.int64))
+        return turned if turned >= 0 else turned ^ WORST_KEY
 
     # Rows that go several ways
 

@@ -1,6 +1,6 @@
-"""The subscriptions of a plan that run on kernels, side by side over the same batches.
+"""The subscriptions of a plan on kernels, side by side over the same batches.
 
-Takes: a plan, then batches. Gives: `Relations`. Never: sees a subscription that eligible.py keeps event by event.
+Takes: a plan, then batches. Gives: `Relations`. Never: an object for an event.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fairlead.matching.kernel.batch import Batch
+from fairlead.matching.kernel.branch import Found
 from fairlead.matching.kernel.eligible import reason_against
-from fairlead.matching.kernel.subscription import KernelSubscription, batch_of
+from fairlead.matching.kernel.subscription import KernelSubscription
 from fairlead.matching.relations import Block, Build, Relations
-from fairlead.matching.store import Store, chunk_of_columns, distinct
+from fairlead.matching.store import Store
 from fairlead.model.columns import Columns
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
@@ -29,20 +31,22 @@ class KernelLane:
         }
         self.store = Store()
 
-    def feed(self, columns: Columns, others: Sequence[tuple[int, Relation]]) -> Relations:
-        """The relations of a batch, merged with those that the other subscriptions found (row, relation)."""
-        first_ref = self.store.next_ref
-        self.store.add(chunk_of_columns(columns, first_ref))
-        batch = batch_of(columns, self.plan.catalogue, first_ref)
-        blocks = [
-            Block(kernel.subscription, self.numbers[name], branch, found.at, found.refs)
-            for name, kernel in self.kernels.items()
-            for branch, found in enumerate(kernel.feed(batch))
-            if len(found.at)
-        ]
-        needed = distinct(np.concatenate([block.refs.reshape(-1) for block in blocks] or [np.zeros(0, dtype=np.int64)]))
-        members = self.store.select(needed)
+    def feed(self, columns: Columns, others: Sequence[Relation]) -> Relations:
+        """The relations of a batch, merged with those that the other subscriptions found."""
+        self.store.add(columns)
+        batch = Batch(columns, self.plan.catalogue)
+        blocks: list[Block] = []
+        for name, kernel in self.kernels.items():
+            for branch, (made, decided) in enumerate(kernel.feed(batch)):
+                blocks += self._blocks(name, branch, made, decided)
+        found = Relations(blocks, self.store.view(), others, self.numbers, self.plan.catalogue, self.build)
         kernels = self.kernels.values()
-        queued = sum(branch.pool.queued() for kernel in kernels for branch in kernel.branches)
-        self.store.pack(queued, lambda: distinct(np.concatenate([kernel.live() for kernel in kernels])))
-        return Relations(blocks, members, columns.position_array, others, self.numbers, self.plan.catalogue, self.build)
+        self.store.pack(sum(kernel.queued() for kernel in kernels), lambda: np.concatenate([each.live() for each in kernels]))
+        return found
+
+    def _blocks(self, name: str, branch: int, made: Found, decided: Found) -> list[Block]:
+        kernel, number = self.kernels[name], self.numbers[name]
+        return [
+            Block(kernel.subscription, number, branch, made.at, made.refs, 1, made.due),
+            Block(kernel.subscription, number, branch, decided.at, decided.refs, 0, decided.due),
+        ]

@@ -9,32 +9,19 @@ import json
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from fairlead.matching import state
-from fairlead.matching.instance import Instance, plain_instance, restored_instance
-from fairlead.matching.kernel.branch import Batch, Found, KernelBranch
-from fairlead.matching.kernel.pool import NEVER
-from fairlead.matching.kernel.vector import Rows
-from fairlead.matching.store import Refs, Store, chunk_of_events, distinct
+from fairlead.matching.chunk import Words, chunk_of_events
+from fairlead.matching.instance import Instance, Pending, plain_instance, restored_instance
+from fairlead.matching.kernel.batch import Batch
+from fairlead.matching.kernel.branch import Found, KernelBranch
+from fairlead.matching.kernel.pool import CLOCK, FLAGS, NEVER, SEEN, WAITS
+from fairlead.matching.outcome import Match
+from fairlead.matching.store import Store, distinct
 from fairlead.model.columns import Columns
 from fairlead.model.event import Event
 from fairlead.model.plan import Subscription
-from fairlead.model.position import Position
 from fairlead.model.types import Catalogue
-
-
-def batch_of(columns: Columns, catalogue: Catalogue, first_ref: int) -> Batch:
-    """A batch as kernels read it."""
-    codes, majors = columns.code_array, columns.position_array
-    rows, places = {}, {}
-    for code, name in enumerate(columns.types):
-        mine = np.flatnonzero(codes == code)
-        if len(mine):
-            schema, table = catalogue[name], columns.tables[name]
-            times = None if schema.time_index is None else table.column(schema.time_index).cast(pa.int64()).to_numpy()
-            rows[name], places[name] = Rows(schema, table, times, majors[mine]), mine
-    return Batch(len(codes), first_ref, rows, places)
 
 
 class KernelSubscription:
@@ -46,59 +33,78 @@ class KernelSubscription:
         self.reads = subscription.reads(catalogue)
         self.seen: int | None = None
 
-    def feed(self, batch: Batch) -> list[Found]:
+    def feed(self, batch: Batch) -> list[tuple[Found, Found]]:
+        """For each branch what the batch completes, and what absences it decides."""
         for name, rows in batch.rows.items():
             if name in self.reads and rows.times is not None and len(rows):
                 latest = int(rows.times.max())
                 self.seen = latest if self.seen is None else max(self.seen, latest)
         return [branch.feed(batch) for branch in self.branches]
 
-    def live(self) -> Refs:
-        """The references that are queued, unsorted."""
-        return np.concatenate([branch.pool.ref[branch.pool.live()] for branch in self.branches])
+    def finish(self, until: int, last: int) -> list[Found]:
+        """What absences are decided before the time `until`."""
+        nothing = Batch(Columns((), [], range(0), {}), self.catalogue)
+        return [branch.feed(nothing, until, last)[1] for branch in self.branches]
+
+    def live(self) -> Words:
+        """The words of what is queued or waits, in any order."""
+        return np.concatenate([branch.live() for branch in self.branches])
+
+    def queued(self) -> int:
+        return sum(branch.pool.queued() + branch.pool.waiting() * branch.pool.size for branch in self.branches)
 
     def dump(self, store: Store) -> dict[str, Any]:
         live = distinct(self.live())
-        events = dict(zip(live.tolist(), store.select(live).events(self.catalogue), strict=True))
+        events = dict(zip(live.tolist(), store.view().take(live).events(self.catalogue), strict=True))
         return {
             "seen": self.seen,
-            "branches": [sorted(_instances(each, events), key=lambda entry: json.dumps(entry[0])) for each in self.branches],
+            "branches": [
+                sorted(_instances(number, each, events), key=lambda entry: json.dumps(entry[0]))
+                for number, each in enumerate(self.branches)
+            ],
         }
 
     def restore(self, content: dict[str, Any], store: Store) -> None:
         """Queue what a dumped state has queued; the events go into the store."""
         self.seen = content["seen"]
         for number, (branch, entries) in enumerate(zip(self.branches, content["branches"], strict=True)):
+            branch.pool.st[SEEN] = NEVER if self.seen is None else self.seen
             loaded = []
             for plain_key, plain in entries:
                 key = tuple(map(state.restored, plain_key))
                 loaded.append((key, restored_instance(plain, number, key, self.catalogue)))
-            self._queue(branch, loaded, store)
+            events = [
+                event
+                for _, instance in loaded
+                for each in (*instance.lists(), *(pending.match.members for pending in instance.pending))
+                for event in each
+            ]
+            if events:
+                store.add_events(events)
+                by_position = {event.position: event for event in events}
+                chunk = chunk_of_events([by_position[position] for position in sorted(by_position)])
+                branch.adopt(Batch(chunk.columns, self.catalogue, chunk.words, chunk.times), loaded)
+            else:
+                branch.adopt(Batch(Columns((), [], range(0), {}), self.catalogue), loaded)
 
-    def _queue(self, branch: KernelBranch, loaded: list[tuple[tuple[Any, ...], Instance]], store: Store) -> None:
-        events: dict[Position, Event] = {}
-        for _, instance in loaded:
-            events.update((event.position, event) for queue in instance.lists() for event in queue)
-        ordered = [events[position] for position in sorted(events)]
-        chunk = chunk_of_events(ordered, store.next_ref)
-        store.add(chunk)
-        rows = {event.position: at for at, event in enumerate(ordered)}
-        columns = Columns(chunk.types, chunk.codes, chunk.majors, chunk.tables)  # type: ignore[arg-type]
-        branch.adopt(batch_of(columns, self.catalogue, int(chunk.refs[0]) if len(chunk.refs) else store.next_ref), loaded, rows)
 
-
-def _instances(branch: KernelBranch, events: dict[int, Event]) -> list[Any]:
+def _instances(number: int, branch: KernelBranch, events: dict[int, Event]) -> list[Any]:
     entries = []
-    for number, key in enumerate(branch.keys.values()):
-        if number >= branch.pool.keys:
+    pool, shape = branch.pool, branch.shape
+    for at, key in enumerate(branch.keys.values()):
+        if at >= pool.keys:
             continue
-        lists = [
-            [events[int(branch.pool.ref[node])] for node in branch.pool.walk(number, queue)]
-            for queue in range(branch.pool.queues)
-        ]
-        queues, noted = lists[: len(branch.shape.needed)], lists[len(branch.shape.needed) :]
-        clock = int(branch.pool.clock[number])
-        instance = Instance(queues, noted, None if clock == NEVER else clock, bool(branch.pool.flags[number] & 1))
+        lists = [[events[word] for word in branch.words_of(pool.walk(at, queue))] for queue in range(shape.stride)]
+        queues, noted = lists[: len(shape.needed)], lists[len(shape.needed) :]
+        clock = int(pool.ks[at, CLOCK])
+        pending, row = [], int(pool.ks[at, WAITS])
+        while row != -1:
+            deadline, cancelled, _, following, *nodes = pool.wait[row].tolist()
+            members = tuple(events[word] for word in branch.words_of(nodes))
+            match = Match(number, members, deadline)
+            pending.append(Pending((deadline, tuple(each.position for each in members), number), match, key, bool(cancelled)))
+            row = following
+        instance = Instance(queues, noted, None if clock == NEVER else clock, bool(pool.ks[at, FLAGS] & 1), pending)
         if not instance.is_empty():
             entries.append([[state.plain(value) for value in key], plain_instance(instance)])
     return entries

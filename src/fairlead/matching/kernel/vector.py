@@ -39,13 +39,12 @@ from fairlead.model.expression import (
 )
 from fairlead.model.position import Position
 from fairlead.model.types import EventType, Kind
+from fairlead.model.values import INT_RANGE, TIMESTAMP_RANGE
 
 Mask = npt.NDArray[np.bool_]
 WHOLE = frozenset({Kind.INT, Kind.BIGINT, Kind.TIMESTAMP, Kind.INTERVAL})
 NUMBERS = WHOLE | {Kind.DOUBLE, Kind.BOOLEAN}
 SIGN = {"=": np.equal, "!=": np.not_equal, "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
-SAFE = 2**31
-"""Whole numbers up to this size add and multiply within 64 bits: no overflow to look for."""
 
 
 @dataclass(frozen=True)
@@ -109,21 +108,21 @@ def evaluate(node: Expression, rows: Rows) -> Vector:
             return Vector(rows.times, np.ones(len(rows), dtype=bool))
         case Arithmetic() if node.operator in "+-*" and _numeric(node.left, node.right):
             return _arithmetic(node, evaluate(node.left, rows), evaluate(node.right, rows))
+        case Arithmetic(operator="/") if _numeric(node.left, node.right):
+            return _quotient(evaluate(node.left, rows), evaluate(node.right, rows))
         case Negative() if node.kind is Kind.DOUBLE and _numeric(node.operand):
             operand = evaluate(node.operand, rows)
             return Vector(-operand.values, operand.known)
+        case Compare() if _comparable(node):
+            return _compared(node, rows)
     return _by_scalar(node, rows)
 
 
 def _atom(atom: Atom, rows: Rows) -> Mask:
     match atom:
-        case Compare() if _numeric(atom.left, atom.right) and not _mixed(atom.left, atom.right):
-            left, right = evaluate(atom.left, rows), evaluate(atom.right, rows)
-            both: Mask = left.known & right.known
-            for side in (left, right):
-                if side.values.dtype == np.float64:
-                    both &= ~np.isnan(side.values)
-            both &= SIGN[atom.operator](left.values, right.values)
+        case Compare() if _comparable(atom):
+            vector = _compared(atom, rows)
+            both: Mask = vector.known & vector.values
             return both
         case IsNull(operand=Field() as field):
             present: Mask = rows.column(field.attribute).is_valid().to_numpy(zero_copy_only=False)
@@ -139,6 +138,19 @@ def _atom(atom: Atom, rows: Rows) -> Mask:
 
 def _numeric(*nodes: Expression) -> bool:
     return all(node.kind in NUMBERS for node in nodes)
+
+
+def _comparable(atom: Compare) -> bool:
+    return _numeric(atom.left, atom.right) and not _mixed(atom.left, atom.right)
+
+
+def _compared(atom: Compare, rows: Rows) -> Vector:
+    left, right = evaluate(atom.left, rows), evaluate(atom.right, rows)
+    both = left.known & right.known
+    for side in (left, right):
+        if side.values.dtype == np.float64:
+            both &= ~np.isnan(side.values)
+    return Vector(SIGN[atom.operator](left.values, right.values), both)
 
 
 def _mixed(left: Expression, right: Expression) -> bool:
@@ -179,18 +191,33 @@ def _arithmetic(node: Arithmetic, left: Vector, right: Vector) -> Vector:
     if node.kind is Kind.DOUBLE:
         with np.errstate(all="ignore"):
             return Vector(apply(left.values.astype(np.float64), right.values.astype(np.float64)), known)
-    small = all(
-        not len(each.values) or -SAFE < int(each.values.min()) <= int(each.values.max()) < SAFE for each in (left, right)
-    )
-    if small and node.kind is Kind.BIGINT:
-        return Vector(apply(left.values, right.values), known)
+    low, high = _bounds(node.operator, left.values, right.values)
+    if INT_RANGE[Kind.BIGINT][0] <= low <= high <= INT_RANGE[Kind.BIGINT][1]:
+        within = apply(left.values, right.values)
+        if in_range(low, node.kind) is None or in_range(high, node.kind) is None:
+            least, most = TIMESTAMP_RANGE if node.kind is Kind.TIMESTAMP else INT_RANGE[node.kind]
+            known = known & (within >= least) & (within <= most)
+        return Vector(within, known)
     exact = apply(left.values.astype(object), right.values.astype(object))
-    fits = np.array([_fits(value, node.kind) for value in exact], dtype=bool)
+    fits = np.array([in_range(value, node.kind) is not None for value in exact], dtype=bool)
     return Vector(np.where(fits, exact, 0).astype(np.int64), known & fits)
 
 
-def _fits(value: int, kind: Kind) -> bool:
-    return in_range(value, kind) is not None
+def _bounds(operator: str, left: npt.NDArray[Any], right: npt.NDArray[Any]) -> tuple[int, int]:
+    """Between which numbers every result lies."""
+    if not len(left):
+        return 0, 0
+    (a, b), (c, d) = ((int(each.min()), int(each.max())) for each in (left, right))
+    if operator == "*":
+        corners = (a * c, a * d, b * c, b * d)
+        return min(corners), max(corners)
+    return (a + c, b + d) if operator == "+" else (a - d, b - c)
+
+
+def _quotient(left: Vector, right: Vector) -> Vector:
+    with np.errstate(all="ignore"):
+        values = left.values.astype(np.float64) / right.values.astype(np.float64)
+    return Vector(values, left.known & right.known & (right.values != 0))
 
 
 def _by_scalar(node: Expression, rows: Rows) -> Vector:

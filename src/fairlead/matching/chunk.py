@@ -1,0 +1,87 @@
+"""A batch of events as the store keeps it, found again by position word.
+
+Takes: Columns, and position words where minors matter. Gives: rows for words. Never: touches a row before somebody asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from fairlead.model.columns import Columns, arrow_array, arrow_schema, record_batch
+from fairlead.model.event import Event
+from fairlead.model.identity import MINOR_BITS, majors_of, position_word, words_of
+from fairlead.model.position import Position
+
+Words = npt.NDArray[np.int64]
+"""Position words (model/identity.py): they rise along the order, and each is the identity of one event."""
+Numbers = npt.NDArray[np.int64]
+Times = Mapping[str, Numbers]
+"""By type, the time of each row of its table, where that is no attribute (derived events)."""
+
+
+class Chunk:
+    """Rows whose words rise; row i is row `inner[i]` of the table of its type."""
+
+    def __init__(self, columns: Columns, words: Words | None = None, times: Times | None = None) -> None:
+        self.columns, self._words, self.times = columns, words, times or {}
+        ends = (columns.positions[0], columns.positions[-1]) if words is None else (words[0], words[-1])
+        low, high = (position_word(Position(int(each))) if words is None else int(each) for each in ends)
+        self.first, self.last = low, high
+        self.dense = words is None and high - low == (len(columns) - 1) << MINOR_BITS
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @cached_property
+    def words(self) -> Words:
+        return words_of(self.columns.position_array) if self._words is None else self._words
+
+    @cached_property
+    def inner(self) -> Numbers:
+        codes, made = self.columns.code_array, np.empty(len(self), dtype=np.int64)
+        for code, name in enumerate(self.columns.types):
+            if name in self.columns.tables:
+                mine = np.flatnonzero(codes == code)
+                made[mine] = np.arange(len(mine))
+        return made
+
+    def rows(self, words: Words) -> tuple[Numbers, npt.NDArray[np.bool_]]:
+        """The row of each word, and whether it is here at all."""
+        if self.dense:
+            shifted = words - self.first
+            rows = shifted >> MINOR_BITS
+            return rows, (words >= self.first) & (words <= self.last) & (rows << MINOR_BITS == shifted)
+        rows = np.minimum(np.searchsorted(self.words, words), len(self) - 1)
+        return rows, self.words[rows] == words
+
+
+def chunk_of_events(events: Sequence[Event]) -> Chunk:
+    """For events that are objects already; their positions rise."""
+    types = tuple(dict.fromkeys(event.type for event in events))
+    numbers = {name: at for at, name in enumerate(types)}
+    mine: dict[str, list[Event]] = {name: [] for name in types}
+    for event in events:
+        mine[event.type].append(event)
+    tables, times = {}, {}
+    for name, found in mine.items():
+        schema = found[0].schema
+        values = zip(*(event.row for event in found), strict=True)
+        arrays = [arrow_array(column, each.type) for column, each in zip(values, schema.attributes, strict=False)]
+        tables[name] = record_batch(arrays, arrow_schema(schema), len(found))
+        if schema.derived and all(event.time is not None for event in found):
+            times[name] = np.array([event.time for event in found], dtype=np.int64)
+    words = np.array([position_word(event.position) for event in events], dtype=np.int64)
+    given = any(event.source is not None or event.sequence is not None for event in events)
+    columns = Columns(
+        types,
+        np.array([numbers[event.type] for event in events], dtype=np.int64),  # type: ignore[arg-type]
+        majors_of(words),  # type: ignore[arg-type]
+        tables,
+        [event.source for event in events] if given else None,
+        [event.sequence for event in events] if given else None,
+    )
+    return Chunk(columns, words, times)

@@ -1,0 +1,128 @@
+"""The table that the relations of a plan become: a row a relation, typed columns that are a function of the plan.
+
+    subscription, id, branch     whose it is
+    completed_at, place          where in the order: the number of a logged event, and which place beside it (0: its own)
+    positions                    the numbers of its members, in signature order, to join on
+    members                      for each: type, position, place, and the attributes of all member types, null where the
+                                 member's type has no such attribute
+    emitted                      type and attributes of the derived event; null where nothing is emitted
+
+Attributes of one name share a column if their types agree; if not, each has its own, called `Type.attribute`. Which column
+holds which attribute is in the schema's metadata, so that a file can be read back without the plan.
+
+Takes: a plan. Gives: `Layout` and its Arrow schema. Never: sees a relation.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from fairlead.model.columns import arrow_type
+from fairlead.model.plan import Plan
+from fairlead.model.types import Catalogue, DataType
+
+NAMES = pa.dictionary(pa.int32(), pa.string())
+METADATA = b"fairlead.relations"
+RESERVED = ("type", "position", "place")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column for attributes: which attribute of each event type it holds, by number."""
+
+    name: str
+    type: DataType
+    sources: Mapping[str, int]
+
+    @property
+    def field(self) -> pa.Field:
+        return pa.field(self.name, arrow_type(self.type))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """`types` and `subscriptions` are the dictionaries of the columns of these names; `derived` that of `emitted.type`."""
+
+    subscriptions: tuple[str, ...]
+    types: tuple[str, ...]
+    members: tuple[Column, ...]
+    derived: tuple[str, ...]
+    emitted: tuple[Column, ...]
+    catalogue: Catalogue
+
+    @cached_property
+    def member_type(self) -> pa.DataType:
+        fixed = [_present("type", NAMES), _present("position", pa.int64()), _present("place", pa.int32())]
+        return pa.struct([*fixed, *(each.field for each in self.members)])
+
+    @cached_property
+    def emitted_type(self) -> pa.DataType:
+        return pa.struct([pa.field("type", NAMES), *(each.field for each in self.emitted)])
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        columns = [
+            _present("subscription", NAMES),
+            _present("id", pa.string()),
+            _present("branch", pa.int32()),
+            _present("completed_at", pa.int64()),
+            _present("place", pa.int32()),
+            _present("positions", pa.list_(_present("element", pa.int64()))),
+            _present("members", pa.list_(_present("element", self.member_type))),
+            pa.field("emitted", self.emitted_type),
+        ]
+        held = {"members": self._held(self.types, self.members), "emitted": self._held(self.derived, self.emitted)}
+        return pa.schema(columns, metadata={METADATA: json.dumps(held)})
+
+    def _held(self, types: Iterable[str], columns: tuple[Column, ...]) -> dict[str, dict[str, str]]:
+        """By type and attribute, the name of the column."""
+        found: dict[str, dict[str, str]] = {}
+        for name in types:
+            by_number = {each.sources[name]: each.name for each in columns if name in each.sources}
+            found[name] = {each.name: by_number[at] for at, each in enumerate(self.catalogue[name].attributes)}
+        return found
+
+
+def layout_of(plan: Plan, subscription: str | None = None) -> Layout:
+    """The layout for all relations of a plan, or for those of one subscription."""
+    chosen = [each for each in plan.subscriptions if subscription in (None, each.name)]
+    slots = {slot.type for each in chosen for branch in each.branches for slot in branch.slots}
+    types = tuple(sorted({name for slot in slots for name in plan.catalogue.accepts(slot)}))
+    derived = tuple(dict.fromkeys(each.emits for each in chosen if each.emits))
+    return Layout(
+        tuple(each.name for each in chosen),
+        types,
+        _columns(types, plan.catalogue, RESERVED),
+        derived,
+        _columns(derived, plan.catalogue, ("type",)),
+        plan.catalogue,
+    )
+
+
+def relation_schema(plan: Plan) -> pa.Schema:
+    """The Arrow schema of a plan's relations."""
+    return layout_of(plan).schema
+
+
+def _columns(types: tuple[str, ...], catalogue: Catalogue, reserved: tuple[str, ...]) -> tuple[Column, ...]:
+    found: dict[str, dict[str, DataType]] = {}
+    for name in types:
+        for attribute in catalogue[name].attributes:
+            found.setdefault(attribute.name, {})[name] = attribute.type
+    columns = []
+    for attribute_name, by_type in found.items():
+        numbers = {name: catalogue[name].index[attribute_name] for name in by_type}
+        if len(set(by_type.values())) == 1 and attribute_name not in reserved:
+            columns.append(Column(attribute_name, next(iter(by_type.values())), numbers))
+        else:
+            columns += [Column(f"{name}.{attribute_name}", by_type[name], {name: numbers[name]}) for name in by_type]
+    return tuple(columns)
+
+
+def _present(name: str, data_type: pa.DataType) -> pa.Field:
+    return pa.field(name, data_type, nullable=False)
