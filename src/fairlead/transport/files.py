@@ -24,7 +24,7 @@ from fairlead.transport.lines import Lines, Progress, batches
 from fairlead.transport.parquet import parquet_batches
 from fairlead.transport.problems import Rejects, did_you_mean
 from fairlead.transport.sequences import LastSequences
-from fairlead.transport.tables import take_rows
+from fairlead.transport.tables import examined, take_rows
 
 FORMATS = {
     ".jsonl": "json",
@@ -155,7 +155,7 @@ def _parquet(path: Path, intake: Intake, batch_rows: int, progress: Progress) ->
     size = path.stat().st_size
     told = 0
     for batch, first_row, rows in parquet_batches(path, batch_rows):
-        yield take_rows(batch, intake, file=str(path), first_row=first_row)
+        yield take_rows(examined(batch, intake.typed, str(path)), intake, file=str(path), first_row=first_row)
         reached = size * (first_row + batch.num_rows) // rows
         progress(reached - told)
         told = reached
