@@ -27,8 +27,8 @@ from fairlead.transport.sequences import LastSequences
 from fairlead.transport.shapes import Shapes
 from fairlead.transport.wide import by_type
 
-TABLE_ROWS = 65_536
-"""Rows a batch: large enough that per-batch work vanishes, small enough that a batch of 100-byte rows is 6 MB."""
+TABLE_ROWS = 131_072
+"""Rows a batch: large enough that per-batch work vanishes, small enough that a batch of 100-byte rows is 13 MB."""
 
 EXACT_FLOAT_MAX = 2**53
 
