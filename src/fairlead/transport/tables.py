@@ -74,7 +74,8 @@ def record_batches(data: Any, catalogue: Catalogue, batch_rows: int) -> Iterator
 
 @dataclass(frozen=True)
 class Part:
-    """A record batch that was looked at as far as that depends on nothing before it; `grouped` is None in doubt."""
+    """A record batch, looked at as far as that depends on nothing before it. `grouped` is None in doubt; only then the columns
+    are still needed."""
 
     columns: Mapping[str, pa.Array]
     rows: int
@@ -84,7 +85,8 @@ class Part:
 def examined(batch: pa.RecordBatch, shapes: Shapes, file: str | None = None) -> Part:
     """The pure half of reading a record batch. Raises DataError where its columns do not fit the types."""
     columns = _columns(batch, shapes, file)
-    return Part(columns, batch.num_rows, by_type(columns, batch.num_rows, shapes))
+    grouped = by_type(columns, batch.num_rows, shapes)
+    return Part({} if grouped is not None else columns, batch.num_rows, grouped)
 
 
 def take_rows(part: Part, intake: Intake, *, file: str | None = None, first_row: int = 0) -> Columns:
