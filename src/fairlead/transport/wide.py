@@ -55,17 +55,24 @@ def _codes(column: pa.Array | None, rows: int, shapes: Shapes) -> Codes:
     if column.null_count:
         raise ValueError("null type")
     if is_.is_dictionary(column.type) and len(column.dictionary) <= DICTIONARY_MAX:
-        found = pc.index_in(plain(column.dictionary), value_set=shapes.name_array).to_pylist()
+        found = _found(plain(column.dictionary), shapes).to_pylist()
         known = np.array([-1 if code is None else code for code in found], dtype=narrow)
         at = _numbers(column.indices)
         codes: Codes = known.take(at if at.itemsize == 8 else at.view(f"u{at.itemsize}"))
         if codes.min() < 0:  # else the dictionary only lists names that no row of this batch has
             raise ValueError("unknown type")
         return codes
-    found = pc.index_in(plain(column), value_set=shapes.name_array)
+    found = _found(plain(column), shapes)
     if found.null_count:
         raise ValueError("unknown type")
     return _numbers(found).astype(narrow)
+
+
+def _found(names: pa.Array, shapes: Shapes) -> pa.Array:
+    """The codes of type names, null where unknown."""
+    if not is_.is_string(names.type):  # Arrow would compare bytes with texts, the judge does not
+        raise TypeError("not text")
+    return pc.index_in(names, value_set=shapes.name_array)
 
 
 def _rows_of(columns: Mapping[str, pa.Array], shape: Shape, at: Rows | None, rows: int) -> pa.RecordBatch:
