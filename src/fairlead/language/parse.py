@@ -7,8 +7,11 @@ Never: knows a type or a name.
 from __future__ import annotations
 
 from functools import cache
+from hashlib import sha256
 from importlib import resources
+from io import BytesIO
 
+import lark
 from lark import Lark, UnexpectedCharacters, UnexpectedToken
 
 from fairlead.language import complaint, syntax
@@ -16,11 +19,26 @@ from fairlead.language.build import build
 from fairlead.language.fault import Fault, Span
 from fairlead.model.limits import LIMITS
 
+FOLDER = resources.files("fairlead.language")
+TABLES = "grammar.tables"
+"""The parser as `Lark.save` gives it, after a line that says of which Lark and which grammar. Loading it takes 10 ms,
+making it 100 ms. `FAIRLEAD_UPDATE_TABLES=1 pytest tests/language/test_tables.py` writes it after a change of the grammar."""
+
 
 @cache
 def grammar() -> Lark:
-    text = resources.files("fairlead.language").joinpath("grammar.lark").read_text(encoding="utf-8")
+    """The parser: from the tables if they are of this grammar and of the Lark that is installed, else from the grammar."""
+    text = FOLDER.joinpath("grammar.lark").read_text(encoding="utf-8")
+    edition, _, tables = FOLDER.joinpath(TABLES).read_bytes().partition(b"\n")
+    return Lark.load(BytesIO(tables)) if edition == edition_of(text) else made(text)
+
+
+def made(text: str) -> Lark:
     return Lark(text, parser="lalr", lexer="contextual", propagate_positions=True, maybe_placeholders=False)
+
+
+def edition_of(text: str) -> bytes:
+    return f"lark {lark.__version__} grammar {sha256(text.encode()).hexdigest()}".encode()
 
 
 def parse(text: str) -> syntax.Rules:
