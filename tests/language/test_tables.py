@@ -37,7 +37,7 @@ def test_the_tables_are_of_the_grammar() -> None:
         saved = BytesIO()
         parse.made(GRAMMAR).save(saved)
         (FOLDER / parse.TABLES).write_bytes(parse.edition_of(GRAMMAR) + b"\n" + saved.getvalue())
-    assert edition().split()[-1] == parse.edition_of(GRAMMAR).split()[-1]
+    assert edition().split()[-1] == parse.edition_of(GRAMMAR).split()[-1], "the grammar has changed: write the tables anew"
 
 
 def test_the_loaded_parser_reads_as_the_made_one() -> None:
