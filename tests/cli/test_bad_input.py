@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from fairlead.transport import files
+from fairlead.transport.lines import Lines
 from tests.cli.shop import MARKET, RALLY, fairlead, fairlead_process, quote, write_lines
 
 BAD: dict[str, tuple[str, Any]] = {
@@ -49,6 +53,67 @@ def test_a_bad_record_stops_before_anything_is_written(tmp_path: Path, rules: Pa
     assert "fix: " in result.stderr
     assert result.stdout == ""
     assert sorted(each.name for each in tmp_path.iterdir()) == ["events.jsonl", "market.fl"]
+
+
+def many_then_bad(path: Path, repeats: int = 2_000) -> Path:
+    """Several batches of rallies, one after the other, and a bad record at the very end."""
+    if path.suffix == ".parquet":
+        rows = [{"value": None} | each for each in RALLY * repeats] + [quote("A", 1.0, 0) | {"type": "StokQuote"}]
+        pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=3_000)
+        return path
+    return write_lines(path, [*RALLY * repeats, BAD["unknown type"][1]])
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+@pytest.mark.parametrize("events", ["events.jsonl", "events.parquet"])
+def test_a_bad_record_at_the_very_end_leaves_what_was_there_before(
+    tmp_path: Path, rules: Path, events: str, ending: str
+) -> None:
+    many_then_bad(tmp_path / events)
+    out, receipt = tmp_path / f"out.{ending}", tmp_path / "receipt.json"
+    out.write_text("of an earlier run")
+    result = fairlead(
+        "run", rules, "--events", tmp_path / events, "--out", out, "--receipt", receipt, "--batch-rows", "1000", "--json"
+    )
+    place = "line 10001" if events.endswith("jsonl") else "row 10000"
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr.startswith(f"D001 {tmp_path / events}, {place}")
+    assert "fix: did you mean 'StockQuote'?" in result.stderr
+    assert out.read_text() == "of an earlier run"
+    assert sorted(each.name for each in tmp_path.iterdir()) == sorted([events, "market.fl", out.name])
+    assert not [each for each in threading.enumerate() if each.name == "fairlead read ahead"]
+
+
+@pytest.mark.parametrize("events", ["events.jsonl", "events.parquet"])
+def test_the_standard_output_stays_empty_if_the_last_record_is_bad(tmp_path: Path, rules: Path, events: str) -> None:
+    many_then_bad(tmp_path / events)
+    result = fairlead("run", rules, "--events", tmp_path / events, "--out", "-", "--batch-rows", "1000")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith("D001 ")
+
+
+def test_a_pipe_stays_empty_if_the_last_record_is_bad(tmp_path: Path, rules: Path) -> None:
+    events = many_then_bad(tmp_path / "events.jsonl")
+    pipe = tmp_path / "pipe.jsonl"
+    os.mkfifo(pipe)
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader.start()
+    result = fairlead("run", rules, "--events", events, "--out", pipe, "--batch-rows", "1000")
+    reader.join(60)
+    assert result.exit_code == 1
+    assert read == [b""]
+
+
+def test_input_is_read_once_where_the_output_is_a_file(tmp_path: Path, rules: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    events = write_lines(tmp_path / "events.jsonl", RALLY)
+    opened: list[Path] = []
+    monkeypatch.setattr(files, "Lines", lambda path: opened.append(path) or Lines(path))
+    for out, times in ((["--out", tmp_path / "out.jsonl"], 1), ([], 1), (["--out", "-"], 2)):
+        opened.clear()
+        fairlead("run", rules, "--events", events, *out)
+        assert len(opened) == times, out
 
 
 @pytest.mark.parametrize("kind", BAD)

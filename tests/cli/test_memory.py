@@ -24,6 +24,8 @@ SMALL, LARGE = 80_000, 240_000
 GROWTH_BYTES_MAX = 25_000_000
 """Three times the events are 160,000 more. Held as Event objects, a few hundred bytes each, they would be well beyond this.
 Both runs are long enough to move to kernels, so that both load the compiler (about 100 MB)."""
+BATCH_ROWS = 8192
+"""Both runs take many batches, so that the largest batch is the same. (Of Parquet it would be 131,072 rows.)"""
 
 MEASURE = """\
 import resource, subprocess, sys
@@ -52,7 +54,7 @@ def write_events(path: Path, count: int) -> Path:
 
 def peak_bytes(rules: Path, events: Path) -> int:
     run = [sys.executable, "-c", "from fairlead.cli.main import main; main()", "run", str(rules), "--events", str(events)]
-    out = ["--out", str(events.with_suffix(".out.jsonl")), "--quiet"]
+    out = ["--out", str(events.with_suffix(".out.jsonl")), "--quiet", "--batch-rows", str(BATCH_ROWS)]
     measured = subprocess.run([sys.executable, "-c", MEASURE, *run, *out], capture_output=True, text=True, timeout=300)
     assert measured.returncode == 0, measured.stderr
     unit = 1 if sys.platform == "darwin" else 1024

@@ -40,11 +40,16 @@ class TextOutput:
             self._target.commit()
 
 
+def appears_at_once(path: str | None) -> bool:
+    """Whether what is written can be seen before the run has ended: the standard output, a device or a pipe. A file cannot."""
+    return path == "-" or (path is not None and Path(path).exists() and not Path(path).is_file())
+
+
 def refuse_overlap(named: dict[str, str | None], inputs: Iterable[str | Path]) -> None:
     """Every output has a file of its own. Devices such as /dev/null are no files."""
     taken = {os.path.realpath(each): f"the input {each}" for each in inputs}
     for option, path in named.items():
-        if path is None or path == "-" or (Path(path).exists() and not Path(path).is_file()):
+        if path is None or appears_at_once(path):
             continue
         place = os.path.realpath(path)
         if place in taken:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Literal
@@ -82,8 +82,9 @@ def run(
     Out come the number of relations of each subscription, the first of them, what the order guarantees, and a receipt: two
     runs with the same receipt delivered the same relations in the same order.
 
-    Files appear whole or not at all. By default the input is read twice: once to check every record before anything is
-    written, once to match. `--on-bad skip` reads it once and sets bad records aside. RULES may be - (standard input).
+    Files appear whole or not at all: after a bad record there is none. Where relations go to the standard output or a pipe,
+    the input is read twice, once to check every record before the first relation is written. `--on-bad skip` sets bad
+    records aside instead. RULES may be - (standard input).
     """
     if rejects and on_bad == "stop":
         raise click.UsageError("--rejects needs --on-bad skip: in stop mode the first bad record ends the run")
@@ -102,10 +103,11 @@ def run(
 def perform(job: Job) -> Summary:
     """The steps, whose order keeps half a result from appearing:
 
-    1. Compile the rules and find the files. 2. Open the outputs beside their targets. 3. In stop mode, check all input.
-    4. Match, writing relations as they come. 5. The outputs take their names: relations, rejects, then the receipt.
+    1. Compile the rules and find the files. 2. Open the outputs beside their targets. 3. In stop mode, check all input first
+    if relations can be seen before the end; in a file they cannot, a bad record discards it. 4. Match, writing relations as
+    they come. 5. The outputs take their names: relations, rejects, then the receipt.
     """
-    from fairlead.cli.outputs import TextOutput, refuse_overlap
+    from fairlead.cli.outputs import TextOutput, appears_at_once, refuse_overlap
     from fairlead.cli.progress import Progress
     from fairlead.cli.rules import load_plan
     from fairlead.cli.signals import undisturbed
@@ -113,7 +115,6 @@ def perform(job: Job) -> Summary:
     from fairlead.deliver.receipt import dumps
     from fairlead.runtime.embedded import Run, until_microseconds
     from fairlead.transport.files import bytes_of, read_files, resolve, validate_files
-    from fairlead.transport.intake import BATCH_ROWS
     from fairlead.transport.write import RejectWriter, open_relations
 
     plan, until = load_plan(job.rules), until_microseconds(job.until)  # 1
@@ -127,20 +128,19 @@ def perform(job: Job) -> Summary:
             receipt = outputs.enter_context(TextOutput(job.receipt))
             rejects = outputs.enter_context(RejectWriter(job.rejects_path)) if job.rejects_path else None
             relations = outputs.enter_context(open_relations(job.out, plan)) if job.out else None
-        rows = job.batch_rows or BATCH_ROWS
-        if job.on_bad == "stop":  # 3
-            validate_files(
-                files, plan.catalogue, allow_nan=job.allow_nan, batch_rows=rows, progress=progress.pass_over("checking")
-            )
+        rows, nan = job.batch_rows, job.allow_nan
+        if job.on_bad == "stop" and appears_at_once(job.out):  # 3
+            validate_files(files, plan.catalogue, allow_nan=nan, batch_rows=rows, progress=progress.pass_over("checking"))
         batches = read_files(  # 4
             files,
             plan.catalogue,
             on_bad=job.on_bad,
             rejects=rejects,
-            allow_nan=job.allow_nan,
+            allow_nan=nan,
             batch_rows=rows,
             progress=progress.pass_over("matching"),
         )
+        outputs.enter_context(closing(batches))  # it reads ahead: whatever fails, that ends first
         first: list[Relation] = []
         for found in delivered(running, batches, until):
             progress.events(running.events)

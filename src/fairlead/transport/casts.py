@@ -49,12 +49,12 @@ def _boolean(column: pa.Array, wanted: DataType) -> pa.Array:
 
 def _integer(column: pa.Array, wanted: DataType) -> pa.Array:
     _sure(is_.is_integer(column.type))
-    return column.cast(ARROW[wanted.kind])
+    return _as(column, ARROW[wanted.kind])
 
 
 def _double(column: pa.Array, wanted: DataType) -> pa.Array:
     _sure(is_.is_floating(column.type) or is_.is_integer(column.type))
-    return column.cast(ARROW[Kind.DOUBLE], safe=False)  # integers beyond 2**53 round to the nearest, as float(int) does
+    return _as(column, ARROW[Kind.DOUBLE], safe=False)  # integers beyond 2**53 round to the nearest, as float(int) does
 
 
 def _decimal(column: pa.Array, wanted: DataType) -> pa.Array:
@@ -71,8 +71,8 @@ def _string(column: pa.Array, wanted: DataType) -> pa.Array:
 
 def _timestamp(column: pa.Array, wanted: DataType) -> pa.Array:
     if is_.is_timestamp(column.type):
-        exact = column.cast(pa.timestamp("us", column.type.tz))  # raises where a value is finer than a microsecond
-        return in_range(exact.cast(pa.int64()).view(MICROSECONDS))  # without a zone it is UTC
+        exact = _as(column, pa.timestamp("us", column.type.tz))  # raises where a value is finer than a microsecond
+        return in_range(exact.view(MICROSECONDS))  # without a zone it is UTC
     if is_.is_string(column.type):
         return iso_timestamps(_string(column, wanted))
     _sure(is_.is_integer(column.type) or is_.is_floating(column.type))
@@ -84,6 +84,11 @@ def _binary(column: pa.Array, wanted: DataType) -> pa.Array:
         return pa.array([canonical(value, wanted) for value in _string(column, wanted).to_pylist()], pa.binary())
     _sure(is_.is_binary(column.type))
     return column
+
+
+def _as(column: pa.Array, target: pa.DataType, *, safe: bool = True) -> pa.Array:
+    """A cast that costs nothing where there is nothing to do; Arrow's copies."""
+    return column if column.type.equals(target) else column.cast(target, safe=safe)
 
 
 def _sure(holds: bool) -> None:

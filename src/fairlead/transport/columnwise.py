@@ -6,7 +6,7 @@ records one by one. Never: raises for bad input, and never gives a value that th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairlead.model.columns import record_batch
+from fairlead.model.columns import Codes, Rows, record_batch
 from fairlead.model.limits import LIMITS
 from fairlead.model.types import Kind
 from fairlead.model.values import INT_RANGE
@@ -26,11 +26,13 @@ from fairlead.transport.shapes import Shape, Shapes, is_unicode
 class Grouped:
     """Valid records by type: what both ways give. `kept` are the places within the batch, None for all of them."""
 
-    codes: Sequence[int]
+    codes: Sequence[int] | Codes
     tables: dict[str, pa.RecordBatch]
     sources: list[str | None] | None = None
     sequences: list[int | None] | None = None
     kept: list[int] | None = None
+    places: Mapping[str, Rows] | None = None
+    """The rows of each type, as Columns has them, where they are known."""
 
 
 def columnwise(records: list[Any], shapes: Shapes) -> Grouped | None:

@@ -111,7 +111,7 @@ def seconds(numbers: pa.Array) -> pa.Array:
 
 def in_range(array: pa.Array) -> pa.Array:
     """The timestamps, if all lie in the years that a datetime can show."""
-    least, most = pc.min_max(array.cast(pa.int64())).as_py().values()
+    least, most = pc.min_max(array.view(pa.int64())).as_py().values()
     if least is not None and not (TIMESTAMP_RANGE[0] <= least and most <= TIMESTAMP_RANGE[1]):
         raise ValueError("out of the range of TIMESTAMP")
     return array

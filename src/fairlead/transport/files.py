@@ -10,13 +10,15 @@ header does not fit, a Parquet file is cut short) stops in both modes, since the
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from fairlead.errors import DataError
 from fairlead.model.columns import Columns
 from fairlead.model.types import Catalogue
+from fairlead.transport.ahead import read_ahead
 from fairlead.transport.csvrows import csv_records
 from fairlead.transport.intake import BATCH_ROWS, Intake, OnBad
 from fairlead.transport.jsonlines import json_records
@@ -24,7 +26,8 @@ from fairlead.transport.lines import Lines, Progress, batches
 from fairlead.transport.parquet import parquet_batches
 from fairlead.transport.problems import Rejects, did_you_mean
 from fairlead.transport.sequences import LastSequences
-from fairlead.transport.tables import take_rows
+from fairlead.transport.shapes import Shapes
+from fairlead.transport.tables import Part, examined, take_rows
 
 FORMATS = {
     ".jsonl": "json",
@@ -57,13 +60,16 @@ def read_files(
     on_bad: OnBad = "stop",
     rejects: Rejects | None = None,
     allow_nan: bool = False,
-    batch_rows: int = BATCH_ROWS,
+    batch_rows: int | None = None,
     progress: Progress | None = None,
     start: int = 0,
     last_sequences: LastSequences | None = None,
-) -> Iterator[Columns]:
+) -> Generator[Columns, None, None]:
     """The records of the files as Columns. That every file exists and has a known format is checked at once; the rest as it
-    is read. `progress` is called with the number of bytes (of the files, as stored) read since its last call."""
+    is read. Without `batch_rows`, text is read by BATCH_ROWS and Parquet by up to TABLE_ROWS records. `progress` is called
+    with the number of bytes (of the files, as stored) read since its last call.
+
+    Parquet is read ahead by a thread, which ends with the iterator, or when that is closed."""
     files = resolve(paths)
     intake = Intake(catalogue, start, allow_nan, on_bad, rejects, last_sequences or LastSequences())
     return _read(files, intake, batch_rows, progress or (lambda count: None))
@@ -76,7 +82,7 @@ def validate_files(
     on_bad: OnBad = "stop",
     rejects: Rejects | None = None,
     allow_nan: bool = False,
-    batch_rows: int = BATCH_ROWS,
+    batch_rows: int | None = None,
     progress: Progress | None = None,
     start: int = 0,
     last_sequences: LastSequences | None = None,
@@ -130,19 +136,19 @@ def _neighbours(path: Path) -> list[str]:
         return []
 
 
-def _read(files: list[Path], intake: Intake, batch_rows: int, progress: Progress) -> Iterator[Columns]:
+def _read(files: list[Path], intake: Intake, batch_rows: int | None, progress: Progress) -> Generator[Columns, None, None]:
     for path in files:
         read = _parquet if format_of(path) == "parquet" else _text
         yield from read(path, intake, batch_rows, progress)
 
 
-def _text(path: Path, intake: Intake, batch_rows: int, progress: Progress) -> Iterator[Columns]:
+def _text(path: Path, intake: Intake, batch_rows: int | None, progress: Progress) -> Iterator[Columns]:
     is_csv = format_of(path) == "csv"
     shapes, records = (intake.text, csv_records) if is_csv else (intake.typed, json_records)
     lines = Lines(path)
     told = 0
     try:
-        for batch in batches(records(lines, shapes, str(path)), str(path), batch_rows):
+        for batch in batches(records(lines, shapes, str(path)), str(path), batch_rows or BATCH_ROWS):
             yield intake.take(batch, text=is_csv)
             progress(lines.bytes_read - told)
             told = lines.bytes_read
@@ -151,12 +157,20 @@ def _text(path: Path, intake: Intake, batch_rows: int, progress: Progress) -> It
         lines.close()
 
 
-def _parquet(path: Path, intake: Intake, batch_rows: int, progress: Progress) -> Iterator[Columns]:
+def _parquet(path: Path, intake: Intake, batch_rows: int | None, progress: Progress) -> Iterator[Columns]:
     size = path.stat().st_size
     told = 0
-    for batch, first_row, rows in parquet_batches(path, batch_rows):
-        yield take_rows(batch, intake, file=str(path), first_row=first_row)
-        reached = size * (first_row + batch.num_rows) // rows
-        progress(reached - told)
-        told = reached
+    parts = _examined(path, intake.typed, batch_rows)
+    with closing(read_ahead(parts)) as ahead:
+        for part, first_row, rows in ahead:
+            yield take_rows(part, intake, file=str(path), first_row=first_row)
+            reached = size * (first_row + part.rows) // rows
+            progress(reached - told)
+            told = reached
     progress(size - told)
+
+
+def _examined(path: Path, shapes: Shapes, batch_rows: int | None) -> Generator[tuple[Part, int, int], None, None]:
+    """The record batches of a file, as far as they can be read without knowing what came before."""
+    for batch, first_row, rows in parquet_batches(path, batch_rows):
+        yield examined(batch, shapes, str(path)), first_row, rows

@@ -14,15 +14,15 @@ Takes: batches of records (or of columns already checked). Gives: Columns. Never
 from __future__ import annotations
 
 import json
-from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 
 from fairlead.errors import DataError, Place, UsageError
-from fairlead.model.columns import Columns, arrow_array, record_batch
+from fairlead.model.columns import Codes, Columns, arrow_array, code_type, record_batch
 from fairlead.model.types import Catalogue
 from fairlead.transport.columnwise import Grouped, columnwise
 from fairlead.transport.problems import Rejected, Rejects, at, oversized
@@ -89,7 +89,7 @@ class Intake:
 
     def _judged(self, batch: Batch, shapes: Shapes) -> Grouped:
         rows: dict[int, list[tuple[Any, ...]]] = {}
-        found = Grouped(codes := array("i"), {}, sources := [], sequences := [], kept := [])
+        found = Grouped(codes := [], {}, sources := [], sequences := [], kept := [])
         refused: list[Rejected] = []
         for index, record in enumerate(batch.records):
             try:
@@ -122,21 +122,21 @@ class Intake:
         given = range(start, start + count)
         complete = grouped.kept is None or len(grouped.kept) == count
         positions: Sequence[int] = given if complete else [given[index] for index in grouped.kept or ()]
-        codes, tables = grouped.codes, grouped.tables
+        codes = np.asarray(grouped.codes, dtype=code_type(len(self.typed.names)))
+        tables, places = grouped.tables, grouped.places
         sources, sequences = _present(grouped.sources), _present(grouped.sequences)
         dropped = 0
         fresh = None if sequences is None else self.last_sequences.fresh(sources, sequences)
         if fresh is not None:
-            tables = _filtered(self.typed, codes, tables, fresh)
-            codes = _where(codes, fresh)
+            tables, places = _filtered(self.typed, codes, tables, fresh), None
+            codes = codes[np.array(fresh)]
             positions = _where(positions, fresh)
             sources = None if sources is None else _where(sources, fresh)
             sequences = _where(sequences or (), fresh)
             dropped = fresh.count(False)
             self.duplicates += dropped
-        codes = codes if isinstance(codes, array) else array("i", codes)
         last = start + count - 1 if count else None
-        return Columns(self.typed.names, codes, positions, tables, sources, sequences, dropped, last)
+        return Columns(self.typed.names, codes, positions, tables, sources, sequences, dropped, last, places)
 
 
 def _present(values: list[Any] | None) -> list[Any] | None:
@@ -147,13 +147,10 @@ def _where(values: Sequence[Any], fresh: list[bool]) -> list[Any]:
     return [value for value, keep in zip(values, fresh, strict=True) if keep]
 
 
-def _filtered(
-    shapes: Shapes, codes: Sequence[int], tables: dict[str, pa.RecordBatch], fresh: list[bool]
-) -> dict[str, pa.RecordBatch]:
-    masks: dict[int, list[bool]] = {}
-    for code, keep in zip(codes, fresh, strict=True):
-        masks.setdefault(code, []).append(keep)
-    return {name: table.filter(pa.array(mask)) for name, table in tables.items() if any(mask := masks[shapes.code_of[name]])}
+def _filtered(shapes: Shapes, codes: Codes, tables: dict[str, pa.RecordBatch], fresh: list[bool]) -> dict[str, pa.RecordBatch]:
+    keep = np.array(fresh)
+    masks = {name: keep[codes == shapes.code_of[name]] for name in tables}
+    return {name: table.filter(pa.array(masks[name])) for name, table in tables.items() if masks[name].any()}
 
 
 def _table(rows: list[tuple[Any, ...]], shape: Shape) -> pa.RecordBatch:

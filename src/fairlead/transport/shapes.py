@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from fairlead.errors import DataError
-from fairlead.model.columns import arrow_schema
+from fairlead.model.columns import arrow_schema, text_array
 from fairlead.model.limits import LIMITS
 from fairlead.model.types import HEARTBEAT, Attribute, Catalogue, EventType, Kind
 from fairlead.model.values import INT_RANGE, canonical
@@ -82,6 +82,7 @@ class Shapes:
             publishable.append(catalogue[HEARTBEAT.name])
         self.catalogue = catalogue
         self.names = tuple(each.name for each in publishable)
+        self.name_array = text_array(self.names)
         self.by_code = [Shape(each, code, allow_nan, text) for code, each in enumerate(publishable)]
         self.code_of = {each.name: each.code for each in self.by_code}
         self.by_name = {each.name: each for each in self.by_code}

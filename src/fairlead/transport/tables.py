@@ -8,8 +8,8 @@ Takes: a table in its order. Gives: Columns. Never: imports pandas or polars; it
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -19,16 +19,16 @@ import pyarrow.types as is_
 from fairlead.errors import DataError
 from fairlead.model.columns import Columns
 from fairlead.model.types import INTEGER, Catalogue
-from fairlead.transport.casts import cast, plain, values_of
-from fairlead.transport.columnwise import Grouped, sized_batch
-from fairlead.transport.converters import DOUBTS
+from fairlead.transport.casts import plain, values_of
+from fairlead.transport.columnwise import Grouped
 from fairlead.transport.intake import Batch, Intake, OnBad
 from fairlead.transport.problems import SPECIAL, Rejects, unknown_column
 from fairlead.transport.sequences import LastSequences
-from fairlead.transport.shapes import Shape, Shapes
+from fairlead.transport.shapes import Shapes
+from fairlead.transport.wide import by_type
 
-TABLE_ROWS = 65_536
-"""Rows a batch: large enough that per-batch work vanishes, small enough that a batch of 100-byte rows is 6 MB."""
+TABLE_ROWS = 131_072
+"""Rows a batch: large enough that per-batch work vanishes, small enough that a batch of 100-byte rows is 13 MB."""
 
 EXACT_FLOAT_MAX = 2**53
 
@@ -54,7 +54,7 @@ def read_table(
     """The table's rows as Columns, in order. Raises DataError with the row at the first bad one (or skips it)."""
     intake = Intake(catalogue, start, allow_nan, on_bad, rejects, last_sequences or LastSequences())
     for batch in record_batches(data, catalogue, batch_rows):
-        yield take_rows(batch, intake)
+        yield take_rows(examined(batch, intake.typed), intake)
 
 
 def record_batches(data: Any, catalogue: Catalogue, batch_rows: int) -> Iterator[pa.RecordBatch]:
@@ -72,14 +72,29 @@ def record_batches(data: Any, catalogue: Catalogue, batch_rows: int) -> Iterator
             yield part.slice(offset, batch_rows)
 
 
-def take_rows(batch: pa.RecordBatch, intake: Intake, *, file: str | None = None, first_row: int = 0) -> Columns:
-    """The Columns of one record batch. `file` and `first_row` say where it stands."""
-    columns = _columns(batch, intake.typed, file)
-    grouped = _vectorised(columns, batch.num_rows, intake.typed)
-    if grouped is not None:
-        return intake.admit(grouped, batch.num_rows)
-    lines = range(first_row, first_row + batch.num_rows) if file is not None else None
-    return intake.take(Batch(_records(columns, batch.num_rows, intake.typed), file, lines, unit="row"))
+@dataclass(frozen=True)
+class Part:
+    """A record batch, looked at as far as that depends on nothing before it. `grouped` is None in doubt; only then the columns
+    are still needed."""
+
+    columns: Mapping[str, pa.Array]
+    rows: int
+    grouped: Grouped | None
+
+
+def examined(batch: pa.RecordBatch, shapes: Shapes, file: str | None = None) -> Part:
+    """The pure half of reading a record batch. Raises DataError where its columns do not fit the types."""
+    columns = _columns(batch, shapes, file)
+    grouped = by_type(columns, batch.num_rows, shapes)
+    return Part({} if grouped is not None else columns, batch.num_rows, grouped)
+
+
+def take_rows(part: Part, intake: Intake, *, file: str | None = None, first_row: int = 0) -> Columns:
+    """The other half: positions, repeats and errors. `file` and `first_row` say where the rows stand."""
+    if part.grouped is not None:
+        return intake.admit(part.grouped, part.rows)
+    lines = range(first_row, first_row + part.rows) if file is not None else None
+    return intake.take(Batch(_records(part.columns, part.rows, intake.typed), file, lines, unit="row"))
 
 
 def _columns(batch: pa.RecordBatch, shapes: Shapes, file: str | None) -> dict[str, pa.Array]:
@@ -90,76 +105,16 @@ def _columns(batch: pa.RecordBatch, shapes: Shapes, file: str | None) -> dict[st
             raise DataError("D015", f"the column '{name}' occurs twice", "name every column once", place)
         if name not in shapes.attribute_names and name not in SPECIAL:
             raise unknown_column(name, shapes.columns_known, place)
-        columns[name] = plain(column)
+        columns[name] = column if name == "type" else plain(column)
     if "type" not in columns and shapes.default is None:
         fix = "add a column `type` that names each row's event type"
         raise DataError("D014", "the table has no `type` column", fix, file or "table")
     return columns
 
 
-def _vectorised(columns: Mapping[str, pa.Array], rows: int, shapes: Shapes) -> Grouped | None:
-    """The rows by type; None in doubt."""
-    try:
-        if "type" in columns:
-            found = pc.index_in(columns["type"], value_set=pa.array(shapes.names))
-            if found.null_count:
-                return None
-            present = pc.unique(found).to_pylist()
-        else:
-            code = shapes.code_of[shapes.default or ""]
-            found, present = pa.repeat(pa.scalar(code, pa.int32()), rows), [code]
-        tables = {}
-        for code in sorted(present):
-            shape = shapes.by_code[code]
-            at = None if len(present) == 1 else pc.indices_nonzero(pc.equal(found, code))
-            tables[shape.name] = _rows_of(columns, shape, at, rows)
-        return Grouped(_integers(found), tables, _sources(columns.get("_source")), _sequences(columns.get("_sequence")))
-    except DOUBTS:
-        return None
-
-
-def _rows_of(columns: Mapping[str, pa.Array], shape: Shape, at: pa.Array | None, rows: int) -> pa.RecordBatch:
-    """The rows `at` as the attributes of one type; all other cells must be null."""
-    count = rows if at is None else len(at)
-    for name, column in columns.items():
-        if name in shape.allowed or column.null_count == rows:
-            continue
-        if (column if at is None else column.take(at)).null_count != count:
-            raise ValueError("a value in a column of another type")
-    arrays = []
-    for attribute in shape.attributes:
-        column = columns[attribute.name]
-        arrays.append(cast(column if at is None else column.take(at), attribute.type, allow_nan=shape.allow_nan))
-    return sized_batch(arrays, shape, count)
-
-
-def _integers(codes: pa.Array) -> array[int]:
-    """An int32 array without nulls as Python's own array: one copy of its bytes."""
-    copied = array("i")
-    copied.frombytes(memoryview(codes.buffers()[1])[4 * codes.offset : 4 * (codes.offset + len(codes))])
-    return copied
-
-
-def _sources(column: pa.Array | None) -> list[str | None] | None:
-    if column is None or column.null_count == len(column):
-        return None
-    if not is_.is_string(column.type):
-        raise TypeError("not text")
-    column.validate(full=True)
-    return list(column.to_pylist())
-
-
-def _sequences(column: pa.Array | None) -> list[int | None] | None:
-    if column is None or column.null_count == len(column):
-        return None
-    if not is_.is_integer(column.type):
-        raise TypeError("not integers")
-    return list(column.cast(pa.int64()).to_pylist())
-
-
 def _records(columns: Mapping[str, pa.Array], rows: int, shapes: Shapes) -> list[dict[str, Any]]:
     """The rows as dicts for the judge, each with the cells of its type and whatever else is not null."""
-    values = {name: values_of(column) for name, column in columns.items()}
+    values = {name: values_of(plain(column)) for name, column in columns.items()}
     types = values.get("type", [shapes.default] * rows)
     nothing: frozenset[str] = frozenset()
     records = []

@@ -76,6 +76,9 @@ class Batch:
 
     def places(self, name: str) -> npt.NDArray[np.int64]:
         """The rows of the batch at which the events of a type stand."""
+        given = self.columns.places
+        if given is not None and name in given:
+            return given[name]
         return self._once(("places", name), lambda: np.flatnonzero(self.codes == self.types[name]))  # type: ignore[no-any-return]
 
     def holds(self, name: str, conditions: Sequence[Condition]) -> Mask | None:
