@@ -108,7 +108,7 @@ class Members:
         columns = [self.column(leaf) for leaf in read]
         table = pa.RecordBatch.from_arrays(columns, [str(at) for at in range(len(read))])
         over_one = _over_one(node, {leaf: Field(0, str(at), leaf.kind) for at, leaf in enumerate(read)})
-        return evaluate(over_one, Rows(schema, table, None, np.zeros(len(self), dtype=np.int64)))
+        return evaluate(over_one, Rows(schema, table, None, lambda: np.zeros(len(self), dtype=np.int64)))
 
     def column(self, leaf: Leaf) -> pa.Array:
         """What an expression reads of the members."""

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fairlead.matching.kernel.vector import Rows, Vector, evaluate, truth
+from fairlead.matching.kernel.keys import Numbering
+from fairlead.matching.kernel.vector import Rows, Vector, evaluate, evaluate_text, truth
 from fairlead.model.columns import Columns
 from fairlead.model.expression import Condition, Expression, Field
 from fairlead.model.identity import words_of
@@ -76,10 +77,7 @@ class Batch:
 
     def places(self, name: str) -> npt.NDArray[np.int64]:
         """The rows of the batch at which the events of a type stand."""
-        given = self.columns.places
-        if given is not None and name in given:
-            return given[name]
-        return self._once(("places", name), lambda: np.flatnonzero(self.codes == self.types[name]))  # type: ignore[no-any-return]
+        return self.columns.places[name]
 
     def holds(self, name: str, conditions: Sequence[Condition]) -> Mask | None:
         """Where all conditions hold; None for no condition."""
@@ -107,6 +105,16 @@ class Batch:
         elif values.dtype != np.int64:
             values = values.astype(np.int64)
         return np.ascontiguousarray(values), None if vector.known.all() else vector.known
+
+    def texts(self, name: str, expression: Expression, numbering: Numbering) -> tuple[npt.NDArray[np.int64], Mask | None]:
+        """The numbers of a text expression, and where they are known."""
+
+        def compute() -> tuple[npt.NDArray[np.int64], Mask | None]:
+            values, known = evaluate_text(expression, self.rows[name], numbering)
+            return values, None if known.all() else known
+
+        found: tuple[npt.NDArray[np.int64], Mask | None] = self._once(("text", id(numbering), name, expression), compute)
+        return found
 
     def once(self, key: Any, compute: Callable[[], Any]) -> Any:
         """What several subscriptions would compute alike."""

@@ -1,4 +1,7 @@
-"""One branch on its kernel: batches of rows in, matches as columns of places out.
+"""Branches on one kernel: batches of rows in, matches as columns of places out.
+
+Branches of several subscriptions that are alike but for conditions on single events (a family) run on one kernel: each is
+to the others what another key is. A row then comes once for every branch that accepts it (accepted.py).
 
 Takes: batches. Gives: for each match the place at which it was completed and the places of its members; and what absences
 decided. Never: makes an object for an event.
@@ -6,7 +9,7 @@ decided. Never: makes an object for an event.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,17 +17,18 @@ import numpy as np
 import numpy.typing as npt
 
 from fairlead.matching.instance import Instance, Key
+from fairlead.matching.kernel.accepted import Accepted
 from fairlead.matching.kernel.batch import Batch, Mask
 from fairlead.matching.kernel.compile import kernel_of
 from fairlead.matching.kernel.keys import KeyNumbering, Numbering, PartNumbering, WholeNumbering, paired
 from fairlead.matching.kernel.parts import Lane, Shape, ValueColumn, at_slot_zero, every_bit
 from fairlead.matching.kernel.pool import CLOCK, COUNT, FIRED, FLAGS, NEVER, WAITS, Pool
 from fairlead.matching.kernel.shape import shape_of
-from fairlead.matching.kernel.source import source_of
-from fairlead.matching.kernel.vector import evaluate_text, truth
+from fairlead.matching.kernel.source import Source, source_of
+from fairlead.matching.kernel.vector import truth
 from fairlead.model.event import Event
 from fairlead.model.expression import Condition, Expression, Field
-from fairlead.model.identity import position_word
+from fairlead.model.identity import MINOR_BITS, position_word
 from fairlead.model.plan import Branch, Subscription
 from fairlead.model.types import Catalogue, Kind
 
@@ -43,39 +47,53 @@ class Found:
     at: Words
     refs: Words
     due: Words | None = None
+    member: npt.NDArray[np.int64] | None = None
+    """Which branch of the family matched."""
 
 
 class KernelBranch:
-    def __init__(self, subscription: Subscription, branch: Branch, catalogue: Catalogue) -> None:
-        self.subscription, self.branch, self.catalogue = subscription, branch, catalogue
-        self.shape: Shape = shape_of(subscription, branch, catalogue)
-        self.source = source_of(self.shape, self.shape.paired)
+    """The branches of a family: one, or several with equal `family_key`."""
+
+    def __init__(
+        self, subscription: Subscription, branch: Branch, catalogue: Catalogue, others: Sequence[Branch] = (), form: Form | None = None
+    ) -> None:
+        self.subscription, self.catalogue = subscription, catalogue
+        self.branches = [branch, *others]
+        self.shape, self.source = form or form_of(subscription, branch, catalogue, bool(others))
+        self.paired = self.shape.paired or bool(others)
         self.kernel = kernel_of(self.source.text)
         self.within = subscription.within_us or 0
-        self.unary = [[own(p.condition) for p in branch.predicates if p.slots == (slot,)] for slot in range(self.shape.size)]
+        size, lanes = self.shape.size, self.shape.lanes
+        self.unary = [
+            [[own(p.condition) for p in each.predicates if p.slots == (slot,)] for slot in range(size)] for each in self.branches
+        ]
         self.noted = [[own(p.condition) for p in each.predicates if p.slots == (each.slot,)] for each in branch.negated]
-        self.keys = KeyNumbering(max((len(lane.key) for lane in self.shape.lanes), default=0))
+        self.accepted = [Accepted([each[slot] for each in self.unary]) for slot in range(size)] if others else []
+        self.keys = KeyNumbering(max((len(lane.key) for lane in lanes), default=0))
+        self.member_keys = WholeNumbering()
+        """Pairs of key and branch, in a family."""
         self.texts = Numbering()
         self.equal_values = PartNumbering()
         self.equal_pairs = WholeNumbering()
-        self.pool = Pool(self.shape.stride, self.shape.size, self.source.layout)
+        self.pool = Pool(self.shape.stride, size, self.source.layout)
 
     # Batches
 
     def feed(self, batch: Batch, until: int = NEVER, last: int = 0) -> tuple[Found, Found]:
         """What the batch completes, and what absences it decides. `until`: what is due before is decided too, at `last`."""
-        given = self._paired(batch) if self.shape.paired else self._direct(batch)
-        rows = len(given["p_lane"]) if self.shape.paired else len(batch)
+        given = self._paired(batch) if self.paired else self._direct(batch)
+        rows = len(given["p_lane"]) if self.paired else len(batch)
         size, pool = self.shape.size, self.pool
         most = max((len(lane.queues) for lane in self.shape.lanes), default=1)
         copies = size * rows if self.shape.waits else 0
-        pool.room_for(len(self.keys), self._buckets(), rows * most + copies, rows if self.shape.waits else 0)
+        pool.room_for(self._keys(), self._buckets(), rows * most + copies, rows if self.shape.waits else 0)
         fired = pool.waiting() + rows if self.shape.waits else 0
         given |= {name: getattr(pool, name) for name in ("ni", "nn", "tt", "bb", "qs", "ks", "bs", "gs", "fr", "wait", "heap", "st", "members")}
         given |= {
             "rank": self.texts.ranks() if self.shape.ranked else NOTHING,
             "out_at": np.empty(rows, dtype=np.int64),
             "out_ref": np.empty((rows, size), dtype=np.int64),
+            "out_key": np.empty(rows if self.paired else 0, dtype=np.int32),
             "out_due": np.empty(rows if self.shape.waits else 0, dtype=np.int64),
             "fired_at": np.empty(fired, dtype=np.int64),
             "fired_ref": np.empty((fired, size), dtype=np.int64),
@@ -89,9 +107,19 @@ class KernelBranch:
         n = int(pool.st[FIRED]) if self.shape.waits else 0
         decided = Found(given["fired_at"][:n], given["fired_ref"][:n], given["fired_due"][:n])
         due = given["out_due"][:found] if self.shape.waits else None
-        made = Found(given["out_at"][:found], given["out_ref"][:found], due)
+        member = self._members(given["out_key"][:found]) if len(self.branches) > 1 else None
+        made = Found(given["out_at"][:found], given["out_ref"][:found], due, member)
         self._forget()
         return made, decided
+
+    def _keys(self) -> int:
+        """How many instances the kernel has: keys, or pairs of key and branch."""
+        if len(self.branches) == 1:
+            return len(self.keys)
+        return len(self.member_keys) if self.keys.parts else len(self.branches)
+
+    def _members(self, keys: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+        return self.member_keys.all()[keys] & 0xFFFFFFFF if self.keys.parts else keys.astype(np.int64)
 
     def _direct(self, batch: Batch) -> dict[str, Any]:
         """The columns of each lane, as they are."""
@@ -140,7 +168,7 @@ class KernelBranch:
         for number, column in enumerate(self.shape.columns):
             if column.queue in lane.queues:
                 values[f"in{number}"], known[number] = self._values(batch, column, name)
-        made["bits"] = self._bits(batch, lane, name, known)
+        made["bits"] = self._bits(batch, lane, name, known, None if len(self.branches) > 1 else 0)
         made["bucket"] = self._bucket_numbers(batch, lane, name, made["key"])
         return made | values
 
@@ -149,9 +177,16 @@ class KernelBranch:
         key = ("key", id(self.keys), name, lane.key)
         return batch.once(key, lambda: self.keys.of_columns([rows.column(each) for each in lane.key], len(rows)))  # type: ignore[no-any-return]
 
-    def _bits(self, batch: Batch, lane: Lane, name: str, known: dict[int, Mask | None]) -> npt.NDArray[np.int64]:
+    def _bits(
+        self, batch: Batch, lane: Lane, name: str, known: dict[int, Mask | None], member: int | None = 0
+    ) -> npt.NDArray[np.int64]:
+        """`member` None: as if there were no conditions on single events."""
         shape = self.shape
-        fits = {slot: batch.holds(name, self.unary[slot]) for slot, at in enumerate(shape.queue_of_slot) if at in lane.queues}
+        fits = {
+            slot: None if member is None else batch.holds(name, self.unary[member][slot])
+            for slot, at in enumerate(shape.queue_of_slot)
+            if at in lane.queues
+        }
         noted = {
             queue: batch.holds(name, self.noted[queue - len(shape.needed)])
             for queue in lane.queues
@@ -181,9 +216,7 @@ class KernelBranch:
             atom = Condition(((spec.expression,),))  # type: ignore[arg-type]
             return batch.once(("atom", name, atom), lambda: truth(atom, batch.rows[name]).astype(np.int64)), None
         if spec.expression.kind is Kind.STRING:
-            key = ("text", id(self.texts), name, spec.expression)
-            values, known = batch.once(key, lambda: evaluate_text(spec.expression, batch.rows[name], self.texts))
-            return values, None if known.all() else known
+            return batch.texts(name, spec.expression, self.texts)
         return batch.vector(name, spec.expression)
 
     def _bucket_numbers(self, batch: Batch, lane: Lane, name: str, key: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
@@ -192,14 +225,14 @@ class KernelBranch:
         if not queues:
             return NO_NUMBER
         numbers = self._equal_numbers(batch, name, self.shape.equal[queues[0]])
-        return paired(self.equal_pairs, key, numbers) if lane.key else numbers
+        return paired(self.equal_pairs, key, numbers) if lane.key and len(self.branches) == 1 else numbers
 
     def _equal_numbers(self, batch: Batch, name: str, expression: Expression) -> npt.NDArray[np.int32]:
         if isinstance(expression, Field):
             return self.equal_values.of_column(batch.rows[name].column(expression.attribute)).astype(np.int32, copy=False)
         if expression.kind is Kind.STRING:
-            texts, _ = evaluate_text(expression, batch.rows[name], self.texts)
-            return self.equal_values.wholes.of(texts)
+            values, known = batch.texts(name, expression, self.texts)
+            return self.equal_values.wholes.of(values) if known is None else np.where(known, self.equal_values.wholes.of(values), -1)
         values, known = batch.vector(name, expression)
         if expression.kind is Kind.DOUBLE:
             nan = np.isnan(values)
@@ -214,18 +247,39 @@ class KernelBranch:
     def _buckets(self) -> int:
         if not self.shape.equal:
             return 0
-        return len(self.equal_pairs) if self.keys.parts else len(self.equal_values)
+        return len(self.equal_pairs) if self.keys.parts or len(self.branches) > 1 else len(self.equal_values)
 
     def live(self) -> Words:
         """The words of what is queued or waits, in any order."""
         return self.pool.ni[self.pool.live(), self.source.layout["REF"]]
+
+    def held(self) -> int:
+        """How many nodes are in use."""
+        return self.pool.queued() + self.pool.waiting() * self.pool.size
+
+    def renumber(self, old: Words, new: Words) -> None:
+        """Events that were queued by provisional words (rising) get their final ones, which keep the order."""
+        nodes, at = self.pool.live(), self.source.layout["REF"]
+        words = self.pool.ni[nodes, at]
+        found = np.minimum(np.searchsorted(old, words), len(old) - 1)
+        mine = old[found] == words
+        self.pool.ni[nodes[mine], at] = new[found[mine]]
+
+    def instances(self) -> list[tuple[Key, int]]:
+        """By number of the kernel's instances: key, and branch of the family."""
+        keys = self.keys.values()
+        if len(self.branches) == 1:
+            return [(key, 0) for key in keys]
+        if not self.keys.parts:
+            return [((), which) for which in range(len(self.branches))]
+        return [(keys[pair >> 32], pair & 0xFFFFFFFF) for pair in self.member_keys.all().tolist()]
 
     def words_of(self, nodes: list[int]) -> list[int]:
         return self.pool.ni[nodes, self.source.layout["REF"]].tolist() if nodes else []  # type: ignore[no-any-return]
 
     # A loaded state
 
-    def adopt(self, batch: Batch, loaded: list[tuple[Key, Instance]]) -> None:
+    def adopt(self, batch: Batch, loaded: list[tuple[Key, int, Instance]]) -> None:
         """Queue what a state has queued; `batch` has the events."""
         pool, shape = self.pool, self.shape
         lanes = [self._lane(batch, at, lane, [name for name in lane.types if name in batch.rows]) for at, lane in enumerate(shape.lanes)]
@@ -234,17 +288,28 @@ class KernelBranch:
             present = [batch.places(name) for name in lane.types if name in batch.rows]
             for j, row in enumerate(np.sort(np.concatenate(present)).tolist() if present else []):
                 inner[at, int(batch.words[row])] = j
-        numbers = [self.keys.number(key) for key, _ in loaded]
-        waits = sum(len(instance.pending) for _, instance in loaded)
-        nodes = sum(len(queue) for _, instance in loaded for queue in instance.lists())
-        pool.room_for(len(self.keys), self._buckets(), nodes + waits * shape.size, waits)
+        numbers = [self._number(key, which) for key, which, _ in loaded]
+        waits = sum(len(instance.pending) for *_, instance in loaded)
+        nodes = sum(len(queue) for *_, instance in loaded for queue in instance.lists())
+        pool.room_for(self._keys(), self._buckets(), nodes + waits * shape.size, waits)
         pool.gs[:] = NEVER
 
-        def node(event: Event, queue: int) -> int:
+        def node(event: Event, queue: int, number: int, which: int) -> int:
             at = next(at for at, lane in enumerate(shape.lanes) if queue in lane.queues and event.type in lane.types)
-            return pool.new(self._fields(lanes[at], at, queue, inner[at, position_word(event.position)], event))
+            j = inner[at, position_word(event.position)]
+            fields = self._fields(lanes[at], at, queue, j, event)
+            if len(self.branches) > 1:
+                known = {c: self._values(batch, e, event.type)[1] for c, e in enumerate(shape.columns) if e.queue in shape.lanes[at].queues}
+                bits = self._bits(batch, shape.lanes[at], event.type, known, which)
+                row = int(np.searchsorted(batch.places(event.type), np.searchsorted(batch.words, fields["REF"])))
+                if "BITS" in fields:
+                    fields["BITS"] = int(bits[row]) if len(bits) else every_bit(shape, shape.lanes[at])
+                if fields.get("BUCKET", -1) >= 0:
+                    fields["BUCKET"] = self.equal_pairs.number((number << 32) | fields["BUCKET"])
+                    pool.room_for(self._keys(), self._buckets(), 0, 0)
+            return pool.new(fields)
 
-        for number, (_, instance) in zip(numbers, loaded, strict=True):
+        for number, (_, which, instance) in zip(numbers, loaded, strict=True):
             pool.ks[number, CLOCK] = NEVER if instance.clock is None else instance.clock
             pool.ks[number, FLAGS] = int(instance.loose)
             for queue, events in enumerate(instance.lists()):
@@ -252,11 +317,19 @@ class KernelBranch:
                 if queue < len(shape.needed) and times != sorted(times):
                     pool.ks[number, FLAGS] |= 2
                 for event in events:
-                    pool.append(number, queue, node(event, queue))
+                    pool.append(number, queue, node(event, queue, number, which))
             for pending in sorted(instance.pending):
-                members = [node(event, shape.queue_of_slot[slot]) for slot, event in enumerate(pending.match.members)]
+                members = [
+                    node(event, shape.queue_of_slot[slot], number, which) for slot, event in enumerate(pending.match.members)
+                ]
                 pool.postpone(number, pending.match.deadline or 0, pending.cancelled, members)
         self.pool.heapify(self.source.layout["REF"])
+
+    def _number(self, key: Key, which: int) -> int:
+        number = self.keys.number(key)
+        if len(self.branches) == 1:
+            return number
+        return self.member_keys.number((number << 32) | which) if self.keys.parts else which
 
     def _fields(self, columns: dict[str, Any], at: int, queue: int, j: int, event: Event) -> dict[str, int]:
         shape, layout = self.shape, self.source.layout
@@ -296,44 +369,68 @@ class KernelBranch:
     # Rows that go several ways
 
     def _paired(self, batch: Batch) -> dict[str, Any]:
-        """Each row once for every lane that its type has."""
+        """Each row once for every lane that its type has, and for every branch of the family that accepts it."""
         given: dict[str, Any] = {}
-        pairs: list[tuple[npt.NDArray[Any], ...]] = []
+        pairs: list[list[npt.NDArray[Any]]] = []
         for at, lane in enumerate(self.shape.lanes):
             present = [name for name in lane.types if name in batch.rows]
             columns = self._lane(batch, at, lane, present)
             given |= columns
-            if present:
-                places = np.sort(np.concatenate([batch.places(name) for name in present]))
-                rows = len(places)
-                bits, key = columns[f"bits{at}"], columns[f"key{at}"]
-                bucket = columns[f"bucket{at}"]
-                pairs.append(
-                    (
-                        places,
-                        np.full(rows, at, dtype=np.int32),
-                        np.arange(rows, dtype=np.int32),
-                        key if len(key) else np.zeros(rows, dtype=np.int32),
-                        bits if len(bits) else np.full(rows, every_bit(self.shape, lane), dtype=np.int64),
-                        bucket if len(bucket) else np.full(rows, -1, dtype=np.int32),
-                    )
-                )
+            if not present:
+                continue
+            places = np.concatenate([batch.places(name) for name in present])
+            places = np.sort(places) if len(present) > 1 else places
+            rows, members, bits = self._accepted(batch, lane, present, places, columns[f"bits{at}"])
+            key, bucket = columns[f"key{at}"], columns[f"bucket{at}"]
+            keys = key[rows] if len(key) else np.zeros(len(rows), dtype=np.int32)
+            buckets = bucket[rows] if len(bucket) else np.full(len(rows), -1, dtype=np.int32)
+            if len(self.branches) > 1:
+                keys = paired(self.member_keys, keys, members) if self.keys.parts else members.astype(np.int32)
+                if len(bucket):
+                    buckets = paired(self.equal_pairs, keys, buckets)
+            pairs.append([places[rows], members, np.full(len(rows), at, dtype=np.int32), rows.astype(np.int32), keys, bits, buckets])
         if not pairs:
-            empty = [NOTHING, NO_NUMBER, NO_NUMBER, NO_NUMBER, NOTHING, NO_NUMBER]
-        else:
-            joined = [np.concatenate(parts) for parts in zip(*pairs, strict=True)]
-            order = np.lexsort((joined[1], joined[0]))
-            empty = [each[order] for each in joined]
-        places, given["p_lane"], given["p_inner"], given["p_key"], given["p_bits"], given["p_bucket"] = empty
-        given["p_word"] = batch.words[places] if len(places) else NOTHING
+            pairs.append([NOTHING, NOTHING, NO_NUMBER, NO_NUMBER, NO_NUMBER, NOTHING, NO_NUMBER])
+        joined = [np.concatenate(parts) for parts in zip(*pairs, strict=True)]
+        order = np.lexsort((joined[2], joined[0])) if len(self.branches) == 1 else _by_row(joined[0], joined[1], len(self.branches))
+        places, _, *rest = (each[order] for each in joined)
+        given["p_lane"], given["p_inner"], given["p_key"], given["p_bits"], given["p_bucket"] = rest
+        given["p_word"] = (batch.first_word + (places << MINOR_BITS)) if batch.is_dense else batch.words[places]
         return given
+
+    def _accepted(
+        self, batch: Batch, lane: Lane, present: list[str], places: npt.NDArray[np.int64], bits: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Rows of the lane, with the branch that accepts them and their bits for it."""
+        every = every_bit(self.shape, lane)
+        if len(self.branches) == 1:
+            rows = np.arange(len(places))
+            return rows, np.zeros(len(rows), dtype=np.int64), bits if len(bits) else np.full(len(rows), every, dtype=np.int64)
+        slots = [slot for slot, queue in enumerate(self.shape.queue_of_slot) if queue in lane.queues]
+        found: list[tuple[npt.NDArray[np.int64], ...]] = []
+        for name in present:
+            mine = batch.places(name)
+            within_lane = np.arange(len(mine)) if len(present) == 1 else np.searchsorted(places, mine)
+            if len(slots) == 1:
+                rows, members = self.accepted[slots[0]].pairs(batch, name, self.texts)
+                rows = within_lane[rows]
+                found.append((rows, members, bits[rows] if len(bits) else np.full(len(rows), every, dtype=np.int64)))
+                continue
+            known = {c: self._values(batch, each, name)[1] for c, each in enumerate(self.shape.columns) if each.queue in lane.queues}
+            for member in range(len(self.branches)):
+                own_bits = self._bits(batch, lane, name, known, member)
+                rows = np.flatnonzero(own_bits) if len(own_bits) else np.arange(len(mine))
+                own_bits = own_bits[rows] if len(own_bits) else np.full(len(rows), every, dtype=np.int64)
+                found.append((within_lane[rows], np.full(len(rows), member, dtype=np.int64), own_bits))
+        one, two, three = (np.concatenate(each) for each in zip(*found, strict=True))
+        return one, two, three
 
     # What is not needed any more
 
     def _forget(self) -> None:
         """Keys with nothing queued and no clock go, once they are many."""
         pool = self.pool
-        if not self.keys.parts or pool.keys < FORGET or self.shape.windowed or self.shape.equal:
+        if not self.keys.parts or pool.keys < FORGET or self.shape.windowed or self.shape.equal or len(self.branches) > 1:
             return
         stride = self.shape.stride
         used = pool.qs[: pool.keys * stride, COUNT].reshape(pool.keys, stride).any(axis=1) | (pool.ks[: pool.keys, WAITS] != -1)
@@ -350,6 +447,29 @@ class KernelBranch:
             waiting = pool.heap[: pool.waiting()]
             pool.wait[waiting, 2] = new_number[pool.wait[waiting, 2]]
         pool.qs, pool.gs, pool.ks, pool.keys = fresh.qs, fresh.gs, fresh.ks, len(kept)
+
+
+Form = tuple[Shape, Source]
+"""What all branches of a family share."""
+
+
+def form_of(subscription: Subscription, branch: Branch, catalogue: Catalogue, several: bool = False) -> Form:
+    shape = shape_of(subscription, branch, catalogue)
+    return shape, source_of(shape, shape.paired or several)
+
+
+def family_key(subscription: Subscription, branch: Branch) -> Hashable:
+    """Branches with equal keys differ in conditions on single events only. None for one that runs alone."""
+    if branch.negated:
+        return None
+    across = tuple(each.condition for each in branch.predicates if not each.is_unary)
+    unary = frozenset(slot for each in branch.predicates if each.is_unary for slot in each.slots)
+    options = (subscription.matching, subscription.disposal, subscription.within_us)
+    return (branch.signature, across, unary, branch.precedences, branch.keys, options)
+
+
+def _by_row(places: npt.NDArray[np.int64], members: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
+    return np.argsort(places * count + members, kind="stable")
 
 
 def own(condition: Condition) -> Condition:

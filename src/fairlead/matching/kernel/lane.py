@@ -1,52 +1,141 @@
-"""The subscriptions of a plan on kernels, side by side over the same batches.
+"""A plan on kernels: all its subscriptions side by side over the same batches.
 
-Takes: a plan, then batches. Gives: `Relations`. Never: an object for an event.
+Alike branches form families that share a kernel (branch.py). Families are fed in the order of the hierarchy: what one derives
+is merged into the batch of those that read it (levels.py).
+
+Takes: a plan, then batches. Gives: `Relations`, and the state in the form that every matcher shares (states.py). Never: an
+object for an event. Raises `Refused` where a branch has no kernel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable
+from dataclasses import dataclass
 
 import numpy as np
 
 from fairlead.matching.kernel.batch import Batch
-from fairlead.matching.kernel.branch import Found
-from fairlead.matching.kernel.eligible import reason_against
-from fairlead.matching.kernel.subscription import KernelSubscription
+from fairlead.matching.kernel.branch import Form, Found, KernelBranch, family_key, form_of
+from fairlead.matching.kernel.levels import Levels, Node
+from fairlead.matching.kernel.pool import NEVER
 from fairlead.matching.relations import Block, Build, Relations
 from fairlead.matching.store import Store
 from fairlead.model.columns import Columns
-from fairlead.model.plan import Plan
-from fairlead.model.relation import Relation
+from fairlead.model.identity import position_word
+from fairlead.model.plan import Branch, Plan, Subscription
+from fairlead.model.position import Position
+
+
+@dataclass(frozen=True)
+class Member:
+    """A branch of a family: of which subscription, and where that stands in the plan and in the hierarchy."""
+
+    subscription: Subscription
+    number: int
+    branch: int
+    depth: int
+
+
+@dataclass(frozen=True)
+class Family:
+    members: list[Member]
+    kernel: KernelBranch
+    reads: frozenset[str]
 
 
 class KernelLane:
-    def __init__(self, plan: Plan, build: Build) -> None:
+    def __init__(self, plan: Plan, build: Build, depths: dict[str, int]) -> None:
         self.plan, self.build = plan, build
         self.numbers = {each.name: at for at, each in enumerate(plan.subscriptions)}
-        self.kernels = {
-            each.name: KernelSubscription(each, plan.catalogue)
-            for each in plan.subscriptions
-            if reason_against(plan, each) is None
-        }
+        self.families = _families(plan, depths)
         self.store = Store()
+        read = frozenset().union(*(family.reads for family in self.families)) if self.families else frozenset()
+        self.levels = Levels(plan, frozenset(name for name in read if plan.catalogue[name].derived))
+        self.seen: dict[frozenset[str], int] = {each.reads: NEVER for each in self.families}
 
-    def feed(self, columns: Columns, others: Sequence[Relation]) -> Relations:
-        """The relations of a batch, merged with those that the other subscriptions found."""
+    def feed(self, columns: Columns) -> Relations:
+        """The relations of a batch."""
         self.store.add(columns)
-        batch = Batch(columns, self.plan.catalogue)
-        blocks: list[Block] = []
-        for name, kernel in self.kernels.items():
-            for branch, (made, decided) in enumerate(kernel.feed(batch)):
-                blocks += self._blocks(name, branch, made, decided)
-        found = Relations(blocks, self.store.view(), others, self.numbers, self.plan.catalogue, self.build)
-        kernels = self.kernels.values()
-        self.store.pack(sum(kernel.queued() for kernel in kernels), lambda: np.concatenate([each.live() for each in kernels]))
+        return self._delivered(Batch(columns, self.plan.catalogue), NEVER, 0)
+
+    def finish(self, until: int, last: int) -> Relations:
+        """What absences are decided before the time `until`, beside the place after `last`."""
+        nothing = Batch(Columns((), np.zeros(0, dtype=np.int8), range(0), {}), self.plan.catalogue)
+        return self._delivered(nothing, until, position_word(Position(last + 1)))
+
+    def _delivered(self, logged: Batch, until: int, last: int) -> Relations:
+        if not self.levels.needed:
+            blocks = [block for family in self.families for block in self._fed(family, logged)]
+            order = None
+        else:
+            blocks, order = self._by_levels(logged, until, last)
+        found = Relations(blocks, self.store.view(), self.numbers, self.plan.catalogue, self.build, order)
+        kernels = [family.kernel for family in self.families]
+        self.store.pack(sum(each.held() for each in kernels), lambda: np.concatenate([each.live() for each in kernels]))
         return found
 
-    def _blocks(self, name: str, branch: int, made: Found, decided: Found) -> list[Block]:
-        kernel, number = self.kernels[name], self.numbers[name]
+    def _fed(self, family: Family, batch: Batch) -> list[Block]:
+        """Without derived events and absences, what a kernel finds is final."""
+        self._tell_time(family, batch)
+        made, _ = family.kernel.feed(batch)
         return [
-            Block(kernel.subscription, number, branch, made.at, made.refs, 1, made.due),
-            Block(kernel.subscription, number, branch, decided.at, decided.refs, 0, decided.due),
+            Block(member.subscription, member.number, member.branch, part.at, part.refs) for member, part in parted(family, made)
         ]
+
+    def _tell_time(self, family: Family, batch: Batch) -> None:
+        latest = batch.once(
+            ("latest", family.reads),
+            lambda: max(
+                (int(r.times.max()) for n, r in batch.rows.items() if n in family.reads and r.times is not None and len(r)),
+                default=NEVER,
+            ),
+        )
+        self.seen[family.reads] = max(self.seen[family.reads], latest)
+
+    def _by_levels(self, logged: Batch, until: int, last: int) -> tuple[list[Block], np.ndarray | None]:
+        level = self.levels.begin(logged, self.store.view())
+        nodes: list[Node] = []
+        for family in self.families:
+            batch, merged = level.batch_of(family.reads)
+            self._tell_time(family, batch)
+            made, decided = family.kernel.feed(batch, until, last)
+            for found, phase in ((made, 1), (decided, 0)):
+                for member, part in parted(family, found):
+                    if len(part.at):
+                        nodes.append(level.add(member.subscription, member.number, member.depth, member.branch, part, phase, merged))
+            if merged is not None:
+                level.moved(family.kernel, merged)
+        return level.settle(nodes, self.store)
+
+
+def parted(family: Family, found: Found) -> list[tuple[Member, Found]]:
+    """What a family found, by member."""
+    if found.member is None:
+        return [(family.members[0], found)]
+    order = np.argsort(found.member, kind="stable")
+    which = found.member[order]
+    at, refs = found.at[order], found.refs[order]
+    starts = np.flatnonzero(np.concatenate(([True], which[1:] != which[:-1]))) if len(which) else np.zeros(0, dtype=np.int64)
+    ends = [*starts[1:].tolist(), len(which)]
+    return [
+        (family.members[int(which[low])], Found(at[low:high], refs[low:high]))
+        for low, high in zip(starts.tolist(), ends, strict=False)
+    ]
+
+
+def _families(plan: Plan, depths: dict[str, int]) -> list[Family]:
+    """Upstream first, and then in the order of the text."""
+    groups: dict[Hashable, list[tuple[Member, Branch]]] = {}
+    for number, subscription in enumerate(plan.subscriptions):
+        for at, branch in enumerate(subscription.branches):
+            member = Member(subscription, number, at, depths[subscription.name])
+            key = family_key(subscription, branch)
+            groups.setdefault(key or ("alone", number, at), []).append((member, branch))
+    made = []
+    for group in groups.values():
+        (first, branch), others = group[0], [each for _, each in group[1:]]
+        form: Form = form_of(first.subscription, branch, plan.catalogue, bool(others))
+        kernel = KernelBranch(first.subscription, branch, plan.catalogue, others, form)
+        members = [each for each, _ in group]
+        made.append(Family(members, kernel, first.subscription.reads(plan.catalogue)))
+    return sorted(made, key=lambda each: (each.members[0].depth, each.members[0].number, each.members[0].branch))

@@ -101,7 +101,7 @@ class _Loop:
             names += [f"time{at}", f"key{at}", f"bits{at}", f"bucket{at}"]
             names += [f"in{at}_{c}" for c, column in enumerate(self.shape.columns) if column.queue in lane.queues]
         names += ["rank", "ni", "nn", "tt", "bb", "qs", "ks", "bs", "gs", "fr", "wait", "heap", "st", "members"]
-        names += ["out_at", "out_ref", "out_due", "fired_at", "fired_ref", "fired_due", "base", "within", "until", "last"]
+        names += ["out_at", "out_ref", "out_key", "out_due", "fired_at", "fired_ref", "fired_due", "base", "within", "until", "last"]
         return tuple(name for name in names if re.search(rf"\b{name}\b", body))
 
     # The loop
@@ -310,7 +310,8 @@ class _Loop:
         words = ["w" if slot == bound else f"ni[members[{slot}], REF]" for slot in range(self.shape.size)]
         if self.shape.waits:
             return self.waiting.complete(words, bound)
-        return ["out_at[found] = w", *(f"out_ref[found, {slot}] = {each}" for slot, each in enumerate(words)), "found += 1"]
+        which = ["out_key[found] = k"] if self.paired else []
+        return ["out_at[found] = w", *which, *(f"out_ref[found, {slot}] = {each}" for slot, each in enumerate(words)), "found += 1"]
 
     def _dispose_bound(self, newest: int) -> list[str]:
         """What leaves after a match with the newest event, which is not queued yet."""
