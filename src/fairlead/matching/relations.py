@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import overload
 
@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from fairlead.matching.chunk import Numbers, Words
 from fairlead.matching.outcome import Match
-from fairlead.matching.store import View, distinct
+from fairlead.matching.store import View, distinct, joined_view
 from fairlead.matching.table import Rows, table_of_blocks, table_of_objects
 from fairlead.model.identity import Words as Ids
 from fairlead.model.identity import from_hex, position_of, position_word, relation_ids, to_hex
@@ -205,6 +205,37 @@ class Relations(Sequence[Relation]):
                     match = Match(each.block.branch, tuple([events[at] for at in mine]), due)
                     made[place] = self.build(each.block.subscription.name, match, position_of(word), ids[place])
         return made  # type: ignore[return-value]
+
+
+def joined(batches: Sequence[Relations]) -> Relations:
+    """The relations of consecutive batches of one engine as those of one batch: fewer, longer columns."""
+    first = batches[0]
+    if len(batches) == 1:
+        return first
+    mine: dict[tuple[int, int, int], list[Block]] = {}
+    for block in (block for batch in batches for block in batch.blocks):
+        mine.setdefault((block.phase, block.number, block.branch), []).append(block)
+    made = Relations(
+        [_joined_block(each) for each in mine.values()],
+        joined_view([batch.view for batch in batches]),
+        [relation for batch in batches for relation in batch.others],
+        first.numbers,
+        first.catalogue,
+        first.build,
+        [due for batch in batches for due in batch.due],
+    )
+    made.__dict__["_ids"] = np.concatenate([batch.id_words() for batch in batches])  # what they are already known to be
+    return made
+
+
+def _joined_block(blocks: Sequence[Block]) -> Block:
+    deadlines = [block.deadlines for block in blocks if block.deadlines is not None]
+    return replace(
+        blocks[0],
+        at=np.concatenate([block.at for block in blocks]),
+        refs=np.concatenate([block.refs for block in blocks]),
+        deadlines=np.concatenate(deadlines) if deadlines else None,
+    )
 
 
 def _order(
