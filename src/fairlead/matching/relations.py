@@ -32,6 +32,7 @@ Build = Callable[[str, Match, Position, str], Relation]
 """Makes a relation of a subscription from a match, the place of its completion and its id."""
 PAGE = 1024
 """Relations that become objects together: looking at one makes its neighbours too."""
+TOGETHER = 16 * PAGE
 TABLE_ROWS = 131_072
 """Relations in one piece of the result table."""
 
@@ -89,8 +90,13 @@ class Relations(Sequence[Relation]):
         return [self[each] for each in wanted]
 
     def __iter__(self) -> Iterator[Relation]:
-        for page in range(-(-len(self) // PAGE)):
-            yield from self._page(page)
+        for low in range(0, len(self), TOGETHER):  # who goes through all of them gets many pages at once
+            first, last = low // PAGE, -(-min(low + TOGETHER, len(self)) // PAGE)
+            if any(page not in self._pages for page in range(first, last)):
+                made = self._made(np.arange(low, min(low + TOGETHER, len(self))))
+                self._pages |= {first + at: made[at * PAGE : (at + 1) * PAGE] for at in range(last - first)}
+            for page in range(first, last):
+                yield from self._pages[page]
 
     def counts(self) -> Mapping[str, int]:
         """How many relations each subscription has."""
