@@ -94,12 +94,11 @@ class Engine:
         if self.lane is None and self.kernels_from is not None and self.kernels_from < min(self.fed, 50 * len(columns)):
             self._promote()
         require(columns.follow(self.last.major), "positions must rise", last=self.last)
-        found: list[Relation] = []
-        if self.readers:
-            for event in columns.events(self.plan.catalogue):
-                found += self._logged(event)
+        if self.lane is not None:
+            delivered: Sequence[Relation] = self.lane.feed(columns)
+        else:
+            delivered = [each for event in columns.events(self.plan.catalogue) for each in self._logged(event)]
         self.last = Position(columns.last_after(self.last.major))
-        delivered = found if self.lane is None else self.lane.feed(columns, found)
         self.relations += len(delivered)
         return delivered
 
@@ -119,26 +118,30 @@ class Engine:
         return delivered
 
     def _promote(self) -> None:
-        """Hand the subscriptions that have kernels over to them, with their state as it is."""
-        from fairlead.matching.kernel.lane import KernelLane
+        """Hand the plan over to kernels, with its state as it is; a plan of which some part has none goes on event by event."""
+        from fairlead.matching.kernel.eligible import refused
 
         self.kernels_from = None
-        lane = KernelLane(self.plan, self._relation)
-        if not lane.kernels:
+        if refused(self.plan) is not None:
             return
-        for each in self.running:
-            if each.subscription.name in lane.kernels:
-                assert isinstance(each.matcher, IncrementalSubscription)
-                lane.kernels[each.subscription.name].restore(each.matcher.dump(), lane.store)
-                each.matcher.clear()
-        self.lane = lane
-        self.readers = _readers(self.plan, [each for each in self.running if each.subscription.name not in lane.kernels])
+        from fairlead.matching.kernel.lane import KernelLane
+        from fairlead.matching.kernel.states import restore
 
-    def finish(self, until: int | None = None) -> list[Relation]:
+        self.lane = KernelLane(self.plan, self._relation, {each.subscription.name: each.depth for each in self.running})
+        restore(self.lane, self._dumped())
+        for each in self.running:
+            assert isinstance(each.matcher, IncrementalSubscription)
+            each.matcher.clear()
+
+    def finish(self, until: int | None = None) -> Sequence[Relation]:
         """The end of a finite input. `until` (microseconds) says that nothing more comes up to and including it."""
-        delivered: list[Relation] = []
-        if until is not None:
-            self._decide(self.running, until + 1, Places(self.last.major + 1), delivered)
+        delivered: Sequence[Relation] = []
+        if until is not None and self.lane is not None:
+            delivered = self.lane.finish(until + 1, self.last.major)
+        elif until is not None:
+            decided: list[Relation] = []
+            self._decide(self.running, until + 1, Places(self.last.major + 1), decided)
+            delivered = decided
         self.relations += len(delivered)
         return delivered
 
@@ -189,17 +192,20 @@ class Engine:
 
     def dump(self) -> bytes:
         """The state as bytes: the same history gives the same bytes."""
-        matchers = {}
-        for each in self.running:
-            name = each.subscription.name
-            if self.lane is not None and name in self.lane.kernels:
-                matchers[name] = self.lane.kernels[name].dump(self.lane.store)
-            else:
-                require(isinstance(each.matcher, IncrementalSubscription), "only the engine's own matchers dump their state")
-                matchers[name] = each.matcher.dump()  # type: ignore[attr-defined]
+        from fairlead.matching.kernel.states import dumped
+
+        matchers = self._dumped() if self.lane is None else dumped(self.lane)
         return state.encode(
             {"plan": self.plan.digest, "last": list(self.last), "relations": self.relations, "matchers": matchers}
         )
+
+    def _dumped(self) -> dict[str, Any]:
+        """What the matchers have, event by event, by subscription."""
+        matchers = {}
+        for each in self.running:
+            require(isinstance(each.matcher, IncrementalSubscription), "only the engine's own matchers dump their state")
+            matchers[each.subscription.name] = each.matcher.dump()  # type: ignore[attr-defined]
+        return matchers
 
     @classmethod
     def load(cls, plan: Plan, dumped: bytes) -> Engine:

@@ -15,7 +15,7 @@ DIGEST = "0123456789abcdef" * 4
 @given(st.lists(st.lists(st.integers(0, 2**41), min_size=3, max_size=3), max_size=8), st.integers(0, 5))
 def test_a_column_of_ids_is_the_ids_of_its_rows(majors: list[list[int]], branch: int) -> None:
     expected = [relation_id(DIGEST, branch, map(Position, row)) for row in majors]
-    words = relation_ids(DIGEST, branch, words_of(np.array(majors, dtype=np.int64).reshape(-1, 3)))
+    words = relation_ids([(DIGEST, branch, len(majors))], words_of(np.array(majors, dtype=np.int64).reshape(-1, 3)))
     assert to_hex(words) == expected
     assert (from_hex(expected) == words).all()
 

@@ -37,7 +37,7 @@ def test_an_engine_that_changes_lanes_delivers_what_one_without_kernels_delivers
     for columns in read_events(case.events, plan.catalogue, batch_rows=rows):
         expected += plain.feed(columns)
         found += fast.feed(columns)
-    event(f"kernels: {0 if fast.lane is None else len(fast.lane.kernels)}")
+    event(f"kernels: {0 if fast.lane is None else len(fast.lane.families)}")
     assert shown(found) == shown(expected)
     assert fast.dump() == plain.dump()
     reloaded = Engine.load(plan, fast.dump())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,9 @@ def other(number: int, branch: int, at: Position, members: list[int]) -> Relatio
     return Relation(f"S{number}", branch, identity, tuple(EVENTS[each] for each in members), at)
 
 
-def delivered(blocks: list[Block], others: list[Relation] = [], due: Any = None) -> list[tuple[str, int, tuple[Any, ...], str]]:  # noqa: B006
+def delivered(
+    blocks: list[Block], others: Sequence[Relation] = (), due: Sequence[int | None] | None = None
+) -> list[tuple[str, int, tuple[Any, ...], str]]:
     store = Store()
     store.add(COLUMNS)
 

@@ -37,16 +37,20 @@ def shown(table: pa.Table) -> list[str]:
 def compared(plan: Plan, events: list[dict[str, Any]], size: int) -> Counter[str]:
     """Both tables of every batch, on kernels where there are any."""
     engine, layout, seen = Engine(plan, kernels_from=0), layout_of(plan), Counter[str]()
+    batches = []
     for columns in read_events(events, plan.catalogue, batch_rows=size):
         found = engine.feed(columns)
-        whole = relation_table(found, layout)
+        whole = relation_table([found], layout)
         assert whole.schema == relation_schema(plan)
         assert shown(whole) == shown(table_of_objects(layout, list(found)))
+        batches.append(found)
         seen["relations"] += len(found)
         if isinstance(found, Relations):
             seen["on kernels"] += len(found) - len(found.others)
             assert [found[at].id for at in range(len(found))] == found.ids()
             assert [each.id for each in found[1:3]] == found.ids()[1:3]
+    together = relation_table(batches, layout)
+    assert shown(together) == [row for batch in batches for row in shown(relation_table([batch], layout))]
     return seen
 
 
@@ -159,7 +163,7 @@ def test_subscriptions_on_kernels_and_event_by_event_share_a_table_in_the_order_
     layout = layout_of(plan)
     for columns in read_events(mixed_events(), plan.catalogue, batch_rows=13):
         found, expected = fast.feed(columns), slow.feed(columns)
-        assert shown(relation_table(found, layout)) == shown(relation_table(expected, layout))
+        assert shown(relation_table([found], layout)) == shown(relation_table([expected], layout))
         assert isinstance(found, Relations)
         assert found.counts() == Counter(each.subscription for each in expected)
         for name in ("Pair", "Any", "Late"):

@@ -70,7 +70,7 @@ def test_parquet_holds_one_relation_a_row(tmp_path: Path, monkeypatch: pytest.Mo
         "emitted": {"type": "Seen", "gain": 2.5, "at": datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)},
     }
     assert (second["branch"], second["completed_at"], second["place"], second["emitted"]) == (1, 7, 0, None)
-    assert table == relation_table([RELATION, PLAIN, PLAIN], LAYOUT)
+    assert table == relation_table([[RELATION, PLAIN], [PLAIN]], LAYOUT)
 
 
 def test_a_row_group_that_cannot_be_written_fails_the_run_and_leaves_nothing(

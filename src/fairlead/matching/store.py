@@ -61,6 +61,24 @@ class View:
         return View([[self.take(distinct(words)).chunk()]] if len(words) else [])
 
 
+def joined_view(views: Sequence[View]) -> View:
+    """Everything that is in one of the views."""
+    chunks = {id(chunk): chunk for view in views for layer in view.layers for chunk in layer}
+    layers: list[list[Chunk]] = []
+    for chunk in sorted(chunks.values(), key=lambda each: each.first):
+        _placed(chunk, layers)
+    return View(layers)
+
+
+def _placed(chunk: Chunk, layers: list[list[Chunk]]) -> None:
+    """At the end of the first layer that ends before it."""
+    for layer in layers:
+        if layer[-1].last < chunk.first:
+            layer.append(chunk)
+            return
+    layers.append([chunk])
+
+
 class Store:
     def __init__(self) -> None:
         self.layers: list[list[Chunk]] = []
@@ -83,11 +101,7 @@ class Store:
     def _add(self, chunk: Chunk) -> None:
         self.rows += len(chunk)
         self.bytes += len(chunk) * ROW_BYTES + sum(table.nbytes for table in chunk.columns.tables.values())
-        for layer in self.layers:
-            if layer[-1].last < chunk.first:
-                layer.append(chunk)
-                return
-        self.layers.append([chunk])
+        _placed(chunk, self.layers)
 
     def view(self) -> View:
         return View([tuple(layer) for layer in self.layers])

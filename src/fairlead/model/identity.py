@@ -78,18 +78,26 @@ def relation_id(subscription_digest: str, branch: int, positions: Iterable[Posit
     return f"{a:016x}{b:016x}"
 
 
-def relation_ids(subscription_digest: str, branch: int, words: npt.NDArray[np.int64]) -> Words:
-    """The ids of relations, one a row of their members' position words, as pairs of words."""
-    a, b = _seeds(subscription_digest)
-    seeds = mix(a ^ mix((branch + STEP) & MASK)), mix((b + mix(branch ^ STEP)) & MASK)
+def relation_ids(asked: Sequence[tuple[str, int, int]], words: npt.NDArray[np.int64]) -> Words:
+    """The ids of relations, one a row of their members' position words, as pairs of words. `asked`: digest of the
+    subscription, branch and number of rows, one after the other."""
+    seeds = np.array([_seeds_of_branch(digest, branch) for digest, branch, _ in asked], dtype=np.uint64).reshape(-1, 2)
+    if len(asked) > 1:
+        seeds = np.repeat(seeds, [rows for _, _, rows in asked], axis=0)
     made = np.empty((len(words), 2), dtype=np.uint64)
     for low in range(0, len(words), BLOCK):
-        made[low : low + BLOCK] = _mixed_in(seeds, words[low : low + BLOCK].astype(np.uint64))
+        mine = seeds if len(asked) == 1 else seeds[low : low + BLOCK]
+        made[low : low + BLOCK] = _mixed_in(mine, words[low : low + BLOCK].astype(np.uint64))
     return made
 
 
-def _mixed_in(seeds: tuple[int, int], words: Words) -> Words:
-    a, b = (np.full(len(words), seed, dtype=np.uint64) for seed in seeds)
+def _seeds_of_branch(subscription_digest: str, branch: int) -> tuple[int, int]:
+    a, b = _seeds(subscription_digest)
+    return mix(a ^ mix((branch + STEP) & MASK)), mix((b + mix(branch ^ STEP)) & MASK)
+
+
+def _mixed_in(seeds: Words, words: Words) -> Words:
+    a, b = (np.broadcast_to(seeds[:, at], len(words)) for at in (0, 1))
     step = np.uint64(STEP)
     for word in words.T:
         a, b = mix_all(a ^ mix_all(word + step)), mix_all(b + mix_all(word ^ step))

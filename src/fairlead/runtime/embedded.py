@@ -113,7 +113,7 @@ class Result:
         own, too."""
         layout = layout_of(self.plan, subscription)
         batches = self.batches if subscription is None else [only(batch, subscription) for batch in self.batches]
-        found = pa.concat_tables([layout.schema.empty_table(), *(relation_table(batch, layout) for batch in batches)])
+        found = relation_table(batches, layout)
         if subscription is not None and layout.derived:
             emitted = found.column("emitted")
             for each in layout.emitted:

@@ -12,8 +12,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import groupby
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Protocol, Self
@@ -22,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fairlead.errors import DataError, UsageError
-from fairlead.matching.relations import Relations
+from fairlead.matching.relations import Relations, joined
 from fairlead.matching.table import table_of_objects
 from fairlead.model.layout import Layout, layout_of
 from fairlead.model.plan import Plan
@@ -34,6 +35,8 @@ from fairlead.transport.problems import Rejected
 ROW_GROUP_RELATIONS = 65_536
 ROW_GROUP_BYTES = 64_000_000
 """Relations held before they become a row group: this many, or this much of them."""
+BATCHES_HELD = 16
+"""Batches whose relations become columns together: with them, the events of these batches are held."""
 OBJECTS = 8192
 """Relations that are objects already are made columns so many at a time."""
 
@@ -161,12 +164,28 @@ class ParquetWriter(_Writer):
         if self._target is None:
             raise UsageError("A103", "Parquet cannot be written to the standard output", "name a file")
         self._layout = layout
+        self._found: list[Relations] = []
         self._held: list[pa.Table] = []
         self._behind = Behind()
         self._parquet = pq.ParquetWriter(self._target.file, layout.schema, **_options(layout))
 
     def write(self, relations: Sequence[Relation]) -> None:
-        for table in relation_tables(relations, self._layout):
+        if isinstance(relations, Relations):
+            self._found += [relations] if len(relations) else []
+            if len(self._found) == BATCHES_HELD or sum(map(len, self._found)) >= ROW_GROUP_RELATIONS:
+                self._convert()
+        else:
+            self._convert()
+            self._hold(relation_tables(relations, self._layout))
+
+    def _convert(self) -> None:
+        """What kernels found becomes columns, many batches at once."""
+        found, self._found = self._found, []
+        if found:
+            self._hold([joined(found).to_arrow(self._layout)])
+
+    def _hold(self, tables: Iterable[pa.Table]) -> None:
+        for table in tables:
             self._held.append(table)
             count, size = sum(each.num_rows for each in self._held), sum(each.nbytes for each in self._held)
             if count >= ROW_GROUP_RELATIONS or size >= ROW_GROUP_BYTES:
@@ -179,6 +198,7 @@ class ParquetWriter(_Writer):
             self._parquet.write_table(table)
 
     def _finish(self) -> None:
+        self._convert()
         self._behind.end()
         if self._held:
             self._write(pa.concat_tables(self._held))
@@ -229,5 +249,10 @@ def relation_tables(relations: Sequence[Relation], layout: Layout) -> Iterator[p
             yield table_of_objects(layout, relations[low : low + OBJECTS])
 
 
-def relation_table(relations: Sequence[Relation], layout: Layout) -> pa.Table:
-    return pa.concat_tables([layout.schema.empty_table(), *relation_tables(relations, layout)])
+def relation_table(batches: Sequence[Sequence[Relation]], layout: Layout) -> pa.Table:
+    """All relations of an engine's batches, in their order."""
+    tables = [layout.schema.empty_table()]
+    for on_kernels, group in groupby((each for each in batches if len(each)), key=lambda each: isinstance(each, Relations)):
+        for relations in [joined(list(group))] if on_kernels else group:  # type: ignore[arg-type]
+            tables += relation_tables(relations, layout)
+    return pa.concat_tables(tables)

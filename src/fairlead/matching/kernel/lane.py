@@ -46,7 +46,6 @@ class Family:
 class KernelLane:
     def __init__(self, plan: Plan, build: Build, depths: dict[str, int]) -> None:
         self.plan, self.build = plan, build
-        self.numbers = {each.name: at for at, each in enumerate(plan.subscriptions)}
         self.families = _families(plan, depths)
         self.store = Store()
         read = frozenset().union(*(family.reads for family in self.families)) if self.families else frozenset()
@@ -66,10 +65,9 @@ class KernelLane:
     def _delivered(self, logged: Batch, until: int, last: int) -> Relations:
         if not self.levels.needed:
             blocks = [block for family in self.families for block in self._fed(family, logged)]
-            order = None
         else:
-            blocks, order = self._by_levels(logged, until, last)
-        found = Relations(blocks, self.store.view(), self.numbers, self.plan.catalogue, self.build, order)
+            blocks = self._by_levels(logged, until, last)
+        found = Relations(blocks, self.store.view(), self.plan.catalogue, self.build)
         kernels = [family.kernel for family in self.families]
         self.store.pack(sum(each.held() for each in kernels), lambda: np.concatenate([each.live() for each in kernels]))
         return found
@@ -92,7 +90,7 @@ class KernelLane:
         )
         self.seen[family.reads] = max(self.seen[family.reads], latest)
 
-    def _by_levels(self, logged: Batch, until: int, last: int) -> tuple[list[Block], np.ndarray | None]:
+    def _by_levels(self, logged: Batch, until: int, last: int) -> list[Block]:
         level = self.levels.begin(logged, self.store.view())
         nodes: list[Node] = []
         for family in self.families:

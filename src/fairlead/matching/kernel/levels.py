@@ -17,7 +17,7 @@ Takes: what each kernel found in a batch. Gives: batches with derived events for
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -181,21 +181,23 @@ class Level:
         """The kernel has counted derived events by itself."""
         self.numbered.append((kernel, merged))
 
-    def settle(self, nodes: list[Node], store: Store) -> tuple[list[Block], npt.NDArray[np.int64] | None]:
+    def settle(self, nodes: list[Node], store: Store) -> list[Block]:
         """Final places: of derived events, in the kernels, and of relations; and the order of delivery."""
         final = self._final()
         for kernel, merged in self.numbered:
             kernel.renumber(merged.words, final[merged.events])
         self._store(store, final)
-        blocks = []
-        for node in nodes:
-            block, merged = node.block, node.merged
-            at, refs = block.at, block.refs
+        places = self._decided_at(nodes)
+        ranks = _inverse(sorted_by_path(together([node.paths for node in nodes]))) if nodes else np.zeros(0, dtype=np.int64)
+        blocks, start = [], 0
+        for number, node in enumerate(nodes):
+            at, refs, merged = node.block.at, node.block.refs, node.merged
             if merged is not None:
                 at, refs = (_renumbered(each, merged.words, final[merged.events]) for each in (at, refs))
-            blocks.append(Block(block.subscription, block.number, block.branch, at, refs, block.phase, block.deadlines))
-        order = sorted_by_path(together([node.paths for node in nodes])) if nodes else None
-        return self._decided_at(nodes, blocks), order
+            end = start + len(at)
+            blocks.append(replace(node.block, at=places.get(number, at), refs=refs, ranks=ranks[start:end]))
+            start = end
+        return blocks
 
     def _final(self) -> Words:
         """The word of each derived event."""
@@ -222,25 +224,17 @@ class Level:
         order = np.argsort(words, kind="stable")
         store.add(_columns_of(types, codes[order], words[order], tables, set(types)), words[order], times)
 
-    def _decided_at(self, nodes: list[Node], blocks: list[Block]) -> list[Block]:
+    def _decided_at(self, nodes: list[Node]) -> dict[int, Words]:
         """A decided relation stands at the first place that was free: behind the last event before it."""
-        decided = [at for at, node in enumerate(nodes) if node.block.phase == 0]
+        decided = [number for number, node in enumerate(nodes) if node.block.phase == 0]
         if not decided:
-            return blocks
-        paths = together([*(nodes[at].paths for at in decided), *(paths for _, paths in self.places)])
-        relations = sum(len(nodes[at].paths) for at in decided)
+            return {}
+        paths = together([*(nodes[number].paths for number in decided), *(paths for _, paths in self.places)])
         order = sorted_by_path(paths)
-        is_event = order >= relations
-        words = placed(paths[order], is_event)
-        back = np.empty(len(order), dtype=np.int64)
-        back[order] = words
-        start = 0
-        for at in decided:
-            block = blocks[at]
-            end = start + len(block.at)
-            blocks[at] = Block(block.subscription, block.number, block.branch, back[start:end], block.refs, 0, block.deadlines)
-            start = end
-        return blocks
+        relations = sum(len(nodes[number].paths) for number in decided)
+        words = placed(paths[order], order >= relations)[_inverse(order)]
+        ends = np.cumsum([len(nodes[number].paths) for number in decided]).tolist()
+        return {number: words[low:high] for number, low, high in zip(decided, [0, *ends], ends, strict=False)}
 
 
 def together(paths: list[Paths]) -> Paths:
@@ -273,6 +267,12 @@ def _turns(at: Words) -> npt.NDArray[np.int64]:
     fresh = np.concatenate(([True], at[1:] != at[:-1]))
     starts = np.flatnonzero(fresh)
     return np.arange(len(at)) - np.repeat(starts, np.diff(np.append(starts, len(at))))
+
+
+def _inverse(order: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    back = np.empty(len(order), dtype=np.int64)
+    back[order] = np.arange(len(order))
+    return back
 
 
 def sorted_by_path(paths: Paths) -> npt.NDArray[np.int64]:
