@@ -1,9 +1,9 @@
 """Where compiled kernels are kept on disk.
 
 A file is named by a digest of all that its content depends on: the key (source and signature), VERSION, LLVM's
-version and the processor. So it has one meaning for ever, processes that write it at the same time write code that does the same, and
-machine code of another machine on a shared home is never met. Files appear whole or not at all, and begin with a digest of
-what follows: half a file, or a damaged one, is as good as none.
+version and the processor. So it has one meaning for ever, processes that write it at the same time write code that does the
+same, and machine code of another machine on a shared home is never met. Files appear whole or not at all, and begin with a
+digest of what follows: half a file, or a damaged one, is as good as none.
 
 Takes: a key. Gives: the bytes that were stored under it, or None. Never: fails; and never reads from a folder that somebody
 else can write to, because machine code is run as it is found.

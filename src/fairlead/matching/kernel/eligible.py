@@ -1,7 +1,7 @@
 """Which subscriptions can run on kernels, and why others cannot.
 
 A subscription can if every branch has a kernel, it reads no derived type, and nobody reads what it derives: then its matches
-depend on the logged events alone and can be found batch by batch. All others go event by event. (Loads no numba.)
+depend on the logged events alone and can be found batch by batch. All others go event by event.
 """
 
 from __future__ import annotations

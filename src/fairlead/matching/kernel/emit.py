@@ -15,7 +15,7 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from fairlead.matching.kernel.lowering import Made, Module
-from fairlead.matching.kernel.native import ENTRY, Array, Signature, packed
+from fairlead.matching.kernel.native import ENTRY, Signature, packed
 from fairlead.matching.kernel.operations import WHOLE
 
 SPEED = 2
@@ -29,6 +29,7 @@ def object_code(source: str, signature: Signature) -> bytes:
     machine = _machine()
     optimized = llvm.parse_assembly(f'target datalayout = "{machine.target_data}"\n{module.text()}', llvm.create_context())
     optimized.triple = machine.triple
+    optimized.verify()
     builder = llvm.create_pass_builder(machine, _tuning())
     passes = builder.getModulePassManager()
     passes.run(optimized, builder)
@@ -42,7 +43,10 @@ def _entry(made: Made, signature: Signature) -> str:
         count = 1 if each is None else 1 + each.dimensions
         for at, is_pointer in enumerate((each is not None, False)[: min(count, 2)]):
             item, name = "ptr" if is_pointer else "i64", f"%w{words + at}"
-            lines += [f"{name}.p = getelementptr inbounds i64, ptr %block, i64 {words + at}", f"{name} = load {item}, ptr {name}.p"]
+            lines += [
+                f"{name}.p = getelementptr inbounds i64, ptr %block, i64 {words + at}",
+                f"{name} = load {item}, ptr {name}.p",
+            ]
             passed.append(f"{item} {name}")
         words += count
     lines += [f"%results = getelementptr inbounds i64, ptr %block, i64 {words}", "ret void"]

@@ -2,7 +2,7 @@
 
 The source is a small part of Python: whole numbers, floats and truth values in variables; arrays only as parameters; `if`,
 `while`, `for … in range(…)`, calls of other functions of the source. A variable has one type: that in which all its assignments
-meet. A function is lowered as if the types that were seen so far were all; when a later assignment widens one, it is lowered again.
+meet. A function is lowered as if the types seen so far were all; when a later assignment widens one, it is lowered again.
 
 Variables are places on the stack, which LLVM makes registers of (mem2reg); one that is read before it was assigned is 0. Arrays
 are a pointer and a length; the length of a row is known. No two parameters overlap, so all pointers are `noalias`; indices are
@@ -22,11 +22,11 @@ from fairlead.matching.kernel.native import Array
 from fairlead.matching.kernel.operations import FLOAT, LLVM, TRUTH, UNKNOWN, UNSIGNED, WHOLE, ZERO, Operations, Value, literal
 
 ITEM = {"int8": "i8", "uint8": "i8", "bool": "i8", "int32": "i32", "int64": "i64", "uint64": "i64", "float64": "double"}
-BINARY = {
+SIGNS: dict[type[ast.AST], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
     ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
+    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
 }  # fmt: skip
-SIGNS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 SUPPORT = "declare double @llvm.fabs.f64(double)\ndeclare i64 @llvm.abs.i64(i64, i1 immarg)"
 Argument = str | Array
 """The type of an argument."""
@@ -86,6 +86,7 @@ class _Function(Operations):
         self.written: set[str] = set()
         self.returns: str | None = None
         self.results = 0
+        self.empty = False
 
     # The function
 
@@ -101,6 +102,9 @@ class _Function(Operations):
             if set(self.types) == known and self.unknown:
                 self.line = self.unknown[0][1]
                 self.refuse(f"{self.unknown[0][0]} is read and never assigned")
+        if self.empty and self.returns is not None:
+            self.line = self.node.lineno
+            self.refuse(f"{self.node.name} returns a value here and nothing there")
         self.module.texts.append("\n".join([self._head(), "entry:", *self._opening(), *self.lines, "}"]))
         written = tuple(at for at, name in enumerate(self.parameters) if name in self.written)
         return Made(self.name, self.returns, self.results, written)
@@ -310,6 +314,7 @@ class _Function(Operations):
         if self.node.name == "kernel":
             self._return_results(value)
         elif value is None:
+            self.empty = True
             self._end("ret void")
         else:
             made = self._value(value)
@@ -387,8 +392,7 @@ class _Function(Operations):
         return self.refuse(_shown(node))
 
     def _sign(self, operator: ast.AST) -> str:
-        signs: dict[type[ast.AST], str] = {**BINARY, **SIGNS}
-        return signs.get(type(operator)) or self.refuse(f"the operator {type(operator).__name__}")
+        return SIGNS.get(type(operator)) or self.refuse(f"the operator {type(operator).__name__}")
 
     def _unary(self, operator: ast.unaryop, value: Value) -> Value:
         match operator:

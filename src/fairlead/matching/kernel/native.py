@@ -31,8 +31,8 @@ _elf_symbol = struct.Struct("<IBBHQQ")
 
 @dataclass(frozen=True)
 class Array:
-    """The type of an argument that is an array; that of a whole number is None. The length of a row is part of it: it is the same
-    for ever for one source, and makes of `a[i, 3]` one instruction."""
+    """The type of an argument that is an array; that of a whole number is None. `width` is the length of a row: always the same
+    for one source, and as a constant it makes of `a[i, 3]` one instruction."""
 
     dtype: str
     dimensions: int

@@ -1,7 +1,7 @@
 """What the operators of a kernel's source mean, as LLVM's text: one instruction after the other for one function.
 
-Whole numbers have 64 bits and wrap around; otherwise everything is as NumPy's numbers have it, so that the same source means the
-same as plain Python: `//` and `%` round down and are 0 for a divisor of 0, comparisons with NaN are false (`!=` true), a whole
+Whole numbers have 64 bits and wrap around; everything is as NumPy's numbers have it, so that the same source means the same
+as plain Python: `//` and `%` round down and are 0 for a divisor of 0, comparisons with NaN are false (`!=` true), a whole
 number beside a float becomes a float. Nothing here is undefined for LLVM but `int()` of a float that is out of range.
 
 Takes: values of one of four types. Gives: values, and lines. Never: knows about syntax.
