@@ -1,4 +1,4 @@
-"""Kernels on disk: found again without numba, and never a reason to fail, nor to run what is not ours."""
+"""Kernels on disk: found again and not compiled anew, and never a reason to fail, nor to run what is not ours."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ rests = np.array([7.5, -4.0, 2.0])
 found = Compiled({SOURCE!r})(np.array([5, -3, 9]), np.zeros((3, 2)), np.zeros(3, dtype=bool), 1, rests)
 assert found == (15, 3, -1), found
 assert rests.tolist() == [1.5, -1.0, 2.0], rests
-print("numba" in sys.modules)"""
+print("fairlead.matching.kernel.emit" in sys.modules)"""
 
 
 @pytest.fixture(autouse=True)
@@ -97,13 +97,13 @@ def in_new_processes(count: int, **environment: str) -> list[str]:
     return [printed.strip() for printed, _ in ended]
 
 
-def test_a_new_process_runs_a_kernel_of_the_cache_without_numba(folder: Path) -> None:
+def test_a_new_process_runs_a_kernel_of_the_cache_without_the_compiler(folder: Path) -> None:
     assert in_new_processes(1) == ["True"]
     assert in_new_processes(1) == ["False"]
 
 
 def test_processes_that_compile_at_the_same_time_leave_one_whole_file(folder: Path) -> None:
-    assert in_new_processes(3) == ["True"] * 3
+    assert "True" in in_new_processes(3)
     assert len(files(folder)) == 1
     assert in_new_processes(2) == ["False"] * 2
 
@@ -177,13 +177,13 @@ def test_a_folder_that_others_can_write_to_is_not_used(monkeypatch: pytest.Monke
     assert compiled() == 0
 
 
-def test_other_sources_signatures_and_settings_have_files_of_their_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_sources_and_signatures_have_files_of_their_own(folder: Path) -> None:
     source = "def kernel(a):\n    return len(a), {}"
     for number, given in ((1, np.zeros(3)), (2, np.zeros(3)), (1, np.zeros(3, dtype=np.int32)), (1, np.zeros((3, 2)))):
         assert compiling.Compiled(source.format(number))(given) == (3, number)
     assert len(files(folder)) == 4
-    monkeypatch.setenv("NUMBA_OPT", "3")
-    assert compiling.Compiled(source.format(1))(np.zeros(3)) == (3, 1)
+    assert compiling.Compiled(source.format(1))(np.zeros((3, 4))) == (3, 1)  # another length of a row
+    assert compiling.Compiled(source.format(1))(np.zeros((3, 2))) == (3, 1)
     assert len(files(folder)) == 5
 
 
@@ -221,24 +221,24 @@ def test_arrays_that_the_code_cannot_read_are_refused_at_every_call() -> None:
     assert kernel(whole) == (8, 0)
 
 
-def test_an_array_that_is_not_writable_can_be_read_and_not_written(recwarn: pytest.WarningsRecorder) -> None:
+def test_an_array_that_is_not_writable_can_be_read_and_not_written() -> None:
     fixed = np.arange(4)
     fixed.flags.writeable = False
-    reads, writes = "def kernel(a):\n    return a[3], 0", "def kernel(a):\n    a[3] = 5\n    return a[3], 0"
+    reads = "def kernel(a):\n    return a[3], 0"
+    writes = "def kernel(a):\n    five(a)\n    return a[3], 0\n\ndef five(a):\n    a[3] = 5"
     reading, writing = compiling.Compiled(reads), compiling.Compiled(writes)
     assert (reading(fixed), reading(fixed), reading(np.arange(4))) == ((3, 0), (3, 0), (3, 0))
     assert writing(np.arange(4)) == (5, 0)
-    with pytest.raises(Exception, match="readonly"), pytest.warns(RuntimeWarning, match="numba is not as expected"):
+    with pytest.raises(InvariantError, match="can be written to"):
         writing(fixed)
+    with pytest.raises(InvariantError, match="can be written to"):
+        compiling.Compiled(writes)(fixed)
     assert fixed.tolist() == [0, 1, 2, 3]
 
 
-def test_if_numba_has_changed_its_own_function_runs(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, compiled: Callable[[], int]
-) -> None:
-    monkeypatch.delattr(emit, "_entry")
-    with pytest.warns(RuntimeWarning, match="compiled but not cached"):
-        assert compiled() == 1
+def test_a_source_that_cannot_be_compiled_is_an_error(folder: Path) -> None:
+    with pytest.raises(InvariantError, match=r"line 2: .*List"):
+        compiling.Compiled("def kernel(a):\n    return [1], 0")(np.zeros(1))
     assert files(folder) == []
 
 
@@ -261,8 +261,8 @@ def test_threads_that_call_a_kernel_at_the_same_time_do_not_meet(folder: Path) -
 def test_code_that_asks_for_a_symbol_that_is_not_there_is_not_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     payload = emit.object_code(SOURCE, native.signature_of(arguments()))
     assert native.is_loadable(payload)
-    code = native.llvm.ObjectFileRef.from_data(payload[native._header.size :])
-    if payload[native._header.size :].startswith(b"\x7fELF"):
-        assert list(native._undefined(code)) == ["fmod"]
+    code = native._unpacked(payload)[2]
+    if code.startswith(b"\x7fELF"):
+        assert list(native._undefined(native.llvm.ObjectFileRef.from_data(code))) == ["fmod"]
     monkeypatch.setattr(native, "_undefined", lambda _: ["NRT_Allocate_of_nobody"])
     assert not native.is_loadable(payload)

@@ -1,21 +1,26 @@
-"""Machine code for a few shapes: what the interpreted kernels cannot show is that numba reads the source as Python does."""
+"""Branches on machine code: what the interpreted kernels cannot show is that the compiler reads their source as Python does."""
 
 from __future__ import annotations
 
 import math
 import operator as op
 import random
+from collections import Counter
+from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fairlead.matching.functions import arithmetic
+from fairlead.matching.kernel import source, tree
+from fairlead.matching.kernel.compile import Compiled
 from fairlead.matching.kernel.helpers import HELPERS
 from fairlead.model.types import Kind
-from tests.match.generated import DISPOSALS, MATCHINGS, START, TYPES, _timed
+from tests.match.generated import DISPOSALS, MATCHINGS, START, TYPES, Case, _timed, cases, dense_cases
 from tests.match.test_kernel import compared
 from tests.match.test_kernel_expressions import VALUES, rules
 
@@ -23,10 +28,12 @@ pytestmark = pytest.mark.xdist_group("compiled kernels")
 FAMILY = "MATCH A a[2] WHERE a[1].x < a[2].x WITHIN 6 SECONDS"
 
 
-@pytest.fixture(autouse=True)
-def compiling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FAIRLEAD_JIT", "1")
-    monkeypatch.setenv("FAIRLEAD_CACHE", str(tmp_path))
+@pytest.fixture(autouse=True, scope="module")
+def compiling(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setenv("FAIRLEAD_JIT", "1")
+        changed.setenv("FAIRLEAD_CACHE", str(tmp_path_factory.mktemp("kernels")))
+        yield
 
 
 def stream(length: int, seed: int = 7) -> list[dict[str, Any]]:
@@ -82,6 +89,26 @@ def test_conditions_across_events_compiled(pattern: str, condition: str) -> None
     assert seen["matches"] > 3, seen
 
 
+EACH = settings.default.max_examples
+"""Compiling takes a tenth of a second for each."""
+
+
+@pytest.mark.parametrize("trees", ["long queues have trees", "every queue has a tree"])
+def test_generated_branches_compiled(trees: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if trees == "every queue has a tree":
+        for where, name, value in ((source, "BUILD", 1), (source, "KEEP", 0), (tree, "STEPS", 1)):
+            monkeypatch.setattr(where, name, value)
+    total: Counter[str] = Counter()
+
+    @settings(max_examples=EACH)
+    @given(st.one_of(cases(), dense_cases()), st.integers(1, 13))
+    def holds(case: Case, size: int) -> None:
+        total.update(compared(case.rules, case.events, size))
+
+    holds()
+    assert total["on a kernel"] > EACH // 3, total
+
+
 EDGES = [
     0,
     1,
@@ -104,11 +131,16 @@ FLOATS = [0.0, 1.0, -1.5, 2.5, float(2**53), 9.3e18, -9.3e18, -(2.0**63), 2.0**6
 
 
 def compiled_helper(name: str) -> Any:
-    from numba import njit
+    """A helper as a function of two numbers."""
+    calling = f"def kernel(a, b, out):\n    out[0] = {name}(a[0], b[0])\n    return 0, 0\n\n{HELPERS[name]}"
+    kernel = Compiled(calling)
 
-    namespace: dict[str, Any] = {"np": np}
-    exec(HELPERS[name], namespace)
-    return njit(error_model="numpy")(namespace[name])
+    def call(a: Any, b: Any) -> Any:
+        out = np.zeros(1, dtype=np.float64 if isinstance(a, float) else np.int64)
+        kernel(np.array([a]), np.array([b]), out)
+        return out[0]
+
+    return call
 
 
 @pytest.mark.parametrize(("name", "exact"), [("sum_fits", op.add), ("difference_fits", op.sub), ("product_fits", op.mul)])

@@ -1,1 +1,1 @@
-"""Conjunctions compiled to machine code: a loop over columns, made for one plan (numba)."""
+"""Conjunctions compiled to machine code: a loop over columns, made for one plan (LLVM)."""

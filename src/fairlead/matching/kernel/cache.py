@@ -1,9 +1,9 @@
 """Where compiled kernels are kept on disk.
 
-A file is named by a digest of all that its content depends on: the key (source and signature), our version, numba's, LLVM's
-and the processor. So it has one meaning for ever, processes that write it at the same time write code that does the same, and
-machine code of another machine on a shared home is never met. Files appear whole or not at all, and begin with a digest of
-what follows: half a file, or a damaged one, is as good as none.
+A file is named by a digest of all that its content depends on: the key (source and signature), VERSION, LLVM's
+version and the processor. So it has one meaning for ever, processes that write it at the same time write code that does the
+same, and machine code of another machine on a shared home is never met. Files appear whole or not at all, and begin with a
+digest of what follows: half a file, or a damaged one, is as good as none.
 
 Takes: a key. Gives: the bytes that were stored under it, or None. Never: fails; and never reads from a folder that somebody
 else can write to, because machine code is run as it is found.
@@ -17,11 +17,10 @@ import stat
 import sys
 import tempfile
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 
-VERSION = 3
-"""Raise when the calling convention of kernels changes in a way that the source does not show."""
+VERSION = 4
+"""Raise when other code is made of a source, or is called in another way."""
 DIGEST_BYTES = 32
 
 
@@ -54,7 +53,7 @@ def _file_for(key: str) -> Path | None:
     folder = _folder(os.environ.get("FAIRLEAD_CACHE") or _default())
     if folder is None:
         return None
-    digest = hashlib.sha256(f"{VERSION}\n{_machine()}\n{_settings()}\n{key}".encode()).hexdigest()[:32]
+    digest = hashlib.sha256(f"{VERSION}\n{_machine()}\n{key}".encode()).hexdigest()[:32]
     return folder / f"kernel_{digest}.bin"
 
 
@@ -64,28 +63,13 @@ def _default() -> str:
 
 @lru_cache(maxsize=1)
 def _machine() -> str:
-    """What decides which machine code comes out, without importing numba: that alone takes 0.3 s."""
+    """What decides which machine code comes out."""
     import llvmlite
     import llvmlite.binding as llvm
 
     features = llvm.get_host_cpu_features().flatten()
-    versions = f"{_numba_version()} {llvmlite.__version__} {llvm.llvm_version_info}"
+    versions = f"{llvmlite.__version__} {llvm.llvm_version_info}"
     return f"{versions} {llvm.get_process_triple()} {llvm.get_host_cpu_name()} {features}"
-
-
-def _numba_version() -> str:
-    found = find_spec("numba")
-    try:
-        return Path(found.origin).with_name("_version.py").read_text("utf-8")  # type: ignore[union-attr, arg-type]
-    except (OSError, AttributeError, TypeError):
-        from importlib.metadata import version  # 40 ms with its imports
-
-        return version("numba")
-
-
-def _settings() -> str:
-    """NUMBA_CPU_NAME, NUMBA_OPT and others change what numba makes of a source."""
-    return repr(sorted(each for each in os.environ.items() if each[0].startswith("NUMBA_")))
 
 
 @lru_cache(maxsize=8)

@@ -1,15 +1,14 @@
 """Source to machine code, once for each source: in memory, and on disk where a cache folder of ours can be written.
 
 Takes: a source. Gives: its function `kernel`: machine code, or with FAIRLEAD_JIT=0 the same source as plain Python (tests, tiny
-inputs: compiling costs a second). The types of the arguments are known at the first call, so that is when code is looked for:
-in the cache (cache.py), then loaded by LLVM alone (native.py, 40 ms with its import); otherwise numba makes it (emit.py).
+inputs: compiling costs 0.2 to 0.4 s). The types of the arguments are known at the first call, so that is when code is looked
+for: in the cache (cache.py), then only loaded (native.py, 50 ms with LLVM's import); otherwise it is made (emit.py).
 Never: fails because of the cache: what cannot be read or written is compiled in memory.
 """
 
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -59,7 +58,7 @@ class Compiled:
     def __init__(self, source: str) -> None:
         self.source = source
         self.last: Native | None = None
-        self.made: dict[Signature, Native | Kernel] = {}
+        self.made: dict[Signature, Native] = {}
 
     def __call__(self, *arguments: Any) -> tuple[int, ...]:
         native = self.last
@@ -71,23 +70,21 @@ class Compiled:
 
     def _first(self, arguments: tuple[Any, ...]) -> tuple[int, ...]:
         """A call with a signature that is not that of the call before."""
-        from fairlead.matching.kernel.native import Native, normal, signature_of
+        from fairlead.matching.kernel.native import normal, signature_of
 
         given = normal(arguments)
         signature = signature_of(given)
         made = self.made.get(signature)
         if made is None:  # two threads may both get here: then the work is done twice, and one of the results is used
             made = self.made.setdefault(signature, _made(self.source, signature))
-        if not isinstance(made, Native):
-            return made(*given)
         self.last = made
         words = made.words(given)
         require(words is not None, "arguments are of their own signature", signature=signature)
         return made(given, words or [])
 
 
-def _made(source: str, signature: Signature) -> Native | Kernel:
-    """1. From the cache. 2. Compiled, and kept. 3. numba's own function, should numba have changed too much for emit.py."""
+def _made(source: str, signature: Signature) -> Native:
+    """1. From the cache. 2. Compiled, and kept."""
     from fairlead.matching.kernel.native import Native, is_loadable
 
     key = f"{signature}\n{source}"
@@ -97,13 +94,7 @@ def _made(source: str, signature: Signature) -> Native | Kernel:
 
     from fairlead.matching.kernel import emit
 
-    try:
-        payload = emit.object_code(source, signature)
-    except Exception as problem:  # if it was the source that is wrong, it comes again at the call of numba's function
-        warnings.warn(
-            f"kernels are compiled but not cached, numba is not as expected: {problem!r}", RuntimeWarning, stacklevel=2
-        )
-        return emit.plain(source)  # type: ignore[no-any-return]
+    payload = emit.object_code(source, signature)
     require(is_loadable(payload), "machine code needs nothing that is not there", source=source)
     cache.store(key, payload)
     return Native(payload, signature)

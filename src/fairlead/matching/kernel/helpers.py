@@ -1,6 +1,6 @@
 """Small functions that tests call from inside the loop, as source: what in matching/functions.py is more than one operator.
 
-numba takes an overflow of whole numbers for impossible (LLVM's nsw), so nothing here may overflow to find out whether it would.
+An overflow wraps around silently, so what must not overflow is tested before.
 Only those that a kernel uses are compiled with it. All run as plain Python over NumPy numbers too (see compile.py).
 """
 

@@ -1,4 +1,4 @@
-"""Machine code as a function: what a process needs that finds its kernel in the cache. llvmlite only, never numba.
+"""Machine code as a function: what a process needs that finds its kernel in the cache. It makes none.
 
 The entry point in the object code takes one pointer, to a block of 64-bit words: for each argument the address and the
 lengths of an array, or a whole number; behind them room for the results, which the entry point writes (emit.py makes it).
@@ -12,7 +12,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import index
 from typing import Any
@@ -24,16 +24,19 @@ from fairlead.errors import require
 
 ENTRY = "fairlead_kernel"
 DTYPES = ("int8", "uint8", "bool", "int32", "int64", "uint64", "float64")
-_header = struct.Struct("<Q")
+_header = struct.Struct("<II")
+_position = struct.Struct("<H")
 _elf_symbol = struct.Struct("<IBBHQQ")
 
 
 @dataclass(frozen=True)
 class Array:
-    """The type of an argument that is an array; that of a whole number is None."""
+    """The type of an argument that is an array; that of a whole number is None. `width` is the length of a row: always the same
+    for one source, and as a constant it makes of `a[i, 3]` one instruction."""
 
     dtype: str
     dimensions: int
+    width: int = 1
 
 
 Signature = tuple[Array | None, ...]
@@ -55,23 +58,26 @@ def _type_of(at: int, given: Any) -> Array | None:
     require(dtype.isnative and dtype.name in DTYPES, "a kernel has no such type of array", **facts)
     require(given.ndim in (1, 2), "a kernel takes arrays of one or two dimensions", **facts)
     require(given.flags.c_contiguous and given.flags.aligned, "a kernel takes arrays that lie in one piece", **facts)
-    return Array(dtype.name, given.ndim)
+    return Array(dtype.name, given.ndim, given.shape[1] if given.ndim == 2 else 1)
 
 
 class Native:
     """The machine code of one source for one signature. Calls release the GIL; many threads may call at once."""
 
     def __init__(self, payload: bytes, signature: Signature) -> None:
-        (results,) = _header.unpack_from(payload)
+        results, written, code = _unpacked(payload)
         self.results = results
         self.room = [0] * results
-        self.checks = [None if each is None else (np.dtype(each.dtype), each.dimensions) for each in signature]
-        self.engine = _engine(payload[_header.size :])
+        self.checks = [
+            None if each is None else (np.dtype(each.dtype), each.dimensions, each.width, at in written)
+            for at, each in enumerate(signature)
+        ]
+        self.engine = _engine(code)
         self.entry = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.engine.get_function_address(ENTRY))
 
     def words(self, arguments: tuple[Any, ...]) -> list[int] | None:
-        """The block of words, or None if the arguments are not of the signature. A kernel writes to its own state only, never
-        to what it is given to read, so read-only arrays (Arrow's) are taken like others."""
+        """The block of words, or None if the arguments are not of the signature. Read-only arrays (Arrow's) are taken where the
+        kernel only reads."""
         words: list[int] = []
         put = words.append
         try:
@@ -81,11 +87,12 @@ class Native:
                         return None
                     put(given)
                     continue
-                dtype, dimensions = expected
-                if given.dtype != dtype or given.ndim != dimensions:
+                dtype, dimensions, width, written = expected
+                if given.dtype != dtype or given.ndim != dimensions or (dimensions == 2 and given.shape[1] != width):
                     return None
                 shown = given.__array_interface__
-                address = shown["data"][0]
+                address, fixed = shown["data"]
+                require(not (written and fixed), "a kernel writes only to what can be written to", shape=given.shape)
                 if shown["strides"] is not None or address % dtype.itemsize:
                     return None
                 put(address)
@@ -101,13 +108,20 @@ class Native:
         return tuple(block[-self.results :])
 
 
-def packed(results: int, code: bytes) -> bytes:
-    return _header.pack(results) + code
+def packed(results: int, written: Sequence[int], code: bytes) -> bytes:
+    """Object code, behind how many results it has and which arguments it writes to."""
+    return b"".join([_header.pack(results, len(written)), *map(_position.pack, written), code])
+
+
+def _unpacked(payload: bytes) -> tuple[int, frozenset[int], bytes]:
+    results, count = _header.unpack_from(payload)
+    end = _header.size + count * _position.size
+    return results, frozenset(at for (at,) in _position.iter_unpack(payload[_header.size : end])), payload[end:]
 
 
 def is_loadable(payload: bytes) -> bool:
     """Every symbol that the code asks for is known to this process: LLVM ends the process at the first that is not."""
-    code = llvm.ObjectFileRef.from_data(payload[_header.size :])
+    code = llvm.ObjectFileRef.from_data(_unpacked(payload)[2])
     names = list(_undefined(code))
     if names:
         _empty_engine()  # the first one makes the process's own symbols known to LLVM

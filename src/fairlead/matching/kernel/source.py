@@ -9,7 +9,7 @@ node, last node, length and the root of their ordered index. `ks` has the clock 
 without the newest event may be ready; bit 1: some queue is not in the order of time), and what waits. `bs` has the chains of
 the hash index. `st` carries the free list and other counters from call to call.
 
-Takes: a Shape. Gives: `Source`: text that numba compiles, and the names of the arguments. Never: compiles or runs it.
+Takes: a Shape. Gives: `Source`: text to compile, and the names of the arguments. Never: compiles or runs it.
 """
 
 from __future__ import annotations
