@@ -22,7 +22,7 @@ from fairlead.matching.kernel.batch import Batch, Mask
 from fairlead.matching.kernel.compile import kernel_of
 from fairlead.matching.kernel.keys import KeyNumbering, Numbering, PartNumbering, WholeNumbering, paired
 from fairlead.matching.kernel.parts import Lane, Shape, ValueColumn, at_slot_zero, every_bit
-from fairlead.matching.kernel.pool import CLOCK, COUNT, FIRED, FLAGS, NEVER, WAITS, Pool
+from fairlead.matching.kernel.pool import CLOCK, COUNT, FIRED, FLAGS, NEVER, OLDEST, WAITS, Pool
 from fairlead.matching.kernel.shape import shape_of
 from fairlead.matching.kernel.source import Source, source_of
 from fairlead.matching.kernel.vector import truth
@@ -88,11 +88,12 @@ class KernelBranch:
         copies = size * rows if self.shape.waits else 0
         pool.room_for(self._keys(), self._buckets(), rows * most + copies, rows if self.shape.waits else 0)
         fired = pool.waiting() + rows if self.shape.waits else 0
+        out_at, out_ref = pool.buffers(rows)
         given |= {name: getattr(pool, name) for name in ("ni", "nn", "tt", "bb", "qs", "ks", "bs", "gs", "fr", "wait", "heap", "st", "members")}
         given |= {
             "rank": self.texts.ranks() if self.shape.ranked else NOTHING,
-            "out_at": np.empty(rows, dtype=np.int64),
-            "out_ref": np.empty((rows, size), dtype=np.int64),
+            "out_at": out_at,
+            "out_ref": out_ref,
             "out_key": np.empty(rows if self.paired else 0, dtype=np.int32),
             "out_due": np.empty(rows if self.shape.waits else 0, dtype=np.int64),
             "fired_at": np.empty(fired, dtype=np.int64),
@@ -108,7 +109,7 @@ class KernelBranch:
         decided = Found(given["fired_at"][:n], given["fired_ref"][:n], given["fired_due"][:n])
         due = given["out_due"][:found] if self.shape.waits else None
         member = self._members(given["out_key"][:found]) if len(self.branches) > 1 else None
-        made = Found(given["out_at"][:found], given["out_ref"][:found], due, member)
+        made = Found(out_at[:found].copy(), out_ref[:found].copy(), due, member)
         self._forget()
         return made, decided
 
@@ -310,6 +311,7 @@ class KernelBranch:
             return pool.new(fields)
 
         for number, (_, which, instance) in zip(numbers, loaded, strict=True):
+            pool.ks[number, OLDEST] = NEVER
             pool.ks[number, CLOCK] = NEVER if instance.clock is None else instance.clock
             pool.ks[number, FLAGS] = int(instance.loose)
             for queue, events in enumerate(instance.lists()):

@@ -55,29 +55,26 @@ class Layout:
 
     def named(self, source: str) -> str:
         """Source in which `ni[node, NAME]` has the field's number, and the view it is in."""
-        made: list[str] = []
         opened: list[int] = []
-        at = 0
-        while at < len(source):
-            if source[at] == "[":
-                opened.append(len(made))
-            found = _FIELD.match(source, at)
-            if found:
-                start = opened.pop()
-                if made[start - 2 : start] == ["n", "i"]:
-                    made[start - 2 : start] = list(VIEW_OF.get(found[1], "ni"))
-                made += list(f", {self.fields[found[1]]}]")
-                at = found.end()
+        made: list[tuple[int, int, str]] = []
+        for found in _BRACKET.finditer(source):
+            if found[0] == "[":
+                opened.append(found.start())
                 continue
-            if source[at] == "]":
-                opened.pop()
-            made.append(source[at])
-            at += 1
-        return "".join(made)
+            start = opened.pop()
+            if found[1]:
+                made.append((found.start(1), found.end(1), str(self.fields[found[1]])))
+                if source[start - 2 : start] == "ni" and found[1] in VIEW_OF:
+                    made.append((start - 2, start, VIEW_OF[found[1]]))
+        pieces, at = [], 0
+        for low, high, text in sorted(made):
+            pieces += [source[at:low], text]
+            at = high
+        return "".join([*pieces, source[at:]])
 
 
 VIEW_OF = {name: view for view, names in VIEWS.items() for name in names}
-_FIELD = re.compile(r", ([A-Z]+)\]")
+_BRACKET = re.compile(r"\[|(?:(?<=, )([A-Z]+))?\]")
 
 
 def _sources(shape: Shape) -> list[str]:

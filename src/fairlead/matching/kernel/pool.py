@@ -12,11 +12,12 @@ from fairlead.matching.kernel.tree import ROW
 
 NEVER = np.iinfo(np.int64).min
 """The clock of a key that has seen nothing."""
+LATEST = np.iinfo(np.int64).max
 FREE, FRESH, SEEN, HEAP, WAIT_FREE, WAIT_FRESH, FIRED = 0, 1, 3, 4, 5, 6, 7
 """Places in `st`."""
 HEAD, TAIL, COUNT, ROOT = range(4)
 """Columns of `qs`."""
-CLOCK, FLAGS, WAITS = range(3)
+CLOCK, FLAGS, WAITS, OLDEST = range(4)
 """Columns of `ks`."""
 
 
@@ -28,37 +29,43 @@ class Pool:
         self.nn, self.tt, self.bb = (np.zeros((0, layout.linked[name]), dtype=np.int32) for name in ("nn", "tt", "bb"))
         self.qs = np.zeros((0, layout.queue_width), dtype=np.int32)
         self.fr = np.zeros((0, 2 * ROW), dtype=np.int32)
-        self.ks = np.zeros((0, 3), dtype=np.int64)
+        self.ks = np.zeros((0, 4), dtype=np.int64)
         self.bs = np.zeros((0, 2), dtype=np.int32)
         self.gs = np.zeros(0, dtype=np.int64)
         self.wait = np.zeros((0, 4 + size), dtype=np.int64)
         self.heap = np.zeros(0, dtype=np.int64)
         self.st = np.array([-1, 0, 0, NEVER, 0, -1, 0, 0, -1, 0], dtype=np.int64)
         self.members = np.zeros(size, dtype=np.int64)
+        self.out = np.empty(0, dtype=np.int64)
 
     def room_for(self, keys: int, buckets: int, nodes: int, waits: int) -> None:
         """At least `keys` keys and `buckets` chains, and `nodes` more nodes and `waits` more that wait."""
         if keys > len(self.ks):
             wanted = max(16, 2 * keys)
             self.qs = _grown(self.qs, wanted * self.queues, (-1, -1, 0, -1, -1, 0, 0, 0)[: self.layout.queue_width])
-            self.ks = _grown(self.ks, wanted, (NEVER, 0, -1))
+            self.ks = _grown(self.ks, wanted, (NEVER, 0, -1, LATEST))
             self.gs = np.concatenate([self.gs, np.zeros(wanted * self.queues - len(self.gs), dtype=np.int64)])
         self.keys = max(self.keys, keys)
         if buckets * self.queues > len(self.bs):
             self.bs = _grown(self.bs, max(16, 2 * buckets) * self.queues, (-1, -1))
         nodes += self.queued() + self.waiting() * self.size
         if self.layout.rowed and min(nodes // 2, len(self.qs)) > len(self.fr):
-            self.fr = _grown(self.fr, nodes, (0,) * (2 * ROW))
+            self.fr = _longer(self.fr, nodes)
         if nodes > len(self.ni):
             nodes = max(64, nodes + nodes // 2)
             grown = _aligned(nodes, self.layout.width)
             grown[: len(self.ni)] = self.ni
             self.ni = grown
-            self.nn, self.tt, self.bb = (_grown(each, nodes, (-1,) * each.shape[1]) for each in (self.nn, self.tt, self.bb))
+            self.nn, self.tt, self.bb = (_longer(each, nodes) for each in (self.nn, self.tt, self.bb))
         waits += self.waiting()
         if waits > len(self.heap):
-            self.wait = _grown(self.wait, 2 * waits, (0,) * (4 + self.size))
-            self.heap = np.concatenate([self.heap, np.zeros(2 * waits - len(self.heap), dtype=np.int64)])
+            self.wait, self.heap = _longer(self.wait, 2 * waits), _longer(self.heap, 2 * waits)
+
+    def buffers(self, rows: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Room for what a batch completes: places of completion and of members. The same memory every time."""
+        if len(self.out) < rows * (1 + self.size):
+            self.out = np.empty(rows * (1 + self.size), dtype=np.int64)
+        return self.out[:rows], self.out[rows : rows * (1 + self.size)].reshape(rows, self.size)
 
     def queued(self) -> int:
         return int(self.qs[:, COUNT].sum())
@@ -137,6 +144,13 @@ def _aligned(rows: int, width: int) -> npt.NDArray[np.int64]:
     room = np.empty(rows * width + 8, dtype=np.int64)
     skip = -(room.__array_interface__["data"][0] // 8) % 8
     return room[skip : skip + rows * width].reshape(rows, width)
+
+
+def _longer(array: npt.NDArray[Any], rows: int) -> npt.NDArray[Any]:
+    """With room that nobody reads before it is written."""
+    grown = np.empty((rows, *array.shape[1:]), dtype=array.dtype)
+    grown[: len(array)] = array
+    return grown
 
 
 def _grown(array: npt.NDArray[Any], rows: int, fill: tuple[int, ...]) -> npt.NDArray[Any]:

@@ -6,7 +6,8 @@ with the match; noted events that can forbid nothing any more are forgotten. Rel
 
 Queues are doubly linked lists of nodes (layout.py), one for each key and type, numbered key * queues + queue: `qs` has their first
 node, last node, length and the root of their ordered index. `ks` has the clock of each key, its flags (bit 0: a relation
-without the newest event may be ready; bit 1: some queue is not in the order of time), and what waits. `bs` has the chains of
+without the newest event may be ready; bit 1: some queue is not in the order of time), what waits, and a time before which nothing
+is queued. `bs` has the chains of
 the hash index. `st` carries the free list and other counters from call to call.
 
 Takes: a Shape. Gives: `Source`: text to compile, and the names of the arguments. Never: compiles or runs it.
@@ -164,7 +165,8 @@ class _Loop:
                 *late,
                 "if tm > ks[k, 0]:",
                 "    ks[k, 0] = tm",
-                f"    free = expire(k, tm - within, free, ks, {self._state()})",
+                "    if ks[k, 3] < tm - within:",
+                f"        free = expire(k, tm - within, free, ks, {self._state()})",
                 "elif tm < ks[k, 0] - within:",
                 *too_late,
             ]
@@ -251,6 +253,7 @@ class _Loop:
         if shape.windowed and queue < len(shape.needed):
             tail = f"qs[k * {shape.stride} + {queue}, 1]"
             lines += [f"if {tail} != -1 and ni[{tail}, TIME] > tm:", "    ks[k, 1] |= 2"]
+            lines += ["if tm < ks[k, 3]:", "    ks[k, 3] = tm"]
         indexed = "True" if queue in self.accesses.trees else "False"
         if tree := self.accesses.trees.get(queue):
             at = f"k * {shape.stride} + {queue}"
@@ -484,13 +487,18 @@ class _Loop:
         free = trim(k, free, {state})""" if self.needs else ""
         return f"""def expire(k, horizon, free, ks, {state}):
     was = free
+    oldest = 9223372036854775807
     for at in range(k * {self.shape.stride}, k * {self.shape.stride} + {len(self.shape.needed)}):
         c = qs[at, 0]
         while c != -1:
             step = ni[c, NEXT]
             if ni[c, TIME] < horizon:
                 free = drop(c, c, at, free, {state}){loose}
-            elif not ks[k, 1] & 2:
-                break
-            c = step{trimmed}
+            else:
+                if ni[c, TIME] < oldest:
+                    oldest = ni[c, TIME]
+                if not ks[k, 1] & 2:
+                    break
+            c = step
+    ks[k, 3] = oldest{trimmed}
     return free"""
