@@ -47,7 +47,7 @@ def compile(text: str, file: str | None = None) -> Plan:
     return replace(plan, guarantees=derive(plan))
 
 
-KERNELS_FROM = 50_000
+KERNELS_FROM = 5_000
 """Events after which subscriptions move to machine code. A kernel costs about a second the first time it is compiled on a
 machine, the matcher in Python 20 to 50 microseconds an event and subscription: 50,000 events cost about as much. Preparing
 a batch for kernels costs some milliseconds, so they are left alone while batches are below a fiftieth of this, 1,000 events."""

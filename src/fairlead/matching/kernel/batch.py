@@ -56,8 +56,10 @@ class Batch:
         return len(self.columns)
 
     @cached_property
-    def codes(self) -> npt.NDArray[np.int32]:
-        return np.ascontiguousarray(self.columns.code_array, dtype=np.int32)
+    def codes(self) -> npt.NDArray[Any]:
+        """As they come where a byte holds them; kernels are compiled for both."""
+        given = np.ascontiguousarray(self.columns.code_array)
+        return given if given.dtype == np.int8 else given.astype(np.int32, copy=False)
 
     @cached_property
     def is_dense(self) -> bool:

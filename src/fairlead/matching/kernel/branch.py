@@ -20,9 +20,9 @@ from fairlead.matching.instance import Instance, Key
 from fairlead.matching.kernel.accepted import Accepted
 from fairlead.matching.kernel.batch import Batch, Mask
 from fairlead.matching.kernel.compile import kernel_of
-from fairlead.matching.kernel.keys import KeyNumbering, Numbering, PartNumbering, WholeNumbering, paired
+from fairlead.matching.kernel.keys import KeyNumbering, Numbering, PartNumbering, WholeNumbering, as_whole, paired
 from fairlead.matching.kernel.parts import Lane, Shape, ValueColumn, at_slot_zero, every_bit
-from fairlead.matching.kernel.pool import CLOCK, COUNT, FIRED, FLAGS, NEVER, OLDEST, WAITS, Pool
+from fairlead.matching.kernel.pool import CLOCK, COUNT, FIRED, FLAGS, KEYS, NEVER, OLDEST, WAITS, Pool
 from fairlead.matching.kernel.shape import shape_of
 from fairlead.matching.kernel.source import Source, source_of
 from fairlead.matching.kernel.vector import truth
@@ -86,7 +86,8 @@ class KernelBranch:
         size, pool = self.shape.size, self.pool
         most = max((len(lane.queues) for lane in self.shape.lanes), default=1)
         copies = size * rows if self.shape.waits else 0
-        pool.room_for(self._keys(), self._buckets(), rows * most + copies, rows if self.shape.waits else 0)
+        keys = self._keys() if not len(given.get("kt", ())) else min(self._keys() + rows, len(given["kt"]))
+        pool.room_for(keys, self._buckets(), rows * most + copies, rows if self.shape.waits else 0)
         fired = pool.waiting() + rows if self.shape.waits else 0
         out_at, out_ref = pool.buffers(rows)
         given |= {name: getattr(pool, name) for name in ("ni", "nn", "tt", "bb", "qs", "ks", "bs", "gs", "fr", "wait", "heap", "st", "members")}
@@ -105,6 +106,8 @@ class KernelBranch:
             "last": last,
         }
         found, _ = self.kernel(*(given[name] for name in self.source.arguments))
+        if len(given.get("kt", ())):
+            pool.keys = self.keys.parts[0].wholes.count = int(pool.st[KEYS])
         n = int(pool.st[FIRED]) if self.shape.waits else 0
         decided = Found(given["fired_at"][:n], given["fired_ref"][:n], given["fired_due"][:n])
         due = given["out_due"][:found] if self.shape.waits else None
@@ -126,15 +129,34 @@ class KernelBranch:
         """The columns of each lane, as they are."""
         local = np.full(len(batch.types), -1, dtype=np.int32)
         given: dict[str, Any] = {"codes": batch.codes, "local": local, "words": NOTHING if batch.is_dense else batch.words}
+        whole = self.keys.parts[0].wholes if self.shape.whole_key is not None and self._keys_close(batch) else None
         for at, lane in enumerate(self.shape.lanes):
             present = [name for name in lane.types if name in batch.rows]
             for name in present:
                 local[batch.types[name]] = at
-            given |= self._lane(batch, at, lane, present)
+            given |= self._lane(batch, at, lane, present, whole is not None)
+        given |= {"kt": NO_NUMBER, "kb": NOTHING, "kbase": 0}
+        if whole is not None:
+            whole.room_for(min(len(batch), len(whole.table) - whole.count))
+            given |= {"kt": whole.table, "kb": whole.back, "kbase": whole.base}
+            self.pool.st[KEYS] = whole.count
         return given
 
-    def _lane(self, batch: Batch, at: int, lane: Lane, present: list[str]) -> dict[str, Any]:
-        each = [self._rows(batch, lane, name) for name in present] or [self._no_rows(lane)]
+    def _keys_close(self, batch: Batch) -> bool:
+        """All keys of the batch are whole numbers that lie close together: the kernel can number them by itself."""
+        part = self.keys.parts[0]
+        for lane in self.shape.lanes:
+            for name in lane.types:
+                if lane.key and name in batch.rows:
+                    whole = as_whole(batch.rows[name].column(lane.key[0]))
+                    if whole is None or whole[1] is not None or not part.wholes.covers(whole[0]):
+                        return False
+                    part.kind = batch.rows[name].column(lane.key[0]).type
+        return True
+
+    def _lane(self, batch: Batch, at: int, lane: Lane, present: list[str], raw: bool = False) -> dict[str, Any]:
+        """`raw`: keys as they are, for the kernel to number."""
+        each = [self._rows(batch, lane, name, raw) for name in present] or [self._no_rows(lane)]
         names = list(each[0])
         if len(each) == 1:
             return {_argument(name, at): each[0][name] for name in names}
@@ -153,17 +175,20 @@ class KernelBranch:
         return made
 
     def _no_rows(self, lane: Lane) -> dict[str, Any]:
-        made: dict[str, Any] = {"time": NOTHING, "key": NO_NUMBER, "bits": NOTHING, "bucket": NO_NUMBER}
+        none = np.zeros(0, dtype=self.shape.whole_key or np.int32) if not self.paired else NO_NUMBER
+        made: dict[str, Any] = {"time": NOTHING, "key": none, "bits": NOTHING, "bucket": NO_NUMBER}
         for number, column in enumerate(self.shape.columns):
             if column.queue in lane.queues:
                 made[f"in{number}"] = np.zeros(0, dtype=np.float64 if column.is_double else np.int64)
         return made
 
-    def _rows(self, batch: Batch, lane: Lane, name: str) -> dict[str, Any]:
+    def _rows(self, batch: Batch, lane: Lane, name: str, raw: bool) -> dict[str, Any]:
         """The columns of one type: times, key numbers, bits (none where all are set), numbers in the hash index, values."""
         rows = batch.rows[name]
         made: dict[str, Any] = {"time": NOTHING if rows.times is None else rows.times}
-        made["key"] = self._key_numbers(batch, lane, name) if lane.key else NO_NUMBER
+        made["key"] = NO_NUMBER
+        if lane.key:
+            made["key"] = self._raw_keys(batch, lane, name) if raw else self._key_numbers(batch, lane, name)
         known: dict[int, Mask | None] = {}
         values: dict[str, Any] = {}
         for number, column in enumerate(self.shape.columns):
@@ -173,10 +198,16 @@ class KernelBranch:
         made["bucket"] = self._bucket_numbers(batch, lane, name, made["key"])
         return made | values
 
+    def _raw_keys(self, batch: Batch, lane: Lane, name: str) -> npt.NDArray[Any]:
+        whole = as_whole(batch.rows[name].column(lane.key[0]))
+        assert whole is not None
+        return np.ascontiguousarray(whole[0], dtype=self.shape.whole_key)
+
     def _key_numbers(self, batch: Batch, lane: Lane, name: str) -> npt.NDArray[np.int32]:
         rows = batch.rows[name]
         key = ("key", id(self.keys), name, lane.key)
-        return batch.once(key, lambda: self.keys.of_columns([rows.column(each) for each in lane.key], len(rows)))  # type: ignore[no-any-return]
+        numbers = batch.once(key, lambda: self.keys.of_columns([rows.column(each) for each in lane.key], len(rows)))
+        return numbers if self.paired or self.shape.whole_key is None else numbers.astype(self.shape.whole_key, copy=False)  # type: ignore[no-any-return]
 
     def _bits(
         self, batch: Batch, lane: Lane, name: str, known: dict[int, Mask | None], member: int | None = 0

@@ -45,7 +45,7 @@ class HashTable:
 
     def of(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
         out = np.empty(len(values), dtype=np.int32)
-        values = np.ascontiguousarray(values)
+        values = np.ascontiguousarray(values, dtype=np.int64)
         done = 0
         while done < len(values):
             most = len(self.keys) // 2

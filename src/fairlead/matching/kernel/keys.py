@@ -27,22 +27,23 @@ SMALL = 1 << 16
 class WholeNumbering:
     """0, 1, 2 … for distinct whole numbers."""
 
-    def __init__(self) -> None:
-        self.values: Numbers = np.zeros(0, dtype=np.int64)
+    def __init__(self, values: Numbers | None = None) -> None:
+        self.back: Numbers = np.zeros(0, dtype=np.int64) if values is None else values
+        self.count = len(self.back)
         self.base = 0
         self.table: npt.NDArray[np.int32] = np.zeros(0, dtype=np.int32)
         self.hashed: HashTable | None = None
+        if self.count and not self.covers(self.back):
+            self.hashed = HashTable(self.back)
 
     def __len__(self) -> int:
-        return len(self.values) if self.hashed is None else self.hashed.count
+        return self.count if self.hashed is None else self.hashed.count
 
-    def of(self, values: Numbers) -> npt.NDArray[np.int32]:
+    def of(self, values: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
         if not len(values):
             return np.zeros(0, dtype=np.int32)
-        if self.hashed is None and not self._covers(int(values.min()), int(values.max()), len(values)):
-            self.hashed = HashTable(self.values)
-        if self.hashed is not None:
-            return self.hashed.of(values)
+        if not self.covers(values):
+            return self._hashed().of(values)
         at = values - self.base if self.base else values
         numbers = self.table[at]
         unseen = numbers < 0
@@ -51,40 +52,51 @@ class WholeNumbering:
             numbers = self.table[at]
         return numbers
 
-    def _covers(self, low: int, high: int, rows: int) -> bool:
-        """Whether the table spans the numbers, made wider if that is worth it."""
+    def covers(self, values: npt.NDArray[Any]) -> bool:
+        """Whether the table spans the numbers, made wider if that is worth it: then `table[value - base]` is the number of
+        a value, -1 for one that has none yet."""
+        if self.hashed is not None:
+            return False
+        low, high = int(values.min()), int(values.max())
         if len(self.table):
             low, high = min(low, self.base), max(high, self.base + len(self.table) - 1)
         if low == self.base and high - low < len(self.table):
             return True
-        if high - low >= max(SMALL, SPREAD * (len(self.values) + rows)):
+        if high - low >= max(SMALL, SPREAD * (self.count + len(values))):
             return False
-        base = min(low, self.base, 0) if -SMALL < low < SMALL else low
+        base = min(low, 0) if -SMALL < low < SMALL else low
         self.base, self.table = base, np.full(high - base + 1, -1, dtype=np.int32)
-        self.table[self.values - base] = np.arange(len(self.values))
+        self.table[self.back[: self.count] - base] = np.arange(self.count)
         return True
 
-    def _add(self, fresh: Numbers) -> None:
-        self.table[fresh - self.base] = np.arange(len(self.values), len(self.values) + len(fresh))
-        self.values = np.concatenate([self.values, fresh])
+    def room_for(self, more: int) -> None:
+        """So many new values can be written to `back` by whoever has the table (a kernel), counted by `count`."""
+        if self.count + more > len(self.back):
+            grown = np.empty(2 * (self.count + more), dtype=np.int64)
+            grown[: self.count] = self.back[: self.count]
+            self.back = grown
+
+    def _hashed(self) -> HashTable:
+        if self.hashed is None:
+            self.hashed = HashTable(self.all())
+        return self.hashed
+
+    def _add(self, fresh: npt.NDArray[Any]) -> None:
+        self.room_for(len(fresh))
+        self.table[fresh - self.base] = np.arange(self.count, self.count + len(fresh))
+        self.back[self.count : self.count + len(fresh)] = fresh
+        self.count += len(fresh)
 
     def number(self, value: int) -> int:
         return int(self.of(np.array([value], dtype=np.int64))[0])
 
     def all(self) -> Numbers:
         """The values by number."""
-        return self.values if self.hashed is None else self.hashed.values()
+        return self.back[: self.count] if self.hashed is None else self.hashed.values()
 
-    def keep(self, wanted: Mask) -> None:
-        """Only these numbers stay, renumbered in their order."""
-        kept = self.all()[wanted]
-        self.__init__()  # type: ignore[misc]
-        if len(kept):
-            low, high = int(kept.min()), int(kept.max())
-            if self._covers(low, high, len(kept)):
-                self._add(kept)
-            else:
-                self.hashed = HashTable(kept)
+    def kept(self, wanted: Mask) -> WholeNumbering:
+        """Only these numbers, renumbered in their order."""
+        return WholeNumbering(self.all()[wanted])
 
 
 class Numbering:
@@ -167,11 +179,14 @@ class PartNumbering:
         return plain.tolist()  # type: ignore[no-any-return]
 
     def keep(self, wanted: Mask) -> None:
-        (self.others if len(self.others) else self.wholes).keep(wanted)
+        if len(self.others):
+            self.others.keep(wanted)
+        else:
+            self.wholes = self.wholes.kept(wanted)
 
 
-def as_whole(column: pa.Array) -> tuple[Numbers, Mask | None] | None:
-    """A column of whole numbers, times, booleans or floats as 64-bit numbers, and where it is known (None: everywhere)."""
+def as_whole(column: pa.Array) -> tuple[npt.NDArray[Any], Mask | None] | None:
+    """A column of whole numbers, times, booleans or floats as whole numbers, and where it is known (None: everywhere)."""
     kind = column.type
     known = column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else None
     if pa.types.is_floating(kind):
@@ -187,7 +202,7 @@ def as_whole(column: pa.Array) -> tuple[Numbers, Mask | None] | None:
     elif not pa.types.is_integer(kind):
         return None
     plain = (column.fill_null(0) if known is not None else column).to_numpy(zero_copy_only=False)
-    return plain.astype(np.int64, copy=False), known
+    return plain, known
 
 
 class KeyNumbering:
@@ -236,7 +251,7 @@ class KeyNumbering:
     def keep(self, wanted: Mask) -> None:
         """Only these keys stay. The parts of a key of several attributes keep their numbers."""
         if self.pairs:
-            self.pairs[-1].keep(wanted)
+            self.pairs[-1] = self.pairs[-1].kept(wanted)
         elif self.parts:
             self.parts[0].keep(wanted)
 

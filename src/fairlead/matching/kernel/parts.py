@@ -116,6 +116,8 @@ class Shape:
     helpers: list[str] = field(default_factory=list)
     """The functions of helpers.py that the tests call."""
     clauses: list[Clause] = field(default_factory=list)
+    whole_key: str | None = None
+    """The key is one whole number (the type of its column): a kernel numbers it by itself where numbers lie close together."""
     ranked: bool = False
     """Texts are ordered: the kernel takes their ranks (keys.py), by number, after the value columns."""
     overlapping: bool = False

@@ -13,7 +13,7 @@ from fairlead.matching.kernel.tree import ROW
 NEVER = np.iinfo(np.int64).min
 """The clock of a key that has seen nothing."""
 LATEST = np.iinfo(np.int64).max
-FREE, FRESH, SEEN, HEAP, WAIT_FREE, WAIT_FRESH, FIRED = 0, 1, 3, 4, 5, 6, 7
+FREE, FRESH, SEEN, HEAP, WAIT_FREE, WAIT_FRESH, FIRED, KEYS = 0, 1, 3, 4, 5, 6, 7, 10
 """Places in `st`."""
 HEAD, TAIL, COUNT, ROOT = range(4)
 """Columns of `qs`."""
@@ -34,7 +34,7 @@ class Pool:
         self.gs = np.zeros(0, dtype=np.int64)
         self.wait = np.zeros((0, 4 + size), dtype=np.int64)
         self.heap = np.zeros(0, dtype=np.int64)
-        self.st = np.array([-1, 0, 0, NEVER, 0, -1, 0, 0, -1, 0], dtype=np.int64)
+        self.st = np.array([-1, 0, 0, NEVER, 0, -1, 0, 0, -1, 0, 0], dtype=np.int64)
         self.members = np.zeros(size, dtype=np.int64)
         self.out = np.empty(0, dtype=np.int64)
 

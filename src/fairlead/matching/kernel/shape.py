@@ -16,7 +16,7 @@ from fairlead.matching.kernel.indexable import bounds_of, equal_class
 from fairlead.matching.kernel.parts import ACCEPTED, Clause, Lane, Order, Refused, Shape, Test, ValueColumn, at_slot_zero
 from fairlead.matching.search import overlapping
 from fairlead.model.plan import Absence, Branch, Subscription
-from fairlead.model.types import Catalogue
+from fairlead.model.types import Catalogue, Kind
 
 __all__ = ["Refused", "Shape", "Test", "ValueColumn", "at_slot_zero", "shape_of"]
 
@@ -54,6 +54,7 @@ def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue) -
             shape.clauses.append(Clause(queue, clause.slot, clause.left, clause.right, source))
     shape.bounds = bounds_of(shape, across)
     shape.equal, shape.equal_slots, shape.equal_text = equal_class(shape)
+    shape.whole_key = None if shape.equal else _whole_key(shape, catalogue)
     if shape.size + len(shape.columns) + max(len(lane.queues) for lane in shape.lanes) > ACCEPTED:
         raise Refused("too many slots and value columns for the bits of an event")
     return shape
@@ -77,6 +78,20 @@ def _lanes(shape: Shape, catalogue: Catalogue) -> list[Lane]:
         others = sorted(name for name in shape.subscription.reads(catalogue) - placed if catalogue[name].timed)
         made += [Lane((name,), (), (), True) for name in others]
     return made
+
+
+def _whole_key(shape: Shape, catalogue: Catalogue) -> str | None:
+    kinds = {
+        attribute.type.kind
+        for lane in shape.lanes
+        for name in lane.types
+        for key in lane.key
+        if (attribute := catalogue[name].attribute(key)) is not None
+    }
+    single = all(len(lane.key) == 1 for lane in shape.lanes if lane.queues)
+    if not single or shape.paired or not kinds <= {Kind.INT, Kind.BIGINT, Kind.TIMESTAMP} or not kinds:
+        return None
+    return "int32" if kinds == {Kind.INT} else "int64"
 
 
 def _apart(shape: Shape, catalogue: Catalogue) -> list[Test]:

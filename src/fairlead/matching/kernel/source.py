@@ -42,6 +42,16 @@ from fairlead.matching.kernel.waiting import Waiting
 from fairlead.matching.precede import needs_in_front
 from fairlead.model.plan import Disposal
 
+NUMBER = [
+    "v = k",
+    "k = kt[v - kbase]",
+    "if k < 0:",
+    "    k = st[10]",
+    "    st[10] += 1",
+    "    kt[v - kbase] = k",
+    "    kb[k] = v",
+]
+"""A key that is a whole number, as its number: from a table, where they lie close together (keys.py)."""
 FREE, FRESH, FOUND = 0, 1, 2
 """Places in `st`: the first free node, the first that was never used."""
 
@@ -101,8 +111,8 @@ class _Loop:
         for at, lane in enumerate(self.shape.lanes):
             names += [f"time{at}", f"key{at}", f"bits{at}", f"bucket{at}"]
             names += [f"in{at}_{c}" for c, column in enumerate(self.shape.columns) if column.queue in lane.queues]
-        names += ["rank", "ni", "nn", "tt", "bb", "qs", "ks", "bs", "gs", "fr", "wait", "heap", "st", "members"]
-        names += ["out_at", "out_ref", "out_key", "out_due", "fired_at", "fired_ref", "fired_due", "base", "within", "until", "last"]
+        names += ["rank", "ni", "nn", "tt", "bb", "qs", "ks", "bs", "gs", "fr", "wait", "heap", "st", "members", "kt", "kb"]
+        names += ["out_at", "out_ref", "out_key", "out_due", "fired_at", "fired_ref", "fired_due", "base", "kbase", "within", "until", "last"]
         return tuple(name for name in names if re.search(rf"\b{name}\b", body))
 
     # The loop
@@ -152,6 +162,8 @@ class _Loop:
         else:
             every = every_bit(shape, lane)
             lines = [f"b = bits{at}[j] if len(bits{at}) > 0 else {every}", f"k = key{at}[j]" if lane.key else "k = 0"]
+            if self.shape.whole_key is not None:
+                lines += ["if len(kt) > 0:", *indented(NUMBER, 1)]
         lines += ["if b == 0 or k < 0:" if lane.key or self.paired else "if b == 0:", "    continue"]
         for number, column in enumerate(shape.columns):
             if column.queue in lane.queues:
