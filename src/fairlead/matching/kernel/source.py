@@ -175,7 +175,8 @@ class _Loop:
             too_late = ["    late = True"] if self._notes(lane) else ["    continue"]
             lines += [
                 *late,
-                "if tm > ks[k, 0]:",
+                "rising = tm > ks[k, 0]",
+                "if rising:",
                 "    ks[k, 0] = tm",
                 "    if ks[k, 3] < tm - within:",
                 f"        free = expire(k, tm - within, free, ks, {self._state()})",
@@ -264,7 +265,7 @@ class _Loop:
             lines += self._key(queue)
         if shape.windowed and queue < len(shape.needed):
             tail = f"qs[k * {shape.stride} + {queue}, 1]"
-            lines += [f"if {tail} != -1 and ni[{tail}, TIME] > tm:", "    ks[k, 1] |= 2"]
+            lines += [f"if not rising and {tail} != -1 and ni[{tail}, TIME] > tm:", "    ks[k, 1] |= 2"]
             lines += ["if tm < ks[k, 3]:", "    ks[k, 3] = tm"]
         indexed = "True" if queue in self.accesses.trees else "False"
         if tree := self.accesses.trees.get(queue):
