@@ -79,6 +79,7 @@ def values(length: int, seed: int = 3) -> list[dict[str, Any]]:
     ("pattern", "condition"),
     [
         ("P p AND Q q", "(p.b < q.d OR p.b % q.b = 1) AND p.b * q.b != q.i AND (p.d % q.d > 1.0 OR p.m < q.n)"),
+        ("P p[2] AND Q q", "min(p.d) < q.d AND max(p.d) > q.d AND q.b > p[1].b"),
         ("P p[2] AND Q q", "(min(p.d) < q.d OR sum(p.b) > q.i) AND max(p.b) - min(p.i) > count(p.s)"),
         ("P p AND Q q", "(-(p.b - q.b) > 3 OR (p.i + q.b) IS NULL) AND (isnan(p.d - q.d) OR p.i IN (q.i, 7) OR p.s < q.s)"),
     ],
@@ -163,7 +164,7 @@ def test_remainders_have_the_sign_of_the_dividend() -> None:
 
 
 def test_whole_numbers_compare_exactly_with_floats_and_nan_wins() -> None:
-    order, least, greatest = compiled_helper("exact"), compiled_helper("least"), compiled_helper("greatest")
+    order, least, greatest = compiled_helper("exact"), compiled_helper("lesser"), compiled_helper("greater")
     for a in EDGES:
         for d in FLOATS:
             assert order(a, d) == (2 if d != d else (a > d) - (a < d)), (a, d)

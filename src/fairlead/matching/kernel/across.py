@@ -250,7 +250,7 @@ class Across:
             return self._sum(values, kind, known)
         least = node.function == "min"
         if kind is Kind.DOUBLE:
-            name, empty = ("least", "1e999") if least else ("greatest", "-1e999")
+            name, empty = ("lesser", "1e999") if least else ("greater", "-1e999")
             self._helper(name)
         else:
             name, empty = ("min", "9223372036854775807") if least else ("max", LOWEST)

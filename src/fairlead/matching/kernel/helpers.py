@@ -51,11 +51,11 @@ REMAINDER_DOUBLE = """def remainder_double(a, b):
     return np.fmod(a, b) if a - a == 0.0 else a - a"""
 """NaN for a dividend that is not finite: then a - a is NaN."""
 
-LEAST = """def least(a, b):
+LESSER = """def lesser(a, b):
     return a if a != a or a <= b else b"""
 """NaN wins."""
 
-GREATEST = """def greatest(a, b):
+GREATER = """def greater(a, b):
     return a if a != a or a >= b else b"""
 
 HELPERS = {
@@ -65,6 +65,6 @@ HELPERS = {
     "product_fits": PRODUCT_FITS,
     "remainder": REMAINDER,
     "remainder_double": REMAINDER_DOUBLE,
-    "least": LEAST,
-    "greatest": GREATEST,
+    "lesser": LESSER,
+    "greater": GREATER,
 }
