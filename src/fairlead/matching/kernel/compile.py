@@ -34,6 +34,7 @@ def kernel_of(source: str, jit: bool | None = None) -> Kernel:
 def _interpreted(source: str) -> Kernel:
     namespace: dict[str, Any] = {
         "np": np,
+        "prefetch": lambda value: None,
         "as_float": lambda bits: np.int64(bits).view(np.float64),
         "as_bits": lambda value: np.float64(value).view(np.int64),
     }

@@ -27,7 +27,13 @@ SIGNS: dict[type[ast.AST], str] = {
     ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
     ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
 }  # fmt: skip
-SUPPORT = "declare double @llvm.fabs.f64(double)\ndeclare i64 @llvm.abs.i64(i64, i1 immarg)"
+SUPPORT = "\n".join(
+    (
+        "declare double @llvm.fabs.f64(double)",
+        "declare i64 @llvm.abs.i64(i64, i1 immarg)",
+        "declare void @llvm.prefetch.p0(ptr, i32 immarg, i32 immarg, i32 immarg)",
+    )
+)
 RARE = frozenset({"attach", "detach", "built", "rowed", "least", "fire", "trim"})
 """Functions of the source that few events reach: kept out of the loop. Without, registers run short in it (5 % slower)."""
 Argument = str | Array
@@ -210,6 +216,8 @@ class _Function(Operations):
                 self._return(value)
             case ast.Expr(value=ast.Call(func=ast.Name(id=name), args=arguments, keywords=[])) if name in self.module.functions:
                 self._call(name, arguments)
+            case ast.Expr(value=ast.Call(func=ast.Name(id="prefetch"), args=[place], keywords=[])):
+                self.lines.append(f"call void @llvm.prefetch.p0(ptr {self._place(place)[1]}, i32 1, i32 3, i32 1)")
             case ast.Pass() | ast.Expr(value=ast.Constant(value=str())):
                 pass
             case _:

@@ -52,6 +52,7 @@ NUMBER = [
     "    kb[k] = v",
 ]
 """A key that is a whole number, as its number: from a table, where they lie close together (keys.py)."""
+AHEAD = 8
 FREE, FRESH, FOUND = 0, 1, 2
 """Places in `st`: the first free node, the first that was never used."""
 
@@ -163,7 +164,7 @@ class _Loop:
             every = every_bit(shape, lane)
             lines = [f"b = bits{at}[j] if len(bits{at}) > 0 else {every}", f"k = key{at}[j]" if lane.key else "k = 0"]
             if self.shape.whole_key is not None:
-                lines += ["if len(kt) > 0:", *indented(NUMBER, 1)]
+                lines += ["if len(kt) > 0:", *indented([*NUMBER, *self._ahead(at)], 1)]
         lines += ["if b == 0 or k < 0:" if lane.key or self.paired else "if b == 0:", "    continue"]
         for number, column in enumerate(shape.columns):
             if column.queue in lane.queues:
@@ -184,6 +185,18 @@ class _Loop:
                 *too_late,
             ]
         return lines
+
+    def _ahead(self, at: int) -> list[str]:
+        """What an event a few rows on will read is fetched already: which lane is next, no processor can foresee."""
+        stride = self.shape.stride
+        fetched = [f"prefetch(qs[v * {stride}, 0])", *(["prefetch(ks[v, 0])"] if self.shape.windowed else [])]
+        fetched += [f"prefetch(gs[v * {stride}])"] if self.layout.rowed else []
+        return [
+            f"if j + {AHEAD} < len(key{at}):",
+            f"    v = kt[key{at}[j + {AHEAD}] - kbase]",
+            "    if v >= 0:",
+            *indented(fetched, 2),
+        ]
 
     def _into_one(self, queue: int) -> list[str]:
         """An event that can only be a member, of one queue: it is queued after the search, if it stays."""
