@@ -20,9 +20,10 @@ from fairlead.matching.instance import Instance, Key
 from fairlead.matching.kernel.accepted import Accepted
 from fairlead.matching.kernel.batch import Batch, Mask
 from fairlead.matching.kernel.compile import kernel_of
+from fairlead.matching.kernel.forgetting import forget_values
 from fairlead.matching.kernel.keys import KeyNumbering, Numbering, PartNumbering, WholeNumbering, as_whole, paired
 from fairlead.matching.kernel.parts import Lane, Shape, ValueColumn, at_slot_zero, every_bit
-from fairlead.matching.kernel.pool import CLOCK, COUNT, FIRED, FLAGS, KEYS, NEVER, OLDEST, WAITS, Pool
+from fairlead.matching.kernel.pool import CLOCK, FIRED, FLAGS, KEYS, NEVER, OLDEST, Pool
 from fairlead.matching.kernel.shape import shape_of
 from fairlead.matching.kernel.source import Source, source_of
 from fairlead.matching.kernel.vector import truth
@@ -36,8 +37,6 @@ Words = npt.NDArray[np.int64]
 NOTHING = np.zeros(0, dtype=np.int64)
 NO_NUMBER = np.zeros(0, dtype=np.int32)
 WORST_KEY = np.iinfo(np.int64).max
-FORGET = 4096
-"""Keys that are not worth forgetting."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,13 @@ class KernelBranch:
     """The branches of a family: one, or several with equal `family_key`."""
 
     def __init__(
-        self, subscription: Subscription, branch: Branch, catalogue: Catalogue, others: Sequence[Branch] = (), form: Form | None = None
+        self,
+        subscription: Subscription,
+        branch: Branch,
+        catalogue: Catalogue,
+        others: Sequence[Branch] = (),
+        form: Form | None = None,
+        keys: KeyNumbering | None = None,
     ) -> None:
         self.subscription, self.catalogue = subscription, catalogue
         self.branches = [branch, *others]
@@ -69,7 +74,7 @@ class KernelBranch:
         ]
         self.noted = [[own(p.condition) for p in each.predicates if p.slots == (each.slot,)] for each in branch.negated]
         self.accepted = [Accepted([each[slot] for each in self.unary]) for slot in range(size)] if others else []
-        self.keys = KeyNumbering(max((len(lane.key) for lane in lanes), default=0))
+        self.keys = keys or KeyNumbering(max((len(lane.key) for lane in lanes), default=0))
         self.member_keys = WholeNumbering()
         """Pairs of key and branch, in a family."""
         self.texts = Numbering()
@@ -87,7 +92,7 @@ class KernelBranch:
         most = max((len(lane.queues) for lane in self.shape.lanes), default=1)
         copies = size * rows if self.shape.waits else 0
         keys = self._keys() if not len(given.get("kt", ())) else min(self._keys() + rows, len(given["kt"]))
-        pool.room_for(keys, self._buckets(), rows * most + copies, rows if self.shape.waits else 0)
+        pool.room_for(keys, self.buckets(), rows * most + copies, rows if self.shape.waits else 0)
         fired = pool.waiting() + rows if self.shape.waits else 0
         out_at, out_ref = pool.buffers(rows)
         given |= {name: getattr(pool, name) for name in ("ni", "nn", "tt", "bb", "qs", "ks", "bs", "gs", "fr", "wait", "heap", "st", "members")}
@@ -113,7 +118,7 @@ class KernelBranch:
         due = given["out_due"][:found] if self.shape.waits else None
         member = self._members(given["out_key"][:found]) if len(self.branches) > 1 else None
         made = Found(out_at[:found].copy(), out_ref[:found].copy(), due, member)
-        self._forget()
+        forget_values(self)
         return made, decided
 
     def _keys(self) -> int:
@@ -121,6 +126,11 @@ class KernelBranch:
         if len(self.branches) == 1:
             return len(self.keys)
         return len(self.member_keys) if self.keys.parts else len(self.branches)
+
+    @property
+    def is_keyed(self) -> bool:
+        """Chains of the hash index belong to one instance each."""
+        return bool(self.keys.parts) or len(self.branches) > 1
 
     def _members(self, keys: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
         return self.member_keys.all()[keys] & 0xFFFFFFFF if self.keys.parts else keys.astype(np.int64)
@@ -276,10 +286,11 @@ class KernelBranch:
         numbers[known] = self.equal_values.wholes.of(values[known])
         return numbers
 
-    def _buckets(self) -> int:
+    def buckets(self) -> int:
+        """How many chains the hash index has."""
         if not self.shape.equal:
             return 0
-        return len(self.equal_pairs) if self.keys.parts or len(self.branches) > 1 else len(self.equal_values)
+        return len(self.equal_pairs) if self.is_keyed else len(self.equal_values)
 
     def live(self) -> Words:
         """The words of what is queued or waits, in any order."""
@@ -323,7 +334,7 @@ class KernelBranch:
         numbers = [self._number(key, which) for key, which, _ in loaded]
         waits = sum(len(instance.pending) for *_, instance in loaded)
         nodes = sum(len(queue) for *_, instance in loaded for queue in instance.lists())
-        pool.room_for(self._keys(), self._buckets(), nodes + waits * shape.size, waits)
+        pool.room_for(self._keys(), self.buckets(), nodes + waits * shape.size, waits)
         pool.gs[:] = NEVER
 
         def node(event: Event, queue: int, number: int, which: int) -> int:
@@ -338,7 +349,7 @@ class KernelBranch:
                     fields["BITS"] = int(bits[row]) if len(bits) else every_bit(shape, shape.lanes[at])
                 if fields.get("BUCKET", -1) >= 0:
                     fields["BUCKET"] = self.equal_pairs.number((number << 32) | fields["BUCKET"])
-                    pool.room_for(self._keys(), self._buckets(), 0, 0)
+                    pool.room_for(self._keys(), self.buckets(), 0, 0)
             return pool.new(fields)
 
         for number, (_, which, instance) in zip(numbers, loaded, strict=True):
@@ -458,32 +469,19 @@ class KernelBranch:
         one, two, three = (np.concatenate(each) for each in zip(*found, strict=True))
         return one, two, three
 
-    # What is not needed any more
-
-    def _forget(self) -> None:
-        """Keys with nothing queued and no clock go, once they are many."""
-        pool = self.pool
-        if not self.keys.parts or pool.keys < FORGET or self.shape.windowed or self.shape.equal or len(self.branches) > 1:
-            return
-        stride = self.shape.stride
-        used = pool.qs[: pool.keys * stride, COUNT].reshape(pool.keys, stride).any(axis=1) | (pool.ks[: pool.keys, WAITS] != -1)
-        if 2 * int(used.sum()) + FORGET > pool.keys or len(self.keys) != pool.keys:
-            return
-        self.keys.keep(used)
-        kept = np.flatnonzero(used)
-        rows = (kept[:, None] * stride + np.arange(stride)).reshape(-1)
-        fresh = Pool(pool.queues, pool.size, pool.layout)
-        fresh.room_for(len(kept), 0, 0, 0)
-        fresh.qs[: len(rows)], fresh.gs[: len(rows)], fresh.ks[: len(kept)] = pool.qs[rows], pool.gs[rows], pool.ks[kept]
-        if self.shape.waits:
-            new_number = np.cumsum(used) - 1
-            waiting = pool.heap[: pool.waiting()]
-            pool.wait[waiting, 2] = new_number[pool.wait[waiting, 2]]
-        pool.qs, pool.gs, pool.ks, pool.keys = fresh.qs, fresh.gs, fresh.ks, len(kept)
-
 
 Form = tuple[Shape, Source]
 """What all branches of a family share."""
+
+
+def key_kinds(shape: Shape, catalogue: Catalogue) -> tuple[Kind, ...]:
+    """Branches with equal kinds of keys can share their numbers."""
+    for lane in shape.lanes:
+        for name in lane.types:
+            if lane.key:
+                kinds = [attribute.type.kind for each in lane.key if (attribute := catalogue[name].attribute(each)) is not None]
+                return tuple(Kind.BIGINT if kind is Kind.INT else kind for kind in kinds)
+    return ()
 
 
 def form_of(subscription: Subscription, branch: Branch, catalogue: Catalogue, several: bool = False) -> Form:

@@ -15,7 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairlead.matching.kernel.batch import Batch
-from fairlead.matching.kernel.branch import Form, Found, KernelBranch, family_key, form_of
+from fairlead.matching.kernel.branch import Form, Found, KernelBranch, family_key, form_of, key_kinds
+from fairlead.matching.kernel.forgetting import forget_keys
+from fairlead.matching.kernel.keys import KeyNumbering
 from fairlead.matching.kernel.levels import Levels, Node
 from fairlead.matching.kernel.pool import NEVER
 from fairlead.matching.relations import Block, Build, Relations
@@ -47,6 +49,9 @@ class KernelLane:
     def __init__(self, plan: Plan, build: Build, depths: dict[str, int]) -> None:
         self.plan, self.build = plan, build
         self.families = _families(plan, depths)
+        self.numberings: dict[int, tuple[KeyNumbering, list[KernelBranch]]] = {}
+        for family in self.families:
+            self.numberings.setdefault(id(family.kernel.keys), (family.kernel.keys, []))[1].append(family.kernel)
         self.store = Store()
         read = frozenset().union(*(family.reads for family in self.families)) if self.families else frozenset()
         self.levels = Levels(plan, frozenset(name for name in read if plan.catalogue[name].derived))
@@ -68,6 +73,8 @@ class KernelLane:
         else:
             blocks = self._by_levels(logged, until, last)
         found = Relations(blocks, self.store.view(), self.plan.catalogue, self.build)
+        for numbering, branches in self.numberings.values():
+            forget_keys(numbering, branches)
         kernels = [family.kernel for family in self.families]
         self.store.pack(sum(each.held() for each in kernels), lambda: np.concatenate([each.live() for each in kernels]))
         return found
@@ -122,7 +129,7 @@ def parted(family: Family, found: Found) -> list[tuple[Member, Found]]:
 
 
 def _families(plan: Plan, depths: dict[str, int]) -> list[Family]:
-    """Upstream first, and then in the order of the text."""
+    """Upstream first, and then in the order of the text. Keys of the same kinds are numbered together."""
     groups: dict[Hashable, list[tuple[Member, Branch]]] = {}
     for number, subscription in enumerate(plan.subscriptions):
         for at, branch in enumerate(subscription.branches):
@@ -130,10 +137,13 @@ def _families(plan: Plan, depths: dict[str, int]) -> list[Family]:
             key = family_key(subscription, branch)
             groups.setdefault(key or ("alone", number, at), []).append((member, branch))
     made = []
+    numberings: dict[Hashable, KeyNumbering] = {}
     for group in groups.values():
         (first, branch), others = group[0], [each for _, each in group[1:]]
         form: Form = form_of(first.subscription, branch, plan.catalogue, bool(others))
-        kernel = KernelBranch(first.subscription, branch, plan.catalogue, others, form)
+        kinds = key_kinds(form[0], plan.catalogue)
+        keys = numberings.setdefault(kinds, KeyNumbering(len(kinds)))
+        kernel = KernelBranch(first.subscription, branch, plan.catalogue, others, form, keys)
         members = [each for each, _ in group]
         made.append(Family(members, kernel, first.subscription.reads(plan.catalogue)))
     return sorted(made, key=lambda each: (each.members[0].depth, each.members[0].number, each.members[0].branch))

@@ -1,0 +1,63 @@
+"""Kernels forget keys, equal values and texts that nothing queued refers to, and deliver what a matcher does that has none."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from fairlead.engine import Engine
+from fairlead.language import compile_text
+from fairlead.matching.kernel import forgetting
+from fairlead.transport.events import read_events
+
+TYPES = "TYPE A (k BIGINT, s STRING, x INT) TYPE B (k BIGINT, s STRING, x INT)\n"
+PLANS = {
+    "whole keys": "SUBSCRIPTION S MATCH A a AND B b WHERE a.x <= b.x PER k",
+    "keys of two attributes": "SUBSCRIPTION S MATCH A a AND B b PER k, s DISPOSAL INFIX",
+    "texts as keys": "SUBSCRIPTION S MATCH A a AND B b PER s",
+    "keys of several subscriptions": "SUBSCRIPTION S MATCH A a AND B b PER k SUBSCRIPTION T MATCH A a AND B b[2] PER k DISPOSAL INFIX",
+    "alike subscriptions": "SUBSCRIPTION S MATCH A a AND B b WHERE a.x > 2 PER k SUBSCRIPTION T MATCH A a AND B b WHERE a.x > 5 PER k",
+    "equal values": "SUBSCRIPTION S MATCH A a AND B b WHERE a.k = b.k DISPOSAL INFIX",
+    "equal values of a key": "SUBSCRIPTION S MATCH A a AND B b WHERE a.s = b.s PER k DISPOSAL INFIX",
+    "equal values of alike subscriptions": "SUBSCRIPTION S MATCH A a AND B b WHERE a.s = b.s AND a.x > 2 DISPOSAL INFIX "
+    "SUBSCRIPTION T MATCH A a AND B b WHERE a.s = b.s AND a.x > 5 DISPOSAL INFIX",
+    "ordered texts": "SUBSCRIPTION S MATCH A a AND B b WHERE a.s <= b.s",
+}
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRLEAD_JIT", "0")
+    monkeypatch.setattr(forgetting, "FEW", 8)
+
+
+def stream(length: int, far: bool) -> list[dict[str, Any]]:
+    """Keys and texts that come, meet a partner or not, and never come again."""
+    draw = random.Random(3)
+    made: list[dict[str, Any]] = []
+    for n in range(length):
+        near = n // 4 + draw.randint(0, 2)
+        key = near * 10**12 if far else near
+        made.append({"type": draw.choice("AB"), "k": key, "s": f"t{near:05d}", "x": draw.randint(0, 9)})
+    return made
+
+
+@pytest.mark.parametrize("far", [False, True], ids=["close together", "far apart"])
+@pytest.mark.parametrize("name", PLANS)
+def test_a_kernel_that_forgets_delivers_the_same_and_dumps_the_same(name: str, far: bool) -> None:
+    plan = compile_text(TYPES + PLANS[name])
+    plain, fast = Engine(plan, kernels_from=None), Engine(plan, kernels_from=0)
+    expected: list[Any] = []
+    found: list[Any] = []
+    for columns in read_events(stream(900, far), plan.catalogue, batch_rows=40):
+        expected += [(each.subscription, each.positions) for each in plain.feed(columns)]
+        found += [(each.subscription, each.positions) for each in fast.feed(columns)]
+        assert fast.dump() == plain.dump()
+    assert found == expected
+    assert fast.lane is not None
+    for family in fast.lane.families:
+        kernel = family.kernel
+        bound = 3 * kernel.held() + 140  # what is queued, twice over, and a batch
+        assert max(len(kernel.keys), len(kernel.member_keys), kernel.buckets(), len(kernel.texts)) <= bound, name
