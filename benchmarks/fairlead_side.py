@@ -46,12 +46,7 @@ def positions(relations: Any, width: int) -> npt.NDArray[np.int64]:
 
 def matcher_of(engine: Any) -> str:
     """Which matcher has the subscriptions now, by where they are found."""
-    lane = getattr(engine, "lane", None)
-    everything = len(engine.plan.subscriptions)
-    compiled = len(getattr(lane, "kernels", ()) or ())
-    if compiled == everything:
-        return "compiled kernels"
-    if compiled:
-        return f"compiled kernels for {compiled} of {everything} subscriptions, Python for the others"
+    if engine.lane is not None:
+        return f"compiled kernels ({len(engine.lane.families)})"
     names = sorted({f"{type(each.matcher).__module__}.{type(each.matcher).__name__}" for each in engine.running})
     return f"Python ({', '.join(names)})"

@@ -26,6 +26,10 @@ PLAIN: Mapping[pa.DataType, Any] = {
 """Types whose values are copied as numbers, whatever they mean."""
 
 
+FEW = 8
+"""Of so many times fewer rows than the chunk has, each is looked for; else all are counted once."""
+
+
 class Part(NamedTuple):
     """Rows of one type in one chunk: which of the rows asked for they are, and where they lie in the chunk and in the table."""
 
@@ -46,11 +50,12 @@ def parts_of(chunk: Chunk, at: Numbers, rows: Numbers) -> Iterator[Part]:
     if len(names) == 1:
         yield Part(names[0][1], chunk, tables[names[0][1]], at, rows, rows)
         return
-    codes, inner = chunk.columns.code_array[rows], chunk.inner[rows]
+    codes, few = chunk.columns.code_array[rows], FEW * len(rows) < len(chunk)
     for code, name in names:
         mine = np.flatnonzero(codes == code)
         if len(mine):
-            yield Part(name, chunk, tables[name], at[mine], rows[mine], inner[mine])
+            inner = np.searchsorted(chunk.columns.places[name], rows[mine]) if few else chunk.inner[rows[mine]]
+            yield Part(name, chunk, tables[name], at[mine], rows[mine], inner)
 
 
 class Taken:

@@ -49,7 +49,8 @@ class Searching:
             name, body = "search_free" if newest is None else f"search_{newest}", self._body(newest)
             own = [f"x{at}" for at, column in enumerate(self.shape.columns) if column.queue == newest]
             given = ["k", *(() if newest is None else ("w", "b", "bk", *own)), *STATE]
-            read = [each for each in given if re.search(rf"\b{each}\b", body)]
+            words = set(re.findall(r"\w+", body))
+            read = [each for each in given if each in words]
             self.calls[name] = f"{name}({', '.join(read)})"
             made.append(f"def {self.calls[name]}:\n{body}")
         return made
@@ -200,9 +201,9 @@ class Searching:
                 first = seek.replace("seek", "first")
                 found = f"c{slot} = {first}({where}, {x}, qs, ni, nn, tt, fr, st)"
             tighten = [f"if c{slot} == -1:", f"    gs[{where}] = least({where}, qs, ni, nn, tt)"]
-            lines += [f"if gs[{where}] {sign} {x}:", *indented([found, *tighten], 1), "else:", f"    c{slot} = c{slot} * 0 - 1"]
+            lines += [f"if gs[{where}] {sign} {x}:", *indented([found, *tighten], 1), "else:", f"    c{slot} = -1"]
         if column.is_double:
-            lines += [f"if ({value}) != ({value}):", f"    c{slot} = c{slot} * 0 - 1"]
+            lines += [f"if ({value}) != ({value}):", f"    c{slot} = -1"]
         return lines, [f"c{slot} = {seek}(ni[c{slot}, {self.step}], {x}, qs[{where}, 3], ni, nn, tt)"]
 
     def _chain(self, access: Access, newest: int | None, follows: bool, after_newest: bool) -> tuple[list[str], list[str]]:

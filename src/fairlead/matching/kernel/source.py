@@ -114,7 +114,8 @@ class _Loop:
             names += [f"in{at}_{c}" for c, column in enumerate(self.shape.columns) if column.queue in lane.queues]
         names += ["rank", "ni", "nn", "tt", "bb", "qs", "ks", "bs", "gs", "fr", "wait", "heap", "st", "members", "kt", "kb"]
         names += ["out_at", "out_ref", "out_key", "out_due", "fired_at", "fired_ref", "fired_due", "base", "kbase", "within", "until", "last"]
-        return tuple(name for name in names if re.search(rf"\b{name}\b", body))
+        read = set(re.findall(r"\w+", body))
+        return tuple(name for name in names if name in read)
 
     # The loop
 

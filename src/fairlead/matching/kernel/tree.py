@@ -159,7 +159,7 @@ PAST = """def PAST(c, word, root, ni, nn, tt):
     if c == -1:
         return c
     c = root
-    best = root * 0 - 1
+    best = -1
     while c != -1:
         if ni[c, REF] SIGN word:
             best = c
