@@ -21,10 +21,13 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead.errors import require
 from fairlead.matching import state
+from fairlead.matching.content import Content
 from fairlead.matching.emission import compile_field
 from fairlead.matching.expressions import Evaluator, slot_types
 from fairlead.matching.incremental import IncrementalSubscription
+from fairlead.matching.objects import content_of_objects, objects_of_content
 from fairlead.matching.outcome import Match, SubscriptionMatcher
+from fairlead.matching.state import State
 from fairlead.model.columns import Columns, columns_of_event
 from fairlead.model.event import Event
 from fairlead.model.identity import relation_id
@@ -51,6 +54,9 @@ KERNELS_FROM = 5_000
 """Events after which subscriptions move to machine code. A kernel costs about a second the first time it is compiled on a
 machine, the matcher in Python 20 to 50 microseconds an event and subscription: 50,000 events cost about as much. Preparing
 a batch for kernels costs some milliseconds, so they are left alone while batches are below a fiftieth of this, 1,000 events."""
+
+KERNELS_FROM_LOADED = 2_000
+"""Queued events from which a loaded state goes to kernels at once: as objects they would take longer than the kernels."""
 
 Emitter = tuple[EventType, tuple[tuple[str, Kind, Evaluator], ...]]
 """A derived type and, for each of its attributes, how to compute it from the members."""
@@ -119,19 +125,24 @@ class Engine:
 
     def _promote(self) -> None:
         """Hand the plan over to kernels, with its state as it is; a plan of which some part has none goes on event by event."""
+        content = self._content()
+        if self._to_kernels(content):
+            for each in self.running:
+                each.matcher.clear()  # type: ignore[attr-defined]
+
+    def _to_kernels(self, content: Content) -> bool:
+        """Go on with kernels, if the whole plan has them."""
         from fairlead.matching.kernel.eligible import refused
 
         self.kernels_from = None
         if refused(self.plan) is not None:
-            return
+            return False
         from fairlead.matching.kernel.lane import KernelLane
         from fairlead.matching.kernel.states import restore
 
         self.lane = KernelLane(self.plan, self._relation, {each.subscription.name: each.depth for each in self.running})
-        restore(self.lane, self._dumped())
-        for each in self.running:
-            assert isinstance(each.matcher, IncrementalSubscription)
-            each.matcher.clear()
+        restore(self.lane, content)
+        return True
 
     def finish(self, until: int | None = None) -> Sequence[Relation]:
         """The end of a finite input. `until` (microseconds) says that nothing more comes up to and including it."""
@@ -192,31 +203,27 @@ class Engine:
 
     def dump(self) -> bytes:
         """The state as bytes: the same history gives the same bytes."""
-        from fairlead.matching.kernel.states import dumped
+        return state.encode(State(self.last, self.relations, self._content()), self.plan)
 
-        matchers = self._dumped() if self.lane is None else dumped(self.lane)
-        return state.encode(
-            {"plan": self.plan.digest, "last": list(self.last), "relations": self.relations, "matchers": matchers}
-        )
+    def _content(self) -> Content:
+        """What the matchers have."""
+        if self.lane is not None:
+            from fairlead.matching.kernel.states import content_of_lane
 
-    def _dumped(self) -> dict[str, Any]:
-        """What the matchers have, event by event, by subscription."""
-        matchers = {}
-        for each in self.running:
-            require(isinstance(each.matcher, IncrementalSubscription), "only the engine's own matchers dump their state")
-            matchers[each.subscription.name] = each.matcher.dump()  # type: ignore[attr-defined]
-        return matchers
+            return content_of_lane(self.lane)
+        matchers = [each.matcher for each in self.running if isinstance(each.matcher, IncrementalSubscription)]
+        require(len(matchers) == len(self.running), "only the engine's own matchers dump their state")
+        return content_of_objects([each.held() for each in matchers], self.plan)
 
     @classmethod
     def load(cls, plan: Plan, dumped: bytes) -> Engine:
         """An engine that goes on where the dumped one stood. Raises StateError."""
-        found = state.decode(dumped, plan.digest)
+        found = state.decode(dumped, plan)
         engine = cls(plan)
-        engine.last = Position(*found["last"])
-        engine.relations = found["relations"]
-        for each in engine.running:
-            if isinstance(each.matcher, IncrementalSubscription):
-                each.matcher.restore(found["matchers"][each.subscription.name])
+        engine.last, engine.relations = found.last, found.relations
+        if len(found.content) < KERNELS_FROM_LOADED or not engine._to_kernels(found.content):
+            for each, held in zip(engine.running, objects_of_content(found.content, plan), strict=True):
+                each.matcher.restore(held)  # type: ignore[attr-defined]
         return engine
 
 

@@ -56,16 +56,18 @@ def test_damage_another_version_and_another_plan_are_refused_with_a_code() -> No
     plan, other = fairlead.compile(RULES), fairlead.compile(RULES.replace("2 HOURS", "3 HOURS"))
     for broken, code in (
         (b"nonsense", "S001"),
-        (dumped.replace(b"fairlead-state 1", b"fairlead-state 99"), "S002"),
+        (dumped.replace(b"fairlead-state 2", b"fairlead-state 99"), "S002"),
         (dumped[:-2] + b"}}", "S003"),
+        (FIXTURE.read_bytes()[:-1], "S003"),
         (dumped[: len(dumped) // 2], "S003"),
     ):
         with pytest.raises(StateError) as caught:
             Engine.load(plan, broken)
         assert caught.value.code == code
-    with pytest.raises(StateError) as caught:
-        Engine.load(other, dumped)
-    assert caught.value.code == "S004"
+    for foreign in (dumped, FIXTURE.read_bytes()):
+        with pytest.raises(StateError) as caught:
+            Engine.load(other, foreign)
+        assert caught.value.code == "S004"
 
 
 def test_what_can_no_longer_match_is_not_kept() -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from fairlead.engine import Engine
 from fairlead.language import compile_text
+from fairlead.matching.state import decode
 from fairlead.model.event import Event
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
@@ -58,7 +59,7 @@ def test_a_dumped_and_loaded_engine_goes_on_as_if_nothing_had_happened(case: Cas
     found = [relation for event in stream[:split] for relation in first.arrive(event)]
     dumped = first.dump()
     second = Engine.load(plan, dumped)
-    note(dumped.decode())
+    note(repr(decode(dumped, plan)))
     assert second.dump() == dumped
     found += [relation for event in stream[split:] for relation in second.arrive(event)]
     assert second.dump() == whole.dump()

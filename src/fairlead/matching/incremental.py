@@ -7,14 +7,11 @@ looking from the newest event is enough, and when it is not).
 from __future__ import annotations
 
 import heapq
-import json
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
 
-from fairlead.matching import state
 from fairlead.matching.conjunction import Conjunction
-from fairlead.matching.instance import Instance, Key, Pending, plain_instance, restored_instance
+from fairlead.matching.instance import Held, Instance, Key, Pending
 from fairlead.matching.outcome import Due, Match
 from fairlead.model.event import Event
 from fairlead.model.plan import Subscription
@@ -100,27 +97,11 @@ class IncrementalSubscription:
         """Forget everything, after the state went elsewhere."""
         self.instances, self.pending, self.seen = [{} for _ in self.subscription.branches], [], None
 
-    def dump(self) -> dict[str, Any]:
-        """The state as plain values, the same for the same history."""
-        return {
-            "seen": self.seen,
-            "branches": [
-                sorted(
-                    ([[state.plain(value) for value in key], plain_instance(instance)] for key, instance in instances.items()),
-                    key=lambda entry: json.dumps(entry[0]),
-                )
-                for instances in self.instances
-            ],
-        }
+    def held(self) -> Held:
+        """The state, as it is."""
+        return Held(self.instances, self.seen)
 
-    def restore(self, content: dict[str, Any]) -> None:
-        self.seen = content["seen"]
-        self.pending = []
-        for number, entries in enumerate(content["branches"]):
-            self.instances[number] = {}
-            for plain_key, content_of_key in entries:
-                key = tuple(map(state.restored, plain_key))
-                instance = restored_instance(content_of_key, number, key, self.catalogue)
-                self.instances[number][key] = instance
-                self.pending += instance.pending
+    def restore(self, held: Held) -> None:
+        self.instances, self.seen = held.instances, held.seen
+        self.pending = [each for instances in held.instances for instance in instances.values() for each in instance.pending]
         heapq.heapify(self.pending)

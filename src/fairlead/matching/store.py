@@ -89,16 +89,16 @@ class Store:
         """A batch. `words` where the events are not those of the log, but derived; `times` by type, where the time of an
         event is no attribute of it."""
         if len(columns):
-            self._add(Chunk(columns, words, times))
+            self.add_chunk(Chunk(columns, words, times))
 
     def add_events(self, events: Sequence[Event]) -> None:
         """Events of a loaded state, in any order."""
         by_position = {each.position: each for each in events}
         ordered = [by_position[position] for position in sorted(by_position)]
         if ordered:
-            self._add(chunk_of_events(ordered))
+            self.add_chunk(chunk_of_events(ordered))
 
-    def _add(self, chunk: Chunk) -> None:
+    def add_chunk(self, chunk: Chunk) -> None:
         self.rows += len(chunk)
         self.bytes += len(chunk) * ROW_BYTES + sum(table.nbytes for table in chunk.columns.tables.values())
         _placed(chunk, self.layers)
@@ -114,7 +114,7 @@ class Store:
             packed = [self.view().take(live).chunk()] if len(live) else []
             self.layers, self.rows, self.bytes = [], 0, 0
             for chunk in packed:
-                self._add(chunk)
+                self.add_chunk(chunk)
 
 
 def distinct(words: Words) -> Words:

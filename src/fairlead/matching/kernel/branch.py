@@ -15,28 +15,26 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from fairlead.matching.instance import Instance, Key
 from fairlead.matching.kernel.accepted import Accepted
 from fairlead.matching.kernel.batch import Batch, Mask
 from fairlead.matching.kernel.compile import kernel_of
 from fairlead.matching.kernel.forgetting import forget_values
 from fairlead.matching.kernel.keys import KeyNumbering, Numbering, PartNumbering, WholeNumbering, as_whole, paired
 from fairlead.matching.kernel.parts import Lane, Shape, ValueColumn, at_slot_zero, every_bit
-from fairlead.matching.kernel.pool import CLOCK, FIRED, FLAGS, KEYS, NEVER, OLDEST, Pool
+from fairlead.matching.kernel.pool import FIRED, KEYS, NEVER, Pool
 from fairlead.matching.kernel.shape import shape_of
 from fairlead.matching.kernel.source import Source, source_of
 from fairlead.matching.kernel.vector import truth
-from fairlead.model.event import Event
 from fairlead.model.expression import Condition, Expression, Field
-from fairlead.model.identity import MINOR_BITS, position_word
+from fairlead.model.identity import MINOR_BITS
 from fairlead.model.plan import Branch, Subscription
 from fairlead.model.types import Catalogue, Kind
 
 Words = npt.NDArray[np.int64]
 NOTHING = np.zeros(0, dtype=np.int64)
 NO_NUMBER = np.zeros(0, dtype=np.int32)
-WORST_KEY = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
@@ -91,7 +89,7 @@ class KernelBranch:
         size, pool = self.shape.size, self.pool
         most = max((len(lane.queues) for lane in self.shape.lanes), default=1)
         copies = size * rows if self.shape.waits else 0
-        keys = self._keys() if not len(given.get("kt", ())) else min(self._keys() + rows, len(given["kt"]))
+        keys = self.instances() if not len(given.get("kt", ())) else min(self.instances() + rows, len(given["kt"]))
         pool.room_for(keys, self.buckets(), rows * most + copies, rows if self.shape.waits else 0)
         fired = pool.waiting() + rows if self.shape.waits else 0
         out_at, out_ref = pool.buffers(rows)
@@ -121,7 +119,7 @@ class KernelBranch:
         forget_values(self)
         return made, decided
 
-    def _keys(self) -> int:
+    def instances(self) -> int:
         """How many instances the kernel has: keys, or pairs of key and branch."""
         if len(self.branches) == 1:
             return len(self.keys)
@@ -161,7 +159,6 @@ class KernelBranch:
                     whole = as_whole(batch.rows[name].column(lane.key[0]))
                     if whole is None or whole[1] is not None or not part.wholes.covers(whole[0]):
                         return False
-                    part.kind = batch.rows[name].column(lane.key[0]).type
         return True
 
     def _lane(self, batch: Batch, at: int, lane: Lane, present: list[str], raw: bool = False) -> dict[str, Any]:
@@ -203,8 +200,8 @@ class KernelBranch:
         values: dict[str, Any] = {}
         for number, column in enumerate(self.shape.columns):
             if column.queue in lane.queues:
-                values[f"in{number}"], known[number] = self._values(batch, column, name)
-        made["bits"] = self._bits(batch, lane, name, known, None if len(self.branches) > 1 else 0)
+                values[f"in{number}"], known[number] = self.values(batch, column, name)
+        made["bits"] = self.bits(batch, lane, name, known, None if len(self.branches) > 1 else 0)
         made["bucket"] = self._bucket_numbers(batch, lane, name, made["key"])
         return made | values
 
@@ -219,7 +216,7 @@ class KernelBranch:
         numbers = batch.once(key, lambda: self.keys.of_columns([rows.column(each) for each in lane.key], len(rows)))
         return numbers if self.paired or self.shape.whole_key is None else numbers.astype(self.shape.whole_key, copy=False)  # type: ignore[no-any-return]
 
-    def _bits(
+    def bits(
         self, batch: Batch, lane: Lane, name: str, known: dict[int, Mask | None], member: int | None = 0
     ) -> npt.NDArray[np.int64]:
         """`member` None: as if there were no conditions on single events."""
@@ -253,7 +250,7 @@ class KernelBranch:
             mine[~anywhere] = 0
         return mine
 
-    def _values(self, batch: Batch, spec: ValueColumn, name: str) -> tuple[npt.NDArray[Any], Mask | None]:
+    def values(self, batch: Batch, spec: ValueColumn, name: str) -> tuple[npt.NDArray[Any], Mask | None]:
         if spec.truth:
             atom = Condition(((spec.expression,),))  # type: ignore[arg-type]
             return batch.once(("atom", name, atom), lambda: truth(atom, batch.rows[name]).astype(np.int64)), None
@@ -266,10 +263,10 @@ class KernelBranch:
         queues = [queue for queue in lane.queues if queue in self.shape.equal]
         if not queues:
             return NO_NUMBER
-        numbers = self._equal_numbers(batch, name, self.shape.equal[queues[0]])
+        numbers = self.equal_numbers(batch, name, self.shape.equal[queues[0]])
         return paired(self.equal_pairs, key, numbers) if lane.key and len(self.branches) == 1 else numbers
 
-    def _equal_numbers(self, batch: Batch, name: str, expression: Expression) -> npt.NDArray[np.int32]:
+    def equal_numbers(self, batch: Batch, name: str, expression: Expression) -> npt.NDArray[np.int32]:
         if isinstance(expression, Field):
             return self.equal_values.of_column(batch.rows[name].column(expression.attribute)).astype(np.int32, copy=False)
         if expression.kind is Kind.STRING:
@@ -308,107 +305,23 @@ class KernelBranch:
         mine = old[found] == words
         self.pool.ni[nodes[mine], at] = new[found[mine]]
 
-    def instances(self) -> list[tuple[Key, int]]:
-        """By number of the kernel's instances: key, and branch of the family."""
-        keys = self.keys.values()
+    # A state that is dumped or loaded (dumping.py, loading.py)
+
+    def origin(self, instances: Words) -> tuple[Words, Words]:
+        """Of the kernel's instances, the number of the key and the branch of the family."""
         if len(self.branches) == 1:
-            return [(key, 0) for key in keys]
+            return instances, np.zeros(len(instances), dtype=np.int64)
         if not self.keys.parts:
-            return [((), which) for which in range(len(self.branches))]
-        return [(keys[pair >> 32], pair & 0xFFFFFFFF) for pair in self.member_keys.all().tolist()]
+            return np.zeros(len(instances), dtype=np.int64), instances
+        pairs = self.member_keys.all()[instances]
+        return pairs >> 32, pairs & 0xFFFFFFFF
 
-    def words_of(self, nodes: list[int]) -> list[int]:
-        return self.pool.ni[nodes, self.source.layout["REF"]].tolist() if nodes else []  # type: ignore[no-any-return]
-
-    # A loaded state
-
-    def adopt(self, batch: Batch, loaded: list[tuple[Key, int, Instance]]) -> None:
-        """Queue what a state has queued; `batch` has the events."""
-        pool, shape = self.pool, self.shape
-        lanes = [self._lane(batch, at, lane, [name for name in lane.types if name in batch.rows]) for at, lane in enumerate(shape.lanes)]
-        inner = {}
-        for at, lane in enumerate(shape.lanes):
-            present = [batch.places(name) for name in lane.types if name in batch.rows]
-            for j, row in enumerate(np.sort(np.concatenate(present)).tolist() if present else []):
-                inner[at, int(batch.words[row])] = j
-        numbers = [self._number(key, which) for key, which, _ in loaded]
-        waits = sum(len(instance.pending) for *_, instance in loaded)
-        nodes = sum(len(queue) for *_, instance in loaded for queue in instance.lists())
-        pool.room_for(self._keys(), self.buckets(), nodes + waits * shape.size, waits)
-        pool.gs[:] = NEVER
-
-        def node(event: Event, queue: int, number: int, which: int) -> int:
-            at = next(at for at, lane in enumerate(shape.lanes) if queue in lane.queues and event.type in lane.types)
-            j = inner[at, position_word(event.position)]
-            fields = self._fields(lanes[at], at, queue, j, event)
-            if len(self.branches) > 1:
-                known = {c: self._values(batch, e, event.type)[1] for c, e in enumerate(shape.columns) if e.queue in shape.lanes[at].queues}
-                bits = self._bits(batch, shape.lanes[at], event.type, known, which)
-                row = int(np.searchsorted(batch.places(event.type), np.searchsorted(batch.words, fields["REF"])))
-                if "BITS" in fields:
-                    fields["BITS"] = int(bits[row]) if len(bits) else every_bit(shape, shape.lanes[at])
-                if fields.get("BUCKET", -1) >= 0:
-                    fields["BUCKET"] = self.equal_pairs.number((number << 32) | fields["BUCKET"])
-                    pool.room_for(self._keys(), self.buckets(), 0, 0)
-            return pool.new(fields)
-
-        for number, (_, which, instance) in zip(numbers, loaded, strict=True):
-            pool.ks[number, OLDEST] = NEVER
-            pool.ks[number, CLOCK] = NEVER if instance.clock is None else instance.clock
-            pool.ks[number, FLAGS] = int(instance.loose)
-            for queue, events in enumerate(instance.lists()):
-                times = [event.time or 0 for event in events]
-                if queue < len(shape.needed) and times != sorted(times):
-                    pool.ks[number, FLAGS] |= 2
-                for event in events:
-                    pool.append(number, queue, node(event, queue, number, which))
-            for pending in sorted(instance.pending):
-                members = [
-                    node(event, shape.queue_of_slot[slot], number, which) for slot, event in enumerate(pending.match.members)
-                ]
-                pool.postpone(number, pending.match.deadline or 0, pending.cancelled, members)
-        self.pool.heapify(self.source.layout["REF"])
-
-    def _number(self, key: Key, which: int) -> int:
-        number = self.keys.number(key)
+    def instances_of(self, keys: Sequence[pa.Array], which: Words) -> Words:
+        """The inverse of `origin`, for keys as columns; new ones are numbered."""
+        numbers = self.keys.of_columns(keys, len(which)).astype(np.int64)
         if len(self.branches) == 1:
-            return number
-        return self.member_keys.number((number << 32) | which) if self.keys.parts else which
-
-    def _fields(self, columns: dict[str, Any], at: int, queue: int, j: int, event: Event) -> dict[str, int]:
-        shape, layout = self.shape, self.source.layout
-        lane, made = shape.lanes[at], {"REF": position_word(event.position)}
-        bits = columns[f"bits{at}"]
-        bit = int(bits[j]) if len(bits) else every_bit(shape, lane)
-        if "TIME" in layout:
-            made["TIME"] = event.time or 0
-        if "BITS" in layout:
-            made["BITS"] = bit
-        if "BUCKET" in layout:
-            made["BUCKET"] = int(columns[f"bucket{at}"][j]) if queue in shape.equal else -1
-        if "KEY" in layout:
-            made["KEY"] = self._key(columns, at, queue, j, bit)
-        for number, column in enumerate(shape.columns):
-            if column.queue == queue:
-                value = columns[f"in{at}_{number}"][j]
-                made[str(layout.place_of_column[number])] = int(value.view(np.int64) if column.is_double else value)
-        return made
-
-    def _key(self, columns: dict[str, Any], at: int, queue: int, j: int, bits: int) -> int:
-        """The key in the ordered index, as `key_of` and `_Loop._key` have it."""
-        accesses = self.source.accesses
-        tree = accesses.trees.get(queue)
-        if tree is None or tree.column is None:
-            return 0
-        value = columns[f"in{at}_{tree.column}"][j]
-        if tree.slot in accesses.chosen_bits and not (bits >> tree.slot) & 1:
-            return WORST_KEY
-        if not self.shape.columns[tree.column].is_double:
-            return int(~value if tree.sign == ">" else value)
-        if value != value:
-            return WORST_KEY
-        turned = int(np.float64((-value if tree.sign == ">" else value) + 0.0).view(np.int64))
-        return turned if turned >= 0 else turned ^ WORST_KEY
+            return numbers
+        return paired(self.member_keys, numbers, which).astype(np.int64) if self.keys.parts else which
 
     # Rows that go several ways
 
@@ -460,9 +373,9 @@ class KernelBranch:
                 rows = within_lane[rows]
                 found.append((rows, members, bits[rows] if len(bits) else np.full(len(rows), every, dtype=np.int64)))
                 continue
-            known = {c: self._values(batch, each, name)[1] for c, each in enumerate(self.shape.columns) if each.queue in lane.queues}
+            known = {c: self.values(batch, each, name)[1] for c, each in enumerate(self.shape.columns) if each.queue in lane.queues}
             for member in range(len(self.branches)):
-                own_bits = self._bits(batch, lane, name, known, member)
+                own_bits = self.bits(batch, lane, name, known, member)
                 rows = np.flatnonzero(own_bits) if len(own_bits) else np.arange(len(mine))
                 own_bits = own_bits[rows] if len(own_bits) else np.full(len(rows), every, dtype=np.int64)
                 found.append((within_lane[rows], np.full(len(rows), member, dtype=np.int64), own_bits))

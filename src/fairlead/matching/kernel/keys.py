@@ -87,9 +87,6 @@ class WholeNumbering:
         self.back[self.count : self.count + len(fresh)] = fresh
         self.count += len(fresh)
 
-    def number(self, value: int) -> int:
-        return int(self.of(np.array([value], dtype=np.int64))[0])
-
     def all(self) -> Numbers:
         """The values by number."""
         return self.back[: self.count] if self.hashed is None else self.hashed.values()
@@ -141,7 +138,6 @@ class PartNumbering:
     def __init__(self) -> None:
         self.wholes = WholeNumbering()
         self.others = Numbering()
-        self.kind: pa.DataType | None = None
 
     def __len__(self) -> int:
         return len(self.wholes) + len(self.others)
@@ -150,7 +146,6 @@ class PartNumbering:
         whole = as_whole(column)
         if whole is None:
             return self.others.of_column(column)
-        self.kind = column.type
         values, known = whole
         if known is None:
             return self.wholes.of(values)
@@ -158,25 +153,14 @@ class PartNumbering:
         numbers[known] = self.wholes.of(values[known])
         return numbers
 
-    def number(self, value: Any) -> int:
-        match value:
-            case bool() | int():
-                self.kind = self.kind or (pa.bool_() if isinstance(value, bool) else pa.int64())
-                return self.wholes.number(int(value))
-            case float():
-                self.kind = pa.float64()
-                return self.wholes.number(int(np.float64(value + 0.0).view(np.int64)))
-        return self.others.number(value)
-
-    def values(self) -> list[Any]:
-        if len(self.others):
-            return list(self.others.numbers)
-        plain = self.wholes.all()
-        if self.kind is not None and pa.types.is_floating(self.kind):
-            return plain.view(np.float64).tolist()  # type: ignore[no-any-return]
-        if self.kind is not None and pa.types.is_boolean(self.kind):
-            return plain.astype(bool).tolist()  # type: ignore[no-any-return]
-        return plain.tolist()  # type: ignore[no-any-return]
+    def values(self, numbers: Numbers, kind: pa.DataType) -> pa.Array:
+        """The values that have these numbers."""
+        if as_whole(pa.nulls(0, kind)) is None:
+            return pa.array(list(self.others.numbers), type=kind).take(pa.array(numbers))
+        plain = self.wholes.all()[numbers]
+        if pa.types.is_boolean(kind):
+            return pa.array(plain.astype(bool))
+        return pa.array(plain).view(kind)
 
     def keep(self, wanted: Mask) -> None:
         if len(self.others):
@@ -226,27 +210,16 @@ class KeyNumbering:
             result = paired(pairs, result, more)
         return result.astype(np.int32, copy=False)
 
-    def number(self, key: tuple[Any, ...]) -> int:
-        """The number of one key, for a loaded state."""
-        if not self.parts:
-            return 0
-        numbers = [part.number(value) for part, value in zip(self.parts, key, strict=True)]
-        result = numbers[0]
-        for pairs, more in zip(self.pairs, numbers[1:], strict=True):
-            result = pairs.number((result << 32) | more)
-        return result
-
-    def values(self) -> list[tuple[Any, ...]]:
-        """The keys by number."""
-        if not self.parts:
-            return [()]
-        back = [part.values() for part in self.parts]
-        if len(self.parts) == 1:
-            return [(value,) for value in back[0]]
-        keys = [(value,) for value in back[0]]
-        for pairs, values in zip(self.pairs, back[1:], strict=True):
-            keys = [(*keys[pair >> 32], values[pair & 0xFFFFFFFF]) for pair in pairs.all().tolist()]
-        return keys
+    def columns(self, numbers: Numbers, kinds: Sequence[pa.DataType]) -> list[pa.Array]:
+        """The keys that have these numbers, a column for each attribute."""
+        made: list[pa.Array] = []
+        for at in reversed(range(len(self.parts))):
+            mine = numbers
+            if at:
+                pairs = self.pairs[at - 1].all()[numbers]
+                numbers, mine = pairs >> 32, pairs & 0xFFFFFFFF
+            made.insert(0, self.parts[at].values(mine, kinds[at]))
+        return made
 
     def keep(self, wanted: Mask) -> None:
         """Only these keys stay. The parts of a key of several attributes keep their numbers."""

@@ -82,54 +82,6 @@ class Pool:
             node = int(self.nn[node, 0])
         return np.flatnonzero(used)
 
-    def new(self, fields: dict[str, int]) -> int:
-        """A node of a loaded state; a kernel makes its own."""
-        node = int(self.st[FRESH])
-        self.st[FRESH] += 1
-        for name, value in fields.items():
-            if name == "BUCKET":
-                self.bb[node, self.layout[name]] = value
-            else:
-                self.ni[node, self.layout[name] if name in self.layout else int(name)] = value
-                if name == "KEY":
-                    self.nn[node, self.layout["HIGH"]] = value >> 32
-        return node
-
-    def append(self, key: int, queue: int, node: int) -> None:
-        at = key * self.queues + queue
-        before = int(self.qs[at, TAIL])
-        self.nn[node, :2] = (-1, before)
-        if before == -1:
-            self.qs[at, HEAD] = node
-        else:
-            self.nn[before, 0] = node
-        self.qs[at, TAIL] = node
-        self.qs[at, COUNT] += 1
-        if "BUCKET" in self.layout and self.bb[node, 0] >= 0:
-            at = int(self.bb[node, 0]) * self.queues + queue
-            last = int(self.bs[at, 1])
-            self.bb[node, 1:3] = (-1, last)
-            if last == -1:
-                self.bs[at, 0] = node
-            else:
-                self.bb[last, 1] = node
-            self.bs[at, 1] = node
-
-    def postpone(self, key: int, deadline: int, cancelled: bool, members: list[int]) -> None:
-        """Something that waits, in a loaded state."""
-        row = int(self.st[WAIT_FRESH])
-        self.st[WAIT_FRESH] += 1
-        self.wait[row] = (deadline, int(cancelled), key, self.ks[key, WAITS], *members)
-        self.ks[key, WAITS] = row
-        self.heap[self.st[HEAP]] = row
-        self.st[HEAP] += 1
-
-    def heapify(self, ref: int) -> None:
-        """A sorted array is a heap."""
-        waiting = self.heap[: self.waiting()]
-        keys = [self.ni[self.wait[waiting, 4 + slot], ref] for slot in reversed(range(self.size))]
-        self.heap[: len(waiting)] = waiting[np.lexsort((*keys, self.wait[waiting, 0]))]
-
     def walk(self, key: int, queue: int) -> list[int]:
         """The nodes of one queue, oldest first."""
         nodes, node = [], int(self.qs[key * self.queues + queue, HEAD])

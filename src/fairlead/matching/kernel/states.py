@@ -1,92 +1,87 @@
-"""The state of a plan on kernels in the form that every matcher shares: byte for byte what the incremental matcher dumps, so an
-engine can begin with one matcher and go on with the other."""
+"""The state of a plan on kernels as columns (content.py), the same that event-by-event matching gives: an engine can begin with
+one matcher and go on with the other."""
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import numpy as np
 
-from fairlead.matching import state
-from fairlead.matching.chunk import chunk_of_events
-from fairlead.matching.instance import Instance, Key, Pending, plain_instance, restored_instance
+from fairlead.matching.chunk import Chunk, Words
+from fairlead.matching.content import NO_EVENTS, Content, Form, Group, events_of_chunk, form_of, joined
+from fairlead.matching.kernel.accepted import stretches
 from fairlead.matching.kernel.batch import Batch
-from fairlead.matching.kernel.branch import KernelBranch
-from fairlead.matching.kernel.lane import KernelLane
-from fairlead.matching.kernel.pool import CLOCK, FLAGS, NEVER, SEEN, WAITS
-from fairlead.matching.outcome import Match
-from fairlead.matching.store import distinct
+from fairlead.matching.kernel.dumping import group_of_kernel
+from fairlead.matching.kernel.lane import Family, KernelLane
+from fairlead.matching.kernel.loading import load
+from fairlead.matching.kernel.pool import NEVER, SEEN
+from fairlead.matching.store import View, distinct
 from fairlead.model.columns import Columns
-from fairlead.model.event import Event
+from fairlead.model.plan import Plan
 
 
-def dumped(lane: KernelLane) -> dict[str, Any]:
-    """By subscription."""
-    made: dict[str, Any] = {
-        each.name: {"seen": None, "branches": [[] for _ in each.branches]} for each in lane.plan.subscriptions
-    }
+def content_of_lane(lane: KernelLane) -> Content:
+    plan = lane.plan
+    parts: dict[Form, list[Group]] = {}
     for family in lane.families:
-        live = distinct(family.kernel.live())
-        events = dict(zip(live.tolist(), lane.store.view().take(live).events(lane.plan.catalogue), strict=True))
-        seen = lane.seen[family.reads]
-        for member in family.members:
-            made[member.subscription.name]["seen"] = None if seen == NEVER else seen
-        for which, key, instance in _instances(family.kernel, events):
-            entry = [[state.plain(value) for value in key], plain_instance(instance)]
-            member = family.members[which]
-            made[member.subscription.name]["branches"][member.branch].append(entry)
-    for content in made.values():
-        for entries in content["branches"]:
-            entries.sort(key=lambda entry: json.dumps(entry[0]))
-    return made
+        numbers = np.array([each.number for each in family.members], dtype=np.int64)
+        branches = np.array([each.branch for each in family.members], dtype=np.int64)
+        form = _form(family, plan)
+        group = group_of_kernel(family.kernel, form, numbers, branches)
+        if len(group):
+            parts.setdefault(form, []).append(group)
+    groups = {form: joined(each) for form, each in parts.items()}
+    seen = [
+        lane.seen[each.reads(plan.catalogue)] if any(branch.absences for branch in each.branches) else NEVER
+        for each in plan.subscriptions
+    ]
+    words = [each for group in groups.values() for each in (group.words, group.members.reshape(-1))]
+    live = distinct(np.concatenate(words)) if words else np.zeros(0, dtype=np.int64)
+    events = events_of_chunk(lane.store.view().take(live).chunk(), plan.catalogue) if len(live) else NO_EVENTS
+    return Content([None if each == NEVER else int(each) for each in seen], groups, events)
 
 
-def restore(lane: KernelLane, content: dict[str, Any]) -> None:
-    """Queue what a dumped state has queued; the events go into the store."""
+def restore(lane: KernelLane, content: Content) -> None:
+    """Queue what a state has queued; the events go into the store."""
+    catalogue = lane.plan.catalogue
+    for subscription, seen in zip(lane.plan.subscriptions, content.seen, strict=True):
+        if seen is not None:
+            lane.seen[subscription.reads(catalogue)] = seen
+    chunk = content.events.chunk() if len(content.events) else None
+    whole = None if chunk is None else Batch(chunk.columns, catalogue, chunk.words, chunk.times)
     for family in lane.families:
-        loaded: list[tuple[Key, int, Instance]] = []
-        for which, member in enumerate(family.members):
-            mine = content[member.subscription.name]
-            if mine["seen"] is not None:
-                lane.seen[family.reads] = max(lane.seen[family.reads], mine["seen"])
-            for plain_key, plain in mine["branches"][member.branch]:
-                key = tuple(map(state.restored, plain_key))
-                loaded.append((key, which, restored_instance(plain, member.branch, key, lane.plan.catalogue)))
         family.kernel.pool.st[SEEN] = lane.seen[family.reads]
-        events = {
-            event.position: event
-            for _, _, instance in loaded
-            for each in (*instance.lists(), *(pending.match.members for pending in instance.pending))
-            for event in each
-        }
-        if events:
-            lane.store.add_events(list(events.values()))
-            chunk = chunk_of_events([events[position] for position in sorted(events)])
-            family.kernel.adopt(Batch(chunk.columns, lane.plan.catalogue, chunk.words, chunk.times), loaded)
-        else:
-            nothing = Columns((), np.zeros(0, dtype=np.int8), range(0), {})
-            family.kernel.adopt(Batch(nothing, lane.plan.catalogue), loaded)
-
-
-def _instances(kernel: KernelBranch, events: dict[int, Event]) -> list[tuple[int, Key, Instance]]:
-    """Which branch of the family, key, and what it has."""
-    found = []
-    pool, shape = kernel.pool, kernel.shape
-    for at, (key, which) in enumerate(kernel.instances()):
-        if at >= pool.keys:
+        group = content.groups.get(_form(family, lane.plan))
+        if group is None:
             continue
-        lists = [[events[word] for word in kernel.words_of(pool.walk(at, queue))] for queue in range(shape.stride)]
-        queues, noted = lists[: len(shape.needed)], lists[len(shape.needed) :]
-        clock = int(pool.ks[at, CLOCK])
-        pending, row = [], int(pool.ks[at, WAITS])
-        while row != -1:
-            deadline, cancelled, _, following, *nodes = pool.wait[row].tolist()
-            members = tuple(events[word] for word in kernel.words_of(nodes))
-            due = (deadline, tuple(each.position for each in members), which)
-            pending.append(Pending(due, Match(which, members, deadline), key, bool(cancelled)))
-            row = following
-        instance = Instance(queues, noted, None if clock == NEVER else clock, bool(pool.ks[at, FLAGS] & 1), pending)
-        if not instance.is_empty():
-            found.append((which, key, instance))
-    return found
+        group, which = _chosen(group, family)
+        if len(group):
+            load(family.kernel, group, which, _batch(group, chunk, whole, lane.plan))
+    if chunk is not None:
+        lane.store.add_chunk(chunk)
+
+
+def _form(family: Family, plan: Plan) -> Form:
+    return form_of(family.kernel.branches[0], plan.catalogue)
+
+
+def _chosen(group: Group, family: Family) -> tuple[Group, Words]:
+    """The instances of a family, and which of its branches each belongs to."""
+    scale = 1 + int(group.branch.max())
+    rows = group.subscription * scale + group.branch
+    wanted = np.array([each.number * scale + each.branch for each in family.members if each.branch < scale], dtype=np.int64)
+    which = np.flatnonzero([each.branch < scale for each in family.members])
+    low, high = np.searchsorted(rows, wanted), np.searchsorted(rows, wanted, "right")
+    chosen, which = stretches(np.arange(len(rows)), low, high, which)
+    if len(chosen) == len(rows) and (chosen[1:] > chosen[:-1]).all():
+        return group, which
+    return group.taken(chosen), which
+
+
+def _batch(group: Group, chunk: Chunk | None, whole: Batch | None, plan: Plan) -> Batch:
+    """The events that a group refers to. If they are most of all, these will do, and are looked at once for several groups."""
+    words = distinct(np.concatenate([group.words, group.members.reshape(-1)]))
+    if chunk is None or whole is None or not len(words):
+        return Batch(Columns((), np.zeros(0, dtype=np.int8), range(0), {}), plan.catalogue)
+    if 2 * len(words) > len(chunk):
+        return whole
+    mine = View([[chunk]]).take(words).chunk()
+    return Batch(mine.columns, plan.catalogue, mine.words, mine.times)

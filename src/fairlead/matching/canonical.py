@@ -1,0 +1,59 @@
+"""Arrow columns such that equal content is equal bytes, whichever way they were made.
+
+No slices, no room to spare; a bitmap of what is known only where something is not; zeros where nothing is known, and one NaN.
+
+Takes: a column of a type that attributes can have. Gives: one that is equal to it. Never: changes a value (but for -NaN).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+
+def canonical(column: pa.Array) -> pa.Array:
+    kind, size = column.type, len(column)
+    known, bitmap = None, None
+    if column.null_count:
+        known = column.is_valid().to_numpy(zero_copy_only=False)
+        bitmap = _bits(known)
+    if pa.types.is_boolean(kind):
+        values = (column.fill_null(False) if known is not None else column).to_numpy(zero_copy_only=False)
+        return pa.Array.from_buffers(kind, size, [bitmap, _bits(values)])
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        nothing = "" if pa.types.is_string(kind) else b""
+        return _texts(column.fill_null(nothing) if known is not None else column, bitmap)
+    return pa.Array.from_buffers(kind, size, [bitmap, pa.py_buffer(_plain(column, known))])
+
+
+def _bits(values: npt.NDArray[np.bool_]) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(values, bitorder="little"))
+
+
+def _plain(column: pa.Array, known: npt.NDArray[np.bool_] | None) -> npt.NDArray[Any]:
+    """Values of a fixed size."""
+    width = column.type.bit_width // 8
+    dtype = np.dtype(np.float64 if pa.types.is_floating(column.type) else f"V{width}")
+    if not len(column):
+        return np.zeros(0, dtype=dtype)
+    values = np.frombuffer(column.buffers()[1], dtype=dtype, count=len(column), offset=column.offset * width)
+    wrong = np.isnan(values) if dtype.kind == "f" else None
+    if known is None and (wrong is None or not wrong.any()):
+        return values
+    values = values.copy()
+    if wrong is not None:
+        values[wrong] = np.nan
+    if known is not None:
+        values[~known] = np.zeros(1, dtype=dtype)
+    return values
+
+
+def _texts(column: pa.Array, bitmap: pa.Buffer | None) -> pa.Array:
+    size, (_, ends, data) = len(column), column.buffers()
+    places = np.frombuffer(ends, dtype=np.int32)[column.offset : column.offset + size + 1] if size else np.zeros(1, np.int32)
+    low, high = int(places[0]), int(places[-1])
+    data = pa.py_buffer(b"") if data is None or low == high else data.slice(low, high - low)
+    return pa.Array.from_buffers(column.type, size, [bitmap, pa.py_buffer(places - np.int32(low)), data])
