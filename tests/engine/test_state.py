@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import fairlead
 from fairlead.engine import Engine
 from fairlead.errors import StateError
+from fairlead.model.relation import Relation
 from fairlead.transport.events import read_events
+from tests.engine import everything
 
 FIXTURE = Path(__file__).parent.parent / "fixtures" / "state-v1.bin"
 RULES = """
@@ -49,6 +52,55 @@ def test_a_state_written_by_version_1_loads_and_goes_on() -> None:
     found = [(r.subscription, r.positions) for r in loaded.feed(columns)]
     assert found == [("Late", (3,)), ("Chain", ("4-1", "5-1")), ("Late", (4,)), ("Pair", (4, 5))]
     assert loaded.dump() == whole.dump()
+
+
+def shown(relations: list[Relation]) -> list[tuple[object, ...]]:
+    return [
+        (r.subscription, r.branch, r.positions, str(r.completed_at), r.emitted_row, r.id, str(r.members)) for r in relations
+    ]
+
+
+@pytest.mark.parametrize("kernels", [False, True])
+def test_a_state_written_by_version_2_loads_and_goes_on(kernels: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairlead.engine.KERNELS_FROM_LOADED", 0 if kernels else 1000)
+    written = everything.FIXTURE.read_bytes()
+    loaded, whole = Engine.load(everything.plan(), written), everything.engine_before()
+    assert (loaded.lane is not None) is kernels
+    expected = everything.fed(whole, everything.AFTER, len(everything.BEFORE))
+    assert {each.subscription for each in expected} == {"Keys", "Pairs", "Either", "Low", "High", "Unpaid", "Twice"}
+    assert shown(everything.fed(loaded, everything.AFTER, len(everything.BEFORE))) == shown(expected)
+    assert loaded.dump() == whole.dump()
+
+
+@pytest.mark.parametrize("kernels_from", [None, 0])
+def test_both_matchers_write_the_fixture_byte_for_byte(kernels_from: int | None) -> None:
+    """Should a later pyarrow frame the same columns in other bytes, it is this test that goes, not the fixture."""
+    assert everything.engine_before(kernels_from).dump() == everything.FIXTURE.read_bytes()
+
+
+def test_whatever_reads_arrow_reads_a_state() -> None:
+    _, _, body = everything.FIXTURE.read_bytes().partition(b"\n")
+    (row,) = pa.ipc.open_stream(body).read_all().to_pylist()
+    assert row["major"] == len(everything.BEFORE) - 1
+    assert [each["word"] for each in row["events"]] == sorted(each["word"] for each in row["events"])
+    assert row["types"] == ["Order", "Payment", "Refund", "Reminder", "Rush", "Tick"]
+
+
+def test_a_large_state_is_loaded_into_kernels_at_once() -> None:
+    plan = fairlead.compile(
+        "TYPE A (k INT, x INT) TYPE B (k INT, x INT) SUBSCRIPTION S MATCH A a AND B b WHERE a.x < b.x PER k"
+    )
+    events = [{"type": "A", "k": n % 7, "x": n} for n in range(3000)]
+    engine = Engine(plan)
+    for columns in read_events(events, plan.catalogue):
+        engine.feed(columns)
+    loaded = Engine.load(plan, engine.dump())
+    assert engine.lane is None
+    assert loaded.lane is not None
+    assert loaded.dump() == engine.dump()
+    (columns,) = read_events([{"type": "B", "k": 2, "x": 5000}] * 3, plan.catalogue, start=3000)
+    assert shown(list(loaded.feed(columns))) == shown(list(engine.feed(columns)))
+    assert loaded.dump() == engine.dump()
 
 
 def test_damage_another_version_and_another_plan_are_refused_with_a_code() -> None:
