@@ -68,13 +68,16 @@ class Loading:
         batch, found = self.batch, []
         row = np.searchsorted(batch.words, self.words)
         codes = batch.codes[row] if len(row) else np.zeros(0, dtype=np.int32)
+        place = np.empty(len(batch), dtype=np.int64)
+        for name in batch.rows:
+            place[batch.places(name)] = np.arange(len(batch.rows[name]))
         for lane in self.shape.lanes:
             for name in (each for each in lane.types if each in batch.rows):
                 of_type = codes == batch.types[name]
                 for queue in lane.queues:
                     nodes = np.flatnonzero(of_type & (self.queue == queue))
                     if len(nodes):
-                        found.append((lane, queue, name, nodes, np.searchsorted(batch.places(name), row[nodes])))
+                        found.append((lane, queue, name, nodes, place[row[nodes]]))
         return found
 
     def _buckets(self) -> Numbers:
