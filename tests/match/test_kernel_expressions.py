@@ -20,7 +20,7 @@ from tests.match.test_kernel import compared, interpreted
 
 __all__ = ["interpreted"]
 
-ATTRIBUTES = "(i INT, b BIGINT, d DOUBLE, m DECIMAL(9,2), n DECIMAL(12,4), s STRING, f BOOLEAN, at TIMESTAMP) TIME at"
+ATTRIBUTES = "(i INT, b BIGINT, d DOUBLE, m DECIMAL(9,2), n DECIMAL(12,4), s STRING, x BINARY, f BOOLEAN, at TIMESTAMP) TIME at"
 TYPES = f"TYPE P {ATTRIBUTES}\nTYPE Q {ATTRIBUTES}\n"
 MEMBERS = ("p[1]", "p[2]", "q")
 LARGE = 2**63 - 1
@@ -31,6 +31,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "m": (Decimal("0.00"), Decimal("1.00"), Decimal("1.50"), Decimal("-2.00"), Decimal("9999999.99"), None),
     "n": (Decimal("0.0000"), Decimal("1.0000"), Decimal("1.5000"), Decimal("-2.0001"), None),
     "s": ("", "a", "b", "B", "ä", None),
+    "x": (b"", b"a", b"b", b"\xff", None),
     "f": (True, False, None),
 }
 SIGNS = st.sampled_from(("=", "!=", "<", "<=", ">", ">="))
@@ -49,6 +50,17 @@ def numbers(draw: st.DrawFn, kinds: str, depth: int = 2) -> str:
     right = draw(numbers(kinds, depth - 1))
     shapes = [f"({left} {sign} {right})" for sign in "+-*/%"]
     return draw(st.sampled_from([*shapes, f"(-{left})", f"abs({left})", f"coalesce({member}.{attribute}, q.{attribute})"]))
+
+
+@st.composite
+def decimals(draw: st.DrawFn) -> str:
+    """A DECIMAL expression across events."""
+    one, other = draw(st.permutations(MEMBERS))[:2]
+    left, right = f"{one}.{draw(st.sampled_from('mn'))}", f"{other}.{draw(st.sampled_from('mmi'))}"
+    operation = f"({left} {draw(st.sampled_from('+-%'))} {right})"
+    shapes = [operation, operation, f"abs({operation})", f"(-{operation})", f"({one}.m * {other}.m)", f"({left} * 1.5)"]
+    shapes += [f"coalesce({one}.m, {other}.m)", f"({operation} + 0.25)"]
+    return draw(st.sampled_from([*shapes, *(f"{name}(p.{a})" for name in ("sum", "min", "max") for a in "mn")]))
 
 
 @st.composite
@@ -78,6 +90,16 @@ def atoms(draw: st.DrawFn) -> str:
         f"{member}.at - {other}.at {sign} {draw(st.integers(0, 2))} SECONDS",
         f"{member}.at + {draw(st.integers(0, 2))} SECONDS {sign} {other}.at",
         f"{member}.m {sign} {other}.n",
+        *[f"{draw(decimals())} {sign} {draw(decimals())}"] * 3,
+        f"{draw(decimals())} {sign} {other}.d",
+        f"({draw(decimals())}) IS NULL",
+        f"avg(p.m) {sign} {other}.d",
+        f"{member}.m / {other}.n {sign} 1.5",
+        f"{draw(st.sampled_from(('floor', 'ceil')))}({member}.d * {other}.d) {sign} {member}.b",
+        f"{draw(st.sampled_from(('floor', 'ceil')))}({member}.m - {other}.n) {sign} {member}.i",
+        f"{draw(st.sampled_from(('min', 'max')))}(p.s) {sign} q.s",
+        f"coalesce({member}.s, 'a') {sign} {other}.s",
+        f"{member}.x {sign} {other}.x",
     ]
     return draw(st.sampled_from(choices))
 
@@ -131,6 +153,8 @@ PAIRS = [
     *[f"p.{one} {sign} q.{two}" for one, two in ("bd", "db", "dd", "md", "mn", "ss") for sign in ("=", "!=", "<", ">=")],
     *[f"p.b {operator} q.b {test}" for operator in "+-*%" for test in ("< q.i", "IS NULL")],
     *["p.d % q.d < 1.0", "p.d - q.d != 1.0", "p.d NOT IN (q.d, 1.0)", "p.d IN (q.d, 1.0)", "(p.d + q.d) IS NOT NULL"],
+    *["coalesce(p.s, 'a') = q.s", "lower(p.s) = q.s", "p.x = q.x", "p.x < q.x", "floor(p.d + q.d) = q.b", "ceil(p.m - q.n) < q.i"],
+    *["p.m + q.m < 3.5", "p.m * q.m > q.n", "p.m % q.n = 0.5", "p.m / q.m < 1.5", "p.m - q.m > q.d", "(p.m + q.i) IS NULL"],
 ]
 
 

@@ -39,6 +39,8 @@ from fairlead.model.expression import (
 from fairlead.model.types import DataType, EventType, Kind
 from fairlead.model.values import TIMESTAMP_RANGE
 
+TEXTS = frozenset({Kind.STRING, Kind.BINARY})
+"""Known to a kernel by their numbers (keys.py)."""
 WHOLE = frozenset({Kind.INT, Kind.BIGINT, Kind.TIMESTAMP, Kind.INTERVAL})
 LOWEST = "(-9223372036854775807 - 1)"
 DIGITS_MAX = 18
@@ -55,6 +57,9 @@ class Value:
     known: tuple[str, ...] = ()
     soft: tuple[str, ...] = ()
     bits: int = 64
+    digits: int = 0
+    scale: int = 0
+    """Of a DECIMAL: it is a whole number of at most so many digits, at this scale."""
 
     @property
     def is_known(self) -> str:
@@ -97,13 +102,11 @@ class Across:
     def _compare(self, atom: Compare, must: bool) -> str:
         kinds = {atom.left.kind, atom.right.kind}
         sign = {"=": "=="}.get(atom.operator, atom.operator)
-        if Kind.BINARY in kinds:
-            raise Refused("BINARY compared across events")
         if Kind.DECIMAL in kinds:
             left, right = self._decimals(atom.left, atom.right, must)
         else:
             left, right = self._value(atom.left, must), self._value(atom.right, must)
-        if Kind.STRING in kinds and atom.operator not in ("=", "!="):
+        if kinds & TEXTS and atom.operator not in ("=", "!="):
             self.shape.ranked = True
             left, right = (replace(each, code=f"rank[{each.code}]") for each in (left, right))
         tests = [*left.known, *right.known]
@@ -128,34 +131,81 @@ class Across:
 
     def _decimals(self, left: Expression, right: Expression, must: bool) -> tuple[Value, Value]:
         """Both sides as whole numbers at one scale, or both as DOUBLE."""
-        made = [(self._value(side, must), *self._digits(side)) for side in (left, right)]
         if Kind.DOUBLE in (left.kind, right.kind):
-            return self._as_double(left, *made[0]), self._as_double(right, *made[1])
-        common = max(scale for _, _, scale in made)
-        if any(digits + common - scale > DIGITS_MAX for _, digits, scale in made):
-            raise Refused(f"DECIMALs of more than {DIGITS_MAX} digits compared across events")
-        one, two = (Value(f"({value.code} * {10 ** (common - scale)})", value.known) for value, _, scale in made)
-        return one, two
+            return self._as_double(left, must), self._as_double(right, must)
+        return self._at_one_scale([self._exact_number(left, must), self._exact_number(right, must)])  # type: ignore[return-value]
 
-    def _as_double(self, node: Expression, value: Value, digits: int, scale: int) -> Value:
-        if node.kind is Kind.DOUBLE:
-            return value
-        if digits > DIGITS_OF_A_DOUBLE:
-            raise Refused(f"a DECIMAL of more than {DIGITS_OF_A_DOUBLE} digits beside a DOUBLE across events")
-        return Value(f"(float({value.code}) / {10.0**scale!r})", value.known)
+    @staticmethod
+    def _at_one_scale(values: list[Value]) -> tuple[Value, ...]:
+        common = max(value.scale for value in values)
+        return tuple(_checked(_scaled(value, common)) for value in values)
 
-    def _digits(self, node: Expression) -> tuple[int, int]:
-        """Digits and scale of a side."""
-        if isinstance(node, Field) and node.kind is Kind.DECIMAL:
-            declared = self._declared(node.slot, node.attribute)
-            return declared.precision, declared.scale
-        if isinstance(node, Literal) and isinstance(node.value, Decimal):
-            return _literal_digits(node.value)
-        if node.kind is Kind.DOUBLE:
-            return 0, 0
+    def _exact_number(self, node: Expression, must: bool) -> Value:
+        """A DECIMAL or a whole number, with its digits and scale."""
+        if node.kind is Kind.DECIMAL:
+            return self._decimal(node, must)
+        value = self._value(node, must)
         if isinstance(node, Literal) and node.value is not None:
-            return len(str(abs(node.value))), 0
-        return {Kind.INT: 10, Kind.BIGINT: 19}.get(node.kind, DIGITS_MAX + 1), 0
+            return replace(value, digits=len(str(abs(node.value))))
+        return replace(value, digits={Kind.INT: 10, Kind.BIGINT: 19}.get(node.kind, 19))
+
+    def _decimal(self, node: Expression, must: bool) -> Value:
+        match node:
+            case Field():
+                declared = self._declared(node.slot, node.attribute)
+                return _checked(replace(self._alone(node, must), digits=declared.precision, scale=declared.scale))
+            case Literal():
+                return _constant(node)
+            case Arithmetic():
+                left, right = self._exact_number(node.left, must), self._exact_number(node.right, must)
+                return self._decimal_arithmetic(node.operator, left, right)
+            case Negative():
+                value = self._decimal(node.operand, must)
+                return replace(value, code=f"(-({value.code}))")
+            case Call(function="abs"):
+                value = self._decimal(node.arguments[0], must)
+                return replace(value, code=f"abs({value.code})")
+            case Call(function="coalesce"):
+                options = self._at_one_scale([self._decimal(each, False) for each in node.arguments])
+                made = self._coalesce(list(options), Kind.BIGINT)
+                return replace(made, digits=max(each.digits for each in options), scale=options[0].scale)
+            case Aggregate(attribute=str()) if node.function in ("sum", "min", "max"):
+                return self._decimal_aggregate(node)
+        raise Refused(f"{getattr(node, 'function', type(node).__name__)} of DECIMAL across events")
+
+    def _decimal_arithmetic(self, operator: str, left: Value, right: Value) -> Value:
+        known, soft = (*left.known, *right.known), (*left.soft, *right.soft)
+        if operator == "*":
+            digits, scale = left.digits + right.digits, left.scale + right.scale
+            return _checked(Value(f"({left.code} * {right.code})", known, soft, digits=digits, scale=scale))
+        one, two = self._at_one_scale([left, right])
+        if operator == "%":
+            self._helper("remainder")
+            known = (*known, f"{right.code} != 0")
+            return Value(f"remainder({one.code}, {two.code})", known, soft, digits=one.digits, scale=one.scale)
+        digits = max(one.digits, two.digits) + 1
+        return _checked(Value(f"({one.code} {operator} {two.code})", known, soft, digits=digits, scale=one.scale))
+
+    def _decimal_aggregate(self, node: Aggregate) -> Value:
+        assert node.attribute is not None
+        values = [self._decimal(Field(slot, node.attribute, Kind.DECIMAL), False) for slot in node.slots]
+        known = (f"({' or '.join(value.is_known for value in values)})",)
+        digits, scale = values[0].digits, values[0].scale
+        if node.function == "sum":
+            total = _sum([f"({value.code} if {value.is_known} else 0)" for value in values])
+            return _checked(Value(total, known, digits=digits + len(str(len(values))), scale=scale))
+        name, empty = ("min", "9223372036854775807") if node.function == "min" else ("max", LOWEST)
+        return Value(_folded(name, values, empty), known, digits=digits, scale=scale)
+
+    def _as_double(self, node: Expression, must: bool) -> Value:
+        """A number as a DOUBLE: a DECIMAL of few digits is exact over a power of ten, so one division rounds it right."""
+        if node.kind is not Kind.DECIMAL:
+            value = self._value(node, must)
+            return value if node.kind is Kind.DOUBLE else replace(value, code=f"float({value.code})")
+        value = self._decimal(node, must)
+        if value.digits > DIGITS_OF_A_DOUBLE:
+            raise Refused(f"a DECIMAL of more than {DIGITS_OF_A_DOUBLE} digits beside a DOUBLE across events")
+        return Value(f"(float({value.code}) / {10.0**value.scale!r})", value.known, value.soft)
 
     def _declared(self, slot: int, attribute: str) -> DataType:
         found = self.types[slot].attribute(attribute)
@@ -165,16 +215,28 @@ class Across:
     def _value(self, node: Expression, must: bool) -> Value:
         slots = slots_of(node)
         if not slots:
-            return _constant(node if isinstance(node, Literal) else Literal(compile_value(node, [])([]), node.kind))
+            constant = node if isinstance(node, Literal) else Literal(compile_value(node, [])([]), node.kind)
+            if node.kind in TEXTS and constant.value is not None:  # its number is only known at run time: a column of it
+                column = ValueColumn(0, constant)
+                if column not in self.shape.columns:
+                    self.shape.columns.append(column)
+                return Value(f"v{self.shape.columns.index(column)}[c0]")
+            return _constant(constant)
+        if node.kind is Kind.DECIMAL:
+            return self._decimal(node, must)
         if len(slots) == 1:
             return self._alone(node, must)
         match node:
             case Arithmetic():
+                if Kind.DECIMAL in (node.left.kind, node.right.kind):  # of kind DOUBLE: a DECIMAL result came before
+                    return self._arithmetic(node, self._as_double(node.left, must), self._as_double(node.right, must))
                 return self._arithmetic(node, self._value(node.left, must), self._value(node.right, must))
             case Negative():
                 return self._signed("-", node.kind, self._value(node.operand, must))
             case Call(function="abs"):
                 return self._signed("abs", node.kind, self._value(node.arguments[0], must))
+            case Call(function="floor" | "ceil"):
+                return self._rounded(node, must)
             case Call(function="isnan"):
                 value = self._value(node.arguments[0], must)
                 return Value(f"({value.code} != {value.code})", (*value.known, *value.soft), bits=1)
@@ -185,8 +247,6 @@ class Across:
         raise Refused(f"{getattr(node, 'function', type(node).__name__)} across events")
 
     def _arithmetic(self, node: Arithmetic, left: Value, right: Value) -> Value:
-        if {node.left.kind, node.right.kind} & {Kind.DECIMAL, Kind.STRING, Kind.BINARY}:
-            raise Refused("DECIMAL arithmetic across events")
         known, soft = (*left.known, *right.known), (*left.soft, *right.soft)
         if node.operator in "/%":
             known = (*known, f"{right.code} != 0")
@@ -211,8 +271,6 @@ class Across:
         return Value(code, known, soft, bits)
 
     def _signed(self, sign: str, kind: Kind, value: Value) -> Value:
-        if kind is Kind.DECIMAL:
-            raise Refused("DECIMAL arithmetic across events")
         code, known = f"({sign}({value.code}))", value.known
         if kind is Kind.INT:
             known = (*known, f"{code} <= 2147483647")
@@ -220,9 +278,22 @@ class Across:
             known = (*known, f"{value.code} != {LOWEST}")
         return Value(code, known, value.soft, value.bits)
 
+    def _rounded(self, node: Call, must: bool) -> Value:
+        """floor and ceil give whole numbers, NULL where 64 bits do not hold them."""
+        operand = node.arguments[0]
+        if operand.kind is Kind.DECIMAL:
+            value = self._decimal(operand, must)
+            unit = 10**value.scale
+            code = f"({value.code} // {unit})" if node.function == "floor" else f"(-(-({value.code}) // {unit}))"
+            return Value(code, value.known, value.soft)
+        value = self._value(operand, must)
+        if operand.kind is not Kind.DOUBLE:
+            return value
+        self._helper(f"{node.function}_whole")
+        fits = f"-9223372036854775808.0 <= {value.code} < 9223372036854775808.0"
+        return Value(f"{node.function}_whole({value.code})", (*value.known, *value.soft, fits))
+
     def _coalesce(self, options: list[Value], kind: Kind) -> Value:
-        if kind in (Kind.DECIMAL, Kind.BINARY):
-            raise Refused(f"coalesce of {kind.value} across events")
         code = options[-1].code
         for option in reversed(options[:-1]):
             code = f"({option.code} if {option.is_known} else {code})"
@@ -238,10 +309,13 @@ class Across:
         if node.function == "count":
             present = [self._column(IsNull(each, True), truth=True) for each in fields]
             return Value(f"({' + '.join(present)})", bits=8)
-        if kind not in (Kind.INT, Kind.BIGINT, Kind.DOUBLE, Kind.TIMESTAMP):
-            raise Refused(f"{node.function} of {kind.value} across events")
-        values = [self._alone(each, False) for each in fields]
+        if kind is Kind.DECIMAL:  # avg: the others are of kind DECIMAL and came before
+            values = [self._as_double(each, False) for each in fields]
+        else:
+            values = [self._alone(each, False) for each in fields]
         known = (f"({' or '.join(value.is_known for value in values)})",)
+        if kind is Kind.STRING:
+            return self._extreme_text(node.function == "min", values, known)
         if node.function == "avg":
             total = _sum([f"(float({value.code}) if {value.is_known} else 0.0)" for value in values])
             count = _sum([f"(1.0 if {value.is_known} else 0.0)" for value in values])
@@ -254,10 +328,17 @@ class Across:
             self._helper(name)
         else:
             name, empty = ("min", "9223372036854775807") if least else ("max", LOWEST)
-        code = f"({values[0].code} if {values[0].is_known} else {empty})"
+        return Value(_folded(name, values, empty), known, bits=values[0].bits)
+
+    def _extreme_text(self, least: bool, values: list[Value], known: tuple[str, ...]) -> Value:
+        """The number of the first or last text in order; a NULL has the number -1."""
+        self.shape.ranked = True
+        name = "lesser_text" if least else "greater_text"
+        self._helper(name)
+        code = values[0].code
         for value in values[1:]:
-            code = f"{name}({code}, ({value.code} if {value.is_known} else {empty}))"
-        return Value(code, known, bits=values[0].bits)
+            code = f"{name}({code}, {value.code}, rank)"
+        return Value(code, known)
 
     @staticmethod
     def _sum(values: list[Value], kind: Kind, known: tuple[str, ...]) -> Value:
@@ -274,10 +355,6 @@ class Across:
 
     def _alone(self, node: Expression, must: bool) -> Value:
         """A value that reads one event."""
-        if node.kind is Kind.BINARY:
-            raise Refused("BINARY across events")
-        if node.kind is Kind.DECIMAL and not (isinstance(node, Field) and self._digits(node)[0] <= DIGITS_MAX):
-            raise Refused(f"a DECIMAL across events that is no attribute of at most {DIGITS_MAX} digits")
         code = self._column(node)
         (slot,) = slots_of(node)
         at = int(code[1 : code.index("[")])
@@ -311,17 +388,35 @@ class Across:
             self.shape.helpers.append(name)
 
 
+def _scaled(value: Value, scale: int) -> Value:
+    if scale == value.scale:
+        return value
+    more = scale - value.scale
+    return replace(value, code=f"({value.code} * {10**more})", digits=value.digits + more, scale=scale)
+
+
+def _checked(value: Value) -> Value:
+    if value.digits > DIGITS_MAX:
+        raise Refused(f"a DECIMAL that can have more than {DIGITS_MAX} digits across events")
+    return value
+
+
+def _folded(name: str, values: list[Value], empty: str) -> str:
+    code = f"({values[0].code} if {values[0].is_known} else {empty})"
+    for value in values[1:]:
+        code = f"{name}({code}, ({value.code} if {value.is_known} else {empty}))"
+    return code
+
+
 def _constant(node: Literal) -> Value:
     value: Any = node.value
     if value is None:
         return Value("0.0" if node.kind is Kind.DOUBLE else "0", ("False",), bits=0)
-    if node.kind in (Kind.STRING, Kind.BINARY):
-        raise Refused("a text literal across events")
     if node.kind is Kind.DOUBLE:
         return Value(f"({value!r})".replace("inf", "1e999").replace("nan", "1e999 - 1e999"))
     if node.kind is Kind.DECIMAL:
-        _, scale = _literal_digits(value)
-        return Value(f"({int(value.scaleb(scale))})")
+        digits, scale = _literal_digits(value)
+        return _checked(Value(f"({int(value.scaleb(scale))})", digits=digits, scale=scale))
     return Value(LOWEST if value == -(2**63) else f"({value!r})", bits=abs(int(value)).bit_length())
 
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.matching.kernel.accepted import Accepted
+from fairlead.matching.kernel.across import TEXTS
 from fairlead.matching.kernel.batch import Batch, Mask
 from fairlead.matching.kernel.compile import kernel_of
 from fairlead.matching.kernel.forgetting import forget_values
@@ -254,7 +255,7 @@ class KernelBranch:
         if spec.truth:
             atom = Condition(((spec.expression,),))  # type: ignore[arg-type]
             return batch.once(("atom", name, atom), lambda: truth(atom, batch.rows[name]).astype(np.int64)), None
-        if spec.expression.kind is Kind.STRING:
+        if spec.expression.kind in TEXTS:
             return batch.texts(name, spec.expression, self.texts)
         return batch.vector(name, spec.expression)
 
@@ -270,8 +271,7 @@ class KernelBranch:
         if isinstance(expression, Field):
             return self.equal_values.of_column(batch.rows[name].column(expression.attribute)).astype(np.int32, copy=False)
         if expression.kind is Kind.STRING:
-            values, known = batch.texts(name, expression, self.texts)
-            return self.equal_values.wholes.of(values) if known is None else np.where(known, self.equal_values.wholes.of(values), -1)
+            return batch.texts(name, expression, self.equal_values.others)[0].astype(np.int32)
         values, known = batch.vector(name, expression)
         if expression.kind is Kind.DOUBLE:
             nan = np.isnan(values)

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from fairlead.matching.kernel.across import TEXTS
 from fairlead.matching.kernel.keys import KeyNumbering, WholeNumbering
 from fairlead.matching.kernel.pool import COUNT, WAITS, Pool
-from fairlead.model.types import Kind
 
 if TYPE_CHECKING:
     from fairlead.matching.kernel.branch import KernelBranch
@@ -85,7 +85,7 @@ def forget_values(branch: KernelBranch) -> None:
     count = branch.buckets()
     if count >= FEW and 2 * branch.held() + FEW < count:
         _keep_buckets(branch, None)
-    texts = [at for at, column in enumerate(branch.shape.columns) if column.expression.kind is Kind.STRING and not column.truth]
+    texts = [at for at, column in enumerate(branch.shape.columns) if column.expression.kind in TEXTS and not column.truth]
     if len(branch.texts) >= FEW and 2 * branch.held() * max(1, len(texts)) + FEW < len(branch.texts):
         _keep_texts(branch, texts)
 

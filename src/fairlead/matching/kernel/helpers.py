@@ -58,7 +58,26 @@ LESSER = """def lesser(a, b):
 GREATER = """def greater(a, b):
     return a if a != a or a >= b else b"""
 
+FLOOR_WHOLE = """def floor_whole(x):
+    whole = int(x)
+    return whole - 1 if float(whole) > x else whole"""
+
+CEIL_WHOLE = """def ceil_whole(x):
+    whole = int(x)
+    return whole + 1 if float(whole) < x else whole"""
+
+LESSER_TEXT = """def lesser_text(a, b, rank):
+    if a < 0 or b < 0:
+        return b if a < 0 else a
+    return a if rank[a] <= rank[b] else b"""
+
+GREATER_TEXT = LESSER_TEXT.replace("lesser", "greater").replace("<=", ">=")
+
 HELPERS = {
+    "floor_whole": FLOOR_WHOLE,
+    "ceil_whole": CEIL_WHOLE,
+    "lesser_text": LESSER_TEXT,
+    "greater_text": GREATER_TEXT,
     "exact": EXACT,
     "sum_fits": SUM_FITS,
     "difference_fits": DIFFERENCE_FITS,

@@ -113,7 +113,7 @@ class Numbering:
         """By number, the place of each value among all so far: numbers last, ranks hold until a new value comes."""
         if len(self._ranks) != len(self.numbers):
             self._ranks = np.empty(len(self.numbers), dtype=np.int64)
-            in_order = [self.numbers[value] for value in sorted(self.numbers)]
+            in_order = [self.numbers[value] for value in sorted(self.numbers, key=lambda each: (isinstance(each, bytes), each))]
             self._ranks[in_order] = np.arange(len(in_order))
         return self._ranks
 

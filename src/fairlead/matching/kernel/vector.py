@@ -257,10 +257,28 @@ def _leaves(node: Expression) -> Iterator[Field | PositionOf | TimeOf | Aggregat
 
 
 def evaluate_text(node: Expression, rows: Rows, numbering: Numbering) -> tuple[npt.NDArray[np.int64], Mask]:
-    """A text expression as the numbers of its values: equal texts have equal numbers."""
+    """A text (or binary) expression as the numbers of its values: equal texts have equal numbers."""
     if isinstance(node, Field):
         numbers = numbering.of_column(rows.column(node.attribute))
+        return numbers, numbers >= 0
+    scalar = compile_value(node, [rows.schema])
+    leaves = {leaf.attribute if isinstance(leaf, Field) else None for leaf in _leaves(node)}
+    if not leaves:
+        value = scalar([])
+        numbers = np.full(len(rows), -1 if value is None else numbering.number(value), dtype=np.int64)
+    elif len(leaves) == 1 and None not in leaves:
+        numbers = _per_distinct(scalar, rows, leaves.pop() or "", numbering)
     else:
-        scalar = compile_value(node, [rows.schema])
-        numbers = numbering.of_column(pa.array([scalar([event]) for event in rows.events()], type=pa.string()))
+        found = [scalar([event]) for event in rows.events()]
+        numbers = np.array([-1 if value is None else numbering.number(value) for value in found], dtype=np.int64)
     return numbers, numbers >= 0
+
+
+def _per_distinct(scalar: Any, rows: Rows, name: str, numbering: Numbering) -> npt.NDArray[np.int64]:
+    """Once for each distinct value of the one attribute that is read."""
+    encoded = rows.column(name).dictionary_encode()
+    at, width = rows.schema.index[name], len(rows.schema.attributes)
+    distinct = [*canonical_values(encoded.dictionary, rows.schema.attributes[at].type.kind), None]
+    codes = encoded.indices.fill_null(len(distinct) - 1).to_numpy(zero_copy_only=False)
+    found = [scalar([_only(rows.schema, width, at, value)]) for value in distinct]
+    return np.array([-1 if value is None else numbering.number(value) for value in found], dtype=np.int64)[codes]
