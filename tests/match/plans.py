@@ -71,7 +71,9 @@ def withouts(draw: st.DrawFn, branch: Branch, prefix: str, types: tuple[str, ...
 
 
 @st.composite
-def alike(draw: st.DrawFn, types: tuple[str, ...], most: int, emits: str | None, timed: bool) -> list[str]:
+def alike(
+    draw: st.DrawFn, types: tuple[str, ...], most: int, emits: str | None, timed: bool, withouts_in_ten: int
+) -> list[str]:
     """One to `most` subscriptions (without their names) that differ in conditions on single events only."""
     made = [draw(branches(prefix, types)) for prefix in draw(st.sampled_from(("p", "p", "p", "p", "pq")))]
     count = draw(st.integers(1, most))
@@ -86,7 +88,7 @@ def alike(draw: st.DrawFn, types: tuple[str, ...], most: int, emits: str | None,
     elif key:
         tail.append(f"PER {key}")
     tail += [f"WITHIN {draw(st.integers(1, 8))} SECONDS"] if draw(st.booleans()) else []
-    if draw(st.integers(0, 3)) == 0:
+    if draw(st.integers(0, 9)) < withouts_in_ten:
         tail += [draw(withouts(branch, prefix, types)) for branch, prefix in zip(made, "pq", strict=False)]
     tail += [f"MATCHING {draw(st.sampled_from(MATCHINGS))}", f"DISPOSAL {draw(st.sampled_from(DISPOSALS))}"]
     if emits:
@@ -108,7 +110,7 @@ def plan_cases(draw: st.DrawFn, events_max: int = 20) -> Case:
     first = draw(st.sampled_from((("A", "B"), ("A", "B"), ("A", "D", "B"), ("B", "U"), ("A", "B", "C", "D", "U"))))
     read = ("E", "E", "A", "B", "D") + (("V",) if declared else ())
     found: list[tuple[str, list[str]]] = []
-    room = 6
+    room, withouts_in_ten = 6, draw(st.sampled_from((2, 2, 8)))
     levels: list[tuple[tuple[str, ...], str | None, bool]] = [(first, draw(st.sampled_from((None, "E", "E"))), True)]
     if levels[0][1]:
         levels.append((first, draw(st.sampled_from((None, "E"))), True))
@@ -125,7 +127,7 @@ def plan_cases(draw: st.DrawFn, events_max: int = 20) -> Case:
         if room == 0:
             break
         most = min(3, max(1, room - (len(levels) - at - 1)))
-        group = draw(alike(types, min(most, room), emits, declared and lowest and emits == "E"))
+        group = draw(alike(types, min(most, room), emits, declared and lowest and emits == "E", withouts_in_ten))
         room -= len(group)
         found.append((f"S{at}", group))
     texts = [f"SUBSCRIPTION {name}x{n}\n{text}" for name, group in found for n, text in enumerate(group)]

@@ -9,7 +9,7 @@ decided. Never: makes an object for an event.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -456,16 +456,6 @@ Form = tuple[Shape, Source]
 def form_of(subscription: Subscription, branch: Branch, catalogue: Catalogue, several: bool = False) -> Form:
     shape = shape_of(subscription, branch, catalogue)
     return shape, source_of(shape, shape.paired or several)
-
-
-def family_key(subscription: Subscription, branch: Branch) -> Hashable:
-    """Branches with equal keys differ in conditions on single events only. None for one that runs alone."""
-    if branch.negated:
-        return None
-    across = tuple(each.condition for each in branch.predicates if not each.is_unary)
-    unary = frozenset(slot for each in branch.predicates if each.is_unary for slot in each.slots)
-    options = (subscription.matching, subscription.disposal, subscription.within_us)
-    return (branch.signature, across, unary, branch.precedences, branch.keys, options)
 
 
 def _by_row(places: npt.NDArray[np.int64], members: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:

@@ -1,0 +1,17 @@
+"""Which branches are alike: they share a kernel (branch.py). Imports nothing heavy, since every compilation asks (eligible.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from fairlead.model.plan import Branch, Subscription
+
+
+def family_key(subscription: Subscription, branch: Branch) -> Hashable:
+    """Branches with equal keys differ in conditions on single events only. None for one that runs alone."""
+    if branch.negated:
+        return None
+    across = tuple(each.condition for each in branch.predicates if not each.is_unary)
+    unary = frozenset(slot for each in branch.predicates if each.is_unary for slot in each.slots)
+    options = (subscription.matching, subscription.disposal, subscription.within_us)
+    return (branch.signature, across, unary, branch.precedences, branch.keys, options)
