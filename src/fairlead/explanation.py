@@ -79,7 +79,7 @@ class Explanation:
         made = []
         for branch in subscription.branches:
             shape, others = shape_of(subscription, branch, self.plan.catalogue), self._alike.others(subscription, branch)
-            made.append((Costs(shape), others, indexed_conditions(shape, branch) if others else []))
+            made.append((Costs(shape, self.plan.catalogue), others, indexed_conditions(shape, branch) if others else []))
         return made
 
     def _costs_json(self, subscription: Subscription) -> list[dict[str, Any]]:

@@ -94,7 +94,9 @@ def alike(
     if emits:
         member, last = made[0].members[0], made[0].members[-1]
         at = f", at = {last}.at) TIME at" if timed else ")"
-        tail.append(f"EMIT {emits} (k = {member}.k, j = {last}.j, x = coalesce({member}.x, 7), y = {last}.y, s = {member}.s{at}")
+        tail.append(
+            f"EMIT {emits} (k = {member}.k, j = {last}.j, x = coalesce({member}.x, 7), y = {last}.y, s = {member}.s{at}"
+        )
     head = "MATCH " + " OR ".join(f"({branch.text})" for branch in made)
     found = []
     for _ in range(count):

@@ -79,7 +79,10 @@ def test_ranks_say_more_than_places() -> None:
 
 
 def test_relations_of_consecutive_batches_stay_in_their_order() -> None:
-    one, two = relations_of(RANKED), relations_of([block(0, 0, [Position(9)], [[9]], [1]), block(2, 0, [Position(9)], [[9]], [0])])
+    one, two = (
+        relations_of(RANKED),
+        relations_of([block(0, 0, [Position(9)], [[9]], [1]), block(2, 0, [Position(9)], [[9]], [0])]),
+    )
     assert delivered(joined([one, two])) == [*delivered(one), *delivered(two)]
     assert [name for name, *_ in delivered(two)] == ["S2", "S0"]
 

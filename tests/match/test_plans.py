@@ -5,7 +5,9 @@ Here the generated source runs as plain Python (compiling takes a second for eac
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from datetime import timedelta
 from typing import Any
 
 from hypothesis import assume, event, given, settings
@@ -21,8 +23,8 @@ from fairlead.model.plan import Plan
 from fairlead.model.values import microseconds
 from fairlead.transport.events import read_events
 from fairlead.transport.write import relation_table
-from tests.match.generated import Case
-from tests.match.plans import plan_cases
+from tests.match.generated import START, Case
+from tests.match.plans import INPUT, plan_cases
 from tests.match.test_lanes import interpreted, shown
 
 __all__ = ["interpreted"]
@@ -79,3 +81,44 @@ def test_a_plan_on_kernels_delivers_what_it_delivers_event_by_event() -> None:
 
     holds()
     assert min(total[each] for each in ("on kernels", "families", "levels")) > 20, total
+
+
+def agreed(rules: str, events: str, until: int | None = None) -> Counter[str]:
+    """Events as words: type, seconds, and what else is given, `A1` or `B7s=a`."""
+    made = []
+    for word in events.split():
+        found = re.fullmatch(r"(Heartbeat|[A-D])(\d+)(?:s=(\w))?", word)
+        assert found is not None
+        at = START + timedelta(seconds=int(found[2]))
+        given = {} if found[1] == "Heartbeat" else {"k": 0, "j": 0, "x": 1, "y": 1.0, "s": found[3]}
+        made.append({"type": found[1], "at": at} | given | ({"z": 1} if found[1] == "D" else {}))
+    case = Case(INPUT + rules, made, None if until is None else START + timedelta(seconds=until))
+    total: Counter[str] = Counter()
+    for rows in (1, 2, len(made)):
+        total.update(compared(case, compile_text(case.rules), rows, 0))
+    return total
+
+
+def test_no_text_equals_two_texts() -> None:
+    """Numbers of texts are not in the order of texts: 'b' and 'a' between them were taken for an interval."""
+    rules = "SUBSCRIPTION S MATCH A a WHERE a.s = 'a' AND a.s = 'b' SUBSCRIPTION T MATCH A a WHERE a.s = 'a'"
+    assert agreed(rules, "A1s=b A2s=a A3s=c A4s=b")["on kernels"] == 3
+
+
+def test_an_absence_that_was_due_earlier_is_decided_before_one_whose_event_tells_its_subscription_the_time() -> None:
+    rules = """
+    SUBSCRIPTION S MATCH B b WITHOUT A n WITHIN 3 SECONDS OF b EMIT E (x = b.x)
+    SUBSCRIPTION T MATCH A a WITHOUT E n WITHIN 1 SECONDS OF a
+    """
+    assert agreed(rules, "B1 A5 B4 A9")["on kernels"] == 9
+    assert agreed(rules, "B1 A5 B4 A5 B5", until=20)["on kernels"] > 9
+
+
+def test_branches_of_one_subscription_share_the_order_of_what_was_due_at_one_time() -> None:
+    rules = "SUBSCRIPTION S MATCH A a OR B b WITHOUT C p WITHIN 2 SECONDS OF a WITHOUT C q WITHIN 2 SECONDS OF b"
+    assert agreed(rules, "B1 A1 B1 A1 A1 B1 B1 Heartbeat3 A9")["on kernels"] == 21
+
+
+def test_an_event_that_is_queued_twice_does_not_stand_before_itself() -> None:
+    rules = "SUBSCRIPTION S MATCH B b THEN U u PER b.k = u.j"
+    agreed(rules, "B1 B2 C3 B4 B5 C6")

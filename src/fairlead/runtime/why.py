@@ -209,7 +209,10 @@ class WatchedSubscription(IncrementalSubscription):
         for queue, event in conjunction.forget(instance):
             self.early[number].append((key, queue, event))
             if watch is not None and watch.verdict == "waiting" and event.position == self.target.position:
-                watch.verdict, watch.reasons = "too early", tuple(_unmet(self.subscription, number, conjunction, instance, queue))
+                watch.verdict, watch.reasons = (
+                    "too early",
+                    tuple(_unmet(self.subscription, number, conjunction, instance, queue)),
+                )
 
     def _note_cancelled(self, watch: Watch, undecided: list[Pending], event: Event) -> None:
         for each in undecided:
@@ -268,17 +271,19 @@ class WatchedSubscription(IncrementalSubscription):
     def _wrong_side(self, number: int, key: Key, instance: Instance, target: Event) -> tuple[str, ...]:
         """Where a partner is missing, those that came too early: what they fail."""
         needed = self.conjunctions[number].search.needed
-        early = [[event for mine, at, event in self.early[number] if (mine, at) == (key, queue)] for queue in range(len(needed))]
+        early = [
+            [event for mine, at, event in self.early[number] if (mine, at) == (key, queue)] for queue in range(len(needed))
+        ]
         short = [len(queue) < n for queue, n in zip(instance.queues, needed, strict=True)]
-        queues = [[*dropped, *queue] if few else queue for queue, dropped, few in zip(instance.queues, early, short, strict=True)]
+        queues = [
+            [*dropped, *queue] if few else queue for queue, dropped, few in zip(instance.queues, early, short, strict=True)
+        ]
         if not any(short) or any(len(queue) < n for queue, n in zip(queues, needed, strict=True)):
             return ()
         return self.closest[number].miss(queues, instance.negated, target)
 
 
-def _unmet(
-    subscription: Subscription, number: int, conjunction: Conjunction, instance: Instance, queue: int
-) -> Iterator[str]:
+def _unmet(subscription: Subscription, number: int, conjunction: Conjunction, instance: Instance, queue: int) -> Iterator[str]:
     """What an event of the queue needs before it."""
     types = subscription.branches[number].queue_types
     for needs in dict(conjunction.needs)[queue]:

@@ -60,7 +60,12 @@ def interval_of(conditions: Sequence[Condition]) -> Interval | None:
             side, sign, literal = atom.left, atom.operator, atom.right
             if isinstance(side, Literal):
                 side, sign, literal = atom.right, SWAPPED[atom.operator], atom.left
-            if not isinstance(literal, Literal) or literal.value is None or literal.value != literal.value or not slots_of(side):
+            if (
+                not isinstance(literal, Literal)
+                or literal.value is None
+                or literal.value != literal.value
+                or not slots_of(side)
+            ):
                 return None
             if not _comparable(side.kind, literal.kind, sign):
                 return None
@@ -115,7 +120,9 @@ class Group:
                 order = order[known[order]]
             return order, values[order]
 
-        found: tuple[npt.NDArray[np.int64], npt.NDArray[Any]] = batch.once(("sorted", id(texts), name, self.expression), compute)
+        found: tuple[npt.NDArray[np.int64], npt.NDArray[Any]] = batch.once(
+            ("sorted", id(texts), name, self.expression), compute
+        )
         return found
 
     def _numbers(self, texts: Numbering) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

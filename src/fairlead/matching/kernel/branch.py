@@ -55,7 +55,12 @@ class KernelBranch:
     """The branches of a family: one, or several with equal `family_key`."""
 
     def __init__(
-        self, subscription: Subscription, branch: Branch, catalogue: Catalogue, others: Sequence[Branch] = (), form: Form | None = None
+        self,
+        subscription: Subscription,
+        branch: Branch,
+        catalogue: Catalogue,
+        others: Sequence[Branch] = (),
+        form: Form | None = None,
     ) -> None:
         self.subscription, self.catalogue = subscription, catalogue
         self.branches = [branch, *others]
@@ -65,7 +70,8 @@ class KernelBranch:
         self.within = subscription.within_us or 0
         size, lanes = self.shape.size, self.shape.lanes
         self.unary = [
-            [[own(p.condition) for p in each.predicates if p.slots == (slot,)] for slot in range(size)] for each in self.branches
+            [[own(p.condition) for p in each.predicates if p.slots == (slot,)] for slot in range(size)]
+            for each in self.branches
         ]
         self.noted = [[own(p.condition) for p in each.predicates if p.slots == (each.slot,)] for each in branch.negated]
         self.accepted = [Accepted([each[slot] for each in self.unary]) for slot in range(size)] if others else []
@@ -88,7 +94,10 @@ class KernelBranch:
         copies = size * rows if self.shape.waits else 0
         pool.room_for(self._keys(), self._buckets(), rows * most + copies, rows if self.shape.waits else 0)
         fired = pool.waiting() + rows if self.shape.waits else 0
-        given |= {name: getattr(pool, name) for name in ("ni", "nn", "tt", "bb", "qs", "ks", "bs", "gs", "fr", "wait", "heap", "st", "members")}
+        given |= {
+            name: getattr(pool, name)
+            for name in ("ni", "nn", "tt", "bb", "qs", "ks", "bs", "gs", "fr", "wait", "heap", "st", "members")
+        }
         given |= {
             "rank": self.texts.ranks() if self.shape.ranked else NOTHING,
             "out_at": np.empty(rows, dtype=np.int64),
@@ -232,7 +241,11 @@ class KernelBranch:
             return self.equal_values.of_column(batch.rows[name].column(expression.attribute)).astype(np.int32, copy=False)
         if expression.kind is Kind.STRING:
             values, known = batch.texts(name, expression, self.texts)
-            return self.equal_values.wholes.of(values) if known is None else np.where(known, self.equal_values.wholes.of(values), -1)
+            return (
+                self.equal_values.wholes.of(values)
+                if known is None
+                else np.where(known, self.equal_values.wholes.of(values), -1)
+            )
         values, known = batch.vector(name, expression)
         if expression.kind is Kind.DOUBLE:
             nan = np.isnan(values)
@@ -251,7 +264,8 @@ class KernelBranch:
 
     def live(self) -> Words:
         """The words of what is queued or waits, in any order."""
-        return self.pool.ni[self.pool.live(), self.source.layout["REF"]]
+        words: Words = self.pool.ni[self.pool.live(), self.source.layout["REF"]]
+        return words
 
     def held(self) -> int:
         """How many nodes are in use."""
@@ -275,14 +289,17 @@ class KernelBranch:
         return [(keys[pair >> 32], pair & 0xFFFFFFFF) for pair in self.member_keys.all().tolist()]
 
     def words_of(self, nodes: list[int]) -> list[int]:
-        return self.pool.ni[nodes, self.source.layout["REF"]].tolist() if nodes else []  # type: ignore[no-any-return]
+        return self.pool.ni[nodes, self.source.layout["REF"]].tolist() if nodes else []
 
     # A loaded state
 
     def adopt(self, batch: Batch, loaded: list[tuple[Key, int, Instance]]) -> None:
         """Queue what a state has queued; `batch` has the events."""
         pool, shape = self.pool, self.shape
-        lanes = [self._lane(batch, at, lane, [name for name in lane.types if name in batch.rows]) for at, lane in enumerate(shape.lanes)]
+        lanes = [
+            self._lane(batch, at, lane, [name for name in lane.types if name in batch.rows])
+            for at, lane in enumerate(shape.lanes)
+        ]
         inner = {}
         for at, lane in enumerate(shape.lanes):
             present = [batch.places(name) for name in lane.types if name in batch.rows]
@@ -299,7 +316,11 @@ class KernelBranch:
             j = inner[at, position_word(event.position)]
             fields = self._fields(lanes[at], at, queue, j, event)
             if len(self.branches) > 1:
-                known = {c: self._values(batch, e, event.type)[1] for c, e in enumerate(shape.columns) if e.queue in shape.lanes[at].queues}
+                known = {
+                    c: self._values(batch, e, event.type)[1]
+                    for c, e in enumerate(shape.columns)
+                    if e.queue in shape.lanes[at].queues
+                }
                 bits = self._bits(batch, shape.lanes[at], event.type, known, which)
                 row = int(np.searchsorted(batch.places(event.type), np.searchsorted(batch.words, fields["REF"])))
                 if "BITS" in fields:
@@ -388,11 +409,15 @@ class KernelBranch:
                 keys = paired(self.member_keys, keys, members) if self.keys.parts else members.astype(np.int32)
                 if len(bucket):
                     buckets = paired(self.equal_pairs, keys, buckets)
-            pairs.append([places[rows], members, np.full(len(rows), at, dtype=np.int32), rows.astype(np.int32), keys, bits, buckets])
+            pairs.append(
+                [places[rows], members, np.full(len(rows), at, dtype=np.int32), rows.astype(np.int32), keys, bits, buckets]
+            )
         if not pairs:
             pairs.append([NOTHING, NOTHING, NO_NUMBER, NO_NUMBER, NO_NUMBER, NOTHING, NO_NUMBER])
         joined = [np.concatenate(parts) for parts in zip(*pairs, strict=True)]
-        order = np.lexsort((joined[2], joined[0])) if len(self.branches) == 1 else _by_row(joined[0], joined[1], len(self.branches))
+        order = (
+            np.lexsort((joined[2], joined[0])) if len(self.branches) == 1 else _by_row(joined[0], joined[1], len(self.branches))
+        )
         places, _, *rest = (each[order] for each in joined)
         given["p_lane"], given["p_inner"], given["p_key"], given["p_bits"], given["p_bucket"] = rest
         given["p_word"] = (batch.first_word + (places << MINOR_BITS)) if batch.is_dense else batch.words[places]
@@ -416,7 +441,9 @@ class KernelBranch:
                 rows = within_lane[rows]
                 found.append((rows, members, bits[rows] if len(bits) else np.full(len(rows), every, dtype=np.int64)))
                 continue
-            known = {c: self._values(batch, each, name)[1] for c, each in enumerate(self.shape.columns) if each.queue in lane.queues}
+            known = {
+                c: self._values(batch, each, name)[1] for c, each in enumerate(self.shape.columns) if each.queue in lane.queues
+            }
             for member in range(len(self.branches)):
                 own_bits = self._bits(batch, lane, name, known, member)
                 rows = np.flatnonzero(own_bits) if len(own_bits) else np.arange(len(mine))
@@ -476,7 +503,7 @@ def _shifted(where: Mask | None, bit: int) -> Any:
 
 def _any(masks: Sequence[Mask | None]) -> Mask | None:
     """None is true everywhere."""
-    return None if any(each is None for each in masks) else np.logical_or.reduce([each for each in masks])
+    return None if any(each is None for each in masks) else np.logical_or.reduce([each for each in masks if each is not None])
 
 
 def _all(masks: Sequence[Mask | None]) -> Mask | None:

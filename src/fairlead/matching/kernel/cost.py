@@ -5,9 +5,9 @@ Bounds are upper bounds, expected ones where a tree is asked (tree.py). The numb
     n  queued events of one key      k  those of them with an equal value, where a hash index serves the equality
     c  events of the key that a WITHOUT clause has noted      w  relations of the key that wait for a deadline
 
-The search is nested loops (searching.py), so a bound is a sum over the slots: how often a loop is entered, times how many events
-it visits until one passes, times what a step costs. A loop goes on after a failure further in only where another event could
-help (`Accesses.depends`).
+The search is nested loops (searching.py), so a bound is a sum over the slots: how often a loop is entered, times how many
+events it visits until one passes, times what a step costs. A loop goes on after a failure further in only where another
+event could help (`Accesses.depends`).
 
 Takes: a shape. Gives: `Arrival`s with steps and bounds, as data and in words. Never: runs anything.
 """
@@ -21,8 +21,19 @@ from fairlead.matching.kernel.access import Access, Accesses, can_be_loose
 from fairlead.matching.kernel.layout import Layout
 from fairlead.matching.kernel.parts import Lane, Shape, Test, at_slot_zero
 from fairlead.matching.kernel.searching import Searching
-from fairlead.model.expression import Compare, Expression, Predicate, render, render_condition, slots_of
+from fairlead.model.expression import (
+    Compare,
+    Expression,
+    Field,
+    PositionOf,
+    Predicate,
+    TimeOf,
+    render,
+    render_condition,
+    slots_of,
+)
 from fairlead.model.plan import Disposal
+from fairlead.model.types import Catalogue
 
 Term = tuple[int, int, int, int, int]
 """Powers of n, k, c, w and log n."""
@@ -36,7 +47,7 @@ LOG: Cost = frozenset({(0, 0, 0, 0, 1)})
 
 LETTERS = {
     "n": "n: queued events of a key",
-    "k": "k: those of them with an equal value",
+    "k": "k: queued events of a key with an equal value",
     "c": "c: events of the key that WITHOUT has noted",
     "w": "w: relations of the key that wait for a deadline",
 }
@@ -133,8 +144,8 @@ class Arrival:
 class Costs:
     """The costs of one branch."""
 
-    def __init__(self, shape: Shape) -> None:
-        self.shape, self.accesses = shape, Accesses(shape)
+    def __init__(self, shape: Shape, catalogue: Catalogue) -> None:
+        self.shape, self.catalogue, self.accesses = shape, catalogue, Accesses(shape)
         self.searching = Searching(shape, self.accesses, Layout(shape, self.accesses))
         self.names = shape.branch.alias_names()
         self.between = [each for each in shape.clauses if each.right is not None]
@@ -146,7 +157,7 @@ class Costs:
         """What it costs that events leave, by disposal or by the window."""
         text = f"{shown(LOG if self.accesses.trees else ONE)} for each event that leaves"
         if self.shape.windowed:
-            text += "; O(n) when the clock of a key moves while its queues are not in the order of time"
+            text += "; O(n) when the clock of a key moves while a late event is queued"
         if self.shape.waits:
             text += "; O(w) for each relation that waits, once it is decided"
         return text
@@ -175,7 +186,9 @@ class Costs:
         """The rows as text, below what the letters in them mean."""
         rows = self.rows()
         letters = "".join(re.findall(r"O\(([^)]*)\)", " ".join(" ".join(row) for row in rows))).replace("log", "")
-        meaning = "; ".join(text for letter, text in LETTERS.items() if letter in letters) or "the same for queues of any length"
+        meaning = (
+            "; ".join(text for letter, text in LETTERS.items() if letter in letters) or "the same for queues of any length"
+        )
         when, how = (max(len(row[at]) for row in rows if at == 0 or row[2]) for at in (0, 1))
         return [meaning, *(f"{first:<{when}}   {text:<{how}}   {bound}".rstrip() for first, text, bound in rows)]
 
@@ -233,7 +246,7 @@ class Costs:
         return plus(cost, *(LOG for _ in self.searching.timely(newest)))
 
     def _loop(self, access: Access, newest: int | None, unordered: bool, fails: bool, inner: Cost) -> Cost:
-        """One slot. `unordered`: the first that passes may be on the wrong side of THEN; `fails`: what is further in may fail."""
+        """One slot. `unordered`: the first may be on the wrong side of THEN; `fails`: what is further in may fail."""
         slot, shape = access.slot, self.shape
         again = fails and access.way != "neighbour" and self.accesses.depends(slot, newest)
         first = not self._rest(access, newest) and not self._bits(access) and not unordered
@@ -255,8 +268,15 @@ class Costs:
         found = [each.text or render_condition(each.condition, self.names) for each in mine if several]
         answered = shape.equal.get(shape.queue_of_slot[slot]) if access.way == "hash" else None
         needed = [shape.columns[at].expression for each, at in shape.required if each == slot]
-        found += [f"{_plain(render(each, [self.names[slot]]))} IS NOT NULL" for each in needed if each != answered]
+        open_ones = [each for each in needed if each != answered and self._can_be_null(each, slot)]
+        found += [f"{_plain(render(each, [self.names[slot]]))} IS NOT NULL" for each in open_ones]
         return list(dict.fromkeys(found))
+
+    def _can_be_null(self, expression: Expression, slot: int) -> bool:
+        """All but places and times, and the attribute that TIME names."""
+        schema = self.catalogue[self.shape.branch.slots[slot].type]
+        timed = isinstance(expression, Field) and schema.time_index == schema.index[expression.attribute]
+        return not timed and not isinstance(expression, TimeOf | PositionOf)
 
     def _unspoilt(self, queue: int) -> Cost:
         clause = self.shape.branch.negated[queue - len(self.shape.needed)]
@@ -281,7 +301,9 @@ class Costs:
         """An equality between two members of the class that the hash index is on."""
         atom = _single(predicate)
         return (
-            isinstance(atom, Compare) and atom.operator == "=" and all(self._has_class(each) for each in (atom.left, atom.right))
+            isinstance(atom, Compare)
+            and atom.operator == "="
+            and all(self._has_class(each) for each in (atom.left, atom.right))
         )
 
     def _has_class(self, side: Expression) -> bool:
@@ -319,7 +341,9 @@ class Costs:
     def _order_texts(self, slot: int, newest: int | None) -> list[str]:
         """THEN between this slot and others that are still open."""
         opened = self.searching.opened(newest)
-        pairs = [(o.before, o.after) for o in self.shape.orders if slot in (o.before, o.after) and {o.before, o.after} <= opened]
+        pairs = [
+            (o.before, o.after) for o in self.shape.orders if slot in (o.before, o.after) and {o.before, o.after} <= opened
+        ]
         return [f"{self.names[before]} THEN {self.names[after]}" for before, after in dict.fromkeys(pairs)]
 
 

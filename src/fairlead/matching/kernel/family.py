@@ -1,4 +1,4 @@
-"""Which branches are alike: they share a kernel (branch.py). Imports nothing heavy, since every compilation asks (eligible.py)."""
+"""Which branches are alike: they share a kernel (branch.py). It imports nothing heavy: every compilation asks (eligible.py)."""
 
 from __future__ import annotations
 

@@ -84,7 +84,8 @@ class KernelLane:
         self._tell_time(family, batch)
         made, _ = family.kernel.feed(batch)
         return [
-            Block(member.subscription, member.number, member.branch, part.at, part.refs) for member, part in parted(family, made)
+            Block(member.subscription, member.number, member.branch, part.at, part.refs)
+            for member, part in parted(family, made)
         ]
 
     def _tell_time(self, family: Family, batch: Batch) -> None:
@@ -115,9 +116,7 @@ class KernelLane:
                     level.moved(family.kernel, merged)
             ranks = ranks_of([(member.branch, found) for member, found, _ in decisions])
             for (member, found, merged), mine in zip(decisions, ranks, strict=True):
-                nodes.append(
-                    level.decide(member.subscription, member.number, member.depth, member.branch, found, mine, merged)
-                )
+                nodes.append(level.decide(member.subscription, member.number, member.depth, member.branch, found, mine, merged))
         return level.settle(nodes, self.store)
 
 

@@ -107,7 +107,10 @@ class Level:
         logged = self.logged
         names = [name for name in logged.columns.types if name in reads and name in logged.rows]
         kept = np.sort(np.concatenate([logged.places(name) for name in names])) if names else np.zeros(0, dtype=np.int64)
-        paths, numbers = together([each.paths for each in mine]), np.concatenate([np.arange(len(e.paths)) + e.first for e in mine])
+        paths, numbers = (
+            together([each.paths for each in mine]),
+            np.concatenate([np.arange(len(e.paths)) + e.first for e in mine]),
+        )
         order = sorted_by_path(paths)
         paths, numbers = paths[order], numbers[order]
         words = placed(paths)
@@ -125,7 +128,7 @@ class Level:
             inside = sorted_by_path(together([each.paths for each in parts]))
             tables[name] = pa.concat_batches([each.table for each in parts]).take(pa.array(inside))
             if all(each.times is not None for each in parts):
-                times[name] = np.concatenate([each.times for each in parts])[inside]  # type: ignore[misc]
+                times[name] = np.concatenate([each.times for each in parts])[inside]
         given = both[by_word]
         columns = Columns(tuple(types), codes[by_word].astype(np.int32), majors_of(given), tables)  # type: ignore[arg-type]
         alone = _columns_of(types, derived_codes, words, tables, {each.type for each in mine})
@@ -140,7 +143,14 @@ class Level:
         return self._emitted(node, extended(at, _step(len(at), 1, number, branch, turn, 0)), found)
 
     def decide(
-        self, subscription: Subscription, number: int, depth: int, branch: int, found: Found, ranks: Words, merged: Merged | None
+        self,
+        subscription: Subscription,
+        number: int,
+        depth: int,
+        branch: int,
+        found: Found,
+        ranks: Words,
+        merged: Merged | None,
     ) -> Node:
         """Relations that absences decided. `ranks`: their order among those of the subscription."""
         assert found.due is not None
@@ -161,9 +171,7 @@ class Level:
             self.count += len(paths)
         return node
 
-    def _earlier(
-        self, at: Paths, due: Words, own: tuple[int, int], subscription: Subscription, merged: Merged | None
-    ) -> Paths:
+    def _earlier(self, at: Paths, due: Words, own: tuple[int, int], subscription: Subscription, merged: Merged | None) -> Paths:
         """A kernel decides what was due at the first event that tells the time. If that was itself derived from a decision
         before some event that the subscription reads too, whatever was due earlier came first, directly before that event."""
         if at.shape[1] == 1:
@@ -220,8 +228,8 @@ class Level:
     def settle(self, nodes: list[Node], store: Store) -> list[Block]:
         """Final places: of derived events, in the kernels, and of relations; and the order of delivery."""
         final = self._final()
-        for kernel, merged in self.numbered:
-            kernel.renumber(merged.words, final[merged.events])
+        for kernel, own in self.numbered:
+            kernel.renumber(own.words, final[own.events])
         self._store(store, final)
         places = self._decided_at(nodes)
         ranks = _inverse(sorted_by_path(together([node.paths for node in nodes]))) if nodes else np.zeros(0, dtype=np.int64)
@@ -256,7 +264,7 @@ class Level:
             inside = np.argsort(np.concatenate([final[e.first : e.first + len(e.paths)] for e in parts]), kind="stable")
             tables[name] = pa.concat_batches([each.table for each in parts]).take(pa.array(inside))
             if all(each.times is not None for each in parts):
-                times[name] = np.concatenate([each.times for each in parts])[inside]  # type: ignore[misc]
+                times[name] = np.concatenate([each.times for each in parts])[inside]
         order = np.argsort(words, kind="stable")
         store.add(_columns_of(types, codes[order], words[order], tables, set(types)), words[order], times)
 

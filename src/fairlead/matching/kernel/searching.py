@@ -55,7 +55,7 @@ class Searching:
         return made
 
     def source(self, text: str, newest: int | None) -> str:
-        """A piece of source over `v0[c1]`, `nref[c1]`, `nbits[c1]`, `ntime[c1]`, with the newest event's values as arguments."""
+        """A piece of source over `v0[c1]`, `nref[c1]`, `nbits[c1]`, `ntime[c1]`, the newest event's values as arguments."""
         bound = None if newest is None else self.shape.newest_slot(newest)
 
         def value(found: re.Match[str]) -> str:
@@ -96,13 +96,17 @@ class Searching:
             lines += indented([f"if {' and '.join(tests) or 'True'}:"], depth + 1)
             once = access.way == "neighbour"
             final = not self.accesses.depends(slot, newest) and not once
-            closers.append([*(indented(["break"], depth + 2) if final else []), *indented(["break"] if once else advance, depth + 1)])
+            closers.append(
+                [*(indented(["break"], depth + 2) if final else []), *indented(["break"] if once else advance, depth + 1)]
+            )
             depth += 2
         for clause in shape.clauses:
             if clause.right is not None:
                 lines += indented(self._unspoilt(clause, newest), depth)
                 depth += 1
-        found = [f"members[{slot}] = c{slot}" for slot in range(shape.size) if newest is None or slot != shape.newest_slot(newest)]
+        found = [
+            f"members[{slot}] = c{slot}" for slot in range(shape.size) if newest is None or slot != shape.newest_slot(newest)
+        ]
         lines += indented([*found, "return True"], depth)
         for closer in reversed(closers):
             lines += closer
