@@ -119,6 +119,15 @@ def test_branches_of_one_subscription_share_the_order_of_what_was_due_at_one_tim
     assert agreed(rules, "B1 A1 B1 A1 A1 B1 B1 Heartbeat3 A9")["on kernels"] == 21
 
 
+def test_alike_branches_at_different_levels_do_not_share_a_kernel() -> None:
+    rules = """
+    SUBSCRIPTION Top MATCH A a[2] OR F f WITHIN 9 SECONDS
+    SUBSCRIPTION Middle MATCH E e WITHIN 9 SECONDS EMIT F (x = e.x)
+    SUBSCRIPTION Bottom MATCH A a[2] WITHIN 9 SECONDS EMIT E (x = a[1].x)
+    """
+    assert agreed(rules, "A1 A2 B3 A3 A4 A5")["on kernels"] == 24
+
+
 def test_an_event_that_is_queued_twice_does_not_stand_before_itself() -> None:
     rules = "SUBSCRIPTION S MATCH B b THEN U u PER b.k = u.j"
     agreed(rules, "B1 B2 C3 B4 B5 C6")

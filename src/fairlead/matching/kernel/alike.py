@@ -9,7 +9,7 @@ from collections.abc import Hashable
 
 from fairlead.matching.kernel.accepted import interval_of
 from fairlead.matching.kernel.branch import own
-from fairlead.matching.kernel.family import family_key
+from fairlead.matching.kernel.family import sharing_key
 from fairlead.matching.kernel.parts import Shape
 from fairlead.model.expression import render
 from fairlead.model.plan import Branch, Plan, Subscription
@@ -19,16 +19,17 @@ class Alike:
     """The families of a plan, by number of members."""
 
     def __init__(self, plan: Plan) -> None:
+        self.catalogue = plan.catalogue
         self.sizes: dict[Hashable, int] = {}
         for subscription in plan.subscriptions:
             for branch in subscription.branches:
-                key = family_key(subscription, branch)
+                key = sharing_key(subscription, branch, plan.catalogue)
                 if key is not None:
                     self.sizes[key] = self.sizes.get(key, 0) + 1
 
     def others(self, subscription: Subscription, branch: Branch) -> int:
         """How many further branches run on the same kernel."""
-        key = family_key(subscription, branch)
+        key = sharing_key(subscription, branch, self.catalogue)
         return 0 if key is None else self.sizes[key] - 1
 
 

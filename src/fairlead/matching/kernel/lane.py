@@ -17,7 +17,7 @@ import numpy as np
 
 from fairlead.matching.kernel.batch import Batch
 from fairlead.matching.kernel.branch import Form, Found, KernelBranch, form_of
-from fairlead.matching.kernel.family import family_key
+from fairlead.matching.kernel.family import sharing_key
 from fairlead.matching.kernel.levels import Levels, Merged, Node, ranks_of
 from fairlead.matching.kernel.pool import NEVER
 from fairlead.matching.relations import Block, Build, Relations
@@ -141,7 +141,7 @@ def _families(plan: Plan, depths: dict[str, int]) -> list[Family]:
     for number, subscription in enumerate(plan.subscriptions):
         for at, branch in enumerate(subscription.branches):
             member = Member(subscription, number, at, depths[subscription.name])
-            key = family_key(subscription, branch)
+            key = sharing_key(subscription, branch, plan.catalogue)
             groups.setdefault(key or ("alone", number, at), []).append((member, branch))
     made = []
     for group in groups.values():
