@@ -10,7 +10,8 @@ from collections import Counter
 from datetime import timedelta
 from typing import Any
 
-from hypothesis import assume, event, given, settings
+import pytest
+from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
 from fairlead.engine import Engine
@@ -25,9 +26,10 @@ from fairlead.transport.events import read_events
 from fairlead.transport.write import relation_table
 from tests.match.generated import START, Case
 from tests.match.plans import INPUT, plan_cases
+from tests.match.test_kernel import trees
 from tests.match.test_lanes import interpreted, shown
 
-__all__ = ["interpreted"]
+__all__ = ["interpreted", "trees"]
 
 
 def compiled(rules: str) -> Plan:
@@ -51,6 +53,7 @@ def compared(case: Case, plan: Plan, rows: int, change: int) -> Counter[str]:
     for columns in read_events(case.events, plan.catalogue, batch_rows=rows):
         batches.append((plain.feed(columns), fast.feed(columns)))
         assert fast.dump() == plain.dump()
+        assert fast.waiting() == plain.waiting()
     until = None if case.until is None else microseconds(case.until)
     batches.append((plain.finish(until), fast.finish(until)))
     assert fast.dump() == plain.dump()
@@ -68,10 +71,14 @@ def compared(case: Case, plan: Plan, rows: int, change: int) -> Counter[str]:
     return seen
 
 
+@pytest.mark.usefixtures("trees")
 def test_a_plan_on_kernels_delivers_what_it_delivers_event_by_event() -> None:
     total: Counter[str] = Counter()
 
-    @settings(max_examples=max(150, settings.default.max_examples))
+    @settings(
+        max_examples=max(60, settings.default.max_examples * 3 // 5),
+        suppress_health_check=[HealthCheck.function_scoped_fixture],
+    )
     @given(plan_cases(), st.integers(1, 7), st.integers(0, 12))
     def holds(case: Case, rows: int, change: int) -> None:
         seen = compared(case, compiled(case.rules), rows, change)

@@ -560,6 +560,6 @@ class _Loop:
                     late = True
                 before = ni[c, TIME]
             c = step
-    if not late:
+    if ks[k, 1] & 2 and not late:
         ks[k, 1] &= ~2{trimmed}
     return free"""
