@@ -32,7 +32,7 @@ from fairlead.model.columns import Columns, columns_of_event
 from fairlead.model.event import Event
 from fairlead.model.identity import relation_id
 from fairlead.model.places import Places
-from fairlead.model.plan import Branch, Plan, Subscription
+from fairlead.model.plan import Branch, LintWarning, Plan, Subscription
 from fairlead.model.position import Position
 from fairlead.model.relation import Relation
 from fairlead.model.types import Catalogue, EventType, Kind
@@ -47,7 +47,23 @@ def compile(text: str, file: str | None = None) -> Plan:
     from fairlead.language import compile_text
 
     plan = compile_text(text, file)
-    return replace(plan, guarantees=derive(plan))
+    return replace(plan, guarantees=derive(plan), warnings=(*plan.warnings, *without_kernels(plan)))
+
+
+def without_kernels(plan: Plan) -> tuple[LintWarning, ...]:
+    """W013: what no kernel can do, so that the whole plan runs event by event, many times slower; alike ones are said once."""
+    from fairlead.matching.kernel.eligible import refusals
+
+    fix = "rewrite that condition; or compile it as a plan of its own, so that the others run on kernels"
+    return tuple(
+        LintWarning(
+            "W013",
+            f"'{subscription.name}' cannot be compiled to machine code ({reason}): the whole plan runs event by event",
+            fix,
+            subscription=subscription.name,
+        )
+        for subscription, reason in refusals(plan)
+    )
 
 
 KERNELS_FROM = 5_000
@@ -200,6 +216,12 @@ class Engine:
         schema, fields = emitter
         emitted = tuple((name, kind, evaluate(match.members)) for name, kind, evaluate in fields)
         return Relation(subscription, match.branch, identity, match.members, at, schema.name, emitted)
+
+    def waiting(self) -> list[str]:
+        """The subscriptions with relations that wait for a deadline, in the order of the text."""
+        if self.lane is not None:
+            return self.lane.waiting()
+        return [each.subscription.name for each in self.running if each.matcher.next_due() is not None]
 
     def dump(self) -> bytes:
         """The state as bytes: the same history gives the same bytes."""

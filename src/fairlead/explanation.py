@@ -1,4 +1,4 @@
-"""A plan in words: what it asks for, in which signature, and what its order guarantees.
+"""A plan in words: what it asks for, in which signature, what it costs, and what its order guarantees.
 
 Takes: a plan. Gives: an `Explanation` that prints as text, as HTML in notebooks and as JSON. Never: runs anything.
 """
@@ -7,14 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from html import escape
 from typing import Any
 
 from fairlead.errors import UsageError
 from fairlead.guarantees import counterexample
-from fairlead.matching.kernel.eligible import reason_against
+from fairlead.matching.kernel.alike import Alike, in_words, indexed_conditions
+from fairlead.matching.kernel.cost import Costs
+from fairlead.matching.kernel.eligible import reason_against, refused
+from fairlead.matching.kernel.shape import shape_of
 from fairlead.model.expression import render, render_condition
 from fairlead.model.guarantee import Guarantee, Property
-from fairlead.model.html import guarantees_html, plan_html
+from fairlead.model.html import guarantees_html, plan_html, table
 from fairlead.model.plan import Absence, Branch, Plan, Subscription
 
 
@@ -36,7 +41,8 @@ class Explanation:
                     "matching": each.matching.words,
                     "disposal": each.disposal.words,
                     "emits": each.emits,
-                    "no_kernel_because": reason_against(self.plan, each),
+                    "no_kernel_because": self.against(each),
+                    "costs": self._costs_json(each),
                     "guarantees": [
                         {
                             "property": g.property,
@@ -54,6 +60,50 @@ class Explanation:
             "warnings": [str(each) for each in self.plan.warnings],
         }
 
+    @cached_property
+    def _refused(self) -> str | None:
+        return refused(self.plan)
+
+    @cached_property
+    def _alike(self) -> Alike:
+        return Alike(self.plan)
+
+    def against(self, subscription: Subscription) -> str | None:
+        """Why it goes event by event: for its own sake, or since another subscription of the plan has no kernel."""
+        return None if self._refused is None else reason_against(self.plan, subscription) or f"because of {self._refused}"
+
+    def _costs(self, subscription: Subscription) -> list[tuple[Costs, int, list[tuple[str, str]]]]:
+        """For each branch: costs, how many others share its kernel, and what serves conditions on single events there."""
+        if self._refused is not None:
+            return []
+        made = []
+        for branch in subscription.branches:
+            shape, others = shape_of(subscription, branch, self.plan.catalogue), self._alike.others(subscription, branch)
+            made.append((Costs(shape, self.plan.catalogue), others, indexed_conditions(shape, branch) if others else []))
+        return made
+
+    def _costs_json(self, subscription: Subscription) -> list[dict[str, Any]]:
+        return [
+            costs.to_json()
+            | {"alike": others, "conditions": [{"member": name, "interval_index": index or None} for name, index in served]}
+            for costs, others, served in self._costs(subscription)
+        ]
+
+    def _cost_lines(self, subscription: Subscription) -> list[str]:
+        lines = []
+        for number, (costs, others, served) in enumerate(self._costs(subscription)):
+            meaning, *rows = costs.lines()
+            name = f"cost {number}" if len(subscription.branches) > 1 else "cost"
+            lines += [f"  {name:<10} {meaning}", *(f"    {row}" for row in rows)]
+            lines += [f"    {in_words(others, served)}"] if others else []
+        return lines
+
+    def _costs_html(self, subscription: Subscription) -> str:
+        return "".join(
+            table(("when", "how", "bound"), costs.rows()) + (f"<p>{escape(in_words(others, served))}</p>" if others else "")
+            for costs, others, served in self._costs(subscription)
+        )
+
     def _example(self, subscription: str, wanted: Property) -> dict[str, str]:
         found = self.counterexamples.get((subscription, wanted))
         return {} if found is None else {"counterexample": found}
@@ -70,13 +120,13 @@ class Explanation:
             lines += _branch_lines(number, branch, len(subscription.branches) > 1)
         lines.append(f"  matching   {subscription.matching.words} ({subscription.matching.code}){_direction(subscription)}")
         lines.append(f"  disposal   {subscription.disposal.words} ({subscription.disposal.code})")
-        against = reason_against(self.plan, subscription)
-        lines.append(f"  runs on    {'a compiled kernel' if against is None else f'the incremental matcher: {against}'}")
+        against = self.against(subscription)
+        lines.append(f"  runs on    {'a compiled kernel' if against is None else f'no kernel, but event by event: {against}'}")
         if subscription.per:
             lines.append(f"  per        {', '.join(subscription.per)}: one independent instance for each key")
         if subscription.within_us is not None:
             lines.append(f"  within     {subscription.within_us / 1_000_000:g} s of the key's own clock")
-        return lines
+        return [*lines, *self._cost_lines(subscription)]
 
     def _one(self, subscription: Subscription) -> str:
         lines = self.plan_lines(subscription)
@@ -87,7 +137,10 @@ class Explanation:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        each = [f"<h4>{s.name}</h4>" + guarantees_html(self.plan.guarantees.get(s.name, ())) for s in self.subscriptions]
+        each = [
+            f"<h4>{s.name}</h4>" + self._costs_html(s) + guarantees_html(self.plan.guarantees.get(s.name, ()))
+            for s in self.subscriptions
+        ]
         return plan_html(self.plan) + "".join(each)
 
 

@@ -96,7 +96,7 @@ def test_the_json_summary_is_one_object(market: Path) -> None:
     assert len(summary.pop("receipt")) == 32
     assert len(summary.pop("plan")) == 64
     assert summary == {
-        "events": 5, "duplicates": 0, "rejected": 0, "relations": {"Rally": 1}, "waiting": [], "deliveries": 1,
+        "events": 5, "duplicates": 0, "rejected": 0, "relations": {"Rally": 1}, "waiting": [], "deliveries": 1, "warnings": [],
     }  # fmt: skip
 
 
@@ -214,3 +214,17 @@ def test_a_process_prints_plain_text_where_there_is_no_terminal(market: Path) ->
     assert result.returncode == 0, result.stderr
     assert "\x1b" not in result.stdout
     assert result.stderr == ""
+
+
+SLOW = """TYPE A (m DECIMAL(10,2)) TYPE B (m DECIMAL(10,2))
+SUBSCRIPTION Sums MATCH A a AND B b WHERE a.m + b.m > 3
+"""
+
+
+def test_a_run_that_is_slower_than_it_could_be_says_why(tmp_path: Path) -> None:
+    (tmp_path / "slow.fl").write_text(SLOW)
+    (tmp_path / "events.jsonl").write_text('{"type": "A", "m": "2.50"}\n{"type": "B", "m": "2.50"}\n')
+    result = fairlead("run", tmp_path / "slow.fl", "--events", tmp_path / "events.jsonl")
+    assert "warning W013: 'Sums' cannot be compiled to machine code (DECIMAL arithmetic across events)" in result.stdout
+    linted = fairlead("lint", tmp_path / "slow.fl")
+    assert "W013: 'Sums'" in linted.stdout

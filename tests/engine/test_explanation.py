@@ -31,13 +31,76 @@ def test_it_names_signature_conditions_options_lane_and_all_fourteen_guarantees(
         "signature  [Order[1] o]",
         "without    Shipment s within 7200 s of o where (s.id = o.id)",
         "emits      Delay(id = o.id)",
-        "runs on    the incremental matcher: WITHOUT",
         "runs on    a compiled kernel",
         "matching   RECENT (MR): instance 2 of a type is older than instance 1",
         "within     86400 s of the key's own clock",
     ):
         assert line in text
     assert all(text.count(f"    {each} ") == 2 for each in Property)
+
+
+PRICED = """
+TYPE A (k INT, price DOUBLE, s STRING) TYPE B (k INT, price DOUBLE)
+SUBSCRIPTION P MATCH A a AND B b WHERE a.price < b.price AND a.s = 'x' PER k
+SUBSCRIPTION Q MATCH A a AND B b WHERE a.price < b.price AND a.s = 'y' PER k
+SUBSCRIPTION R MATCH A a AND B b WHERE a.price < b.price AND a.s IN ('x', 'z') PER k
+SUBSCRIPTION T MATCH A a THEN B b
+"""
+
+
+def test_it_says_which_index_serves_which_predicate_and_what_an_arriving_event_costs() -> None:
+    text = str(fairlead.explain(fairlead.compile(PRICED), "P"))
+    assert (
+        """
+  cost       n: queued events of a key
+    when an A arrives   b: ordered index on b.price for "a.price < b.price"   O(log n)
+    when a B arrives    a: ordered index on a.price for "a.price < b.price"   O(log n)
+    leaving             O(log n) for each event that leaves
+    shared with 2 alike branches of the plan; conditions on a: interval index on a.s
+"""
+        in text
+    )
+
+
+def test_it_says_who_shares_a_kernel_and_what_the_interval_index_does_not_serve() -> None:
+    explanation = fairlead.explain(fairlead.compile(PRICED))
+    others = {each["name"]: each["costs"][0] for each in explanation.to_json()["subscriptions"]}
+    assert [each["alike"] for each in others.values()] == [2, 2, 2, 0]
+    assert others["P"]["conditions"] == [{"member": "a", "interval_index": "a.s"}]
+    assert others["R"]["conditions"] == [{"member": "a", "interval_index": None}]
+    assert others["P"]["arrivals"][1] == {
+        "types": ["B"],
+        "bound": "O(log n)",
+        "steps": [{"member": "a", "way": "tree", "index": "a.price", "serves": ["a.price < b.price"], "tests": []}],
+        "notes": [],
+    }
+    assert "conditions on a: evaluated for whole columns" in str(fairlead.explain(explanation.plan, "R"))
+    assert "alike" not in str(fairlead.explain(explanation.plan, "T"))
+    assert "ordered index on a.price" in explanation._repr_html_()
+
+
+SLOW = """
+TYPE A (m DECIMAL(10,2)) TYPE B (m DECIMAL(10,2))
+SUBSCRIPTION Fine MATCH A a AND B b
+SUBSCRIPTION Sums MATCH A a AND B b WHERE a.m + b.m > 3 AND a.m > 1
+SUBSCRIPTION More MATCH A a AND B b WHERE a.m + b.m > 3 AND a.m > 2
+"""
+
+
+def test_what_no_kernel_can_do_is_warned_of_once_for_alike_subscriptions() -> None:
+    plan = fairlead.compile(SLOW)
+    (warning,) = [each for each in plan.warnings if each.code == "W013"]
+    assert warning.subscription == "Sums"
+    assert "'Sums' cannot be compiled to machine code (DECIMAL arithmetic across events)" in str(warning)
+    assert "fix: rewrite that condition; or compile it as a plan of its own" in str(warning)
+
+
+def test_the_whole_plan_says_why_it_goes_event_by_event() -> None:
+    text = str(fairlead.explain(fairlead.compile(SLOW)))
+    assert "runs on    no kernel, but event by event: DECIMAL arithmetic across events" in text
+    assert "runs on    no kernel, but event by event: because of Sums: DECIMAL arithmetic across events" in text
+    assert "  cost " not in text
+    assert "warning W013" in text
 
 
 def test_a_counterexample_is_shown_on_demand_only(plan: fairlead.Plan) -> None:

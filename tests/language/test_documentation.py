@@ -12,7 +12,8 @@ from fairlead.model.expression import AGGREGATES, FUNCTIONS
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")
-SOURCES = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "src/fairlead/language").rglob("*.py")))
+RAISING = [*sorted((ROOT / "src/fairlead/language").rglob("*.py")), ROOT / "src/fairlead/engine.py"]
+SOURCES = "\n".join(path.read_text(encoding="utf-8") for path in RAISING)
 BLOCKS = re.findall(r"```fairlead\n(.*?)```", REFERENCE, re.DOTALL)
 
 

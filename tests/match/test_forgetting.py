@@ -17,8 +17,10 @@ PLANS = {
     "whole keys": "SUBSCRIPTION S MATCH A a AND B b WHERE a.x <= b.x PER k",
     "keys of two attributes": "SUBSCRIPTION S MATCH A a AND B b PER k, s DISPOSAL INFIX",
     "texts as keys": "SUBSCRIPTION S MATCH A a AND B b PER s",
-    "keys of several subscriptions": "SUBSCRIPTION S MATCH A a AND B b PER k SUBSCRIPTION T MATCH A a AND B b[2] PER k DISPOSAL INFIX",
-    "alike subscriptions": "SUBSCRIPTION S MATCH A a AND B b WHERE a.x > 2 PER k SUBSCRIPTION T MATCH A a AND B b WHERE a.x > 5 PER k",
+    "keys of several subscriptions": "SUBSCRIPTION S MATCH A a AND B b PER k "
+    "SUBSCRIPTION T MATCH A a AND B b[2] PER k DISPOSAL INFIX",
+    "alike subscriptions": "SUBSCRIPTION S MATCH A a AND B b WHERE a.x > 2 PER k "
+    "SUBSCRIPTION T MATCH A a AND B b WHERE a.x > 5 PER k",
     "equal values": "SUBSCRIPTION S MATCH A a AND B b WHERE a.k = b.k DISPOSAL INFIX",
     "equal values of a key": "SUBSCRIPTION S MATCH A a AND B b WHERE a.s = b.s PER k DISPOSAL INFIX",
     "equal values of alike subscriptions": "SUBSCRIPTION S MATCH A a AND B b WHERE a.s = b.s AND a.x > 2 DISPOSAL INFIX "

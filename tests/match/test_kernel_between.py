@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from fairlead.language import compile_text
 from fairlead.matching.incremental import IncrementalSubscription
+from fairlead.matching.kernel.batch import Batch
 from fairlead.matching.kernel.branch import KernelBranch
 from fairlead.transport.events import read_events
 from tests.match.generated import DISPOSALS, MATCHINGS, TYPES, Case, branches, events, predicates
-from tests.match.test_kernel import batch_of, compared, interpreted
+from tests.match.test_kernel import compared, interpreted, major
 
 __all__ = ["interpreted"]
 
@@ -62,10 +63,8 @@ def test_a_kernel_keeps_exactly_the_noted_events_that_the_incremental_matcher_ke
     (subscription,) = plan.subscriptions
     kernel = KernelBranch(subscription, subscription.branches[0], plan.catalogue)
     matcher = IncrementalSubscription(replace(subscription), plan.catalogue)
-    first = 0
     for columns in read_events(case.events, plan.catalogue, batch_rows=size):
-        kernel.feed(batch_of(columns, plan.catalogue, first))
-        first += len(columns)
+        kernel.feed(Batch(columns, plan.catalogue))
         for each in columns.events(plan.catalogue):
             list(matcher.arrive(each))
     assert state_of(kernel) == {
@@ -79,7 +78,7 @@ def state_of(kernel: KernelBranch) -> dict[tuple[Any, ...], list[list[int]]]:
     pool, made = kernel.pool, {}
     for number, key in enumerate(kernel.keys.values()):
         if number < pool.keys:
-            queues = [[int(pool.ref[node]) for node in pool.walk(number, at)] for at in range(pool.queues)]
+            queues = [[major(word) for word in kernel.words_of(pool.walk(number, at))] for at in range(pool.queues)]
             if any(queues):
                 made[key] = queues
     return made

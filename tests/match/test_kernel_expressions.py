@@ -153,7 +153,14 @@ PAIRS = [
     *[f"p.{one} {sign} q.{two}" for one, two in ("bd", "db", "dd", "md", "mn", "ss") for sign in ("=", "!=", "<", ">=")],
     *[f"p.b {operator} q.b {test}" for operator in "+-*%" for test in ("< q.i", "IS NULL")],
     *["p.d % q.d < 1.0", "p.d - q.d != 1.0", "p.d NOT IN (q.d, 1.0)", "p.d IN (q.d, 1.0)", "(p.d + q.d) IS NOT NULL"],
-    *["coalesce(p.s, 'a') = q.s", "lower(p.s) = q.s", "p.x = q.x", "p.x < q.x", "floor(p.d + q.d) = q.b", "ceil(p.m - q.n) < q.i"],
+    *[
+        "coalesce(p.s, 'a') = q.s",
+        "lower(p.s) = q.s",
+        "p.x = q.x",
+        "p.x < q.x",
+        "floor(p.d + q.d) = q.b",
+        "ceil(p.m - q.n) < q.i",
+    ],
     *["p.m + q.m < 3.5", "p.m * q.m > q.n", "p.m % q.n = 0.5", "p.m / q.m < 1.5", "p.m - q.m > q.d", "(p.m + q.i) IS NULL"],
 ]
 

@@ -56,10 +56,12 @@ def lint(ctx: click.Context, rules: tuple[str, ...], strict: bool, as_json: bool
 
 def _checked(path: str) -> FairleadError | tuple[LintWarning, ...]:
     from fairlead.cli.rules import read_rules, shown_name
+    from fairlead.engine import without_kernels
     from fairlead.language import compile_text
 
     try:
-        return compile_text(read_rules(path), shown_name(path)).warnings
+        plan = compile_text(read_rules(path), shown_name(path))
+        return (*plan.warnings, *without_kernels(plan))
     except FairleadError as error:
         return error
 

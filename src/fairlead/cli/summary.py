@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead.cli.screen import counted, shown_positions, table
 from fairlead.deliver.receipt import Receipt
-from fairlead.model.plan import Plan, Subscription
+from fairlead.model.plan import LintWarning, Plan, Subscription
 from fairlead.model.relation import Relation
 from fairlead.runtime.embedded import Run
 
@@ -37,8 +37,13 @@ class Summary:
 
     @classmethod
     def of(cls, job: Job, plan: Plan, run: Run, first: tuple[Relation, ...], rejected: int, seconds: float) -> Summary:
-        waiting = tuple(each.subscription.name for each in run.engine.running if each.matcher.next_due() is not None)
+        waiting = tuple(run.engine.waiting())
         return cls(job, plan, run.events, run.duplicates, rejected, run.found, first, waiting, run.receipt, seconds)
+
+    @property
+    def slow(self) -> list[LintWarning]:
+        """Why the run was slower than it could be; other warnings are for `fairlead lint`."""
+        return [each for each in self.plan.warnings if each.code == "W013"]
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -51,6 +56,7 @@ class Summary:
             "receipt": self.receipt.digest,
             "plan": self.plan.digest,
             "seconds": round(self.seconds, 3),
+            "warnings": [str(each) for each in self.slow],
         }
 
     def show(self, console: Console) -> None:
@@ -65,6 +71,8 @@ class Summary:
             console.print(f"what is lost, where and why: fairlead explain {self.job.rules} --counterexample")
         for name in self.waiting:
             console.print(f"{name}: relations wait for a deadline that no event has passed; --until TIME decides them")
+        for warning in self.slow:
+            console.print(f"warning {warning}", soft_wrap=True)
         console.print()
         self._files(console)
         console.print(f"receipt  {self.receipt.digest}  after {counted(self.receipt.count, 'relation')}")

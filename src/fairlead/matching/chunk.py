@@ -78,7 +78,7 @@ def chunk_of_events(events: Sequence[Event]) -> Chunk:
     given = any(event.source is not None or event.sequence is not None for event in events)
     columns = Columns(
         types,
-        np.array([numbers[event.type] for event in events], dtype=np.int64),  # type: ignore[arg-type]
+        np.array([numbers[event.type] for event in events], dtype=np.int64),
         majors_of(words),  # type: ignore[arg-type]
         tables,
         [event.source for event in events] if given else None,

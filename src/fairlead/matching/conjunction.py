@@ -145,19 +145,21 @@ class Conjunction:
             if not pending.cancelled and self.negated[at].forbidden(event, pending.match.members, self.width):
                 pending.cancelled = True
 
-    def forget(self, instance: Instance) -> None:
+    def forget(self, instance: Instance) -> list[tuple[int, Event]]:
         """Drop what can be in no relation to come (see precede.py), and the noted events that can forbid none: those that no
-        queued anchor precedes."""
+        queued anchor precedes. Gives what left a queue."""
+        left = []
         for queue, needs in self.needs:
             events = instance.queues[queue]
             while events and not any(_met(instance.queues, each, events[0]) for each in needs):
-                del events[0]
+                left.append((queue, events.pop(0)))
         for compiled, noted in zip(self.negated, instance.negated, strict=True):
             anchors = instance.queues[compiled.anchor_queue]
             if not anchors:
                 noted.clear()
             elif noted and noted[0].position < anchors[0].position:
                 noted[:] = [event for event in noted if event.position > anchors[0].position]
+        return left
 
 
 def _met(queues: list[list[Event]], needs: Needs, event: Event) -> bool:

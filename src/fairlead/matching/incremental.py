@@ -59,9 +59,12 @@ class IncrementalSubscription:
         if members is not None:
             yield from self._complete(number, conjunction, key, instance, members)
         # 3. only what can still match is kept
-        conjunction.forget(instance)
+        self._forget(number, conjunction, key, instance)
         if instance.is_empty():
             del instances[key]
+
+    def _forget(self, number: int, conjunction: Conjunction, key: Key, instance: Instance) -> None:
+        conjunction.forget(instance)
 
     def _complete(
         self, number: int, conjunction: Conjunction, key: Key, instance: Instance, members: tuple[Event, ...]

@@ -25,7 +25,8 @@ def needs_in_front(branch: Branch) -> list[tuple[int, tuple[Needs, ...]]]:
     for queue in range(len(branch.queue_types)):
         slots = [slot for slot, each in enumerate(queue_of) if each == queue]
         needs = [
-            Counter(queue_of[a] for a, b in pairs if b == slot and queue_of[a] != queue and (b, a) not in pairs) for slot in slots
+            Counter(queue_of[a] for a, b in pairs if b == slot and queue_of[a] != queue and (b, a) not in pairs)
+            for slot in slots
         ]
         if all(needs):
             found[queue] = tuple(dict.fromkeys(tuple(sorted(each.items())) for each in needs))

@@ -19,9 +19,9 @@ import pyarrow as pa
 from fairlead.matching.chunk import Numbers, Words
 from fairlead.matching.outcome import Match
 from fairlead.matching.store import View, distinct, joined_view
-from fairlead.matching.table import Rows, table_of_blocks, table_of_objects
+from fairlead.matching.table import Rows, table_of_blocks
 from fairlead.model.identity import Words as Ids
-from fairlead.model.identity import from_hex, position_of, position_word, relation_ids, to_hex
+from fairlead.model.identity import position_of, relation_ids, to_hex
 from fairlead.model.layout import Layout
 from fairlead.model.plan import Subscription
 from fairlead.model.position import Position

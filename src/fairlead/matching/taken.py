@@ -144,7 +144,7 @@ class Taken:
         return Chunk(
             Columns(
                 types,
-                self.codes(types).astype(np.int64),  # type: ignore[arg-type]
+                self.codes(types).astype(np.int64),
                 majors_of(self.words),  # type: ignore[arg-type]
                 tables,
                 self._spread([part.chunk.columns.sources for part in self.parts]) if given else None,

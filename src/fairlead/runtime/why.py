@@ -5,6 +5,7 @@
     expired    WITHIN dropped it                           disposed   another relation's DISPOSAL dropped it
     waiting    it is still queued at the end               cancelled  its relation was complete, but a WITHOUT event came
     pending    its relation waits for a deadline           matched    it was delivered
+    too early  THEN: what must stand before it is not queued, so it can never be a member
 
 For what expired, was disposed of or waits, the *closest miss* is shown: of the assignments with its partners at that
 moment, the one with the fewest conditions that fail.
@@ -14,6 +15,7 @@ Takes: a plan, batches of events, a position. Gives: findings. Never: changes wh
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,6 +35,9 @@ from fairlead.model.relation import Relation
 from fairlead.model.types import HEARTBEAT, Catalogue, Kind
 from fairlead.model.values import jsonable
 from fairlead.runtime.closest import ClosestMiss
+
+EARLY_MAX = 1000
+"""Events that THEN dropped and that are remembered for a branch: partners on the wrong side are among the last few."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +152,8 @@ class WatchedSubscription(IncrementalSubscription):
         self.target = target
         pairs = zip(subscription.branches, self.conjunctions, strict=True)
         self.closest = [ClosestMiss(branch, conjunction, catalogue) for branch, conjunction in pairs]
+        self.early: list[deque[tuple[Key, int, Event]]] = [deque(maxlen=EARLY_MAX) for _ in self.conjunctions]
+        """By branch, events that THEN dropped: their key and queue."""
 
     def arrive(self, event: Event) -> list[Match]:
         if event.position == self.target.position:
@@ -196,6 +203,16 @@ class WatchedSubscription(IncrementalSubscription):
                 watch.reasons = (f"WITHIN: at event {event.position} the key's clock had left it behind (clock {clock})",)
             if watch.verdict in ("expired", "disposed") and self.target.event is not None:
                 watch.reasons += self.closest[number].miss(queues, negated, self.target.event)
+
+    def _forget(self, number: int, conjunction: Conjunction, key: Key, instance: Instance) -> None:
+        watch = self.target.watches.get((self.subscription.name, number))
+        for queue, event in conjunction.forget(instance):
+            self.early[number].append((key, queue, event))
+            if watch is not None and watch.verdict == "waiting" and event.position == self.target.position:
+                watch.verdict, watch.reasons = (
+                    "too early",
+                    tuple(_unmet(self.subscription, number, conjunction, instance, queue)),
+                )
 
     def _note_cancelled(self, watch: Watch, undecided: list[Pending], event: Event) -> None:
         for each in undecided:
@@ -249,6 +266,29 @@ class WatchedSubscription(IncrementalSubscription):
             instance = self.instances[number].get(watch.key)
             if instance is not None and self.target.event is not None:
                 watch.reasons = self.closest[number].miss(instance.queues, instance.negated, self.target.event)
+                watch.reasons += self._wrong_side(number, watch.key, instance, self.target.event)
+
+    def _wrong_side(self, number: int, key: Key, instance: Instance, target: Event) -> tuple[str, ...]:
+        """Where a partner is missing, those that came too early: what they fail."""
+        needed = self.conjunctions[number].search.needed
+        early = [
+            [event for mine, at, event in self.early[number] if (mine, at) == (key, queue)] for queue in range(len(needed))
+        ]
+        short = [len(queue) < n for queue, n in zip(instance.queues, needed, strict=True)]
+        queues = [
+            [*dropped, *queue] if few else queue for queue, dropped, few in zip(instance.queues, early, short, strict=True)
+        ]
+        if not any(short) or any(len(queue) < n for queue, n in zip(queues, needed, strict=True)):
+            return ()
+        return self.closest[number].miss(queues, instance.negated, target)
+
+
+def _unmet(subscription: Subscription, number: int, conjunction: Conjunction, instance: Instance, queue: int) -> Iterator[str]:
+    """What an event of the queue needs before it."""
+    types = subscription.branches[number].queue_types
+    for needs in dict(conjunction.needs)[queue]:
+        wanted = " and ".join(f"{n} {types[at]} ({len(instance.queues[at])} queued)" for at, n in needs)
+        yield f"THEN: {types[queue]} needs before it {wanted}, and all events to come stand after it"
 
 
 def _forbidding(conjunction: Conjunction, instance: Instance, members: tuple[Event, ...]) -> list[Event]:

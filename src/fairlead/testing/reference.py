@@ -195,4 +195,4 @@ class ReferenceMatcher:
 
     def run(self, events: Iterable[Event], until: int | None = None) -> list[Relation]:
         delivered = [relation for event in events for relation in self.engine.arrive(event)]
-        return delivered + self.engine.finish(until)
+        return [*delivered, *self.engine.finish(until)]

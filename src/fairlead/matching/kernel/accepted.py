@@ -60,7 +60,12 @@ def interval_of(conditions: Sequence[Condition]) -> Interval | None:
             side, sign, literal = atom.left, atom.operator, atom.right
             if isinstance(side, Literal):
                 side, sign, literal = atom.right, SWAPPED[atom.operator], atom.left
-            if not isinstance(literal, Literal) or literal.value is None or literal.value != literal.value or not slots_of(side):
+            if (
+                not isinstance(literal, Literal)
+                or literal.value is None
+                or literal.value != literal.value
+                or not slots_of(side)
+            ):
                 return None
             if not _comparable(side.kind, literal.kind, sign):
                 return None
@@ -115,13 +120,17 @@ class Group:
                 order = order[known[order]]
             return order, values[order]
 
-        found: tuple[npt.NDArray[np.int64], npt.NDArray[Any]] = batch.once(("sorted", id(texts), name, self.expression), compute)
+        found: tuple[npt.NDArray[np.int64], npt.NDArray[Any]] = batch.once(
+            ("sorted", id(texts), name, self.expression), compute
+        )
         return found
 
     def _numbers(self, texts: Numbering) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """A text equals the texts of its number; two different ones are an empty stretch."""
-        low = np.array([texts.number(each.low) for each in self.intervals], dtype=np.int64)
-        return low, np.array([texts.number(each.high) for each in self.intervals], dtype=np.int64)
+        """A text equals the texts of its number. Nothing equals two different ones: the numbers 0 and -1 are an empty stretch,
+        those of the two may not be one, since numbers are not in the order of texts."""
+        low = [texts.number(each.low) if each.low == each.high else 0 for each in self.intervals]
+        high = [texts.number(each.high) if each.low == each.high else -1 for each in self.intervals]
+        return np.array(low, dtype=np.int64), np.array(high, dtype=np.int64)
 
 
 def stretches(

@@ -1,10 +1,10 @@
-"""How a search reaches the events of each slot: the plan of indexes of a branch, and what it costs.
+"""How a search reaches the events of each slot: the plan of indexes of a branch. (What it costs: cost.py.)
 
 For every queue that the newest event can enter, the slots are bound in signature order, the newest event's first. A slot is
 reached by the best of: the hash index (an equality with a bound slot), the ordered index (a comparison with bound slots), the
 neighbour (CONTIGUOUS), the head of its queue (nothing to test), or a walk along the queue.
 
-Takes: a shape. Gives: `Accesses`. Never: writes source (searching.py does) or prints (explanation.py does).
+Takes: a shape. Gives: `Accesses`. Never: writes source (searching.py does) or says what it costs (cost.py does).
 """
 
 from __future__ import annotations
@@ -144,29 +144,6 @@ class Accesses:
             return shape.contiguous
         eased = [(o.after, o.before) if not shape.recent else (o.before, o.after) for o in shape.orders]
         return any(mine == slot and other in later for mine, other in eased)
-
-    def bound_of(self, newest: int) -> str:
-        """What the search costs for n queued events, in the worst case."""
-        if not self.is_possible(newest):
-            return "O(1)"
-        walks, logs = 0, 0
-        for slot in range(self.shape.size):
-            access = self.of(slot, newest)
-            if access.way in ("walk", "hash") and self._more_tests(access, newest):
-                walks += 1
-            if access.way == "tree" or self.shape.queue_of_slot[slot] in self._ordered():
-                logs += 1
-                walks += self._more_tests(access, newest)
-        growing = {0: "", 1: "n", 2: "n²", 3: "n³"}.get(walks, f"n^{walks}")
-        inside = " ".join(each for each in (growing, "log n" if logs or self.trees else "") if each)
-        return f"O({inside or '1'})"
-
-    def _more_tests(self, access: Access, newest: int) -> bool:
-        """The slot is tested for more than what its index answers."""
-        tests = self.tests_at(access.slot, newest)
-        served = access.served.split(" AND ")
-        rest = [test for test in tests if test.text not in served]
-        return bool(rest) or (access.way == "walk" and bool(tests))
 
 
 def leaves_loose(shape: Shape) -> bool:

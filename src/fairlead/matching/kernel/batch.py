@@ -85,8 +85,12 @@ class Batch:
         """Where all conditions hold; None for no condition."""
         if not conditions:
             return None
-        masks = [self._once(("truth", name, each), lambda each=each: truth(each, self.rows[name])) for each in conditions]
+        masks = [self._truth(name, each) for each in conditions]
         return masks[0] if len(masks) == 1 else np.logical_and.reduce(masks)
+
+    def _truth(self, name: str, condition: Condition) -> Mask:
+        found: Mask = self._once(("truth", name, condition), lambda: truth(condition, self.rows[name]))
+        return found
 
     def vector(self, name: str, expression: Expression) -> tuple[npt.NDArray[Any], Mask | None]:
         """The values of a numeric expression, and where they are known (None: everywhere)."""

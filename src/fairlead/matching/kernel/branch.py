@@ -9,7 +9,7 @@ decided. Never: makes an object for an event.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,7 +69,8 @@ class KernelBranch:
         self.within = subscription.within_us or 0
         size, lanes = self.shape.size, self.shape.lanes
         self.unary = [
-            [[own(p.condition) for p in each.predicates if p.slots == (slot,)] for slot in range(size)] for each in self.branches
+            [[own(p.condition) for p in each.predicates if p.slots == (slot,)] for slot in range(size)]
+            for each in self.branches
         ]
         self.noted = [[own(p.condition) for p in each.predicates if p.slots == (each.slot,)] for each in branch.negated]
         self.accepted = [Accepted([each[slot] for each in self.unary]) for slot in range(size)] if others else []
@@ -94,7 +95,10 @@ class KernelBranch:
         pool.room_for(keys, self.buckets(), rows * most + copies, rows if self.shape.waits else 0)
         fired = pool.waiting() + rows if self.shape.waits else 0
         out_at, out_ref = pool.buffers(rows)
-        given |= {name: getattr(pool, name) for name in ("ni", "nn", "tt", "bb", "qs", "ks", "bs", "gs", "fr", "wait", "heap", "st", "members")}
+        given |= {
+            name: getattr(pool, name)
+            for name in ("ni", "nn", "tt", "bb", "qs", "ks", "bs", "gs", "fr", "wait", "heap", "st", "members")
+        }
         given |= {
             "rank": self.texts.ranks() if self.shape.ranked else NOTHING,
             "out_at": out_at,
@@ -291,7 +295,8 @@ class KernelBranch:
 
     def live(self) -> Words:
         """The words of what is queued or waits, in any order."""
-        return self.pool.ni[self.pool.live(), self.source.layout["REF"]]
+        words: Words = self.pool.ni[self.pool.live(), self.source.layout["REF"]]
+        return words
 
     def held(self) -> int:
         """How many nodes are in use."""
@@ -345,11 +350,15 @@ class KernelBranch:
                 keys = paired(self.member_keys, keys, members) if self.keys.parts else members.astype(np.int32)
                 if len(bucket):
                     buckets = paired(self.equal_pairs, keys, buckets)
-            pairs.append([places[rows], members, np.full(len(rows), at, dtype=np.int32), rows.astype(np.int32), keys, bits, buckets])
+            pairs.append(
+                [places[rows], members, np.full(len(rows), at, dtype=np.int32), rows.astype(np.int32), keys, bits, buckets]
+            )
         if not pairs:
             pairs.append([NOTHING, NOTHING, NO_NUMBER, NO_NUMBER, NO_NUMBER, NOTHING, NO_NUMBER])
         joined = [np.concatenate(parts) for parts in zip(*pairs, strict=True)]
-        order = np.lexsort((joined[2], joined[0])) if len(self.branches) == 1 else _by_row(joined[0], joined[1], len(self.branches))
+        order = (
+            np.lexsort((joined[2], joined[0])) if len(self.branches) == 1 else _by_row(joined[0], joined[1], len(self.branches))
+        )
         places, _, *rest = (each[order] for each in joined)
         given["p_lane"], given["p_inner"], given["p_key"], given["p_bits"], given["p_bucket"] = rest
         given["p_word"] = (batch.first_word + (places << MINOR_BITS)) if batch.is_dense else batch.words[places]
@@ -373,7 +382,9 @@ class KernelBranch:
                 rows = within_lane[rows]
                 found.append((rows, members, bits[rows] if len(bits) else np.full(len(rows), every, dtype=np.int64)))
                 continue
-            known = {c: self.values(batch, each, name)[1] for c, each in enumerate(self.shape.columns) if each.queue in lane.queues}
+            known = {
+                c: self.values(batch, each, name)[1] for c, each in enumerate(self.shape.columns) if each.queue in lane.queues
+            }
             for member in range(len(self.branches)):
                 own_bits = self.bits(batch, lane, name, known, member)
                 rows = np.flatnonzero(own_bits) if len(own_bits) else np.arange(len(mine))
@@ -402,16 +413,6 @@ def form_of(subscription: Subscription, branch: Branch, catalogue: Catalogue, se
     return shape, source_of(shape, shape.paired or several)
 
 
-def family_key(subscription: Subscription, branch: Branch) -> Hashable:
-    """Branches with equal keys differ in conditions on single events only. None for one that runs alone."""
-    if branch.negated:
-        return None
-    across = tuple(each.condition for each in branch.predicates if not each.is_unary)
-    unary = frozenset(slot for each in branch.predicates if each.is_unary for slot in each.slots)
-    options = (subscription.matching, subscription.disposal, subscription.within_us)
-    return (branch.signature, across, unary, branch.precedences, branch.keys, options)
-
-
 def _by_row(places: npt.NDArray[np.int64], members: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
     return np.argsort(places * count + members, kind="stable")
 
@@ -430,7 +431,7 @@ def _shifted(where: Mask | None, bit: int) -> Any:
 
 def _any(masks: Sequence[Mask | None]) -> Mask | None:
     """None is true everywhere."""
-    return None if any(each is None for each in masks) else np.logical_or.reduce([each for each in masks])
+    return None if any(each is None for each in masks) else np.logical_or.reduce([each for each in masks if each is not None])
 
 
 def _all(masks: Sequence[Mask | None]) -> Mask | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from fairlead.matching.kernel.branch import family_key
+from collections.abc import Hashable, Iterator
+
+from fairlead.matching.kernel.family import family_key
 from fairlead.matching.kernel.shape import Refused, shape_of
 from fairlead.model.plan import Plan, Subscription
 
@@ -17,14 +19,18 @@ def reason_against(plan: Plan, subscription: Subscription) -> str | None:
     return None
 
 
-def refused(plan: Plan) -> str | None:
-    """The first reason in a plan, with the subscription; None if all of it has kernels. Alike branches are looked at once."""
-    known = set()
+def refusals(plan: Plan) -> Iterator[tuple[Subscription, str]]:
+    """The subscriptions without a kernel, with the reason; of alike ones the first."""
+    known: set[Hashable] = set()
     for subscription in plan.subscriptions:
         keys = {family_key(subscription, branch) for branch in subscription.branches}
         if None in keys or not keys <= known:
+            known |= keys
             reason = reason_against(plan, subscription)
             if reason is not None:
-                return f"{subscription.name}: {reason}"
-            known |= keys
-    return None
+                yield subscription, reason
+
+
+def refused(plan: Plan) -> str | None:
+    """The first reason in a plan, with the subscription; None if all of it has kernels."""
+    return next((f"{subscription.name}: {reason}" for subscription, reason in refusals(plan)), None)

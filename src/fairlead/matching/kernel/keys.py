@@ -45,7 +45,7 @@ class WholeNumbering:
         if not self.covers(values):
             return self._hashed().of(values)
         at = values - self.base if self.base else values
-        numbers = self.table[at]
+        numbers: npt.NDArray[np.int32] = self.table[at]
         unseen = numbers < 0
         if unseen.any():
             self._add(np.unique(values[unseen]))

@@ -11,14 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 
 from fairlead.matching.kernel.batch import Batch
-from fairlead.matching.kernel.branch import Form, Found, KernelBranch, family_key, form_of, key_kinds
+from fairlead.matching.kernel.branch import Form, Found, KernelBranch, form_of, key_kinds
+from fairlead.matching.kernel.family import sharing_key
 from fairlead.matching.kernel.forgetting import forget_keys
 from fairlead.matching.kernel.keys import KeyNumbering
-from fairlead.matching.kernel.levels import Levels, Node
+from fairlead.matching.kernel.levels import Levels, Merged, Node, ranks_of
 from fairlead.matching.kernel.pool import NEVER
 from fairlead.matching.relations import Block, Build, Relations
 from fairlead.matching.store import Store
@@ -67,6 +69,11 @@ class KernelLane:
         nothing = Batch(Columns((), np.zeros(0, dtype=np.int8), range(0), {}), self.plan.catalogue)
         return self._delivered(nothing, until, position_word(Position(last + 1)))
 
+    def waiting(self) -> list[str]:
+        """The subscriptions with relations that wait for a deadline."""
+        found = {family.members[0].subscription.name for family in self.families if family.kernel.pool.waiting()}
+        return [each.name for each in self.plan.subscriptions if each.name in found]
+
     def _delivered(self, logged: Batch, until: int, last: int) -> Relations:
         if not self.levels.needed:
             blocks = [block for family in self.families for block in self._fed(family, logged)]
@@ -84,7 +91,8 @@ class KernelLane:
         self._tell_time(family, batch)
         made, _ = family.kernel.feed(batch)
         return [
-            Block(member.subscription, member.number, member.branch, part.at, part.refs) for member, part in parted(family, made)
+            Block(member.subscription, member.number, member.branch, part.at, part.refs)
+            for member, part in parted(family, made)
         ]
 
     def _tell_time(self, family: Family, batch: Batch) -> None:
@@ -100,16 +108,22 @@ class KernelLane:
     def _by_levels(self, logged: Batch, until: int, last: int) -> list[Block]:
         level = self.levels.begin(logged, self.store.view())
         nodes: list[Node] = []
-        for family in self.families:
-            batch, merged = level.batch_of(family.reads)
-            self._tell_time(family, batch)
-            made, decided = family.kernel.feed(batch, until, last)
-            for found, phase in ((made, 1), (decided, 0)):
-                for member, part in parted(family, found):
+        for _, group in groupby(self.families, key=lambda family: family.members[0].number):
+            decisions: list[tuple[Member, Found, Merged | None]] = []
+            for family in group:
+                batch, merged = level.batch_of(family.reads)
+                self._tell_time(family, batch)
+                made, decided = family.kernel.feed(batch, until, last)
+                for member, part in parted(family, made):
                     if len(part.at):
-                        nodes.append(level.add(member.subscription, member.number, member.depth, member.branch, part, phase, merged))
-            if merged is not None:
-                level.moved(family.kernel, merged)
+                        nodes.append(level.add(member.subscription, member.number, member.branch, part, merged))
+                if len(decided.at):  # absences run alone, and all branches of a subscription see the same batch
+                    decisions.append((family.members[0], decided, merged))
+                if merged is not None:
+                    level.moved(family.kernel, merged)
+            ranks = ranks_of([(member.branch, found) for member, found, _ in decisions])
+            for (member, found, merged), mine in zip(decisions, ranks, strict=True):
+                nodes.append(level.decide(member.subscription, member.number, member.depth, member.branch, found, mine, merged))
         return level.settle(nodes, self.store)
 
 
@@ -134,7 +148,7 @@ def _families(plan: Plan, depths: dict[str, int]) -> list[Family]:
     for number, subscription in enumerate(plan.subscriptions):
         for at, branch in enumerate(subscription.branches):
             member = Member(subscription, number, at, depths[subscription.name])
-            key = family_key(subscription, branch)
+            key = sharing_key(subscription, branch, plan.catalogue)
             groups.setdefault(key or ("alone", number, at), []).append((member, branch))
     made = []
     numberings: dict[Hashable, KeyNumbering] = {}

@@ -11,7 +11,6 @@ import re
 from fairlead.matching.kernel.access import Accesses
 from fairlead.matching.kernel.parts import Shape
 
-
 VIEWS = {
     "nn": ("NEXT", "PREV", "HIGH"),
     "tt": ("LEFT", "RIGHT", "UP"),
@@ -51,7 +50,6 @@ class Layout:
 
     def __contains__(self, name: str) -> bool:
         return name in self.fields
-
 
     def named(self, source: str) -> str:
         """Source in which `ni[node, NAME]` has the field's number, and the view it is in."""

@@ -107,7 +107,10 @@ class Level:
         logged = self.logged
         names = [name for name in logged.columns.types if name in reads and name in logged.rows]
         kept = np.sort(np.concatenate([logged.places(name) for name in names])) if names else np.zeros(0, dtype=np.int64)
-        paths, numbers = together([each.paths for each in mine]), np.concatenate([np.arange(len(e.paths)) + e.first for e in mine])
+        paths, numbers = (
+            together([each.paths for each in mine]),
+            np.concatenate([np.arange(len(e.paths)) + e.first for e in mine]),
+        )
         order = sorted_by_path(paths)
         paths, numbers = paths[order], numbers[order]
         words = placed(paths)
@@ -125,39 +128,80 @@ class Level:
             inside = sorted_by_path(together([each.paths for each in parts]))
             tables[name] = pa.concat_batches([each.table for each in parts]).take(pa.array(inside))
             if all(each.times is not None for each in parts):
-                times[name] = np.concatenate([each.times for each in parts])[inside]  # type: ignore[misc]
+                times[name] = np.concatenate([each.times for each in parts])[inside]
         given = both[by_word]
         columns = Columns(tuple(types), codes[by_word].astype(np.int32), majors_of(given), tables)  # type: ignore[arg-type]
         alone = _columns_of(types, derived_codes, words, tables, {each.type for each in mine})
         view = View([*self.view.layers, [Chunk(alone, words, times)]])
         return Batch(columns, self.plan.catalogue, given, times), Merged(words, paths, numbers, view)
 
-    def add(
-        self, subscription: Subscription, number: int, depth: int, branch: int, found: Found, phase: int, merged: Merged | None
+    def add(self, subscription: Subscription, number: int, branch: int, found: Found, merged: Merged | None) -> Node:
+        """Relations that events completed."""
+        at, turn = self._paths_of(found.at, merged), _turns(found.at)
+        block = Block(subscription, number, branch, found.at, found.refs, 1, found.due)
+        node = Node(block, extended(at, _step(len(at), 0, number + 1, branch, turn, 0)), merged)
+        return self._emitted(node, extended(at, _step(len(at), 1, number, branch, turn, 0)), found)
+
+    def decide(
+        self,
+        subscription: Subscription,
+        number: int,
+        depth: int,
+        branch: int,
+        found: Found,
+        ranks: Words,
+        merged: Merged | None,
     ) -> Node:
-        """Relations that a kernel found."""
-        at = self._paths_of(found.at, merged)
-        block = Block(subscription, number, branch, found.at, found.refs, phase, found.due)
-        turn = _turns(found.at)
-        if phase:
-            step = _step(len(at), 0, number + 1, branch, turn, 0)
-            after = _step(len(at), 1, number, branch, turn, 0)
-        else:
-            assert found.due is not None
-            rank = np.lexsort((np.full(len(at), branch), *reversed(found.refs.T)))
-            ranks = np.empty(len(at), dtype=np.int64)
-            ranks[rank] = np.arange(len(at))
-            step = after = _step(len(at), -1, found.due, depth, number, ranks)
-        paths, derived = extended(at, step), extended(at, after)
-        node = Node(block, paths if phase else extended(paths, _step(len(at), -2, 0, 0, 0, 0)), merged)
-        emits = subscription.emits
+        """Relations that absences decided. `ranks`: their order among those of the subscription."""
+        assert found.due is not None
+        at = self._earlier(self._paths_of(found.at, merged), found.due, (depth, number), subscription, merged)
+        block = Block(subscription, number, branch, found.at, found.refs, 0, found.due)
+        paths = extended(at, _step(len(at), -1, found.due, depth, number, ranks))
+        node = Node(block, extended(paths, _step(len(at), -2, 0, 0, 0, 0)), merged)
+        return self._emitted(node, paths, found)
+
+    def _emitted(self, node: Node, paths: Paths, found: Found) -> Node:
+        """With the events that the relations derive, at `paths`."""
+        emits = node.block.subscription.emits
         if emits is not None:
             node.first = self.count
-            self.places.append((self.count, derived))
+            self.places.append((self.count, paths))
             if emits in self.read:
-                self._derive(subscription, branch, found, derived, merged)
-            self.count += len(at)
+                self._derive(node.block.subscription, node.block.branch, found, paths, node.merged)
+            self.count += len(paths)
         return node
+
+    def _earlier(self, at: Paths, due: Words, own: tuple[int, int], subscription: Subscription, merged: Merged | None) -> Paths:
+        """A kernel decides what was due at the first event that tells the time. If that was itself derived from a decision
+        before some event that the subscription reads too, whatever was due earlier came first, directly before that event."""
+        if at.shape[1] == 1:
+            return at
+        known: set[tuple[int, ...]] | None = None
+        made = at.copy()
+        for row in np.flatnonzero((at[:, 1::STEP] == -1).any(axis=1)).tolist():
+            path = made[row]
+            while True:
+                last = 1 + STEP * (_used(path[None])[0] - 1)
+                if last < 1 or path[last] != -1 or (int(due[row]), *own) >= tuple(path[last + 1 : last + 4].tolist()):
+                    break
+                if known is None:
+                    known = self._timed_paths(subscription, merged)
+                parent = (*path[:last].tolist(), *[0] * (len(path) - last))
+                if parent not in known and len(self.logged):  # at the end of the input everybody is told the time
+                    break
+                path[last:] = 0
+        return made
+
+    def _timed_paths(self, subscription: Subscription, merged: Merged | None) -> set[tuple[int, ...]]:
+        """The paths of the events that tell a subscription the time."""
+        found: set[tuple[int, ...]] = set() if merged is None else set(map(tuple, merged.paths.tolist()))
+        width = 1 if merged is None else merged.paths.shape[1]
+        reads = subscription.reads(self.plan.catalogue)
+        for name, rows in self.logged.rows.items():
+            if name in reads and rows.times is not None:
+                words = self.logged.words[self.logged.places(name)].tolist()
+                found |= {(word, *[0] * (width - 1)) for word in words}
+        return found
 
     def _paths_of(self, words: Words, merged: Merged | None) -> Paths:
         """The paths of the events with these words: a logged event's is its word."""
@@ -184,8 +228,8 @@ class Level:
     def settle(self, nodes: list[Node], store: Store) -> list[Block]:
         """Final places: of derived events, in the kernels, and of relations; and the order of delivery."""
         final = self._final()
-        for kernel, merged in self.numbered:
-            kernel.renumber(merged.words, final[merged.events])
+        for kernel, own in self.numbered:
+            kernel.renumber(own.words, final[own.events])
         self._store(store, final)
         places = self._decided_at(nodes)
         ranks = _inverse(sorted_by_path(together([node.paths for node in nodes]))) if nodes else np.zeros(0, dtype=np.int64)
@@ -220,7 +264,7 @@ class Level:
             inside = np.argsort(np.concatenate([final[e.first : e.first + len(e.paths)] for e in parts]), kind="stable")
             tables[name] = pa.concat_batches([each.table for each in parts]).take(pa.array(inside))
             if all(each.times is not None for each in parts):
-                times[name] = np.concatenate([each.times for each in parts])[inside]  # type: ignore[misc]
+                times[name] = np.concatenate([each.times for each in parts])[inside]
         order = np.argsort(words, kind="stable")
         store.add(_columns_of(types, codes[order], words[order], tables, set(types)), words[order], times)
 
@@ -245,15 +289,32 @@ def together(paths: list[Paths]) -> Paths:
 
 def extended(paths: Paths, step: Paths) -> Paths:
     """One level more, behind the last that is used: paths of logged events have none, those of derived ones some."""
-    used = np.zeros(len(paths), dtype=np.int64)
-    levels = (paths.shape[1] - 1) // STEP
-    for level in range(levels):
-        used[(paths[:, 1 + level * STEP : 1 + (level + 1) * STEP] != 0).any(axis=1)] = level + 1
-    made = np.zeros((len(paths), 1 + STEP * (levels + 1)), dtype=np.int64)
+    made = np.zeros((len(paths), paths.shape[1] + STEP), dtype=np.int64)
     made[:, : paths.shape[1]] = paths
-    columns = 1 + used[:, None] * STEP + np.arange(STEP)
+    columns = 1 + _used(paths)[:, None] * STEP + np.arange(STEP)
     np.put_along_axis(made, columns, step, axis=1)
     return made
+
+
+def _used(paths: Paths) -> npt.NDArray[np.int64]:
+    """How many levels each path has."""
+    used = np.zeros(len(paths), dtype=np.int64)
+    for level in range((paths.shape[1] - 1) // STEP):
+        used[(paths[:, 1 + level * STEP : 1 + (level + 1) * STEP] != 0).any(axis=1)] = level + 1
+    return used
+
+
+def ranks_of(decisions: list[tuple[int, Found]]) -> list[Words]:
+    """What absences decided in the branches of one subscription, ranked together: by members, then by branch."""
+    if not decisions:
+        return []
+    width = max(found.refs.shape[1] for _, found in decisions)
+    refs = np.concatenate(
+        [np.pad(found.refs, ((0, 0), (0, width - found.refs.shape[1])), constant_values=-1) for _, found in decisions]
+    )
+    branches = np.concatenate([np.full(len(found.at), branch) for branch, found in decisions])
+    ranks = _inverse(np.lexsort((branches, *reversed(refs.T))))
+    return np.split(ranks, np.cumsum([len(found.at) for _, found in decisions])[:-1])
 
 
 def _step(rows: int, *columns: Any) -> Paths:

@@ -56,7 +56,7 @@ class Searching:
         return made
 
     def source(self, text: str, newest: int | None) -> str:
-        """A piece of source over `v0[c1]`, `nref[c1]`, `nbits[c1]`, `ntime[c1]`, with the newest event's values as arguments."""
+        """A piece of source over `v0[c1]`, `nref[c1]`, `nbits[c1]`, `ntime[c1]`, the newest event's values as arguments."""
         bound = None if newest is None else self.shape.newest_slot(newest)
 
         def value(found: re.Match[str]) -> str:
@@ -97,13 +97,17 @@ class Searching:
             lines += indented([f"if {' and '.join(tests) or 'True'}:"], depth + 1)
             once = access.way == "neighbour"
             final = not self.accesses.depends(slot, newest) and not once
-            closers.append([*(indented(["break"], depth + 2) if final else []), *indented(["break"] if once else advance, depth + 1)])
+            closers.append(
+                [*(indented(["break"], depth + 2) if final else []), *indented(["break"] if once else advance, depth + 1)]
+            )
             depth += 2
         for clause in shape.clauses:
             if clause.right is not None:
                 lines += indented(self._unspoilt(clause, newest), depth)
                 depth += 1
-        found = [f"members[{slot}] = c{slot}" for slot in range(shape.size) if newest is None or slot != shape.newest_slot(newest)]
+        found = [
+            f"members[{slot}] = c{slot}" for slot in range(shape.size) if newest is None or slot != shape.newest_slot(newest)
+        ]
         lines += indented([*found, "return True"], depth)
         for closer in reversed(closers):
             lines += closer
@@ -118,11 +122,11 @@ class Searching:
                 lines += [f"if not (b >> {bound}) & 1:", "    return False"]
             for each in self.accesses.tests_at(-1, newest):
                 lines += [f"if not ({self.source(each.source, newest)}):", "    return False"]
-        for slot in self._timely(newest):
-            limits = [f"l{other}" for other in self._ahead(slot, newest)]
+        for slot in self.timely(newest):
+            limits = [f"l{other}" for other in self.ahead(slot, newest)]
             queue = self.shape.queue_of_slot[slot]
-            before = slot - 1 if not self.shape.recent else slot - 1
-            if self.shape.follows(slot) and before in self._timely(newest):
+            before = slot - 1
+            if self.shape.follows(slot) and before in self.timely(newest):
                 start = f"ni[l{before}, {self.step}]"
             else:
                 start = f"qs[k * {self.shape.stride} + {queue}, {self.end}]"
@@ -132,20 +136,20 @@ class Searching:
             lines += [f"if l{slot} == -1:", "    return False"]
         return lines
 
-    def _open(self, newest: int | None) -> set[int]:
+    def opened(self, newest: int | None) -> set[int]:
         return set(range(self.shape.size)) - (set() if newest is None else {self.shape.newest_slot(newest)})
 
-    def _ahead(self, slot: int, newest: int | None) -> list[int]:
+    def ahead(self, slot: int, newest: int | None) -> list[int]:
         """The open slots that have to stand before this one (behind it under RECENT)."""
         pairs = [(o.after, o.before) if not self.shape.recent else (o.before, o.after) for o in self.shape.orders]
-        return sorted({other for mine, other in pairs if mine == slot and other in self._open(newest)})
+        return sorted({other for mine, other in pairs if mine == slot and other in self.opened(newest)})
 
-    def _timely(self, newest: int | None) -> list[int]:
+    def timely(self, newest: int | None) -> list[int]:
         """The slots whose lowest event matters, in an order in which each comes after those it depends on."""
-        needed = {slot for slot in self._open(newest) if self._ahead(slot, newest)}
+        needed = {slot for slot in self.opened(newest) if self.ahead(slot, newest)}
         while True:
-            more = {other for slot in needed for other in self._ahead(slot, newest)}
-            more |= {slot - 1 for slot in needed if self.shape.follows(slot) and slot - 1 in self._open(newest)}
+            more = {other for slot in needed for other in self.ahead(slot, newest)}
+            more |= {slot - 1 for slot in needed if self.shape.follows(slot) and slot - 1 in self.opened(newest)}
             if more <= needed:
                 break
             needed |= more
@@ -154,7 +158,7 @@ class Searching:
             ready = [
                 slot
                 for slot in sorted(needed - set(done))
-                if set(self._ahead(slot, newest)) <= set(done)
+                if set(self.ahead(slot, newest)) <= set(done)
                 and (not self.shape.follows(slot) or slot - 1 not in needed or slot - 1 in done)
             ]
             if not ready:  # THEN in a circle: no relation; the loops find that out
@@ -175,15 +179,18 @@ class Searching:
             return [f"c{slot} = qs[{where}, 1]", *[f"c{slot} = ni[c{slot}, PREV]"] * back], []
         if follows and not after_newest:
             start = f"ni[c{slot - 1}, {self.step}]"
-        elif slot in self._timely(newest):
+        elif slot in self.timely(newest):
             start = f"l{slot}"
         else:
             start = f"qs[{where}, {self.end}]"
         lines = [f"c{slot} = {start}"]
         if access.way != "neighbour":
+            if follows and not after_newest and slot in self.timely(newest):
+                behind = ">" if shape.recent else "<"
+                lines += [f"if c{slot} != -1 and ni[c{slot}, REF] {behind} ni[l{slot}, REF]:", f"    c{slot} = l{slot}"]
             lines += [
                 f"c{slot} = past(c{slot}, ni[c{other}, REF], qs[{where}, 3], ni, nn, tt)"
-                for other in self._ahead(slot, newest)
+                for other in self.ahead(slot, newest)
                 if other < slot
             ]
         if access.bound is None:
@@ -193,7 +200,7 @@ class Searching:
         seek, x = seek_name(bound.sign), f"x_{slot}"
         lines.append(f"{x} = {key_of(value, column.is_double, bound.sign)}")
         found = f"c{slot} = {seek}(c{slot}, {x}, qs[{where}, 3], ni, nn, tt)"
-        if follows or slot in self._timely(newest):
+        if follows or slot in self.timely(newest):
             lines.append(found)
         else:  # nothing in the queue is below its least key: `gs` has it, or something below it
             sign = "<=" if bound.sign.endswith("=") else "<"
@@ -224,7 +231,7 @@ class Searching:
 
     def _order_tests(self, slot: int, newest: int | None) -> list[str]:
         """What THEN asks of this slot and those bound before it; the newest event stands after all others anyway."""
-        opened = self._open(newest)
+        opened = self.opened(newest)
         return [
             f"ni[c{o.before}, REF] < ni[c{o.after}, REF]"
             for o in self.shape.orders
@@ -239,7 +246,7 @@ class Searching:
         else:
             others = [o.after for o in self.shape.orders if o.before == slot and o.after < slot]
         sign = "<=" if self.shape.recent else ">="
-        for other in sorted(set(others) & self._open(newest)):
+        for other in sorted(set(others) & self.opened(newest)):
             lines += [f"if ni[c{slot}, REF] {sign} ni[c{other}, REF]:", "    break"]
         return lines
 

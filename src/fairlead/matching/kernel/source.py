@@ -4,11 +4,10 @@ For an event of lane l, in the order of matching/conjunction.py: its values are 
 moves; a relation with it is searched (searching.py); what a match disposes of leaves; the event is queued unless it left
 with the match; noted events that can forbid nothing any more are forgotten. Relations of absences wait (waiting.py).
 
-Queues are doubly linked lists of nodes (layout.py), one for each key and type, numbered key * queues + queue: `qs` has their first
-node, last node, length and the root of their ordered index. `ks` has the clock of each key, its flags (bit 0: a relation
-without the newest event may be ready; bit 1: some queue is not in the order of time), what waits, and a time before which nothing
-is queued. `bs` has the chains of
-the hash index. `st` carries the free list and other counters from call to call.
+Queues are doubly linked lists of nodes (layout.py), one for each key and type, numbered key * queues + queue: `qs` has their
+first node, last node, length, the root of their ordered index and their row. `ks` has the clock of each key, its flags (bit 0:
+a relation without the newest event may be ready; bit 1: some queue is not in the order of time), what waits, and a time before
+which nothing is queued. `bs` has the chains of the hash index. `st` carries the free list and other counters from call to call.
 
 Takes: a Shape. Gives: `Source`: text to compile, and the names of the arguments. Never: compiles or runs it.
 """
@@ -104,7 +103,9 @@ class _Loop:
         parts += [HELPERS[name] for name in self.shape.helpers]
         text = "\n\n".join(parts)
         arguments = self._arguments(text)
-        return Source(text.replace("def kernel():", f"def kernel({', '.join(arguments)}):"), arguments, self.layout, self.accesses)
+        return Source(
+            text.replace("def kernel():", f"def kernel({', '.join(arguments)}):"), arguments, self.layout, self.accesses
+        )
 
     def _arguments(self, text: str) -> tuple[str, ...]:
         body = text[text.index("def kernel():") :].split("\n\ndef ")[0]
@@ -113,7 +114,20 @@ class _Loop:
             names += [f"time{at}", f"key{at}", f"bits{at}", f"bucket{at}"]
             names += [f"in{at}_{c}" for c, column in enumerate(self.shape.columns) if column.queue in lane.queues]
         names += ["rank", "ni", "nn", "tt", "bb", "qs", "ks", "bs", "gs", "fr", "wait", "heap", "st", "members", "kt", "kb"]
-        names += ["out_at", "out_ref", "out_key", "out_due", "fired_at", "fired_ref", "fired_due", "base", "kbase", "within", "until", "last"]
+        names += [
+            "out_at",
+            "out_ref",
+            "out_key",
+            "out_due",
+            "fired_at",
+            "fired_ref",
+            "fired_due",
+            "base",
+            "kbase",
+            "within",
+            "until",
+            "last",
+        ]
         read = set(re.findall(r"\w+", body))
         return tuple(name for name in names if name in read)
 
@@ -289,10 +303,13 @@ class _Loop:
         return [*lines, f"link(e, k * {shape.stride} + {queue}, {indexed}, {self._state()})"]
 
     def _enter_alive(self, queue: int) -> list[str]:
-        """Queued only if it can still be a member: the newest event stands behind all that are queued."""
+        """Queued only if it can still be a member: the newest event stands behind all that are queued. Unless its type goes
+        several ways and it is queued itself already: then what is dead leaves again."""
         needs = dict(self.needs).get(queue)
         if needs is None:
             return self._enter(queue)
+        if self.shape.paired:
+            return [*self._enter(queue), *self._trim()]
         stride = self.shape.stride
         met = " or ".join(" and ".join(f"qs[k * {stride} + {at}, 2] >= {n}" for at, n in each) for each in needs)
         return [f"if {met}:", *indented(self._enter(queue), 1)]
@@ -310,10 +327,15 @@ class _Loop:
                 tests, before = [], []
                 for other, n in each:
                     there = f"k * {self.shape.stride} + {other}"
-                    before += [f"f{other} = qs[{there}, 0]", *[f"f{other} = ni[f{other}, NEXT] if f{other} != -1 else -1"] * (n - 1)]
+                    before += [
+                        f"f{other} = qs[{there}, 0]",
+                        *[f"f{other} = ni[f{other}, NEXT] if f{other} != -1 else -1"] * (n - 1),
+                    ]
                     tests.append(f"f{other} != -1 and ni[f{other}, REF] < ni[c, REF]")
                 lines += indented([*before, f"if {' and '.join(tests)}:", "    alive = True"], 2)
-            lines += indented(["if alive:", "    break", f"free = drop(c, c, {at}, free, {self._state()})", f"c = qs[{at}, 0]"], 2)
+            lines += indented(
+                ["if alive:", "    break", f"free = drop(c, c, {at}, free, {self._state()})", f"c = qs[{at}, 0]"], 2
+            )
         return "\n".join([*lines, "    return free"])
 
     def _key(self, queue: int) -> list[str]:
@@ -341,7 +363,12 @@ class _Loop:
         if self.shape.waits:
             return self.waiting.complete(words, bound)
         which = ["out_key[found] = k"] if self.paired else []
-        return ["out_at[found] = w", *which, *(f"out_ref[found, {slot}] = {each}" for slot, each in enumerate(words)), "found += 1"]
+        return [
+            "out_at[found] = w",
+            *which,
+            *(f"out_ref[found, {slot}] = {each}" for slot, each in enumerate(words)),
+            "found += 1",
+        ]
 
     def _dispose_bound(self, newest: int) -> list[str]:
         """What leaves after a match with the newest event, which is not queued yet."""
@@ -380,7 +407,9 @@ class _Loop:
             elif disposal is Disposal.INFIX_POSTFIX:
                 lines.append(self._leave(queue, f"members[{oldest}]", f"qs[{at}, 1]"))
             else:
-                lines.append(self._leave(queue, f"qs[{at}, 0]", f"members[{last if disposal is Disposal.PREFIX_INFIX else oldest}]"))
+                lines.append(
+                    self._leave(queue, f"qs[{at}, 0]", f"members[{last if disposal is Disposal.PREFIX_INFIX else oldest}]")
+                )
         return lines
 
     def _dispose_by_place(self, bound: int | None) -> list[str]:
@@ -429,7 +458,8 @@ class _Loop:
     # Functions of every kernel
 
     def _link(self) -> str:
-        chain = f"""
+        chain = (
+            f"""
     n = ni[e, BUCKET]
     if n >= 0:
         n = n * {self.shape.stride} + at % {self.shape.stride}
@@ -439,12 +469,19 @@ class _Loop:
             bs[n, 0] = e
         else:
             ni[bs[n, 1], BNEXT] = e
-        bs[n, 1] = e""" if self.shape.equal else ""
-        tree = f"""
+        bs[n, 1] = e"""
+            if self.shape.equal
+            else ""
+        )
+        tree = (
+            f"""
     if qs[at, 3] != -1:
         attach(e, at, qs, ni, nn, tt)
     elif indexed and qs[at, 2] > {BUILD}:
-        built(at, qs, ni, nn, tt)""" if self.accesses.trees else ""
+        built(at, qs, ni, nn, tt)"""
+            if self.accesses.trees
+            else ""
+        )
         row = ROW_LINK.replace("ROW", str(ROW)) if self.layout.rowed else ""
         return f"""def link(e, at, indexed, {self._state()}):
     before = qs[at, 1]
@@ -459,7 +496,8 @@ class _Loop:
 
     def _drop(self) -> str:
         """Takes a stretch of a queue, from `first` to `last`, out of it."""
-        chain = f"""
+        chain = (
+            f"""
         n = ni[c, BUCKET]
         if n >= 0:
             n = n * {self.shape.stride} + at % {self.shape.stride}
@@ -470,17 +508,32 @@ class _Loop:
             if ni[c, BNEXT] == -1:
                 bs[n, 1] = ni[c, BPREV]
             else:
-                ni[ni[c, BNEXT], BPREV] = ni[c, BPREV]""" if self.shape.equal else ""
+                ni[ni[c, BNEXT], BPREV] = ni[c, BPREV]"""
+            if self.shape.equal
+            else ""
+        )
         trees = bool(self.accesses.trees)
-        whole = """
+        whole = (
+            """
     if before == -1 and after == -1:
-        qs[at, 3] = -1""" if trees else ""
-        leave = """
+        qs[at, 3] = -1"""
+            if trees
+            else ""
+        )
+        leave = (
+            """
         if qs[at, 3] != -1:
-            detach(c, at, qs, ni, nn, tt)""" if trees else ""
-        short = f"""
+            detach(c, at, qs, ni, nn, tt)"""
+            if trees
+            else ""
+        )
+        short = (
+            f"""
     if qs[at, 2] < {KEEP}:
-        qs[at, 3] = -1""" if trees else ""
+        qs[at, 3] = -1"""
+            if trees
+            else ""
+        )
         row = ROW_DROP.replace("ROW", str(ROW)) if self.layout.rowed else ""
         return f"""def drop(first, last, at, free, {self._state()}):{row}
     before = ni[first, PREV]
@@ -505,18 +558,28 @@ class _Loop:
     return free"""
 
     def _expire(self) -> str:
-        """What falls behind the window of a key leaves."""
-        loose = """
-                ks[k, 1] |= 1""" if self.shape.contiguous else ""
+        """What falls behind the window of a key leaves. Bit 1 of the flags goes once all queues are in the order of time."""
+        loose = (
+            """
+                ks[k, 1] |= 1"""
+            if self.shape.contiguous
+            else ""
+        )
         state = self._state()
-        trimmed = f"""
+        trimmed = (
+            f"""
     if free != was:
-        free = trim(k, free, {state})""" if self.needs else ""
+        free = trim(k, free, {state})"""
+            if self.needs
+            else ""
+        )
         return f"""def expire(k, horizon, free, ks, {state}):
     was = free
     oldest = 9223372036854775807
+    late = False
     for at in range(k * {self.shape.stride}, k * {self.shape.stride} + {len(self.shape.needed)}):
         c = qs[at, 0]
+        before = horizon
         while c != -1:
             step = ni[c, NEXT]
             if ni[c, TIME] < horizon:
@@ -526,6 +589,11 @@ class _Loop:
                     oldest = ni[c, TIME]
                 if not ks[k, 1] & 2:
                     break
+                if ni[c, TIME] < before:
+                    late = True
+                before = ni[c, TIME]
             c = step
-    ks[k, 3] = oldest{trimmed}
+    ks[k, 3] = oldest
+    if ks[k, 1] & 2 and not late:
+        ks[k, 1] &= ~2{trimmed}
     return free"""

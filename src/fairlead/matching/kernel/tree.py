@@ -263,7 +263,17 @@ def row_source(layout: Layout, sign: str) -> str:
 def tree_source(layout: Layout) -> list[str]:
     """Trees on the order alone have no keys."""
     keys = (ATTACH_KEY, DETACH_KEY) if "KEY" in layout else ("", "")
-    return [layout.named(each) for each in (PRIORITY, ATTACH + keys[0], DETACH + keys[1], BUILT, *([LEAST] if keys[0] else []), *([ROWED.replace("ROW", str(ROW))] if layout.rowed else []))]
+    return [
+        layout.named(each)
+        for each in (
+            PRIORITY,
+            ATTACH + keys[0],
+            DETACH + keys[1],
+            BUILT,
+            *([LEAST] if keys[0] else []),
+            *([ROWED.replace("ROW", str(ROW))] if layout.rowed else []),
+        )
+    ]
 
 
 def seek_source(layout: Layout, sign: str, recent: bool) -> str:

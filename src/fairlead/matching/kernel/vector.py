@@ -281,4 +281,6 @@ def _per_distinct(scalar: Any, rows: Rows, name: str, numbering: Numbering) -> n
     distinct = [*canonical_values(encoded.dictionary, rows.schema.attributes[at].type.kind), None]
     codes = encoded.indices.fill_null(len(distinct) - 1).to_numpy(zero_copy_only=False)
     found = [scalar([_only(rows.schema, width, at, value)]) for value in distinct]
-    return np.array([-1 if value is None else numbering.number(value) for value in found], dtype=np.int64)[codes]
+    numbers = np.array([-1 if value is None else numbering.number(value) for value in found], dtype=np.int64)
+    spread: npt.NDArray[np.int64] = numbers[codes]
+    return spread

@@ -1,9 +1,9 @@
 """Absences as source: relations that wait for their deadline.
 
-A relation that waits is a row of `wait`: deadline, whether it was cancelled, its key, the next one of the key, and a copy of the
-node of each member, so that later events can still be compared with them. `heap` holds the rows, the earliest deadline first,
-and among equal ones the earliest members. Whatever tells the time (any event of a type that the subscription reads) first
-decides what was due before.
+A relation that waits is a row of `wait`: deadline, whether it was cancelled, its key, the next one of the key, and a copy of
+the node of each member, so that later events can still be compared with them. `heap` holds the rows, the earliest deadline
+first, and among equal ones the earliest members. Whatever tells the time (any event of a type that the subscription reads)
+first decides what was due before.
 
 Takes: a shape with absences. Gives: the lines that source.py weaves into the loop; none for a shape without.
 """
@@ -152,7 +152,8 @@ class Waiting:
     heap[at] = row"""
         refs = "\n".join(f"            fired_ref[n, {slot}] = ni[wait[row, {MEMBERS + slot}], REF]" for slot in range(size))
         freed = "\n".join(
-            f"        ni[wait[row, {MEMBERS + slot}], NEXT] = free\n        free = wait[row, {MEMBERS + slot}]" for slot in range(size)
+            f"        ni[wait[row, {MEMBERS + slot}], NEXT] = free\n        free = wait[row, {MEMBERS + slot}]"
+            for slot in range(size)
         )
         fire = f"""def fire(time, word, free, {FIRE}):
     while st[{HEAP}] > 0 and wait[heap[0], {DEADLINE}] < time:
