@@ -67,12 +67,9 @@ def without_kernels(plan: Plan) -> tuple[LintWarning, ...]:
 
 
 KERNELS_FROM = 5_000
-"""Events after which subscriptions move to machine code. A kernel costs about a second the first time it is compiled on a
-machine, the matcher in Python 20 to 50 microseconds an event and subscription: 50,000 events cost about as much. Preparing
-a batch for kernels costs some milliseconds, so they are left alone while batches are below a fiftieth of this, 1,000 events."""
-
-KERNELS_FROM_LOADED = 2_000
-"""Queued events from which a loaded state goes to kernels at once: as objects they would take longer than the kernels."""
+"""Events after which a plan moves to machine code. A kernel costs about a third of a second the first time it is compiled on a
+machine and some milliseconds from then on, the matcher in Python 20 to 50 microseconds an event and subscription. Preparing
+a batch for kernels costs about a millisecond, so they are left alone while batches are below a fiftieth of this, 100 events."""
 
 Emitter = tuple[EventType, tuple[tuple[str, Kind, Evaluator], ...]]
 """A derived type and, for each of its attributes, how to compute it from the members."""

@@ -272,9 +272,10 @@ def test_a_late_event_makes_expiry_walk_only_while_it_is_queued() -> None:
     bench.feed([("A", 1, 1)] * 1000, range(1000))
     in_order = bench.accesses(("A", 1, 1), 1000)
     bench.feed([("A", 1, 1)], [500])
-    late = bench.accesses(("A", 1, 1), 1001)
+    nothing_due = bench.accesses(("A", 1, 1), 1001)
+    one_due = bench.accesses(("A", 1, 1), 1 + hour)
     bench.feed([("A", 1, 1)] * 2, [501 + hour, 502 + hour])
-    assert in_order < 40 < 2000 < late
+    assert max(in_order, nothing_due) < 40 < 2000 < one_due
     assert bench.accesses(("A", 1, 1), 503 + hour) <= in_order + 40
 
 
@@ -282,7 +283,7 @@ def test_a_pool_has_the_bytes_that_the_page_says() -> None:
     plan = planned("A a AND B b WHERE a.x < b.x")
     (subscription,) = plan.subscriptions
     pool = KernelBranch(subscription, subscription.branches[0], plan.catalogue).pool
-    assert pool.ks.itemsize * pool.ks.shape[1] == 24
+    assert pool.ks.itemsize * pool.ks.shape[1] == 32
     assert pool.qs.itemsize * pool.qs.shape[1] + pool.gs.itemsize == 40
     assert pool.fr.itemsize * pool.fr.shape[1] == 128
     assert pool.bs.itemsize * pool.bs.shape[1] == 8

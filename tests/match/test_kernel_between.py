@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
@@ -76,9 +78,13 @@ def test_a_kernel_keeps_exactly_the_noted_events_that_the_incremental_matcher_ke
 
 def state_of(kernel: KernelBranch) -> dict[tuple[Any, ...], list[list[int]]]:
     pool, made = kernel.pool, {}
-    for number, key in enumerate(kernel.keys.values()):
-        if number < pool.keys:
-            queues = [[major(word) for word in kernel.words_of(pool.walk(number, at))] for at in range(pool.queues)]
-            if any(queues):
-                made[key] = queues
+    if pool.queued() == 0:
+        return made
+    numbers = np.arange(pool.keys)
+    columns = kernel.keys.columns(numbers, [pa.int32()] * len(kernel.keys.parts))
+    keys = list(zip(*(column.to_pylist() for column in columns), strict=True)) if columns else [()] * pool.keys
+    for number, key in enumerate(keys):
+        nodes = [pool.walk(number, at) for at in range(pool.queues)]
+        if any(nodes):
+            made[key] = [[major(int(pool.ni[node, kernel.source.layout["REF"]])) for node in each] for each in nodes]
     return made
