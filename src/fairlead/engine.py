@@ -71,6 +71,9 @@ KERNELS_FROM = 5_000
 machine and some milliseconds from then on, the matcher in Python 20 to 50 microseconds an event and subscription. Preparing
 a batch for kernels costs about a millisecond, so they are left alone while batches are below a fiftieth of this, 100 events."""
 
+KERNELS_FROM_LOADED = 2_000
+"""Queued events from which a loaded state goes to kernels at once: as objects they would take longer than the kernels."""
+
 Emitter = tuple[EventType, tuple[tuple[str, Kind, Evaluator], ...]]
 """A derived type and, for each of its attributes, how to compute it from the members."""
 

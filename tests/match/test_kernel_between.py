@@ -81,7 +81,7 @@ def state_of(kernel: KernelBranch) -> dict[tuple[Any, ...], list[list[int]]]:
     if pool.queued() == 0:
         return made
     numbers = np.arange(pool.keys)
-    columns = kernel.keys.columns(numbers, [pa.int32()] * len(kernel.keys.parts))
+    columns = kernel.keys.columns(numbers, [pa.int64()] * len(kernel.keys.parts))
     keys = list(zip(*(column.to_pylist() for column in columns), strict=True)) if columns else [()] * pool.keys
     for number, key in enumerate(keys):
         nodes = [pool.walk(number, at) for at in range(pool.queues)]
