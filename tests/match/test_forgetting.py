@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 from fairlead.engine import Engine
 from fairlead.language import compile_text
-from fairlead.matching.kernel import forgetting
+from fairlead.matching.kernel import forgetting, pool
 from fairlead.transport.events import read_events
 
 TYPES = "TYPE A (k BIGINT, s STRING, x INT) TYPE B (k BIGINT, s STRING, x INT)\n"
@@ -63,3 +65,23 @@ def test_a_kernel_that_forgets_delivers_the_same_and_dumps_the_same(name: str, f
         kernel = family.kernel
         bound = 3 * kernel.held() + 140  # what is queued, twice over, and a batch
         assert max(len(kernel.keys), len(kernel.member_keys), kernel.buckets(), len(kernel.texts)) <= bound, name
+
+
+def test_copies_of_what_waits_are_in_no_chain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Room that was never written can hold anything: it was once taken for the numbers of chains."""
+    monkeypatch.setattr(pool, "_longer", filled_with_rubbish)
+    timed = "TYPE A (x INT, at TIMESTAMP) TIME at TYPE B (x INT, at TIMESTAMP) TIME at TYPE C (x INT, at TIMESTAMP) TIME at\n"
+    plan = compile_text(timed + "SUBSCRIPTION S MATCH A a AND B b WHERE a.x = b.x WITHOUT C c WITHIN 9 SECONDS OF a")
+    events = [{"type": "AB"[n % 2], "x": n // 2, "at": n} for n in range(200)]
+    plain, fast = Engine(plan, kernels_from=None), Engine(plan, kernels_from=0)
+    for columns in read_events(events, plan.catalogue, batch_rows=10):
+        assert [r.positions for r in fast.feed(columns)] == [r.positions for r in plain.feed(columns)]
+        assert fast.dump() == plain.dump()
+    assert fast.lane is not None
+    assert fast.lane.families[0].kernel.buckets() < 60
+
+
+def filled_with_rubbish(array: npt.NDArray[Any], rows: int) -> npt.NDArray[Any]:
+    made = np.full((rows, *array.shape[1:]), 2**31 - 1, dtype=array.dtype)
+    made[: len(array)] = array
+    return made

@@ -68,6 +68,8 @@ class Waiting:
         for slot in range(size):
             lines += ["if free != -1:", f"    c{slot} = free", f"    free = ni[c{slot}, NEXT]", "else:"]
             lines += [f"    c{slot} = fresh", "    fresh += 1"]
+            if "BUCKET" in self.layout:  # a copy is in no chain of the hash index
+                lines.append(f"ni[c{slot}, BUCKET] = -1")
             if slot == bound:
                 lines += self._copied(slot)
             else:
