@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fairlead.matching.kernel.compile import kernel_of
 from fairlead.matching.kernel.layout import Layout
 from fairlead.matching.kernel.tree import ROW
 
@@ -19,6 +20,16 @@ HEAD, TAIL, COUNT, ROOT = range(4)
 """Columns of `qs`."""
 CLOCK, FLAGS, WAITS, OLDEST = range(4)
 """Columns of `ks`."""
+
+
+FREED = """def kernel(nn, used, node):
+    count = 0
+    while node != -1:
+        used[node] = 0
+        node = nn[node, 0]
+        count += 1
+    return count, 0"""
+"""Along the free nodes."""
 
 
 class Pool:
@@ -75,11 +86,9 @@ class Pool:
 
     def live(self) -> npt.NDArray[np.int64]:
         """The nodes in use, queued or copied for what waits, in no particular order."""
-        used = np.ones(int(self.st[FRESH]), dtype=bool)
-        node = int(self.st[FREE])
-        while node != -1:
-            used[node] = False
-            node = int(self.nn[node, 0])
+        used = np.ones(int(self.st[FRESH]), dtype=np.int8)
+        if self.st[FREE] != -1:
+            kernel_of(FREED)(self.nn, used, int(self.st[FREE]))
         return np.flatnonzero(used)
 
     def walk(self, key: int, queue: int) -> list[int]:
