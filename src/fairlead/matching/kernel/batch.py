@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fairlead.matching.kernel.keys import Numbering
+from fairlead.matching.kernel.keys import Numbering, as_whole
 from fairlead.matching.kernel.vector import Rows, Vector, evaluate, evaluate_text, truth
 from fairlead.model.columns import Columns
 from fairlead.model.expression import Condition, Expression, Field
@@ -120,6 +120,13 @@ class Batch:
             return values, None if known.all() else known
 
         found: tuple[npt.NDArray[np.int64], Mask | None] = self._once(("text", id(numbering), name, expression), compute)
+        return found
+
+    def whole(self, name: str, attribute: str) -> tuple[npt.NDArray[Any], Mask | None] | None:
+        """An attribute as whole numbers, if it is one of those (keys.py)."""
+        found: tuple[npt.NDArray[Any], Mask | None] | None = self._once(
+            ("whole", name, attribute), lambda: as_whole(self.rows[name].column(attribute))
+        )
         return found
 
     def once(self, key: Any, compute: Callable[[], Any]) -> Any:

@@ -22,7 +22,7 @@ from fairlead.matching.kernel.across import TEXTS
 from fairlead.matching.kernel.batch import Batch, Mask
 from fairlead.matching.kernel.compile import kernel_of
 from fairlead.matching.kernel.forgetting import forget_values
-from fairlead.matching.kernel.keys import KeyNumbering, Numbering, PartNumbering, WholeNumbering, as_whole, paired
+from fairlead.matching.kernel.keys import KeyNumbering, Numbering, PartNumbering, WholeNumbering, paired
 from fairlead.matching.kernel.parts import Lane, Shape, ValueColumn, at_slot_zero, every_bit
 from fairlead.matching.kernel.pool import FIRED, KEYS, NEVER, Pool
 from fairlead.matching.kernel.shape import shape_of
@@ -161,7 +161,7 @@ class KernelBranch:
         for lane in self.shape.lanes:
             for name in lane.types:
                 if lane.key and name in batch.rows:
-                    whole = as_whole(batch.rows[name].column(lane.key[0]))
+                    whole = batch.whole(name, lane.key[0])
                     if whole is None or whole[1] is not None or not part.wholes.covers(whole[0]):
                         return False
         return True
@@ -211,7 +211,7 @@ class KernelBranch:
         return made | values
 
     def _raw_keys(self, batch: Batch, lane: Lane, name: str) -> npt.NDArray[Any]:
-        whole = as_whole(batch.rows[name].column(lane.key[0]))
+        whole = batch.whole(name, lane.key[0])
         assert whole is not None
         return np.ascontiguousarray(whole[0], dtype=self.shape.whole_key)
 

@@ -28,6 +28,7 @@ from fairlead.model.columns import Columns
 from fairlead.model.identity import position_word
 from fairlead.model.plan import Branch, Plan, Subscription
 from fairlead.model.position import Position
+from fairlead.model.types import Catalogue
 
 
 @dataclass(frozen=True)
@@ -87,8 +88,7 @@ class KernelLane:
         return found
 
     def _fed(self, family: Family, batch: Batch) -> list[Block]:
-        """Without derived events and absences, what a kernel finds is final."""
-        self._tell_time(family, batch)
+        """Without derived events and absences, what a kernel finds is final, and nothing asks for the time."""
         made, _ = family.kernel.feed(batch)
         return [
             Block(member.subscription, member.number, member.branch, part.at, part.refs)
@@ -142,6 +142,20 @@ def parted(family: Family, found: Found) -> list[tuple[Member, Found]]:
     ]
 
 
+_FORMS: dict[Hashable, Form] = {}
+FORMS_MAX = 1024
+
+
+def _form_of(member: Member, branch: Branch, catalogue: Catalogue, several: bool) -> Form:
+    """Shape and source, once for what the digest of a subscription stands for."""
+    key = (member.subscription.digest, member.branch, several)
+    if key not in _FORMS or not member.subscription.digest:
+        if len(_FORMS) >= FORMS_MAX:
+            _FORMS.clear()
+        _FORMS[key] = form_of(member.subscription, branch, catalogue, several)
+    return _FORMS[key]
+
+
 def _families(plan: Plan, depths: dict[str, int]) -> list[Family]:
     """Upstream first, and then in the order of the text. Keys of the same kinds are numbered together."""
     groups: dict[Hashable, list[tuple[Member, Branch]]] = {}
@@ -154,7 +168,7 @@ def _families(plan: Plan, depths: dict[str, int]) -> list[Family]:
     numberings: dict[Hashable, KeyNumbering] = {}
     for group in groups.values():
         (first, branch), others = group[0], [each for _, each in group[1:]]
-        form: Form = form_of(first.subscription, branch, plan.catalogue, bool(others))
+        form = _form_of(first, branch, plan.catalogue, bool(others))
         kinds = key_kinds(form[0], plan.catalogue)
         keys = numberings.setdefault(kinds, KeyNumbering(len(kinds)))
         kernel = KernelBranch(first.subscription, branch, plan.catalogue, others, form, keys)

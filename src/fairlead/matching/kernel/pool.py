@@ -16,6 +16,8 @@ NEVER = np.iinfo(np.int64).min
 LATEST = np.iinfo(np.int64).max
 FREE, FRESH, SEEN, HEAP, WAIT_FREE, WAIT_FRESH, FIRED, KEYS = 0, 1, 3, 4, 5, 6, 7, 10
 """Places in `st`."""
+LINE = 64
+"""Bytes in a line of the processor's cache."""
 HEAD, TAIL, COUNT, ROOT = range(4)
 """Columns of `qs`."""
 CLOCK, FLAGS, WAITS, OLDEST = range(4)
@@ -100,11 +102,13 @@ class Pool:
         return nodes
 
 
-def _aligned(rows: int, width: int) -> npt.NDArray[np.int64]:
+def _aligned(rows: int, width: int, dtype: Any = np.int64) -> npt.NDArray[Any]:
     """Rows that begin where a line of the processor's cache begins."""
-    room = np.empty(rows * width + 8, dtype=np.int64)
-    skip = -(room.__array_interface__["data"][0] // 8) % 8
-    return room[skip : skip + rows * width].reshape(rows, width)
+    size = np.dtype(dtype).itemsize
+    room = np.empty(rows * width * size + LINE, dtype=np.int8)
+    skip = -int(room.__array_interface__["data"][0]) % LINE
+    made: npt.NDArray[Any] = room[skip : skip + rows * width * size].view(dtype).reshape(rows, width)
+    return made
 
 
 def _longer(array: npt.NDArray[Any], rows: int) -> npt.NDArray[Any]:
@@ -115,7 +119,7 @@ def _longer(array: npt.NDArray[Any], rows: int) -> npt.NDArray[Any]:
 
 
 def _grown(array: npt.NDArray[Any], rows: int, fill: tuple[int, ...]) -> npt.NDArray[Any]:
-    grown = np.empty((rows, len(fill)), dtype=array.dtype)
+    grown = _aligned(rows, len(fill), array.dtype)
     grown[: len(array)] = array
     grown[len(array) :] = fill
     return grown
