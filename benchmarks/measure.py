@@ -151,9 +151,9 @@ def spawn(command: list[str], seconds: float, environment: dict[str, str] | None
     """Runs a command in the repository, within a limit."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as error:
         began = perf_counter()
-        process = subprocess.Popen(
-            command, cwd=ROOT, stdout=out, stderr=error, env={**os.environ, **(environment or {})}, start_new_session=True
-        )
+        variables = {**os.environ, **(environment or {})}
+        variables.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed program has its bytecode
+        process = subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=error, env=variables, start_new_session=True)
         struck = False
 
         def strike(number: int, frame: object) -> None:
