@@ -287,5 +287,5 @@ def test_a_pool_has_the_bytes_that_the_page_says() -> None:
     assert pool.qs.itemsize * pool.qs.shape[1] + pool.gs.itemsize == 40
     assert pool.fr.itemsize * pool.fr.shape[1] == 128
     assert pool.bs.itemsize * pool.bs.shape[1] == 8
-    assert pool.wait.itemsize * pool.wait.shape[1] == 32 + 8 * 2
+    assert pool.wait.itemsize * pool.wait.shape[1] == 40 + 8 * 2
     assert pool.heap.itemsize == 8

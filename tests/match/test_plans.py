@@ -121,6 +121,27 @@ def test_an_absence_that_was_due_earlier_is_decided_before_one_whose_event_tells
     assert agreed(rules, "B1 A5 B4 A5 B5", until=20)["on kernels"] > 9
 
 
+def test_what_was_due_before_a_decision_is_not_cancelled_by_the_event_that_it_derives() -> None:
+    """The derived event is older than the deadline that it comes from."""
+    rules = """
+    SUBSCRIPTION S MATCH B b WITHOUT A n WITHIN 4 SECONDS OF b EMIT E (x = b.x, at = b.at) TIME at
+    SUBSCRIPTION T MATCH A a WITHOUT E n WITHIN 1 SECONDS OF a
+    """
+    assert agreed(rules, "A1 B1 A9")["on kernels"] == 6
+    assert agreed(rules, "A1 B1 Heartbeat9 A9", until=30)["on kernels"] == 9
+
+
+def test_what_a_decision_leads_to_follows_it_though_it_was_due_before() -> None:
+    rules = """
+    SUBSCRIPTION S MATCH B b WITHOUT C n WITHIN 4 SECONDS OF b EMIT E (x = b.x, at = b.at) TIME at
+    SUBSCRIPTION T MATCH E e WITHOUT A n WITHIN 1 SECONDS OF e EMIT F (x = e.x, at = e.at) TIME at
+    SUBSCRIPTION V MATCH F f WITHOUT B n WITHIN 1 SECONDS OF f
+    """
+    agreed(rules, "B1 B2 A9 B12", until=30)
+    agreed(rules, "B1 B2 C9 B9 A20", until=30)
+    agreed(rules, "B1 B3", until=30)
+
+
 def test_branches_of_one_subscription_share_the_order_of_what_was_due_at_one_time() -> None:
     rules = "SUBSCRIPTION S MATCH A a OR B b WITHOUT C p WITHIN 2 SECONDS OF a WITHOUT C q WITHIN 2 SECONDS OF b"
     assert agreed(rules, "B1 A1 B1 A1 A1 B1 B1 Heartbeat3 A9")["on kernels"] == 21

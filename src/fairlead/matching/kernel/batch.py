@@ -48,6 +48,8 @@ class Batch:
                     times = table.column(at).cast(pa.int64()).to_numpy()
                 self.rows[name] = Rows(schema, table, times, self._majors_of(name))
         self._kept: dict[Any, Any] = {}
+        self.told: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        """By row, where given: what was due before this is decided when the row comes, whatever its own time (levels.py)."""
 
     def _majors_of(self, name: str) -> Callable[[], npt.NDArray[np.int64]]:
         return lambda: self.columns.position_array[self.places(name)]

@@ -47,6 +47,8 @@ class Found:
     due: Words | None = None
     member: npt.NDArray[np.int64] | None = None
     """Which branch of the family matched."""
+    born: Words | None = None
+    """For what absences decided: the event that had completed it."""
 
 
 class KernelBranch:
@@ -108,6 +110,7 @@ class KernelBranch:
             "fired_at": np.empty(fired, dtype=np.int64),
             "fired_ref": np.empty((fired, size), dtype=np.int64),
             "fired_due": np.empty(fired, dtype=np.int64),
+            "fired_born": np.empty(fired, dtype=np.int64),
             "base": batch.first_word,
             "within": self.within,
             "until": until,
@@ -117,7 +120,9 @@ class KernelBranch:
         if len(given.get("kt", ())):
             pool.keys = self.keys.parts[0].wholes.count = int(pool.st[KEYS])
         n = int(pool.st[FIRED]) if self.shape.waits else 0
-        decided = Found(given["fired_at"][:n], given["fired_ref"][:n], given["fired_due"][:n])
+        fired_ones = (given[name][:n] for name in ("fired_at", "fired_ref", "fired_due", "fired_born"))
+        at, refs, due_at, born = fired_ones
+        decided = Found(at, refs, due_at, born=born)
         due = given["out_due"][:found] if self.shape.waits else None
         member = self._members(given["out_key"][:found]) if len(self.branches) > 1 else None
         made = Found(out_at[:found].copy(), out_ref[:found].copy(), due, member)
@@ -142,6 +147,7 @@ class KernelBranch:
         """The columns of each lane, as they are."""
         local = np.full(len(batch.types), -1, dtype=np.int32)
         given: dict[str, Any] = {"codes": batch.codes, "local": local, "words": NOTHING if batch.is_dense else batch.words}
+        given["told"] = batch.told
         whole = self.keys.parts[0].wholes if self.shape.whole_key is not None and self._keys_close(batch) else None
         for at, lane in enumerate(self.shape.lanes):
             present = [name for name in lane.types if name in batch.rows]
@@ -362,6 +368,7 @@ class KernelBranch:
         places, _, *rest = (each[order] for each in joined)
         given["p_lane"], given["p_inner"], given["p_key"], given["p_bits"], given["p_bucket"] = rest
         given["p_word"] = (batch.first_word + (places << MINOR_BITS)) if batch.is_dense else batch.words[places]
+        given["told"] = batch.told[places] if len(batch.told) else NOTHING
         return given
 
     def _accepted(

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from fairlead.matching.kernel.across import TEXTS
 from fairlead.matching.kernel.keys import KeyNumbering, WholeNumbering
 from fairlead.matching.kernel.pool import COUNT, WAITS, Pool
+from fairlead.matching.kernel.waiting import KEY, MEMBERS
 
 if TYPE_CHECKING:
     from fairlead.matching.kernel.branch import KernelBranch
@@ -74,7 +75,7 @@ def _keep_keys(branch: KernelBranch, used: Mask, new_number: npt.NDArray[np.int6
     new = (instance[kept][:, None] * pool.queues + np.arange(pool.queues)).reshape(-1)
     fresh.qs[new], fresh.gs[new], fresh.ks[instance[kept]] = pool.qs[old], pool.gs[old], pool.ks[kept]
     waiting = pool.heap[: pool.waiting()]
-    pool.wait[waiting, 2] = instance[pool.wait[waiting, 2]]
+    pool.wait[waiting, KEY] = instance[pool.wait[waiting, KEY]]
     pool.qs, pool.gs, pool.ks, pool.keys = fresh.qs, fresh.gs, fresh.ks, size
     if branch.shape.equal and branch.is_keyed:
         _keep_buckets(branch, instance)
@@ -135,5 +136,5 @@ def _nodes_of(branch: KernelBranch, queue: int) -> npt.NDArray[np.int64]:
     waiting = pool.heap[: pool.waiting()]
     for slot, each in enumerate(branch.shape.queue_of_slot):
         if each == queue and len(waiting):
-            nodes += pool.wait[waiting, 4 + slot].tolist()
+            nodes += pool.wait[waiting, MEMBERS + slot].tolist()
     return np.array(nodes, dtype=np.int64)

@@ -111,7 +111,7 @@ class KernelLane:
         for _, group in groupby(self.families, key=lambda family: family.members[0].number):
             decisions: list[tuple[Member, Found, Merged | None]] = []
             for family in group:
-                batch, merged = level.batch_of(family.reads)
+                batch, merged = level.batch_of(family.reads, family.kernel.shape.waits)
                 self._tell_time(family, batch)
                 made, decided = family.kernel.feed(batch, until, last)
                 for member, part in parted(family, made):

@@ -5,6 +5,7 @@ derives; then the event; then the relations that it completes; then what it deri
 and relation of a batch has a *path*: the word of the logged event, then five numbers a level:
 
     -1, deadline, depth, subscription, rank    decided before the event on the level above
+     2, deadline, depth, subscription, rank    decided after such a one, which led to it, though it was due before
      0, subscription + 1, branch, turn, 0      a relation that the event completes
      1, subscription, branch, turn, 0          an event derived from that
     -2, …                                      a decided relation itself, before all that it derives
@@ -17,6 +18,7 @@ Takes: what each kernel found in a batch. Gives: batches with derived events for
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,6 +40,7 @@ from fairlead.model.plan import Plan, Subscription
 
 Paths = npt.NDArray[np.int64]
 STEP = 5
+NOTHING = np.zeros(0, dtype=np.int64)
 MIDDLE = LIMITS.derived_per_event_max
 """A logged event's own place, in the lower bits of its word."""
 
@@ -96,12 +99,33 @@ class Level:
         self.count = 0
         self.numbered: list[tuple[KernelBranch, Merged]] = []
 
-    def batch_of(self, reads: frozenset[str]) -> tuple[Batch, Merged | None]:
-        """The batch as somebody sees it who reads these types."""
+    def batch_of(self, reads: frozenset[str], waits: bool) -> tuple[Batch, Merged | None]:
+        """The batch as somebody sees it who reads these types. `waits`: and has absences to decide."""
         mine = [each for each in self.derived if each.type in reads]
         if not mine:
             return self.logged, None
-        return self._merged(mine, reads)
+        batch, merged = self._merged(mine, reads)
+        if waits:
+            batch.told = self._told(batch, merged, reads)
+        return batch, merged
+
+    def _told(self, batch: Batch, merged: Merged, reads: frozenset[str]) -> Words:
+        """Where an event was derived from a decision before some event that these types contain too, everything that was due
+        earlier had its turn first, whatever the time of the derived event."""
+        rows = np.flatnonzero((merged.paths[:, 1::STEP] == -1).any(axis=1))
+        if not len(rows):
+            return NOTHING
+        told, known = np.full(len(batch), np.iinfo(np.int64).min), self._timed_paths(reads, merged)
+        for row in rows.tolist():
+            path = merged.paths[row].tolist()
+            due = [key[0] for start, key in _decisions(path) if self._tells(_parent(path, start), known)]
+            if due:
+                told[np.searchsorted(batch.words, merged.words[row])] = max(due)
+        return told
+
+    def _tells(self, path: tuple[int, ...], known: set[tuple[int, ...]]) -> bool:
+        """The event at this path tells the time; at the end of the input everybody is told."""
+        return path in known or (not len(self.logged) and not any(path[1:]))
 
     def _merged(self, mine: list[Derived], reads: frozenset[str]) -> tuple[Batch, Merged]:
         logged = self.logged
@@ -154,9 +178,11 @@ class Level:
     ) -> Node:
         """Relations that absences decided. `ranks`: their order among those of the subscription."""
         assert found.due is not None
+        assert found.born is not None
         at = self._earlier(self._paths_of(found.at, merged), found.due, (depth, number), subscription, merged)
         block = Block(subscription, number, branch, found.at, found.refs, 0, found.due)
-        paths = extended(at, _step(len(at), -1, found.due, depth, number, ranks))
+        at, kinds = _after_birth(at, self._paths_of(found.born, merged), found.due, (depth, number))
+        paths = extended(at, _step(len(at), kinds, found.due, depth, number, ranks))
         node = Node(block, extended(paths, _step(len(at), -2, 0, 0, 0, 0)), merged)
         return self._emitted(node, paths, found)
 
@@ -176,27 +202,20 @@ class Level:
         before some event that the subscription reads too, whatever was due earlier came first, directly before that event."""
         if at.shape[1] == 1:
             return at
-        known: set[tuple[int, ...]] | None = None
-        made = at.copy()
-        for row in np.flatnonzero((at[:, 1::STEP] == -1).any(axis=1)).tolist():
-            path = made[row]
-            while True:
-                last = 1 + STEP * (_used(path[None])[0] - 1)
-                if last < 1 or path[last] != -1 or (int(due[row]), *own) >= tuple(path[last + 1 : last + 4].tolist()):
+        made, rows = at.copy(), np.flatnonzero((at[:, 1::STEP] == -1).any(axis=1))
+        known = self._timed_paths(subscription.reads(self.plan.catalogue), merged) if len(rows) else set()
+        for row in rows.tolist():
+            path, mine = at[row].tolist(), (int(due[row]), *own)
+            for start, key in _decisions(path):
+                if mine < key and self._tells(_parent(path, start), known):
+                    made[row, start:] = 0
                     break
-                if known is None:
-                    known = self._timed_paths(subscription, merged)
-                parent = (*path[:last].tolist(), *[0] * (len(path) - last))
-                if parent not in known and len(self.logged):  # at the end of the input everybody is told the time
-                    break
-                path[last:] = 0
         return made
 
-    def _timed_paths(self, subscription: Subscription, merged: Merged | None) -> set[tuple[int, ...]]:
-        """The paths of the events that tell a subscription the time."""
+    def _timed_paths(self, reads: frozenset[str], merged: Merged | None) -> set[tuple[int, ...]]:
+        """The paths of the events of these types that tell the time."""
         found: set[tuple[int, ...]] = set() if merged is None else set(map(tuple, merged.paths.tolist()))
         width = 1 if merged is None else merged.paths.shape[1]
-        reads = subscription.reads(self.plan.catalogue)
         for name, rows in self.logged.rows.items():
             if name in reads and rows.times is not None:
                 words = self.logged.words[self.logged.places(name)].tolist()
@@ -279,6 +298,36 @@ class Level:
         words = placed(paths[order], order >= relations)[_inverse(order)]
         ends = np.cumsum([len(nodes[number].paths) for number in decided]).tolist()
         return {number: words[low:high] for number, low, high in zip(decided, [0, *ends], ends, strict=False)}
+
+
+def _decisions(path: list[int]) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """The decisions that led to an event, the first one first: where their step begins, and deadline, depth, subscription."""
+    for start in range(1, len(path), STEP):
+        if path[start] == -1:
+            follows = path[start + STEP : start + STEP + 1] == [2]
+            at = start + STEP if follows else start
+            yield start, tuple(path[at + 1 : at + 4])
+
+
+def _parent(path: list[int], start: int) -> tuple[int, ...]:
+    return (*path[:start], *[0] * (len(path) - start))
+
+
+def _after_birth(at: Paths, born: Paths, due: Words, own: tuple[int, int]) -> tuple[Paths, Words]:
+    """What a decision led to, before the same event but due earlier, follows that decision: the paths behind which they stand,
+    and the first number of their steps."""
+    kinds = np.full(len(at), -1, dtype=np.int64)
+    if at.shape[1] == 1:
+        return at, kinds
+    made, used = at.copy(), _used(at).tolist()
+    for row in np.flatnonzero((born[:, 1::STEP] == -1).any(axis=1)).tolist():
+        low = 1 + STEP * used[row]
+        high = low + STEP
+        if high > at.shape[1] or born[row, low] != -1 or (born[row, :low] != at[row, :low]).any():
+            continue
+        if (int(due[row]), *own) < tuple(born[row, low + 1 : low + 4].tolist()):
+            made[row, low:high], kinds[row] = born[row, low:high], 2
+    return made, kinds
 
 
 def together(paths: list[Paths]) -> Paths:

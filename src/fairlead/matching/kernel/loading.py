@@ -19,7 +19,7 @@ from fairlead.matching.kernel.branch import KernelBranch
 from fairlead.matching.kernel.keys import paired
 from fairlead.matching.kernel.parts import Lane, every_bit
 from fairlead.matching.kernel.pool import CLOCK, COUNT, FLAGS, FRESH, HEAD, HEAP, OLDEST, TAIL, WAIT_FRESH, WAITS
-from fairlead.matching.kernel.waiting import CANCELLED, DEADLINE, KEY, MEMBERS, NEXT
+from fairlead.matching.kernel.waiting import BORN, CANCELLED, DEADLINE, KEY, MEMBERS, NEXT
 
 Numbers = npt.NDArray[np.int64]
 WORST_KEY = np.iinfo(np.int64).max
@@ -185,6 +185,7 @@ class Loading:
             return
         keys = self.instance[group.owner]
         pool.wait[rows, DEADLINE], pool.wait[rows, CANCELLED], pool.wait[rows, KEY] = group.deadline, group.cancelled, keys
+        pool.wait[rows, BORN] = 0
         pool.wait[rows, MEMBERS:] = self.queued + np.arange(len(rows) * size).reshape(-1, size)
         pool.heap[: len(rows)] = rows
         pool.st[HEAP] = pool.st[WAIT_FRESH] = len(rows)

@@ -45,7 +45,7 @@ class Pool:
         self.ks = np.zeros((0, 4), dtype=np.int64)
         self.bs = np.zeros((0, 2), dtype=np.int32)
         self.gs = np.zeros(0, dtype=np.int64)
-        self.wait = np.zeros((0, 4 + size), dtype=np.int64)
+        self.wait = np.zeros((0, 5 + size), dtype=np.int64)
         self.heap = np.zeros(0, dtype=np.int64)
         self.st = np.array([-1, 0, 0, NEVER, 0, -1, 0, 0, -1, 0, 0], dtype=np.int64)
         self.members = np.zeros(size, dtype=np.int64)

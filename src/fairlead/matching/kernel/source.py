@@ -113,7 +113,25 @@ class _Loop:
         for at, lane in enumerate(self.shape.lanes):
             names += [f"time{at}", f"key{at}", f"bits{at}", f"bucket{at}"]
             names += [f"in{at}_{c}" for c, column in enumerate(self.shape.columns) if column.queue in lane.queues]
-        names += ["rank", "ni", "nn", "tt", "bb", "qs", "ks", "bs", "gs", "fr", "wait", "heap", "st", "members", "kt", "kb"]
+        names += [
+            "told",
+            "rank",
+            "ni",
+            "nn",
+            "tt",
+            "bb",
+            "qs",
+            "ks",
+            "bs",
+            "gs",
+            "fr",
+            "wait",
+            "heap",
+            "st",
+            "members",
+            "kt",
+            "kb",
+        ]
         names += [
             "out_at",
             "out_ref",
@@ -122,6 +140,7 @@ class _Loop:
             "fired_at",
             "fired_ref",
             "fired_due",
+            "fired_born",
             "base",
             "kbase",
             "within",

@@ -1,9 +1,9 @@
 """Absences as source: relations that wait for their deadline.
 
-A relation that waits is a row of `wait`: deadline, whether it was cancelled, its key, the next one of the key, and a copy of
-the node of each member, so that later events can still be compared with them. `heap` holds the rows, the earliest deadline
-first, and among equal ones the earliest members. Whatever tells the time (any event of a type that the subscription reads)
-first decides what was due before.
+A relation that waits is a row of `wait`: deadline, whether it was cancelled, its key, the next one of the key, the event that
+completed it, and a copy of the node of each member, so that later events can still be compared with them. `heap` holds the
+rows, the earliest deadline first, and among equal ones the earliest members. Whatever tells the time (any event of a type that
+the subscription reads) first decides what was due before.
 
 Takes: a shape with absences. Gives: the lines that source.py weaves into the loop; none for a shape without.
 """
@@ -16,7 +16,7 @@ from fairlead.matching.kernel.searching import Searching, indented
 
 SEEN, HEAP, FREE, FRESH, FIRED = 3, 4, 5, 6, 7
 """Places in `st`."""
-DEADLINE, CANCELLED, KEY, NEXT, MEMBERS = 0, 1, 2, 3, 4
+DEADLINE, CANCELLED, KEY, NEXT, BORN, MEMBERS = 0, 1, 2, 3, 4, 5
 """Columns of `wait`."""
 
 
@@ -35,8 +35,11 @@ class Waiting:
         if not self.shape.waits or not lane.timed:
             return []
         return [
-            f"if st[{HEAP}] > 0 and wait[heap[0], {DEADLINE}] < tm:",
-            f"    free = fire(tm, w, free, {FIRE})",
+            "limit = tm",
+            "if len(told) > 0 and told[i] > tm:",
+            "    limit = told[i]",
+            f"if st[{HEAP}] > 0 and wait[heap[0], {DEADLINE}] < limit:",
+            f"    free = fire(limit, w, free, {FIRE})",
             f"if tm > st[{SEEN}]:",
             f"    st[{SEEN}] = tm",
         ]
@@ -102,6 +105,7 @@ class Waiting:
             f"wait[row, {DEADLINE}] = due",
             f"wait[row, {CANCELLED}] = 0",
             f"wait[row, {KEY}] = k",
+            f"wait[row, {BORN}] = w",
             f"wait[row, {NEXT}] = ks[k, 2]",
             "ks[k, 2] = row",
             *(f"wait[row, {MEMBERS + slot}] = c{slot}" for slot in range(size)),
@@ -184,6 +188,7 @@ class Waiting:
             n = st[{FIRED}]
             fired_at[n] = word
             fired_due[n] = wait[row, {DEADLINE}]
+            fired_born[n] = wait[row, {BORN}]
 {refs}
             st[{FIRED}] += 1
 {freed}
@@ -193,4 +198,4 @@ class Waiting:
         return [self.layout.named(each) for each in (earlier, push, fire)]
 
 
-FIRE = "heap, wait, st, ks, ni, nn, fired_at, fired_ref, fired_due"
+FIRE = "heap, wait, st, ks, ni, nn, fired_at, fired_ref, fired_due, fired_born"
