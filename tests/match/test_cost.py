@@ -144,7 +144,7 @@ def test_bound_and_bytes_are_those_that_explain_computes(match: str, name: str, 
     costs = costs_of(planned(match))
     assert bound_when(costs, name) == bound
     layout = Layout(costs.shape, costs.accesses)
-    assert layout.width * 8 + sum(layout.linked.values()) * 4 == int(size)
+    assert layout.bytes == int(size)
 
 
 STATE = {"ni", "nn", "tt", "bb", "qs", "ks", "bs", "gs", "fr", "wait", "heap", "st", "members"}
@@ -285,7 +285,7 @@ def test_a_pool_has_the_bytes_that_the_page_says() -> None:
     pool = KernelBranch(subscription, subscription.branches[0], plan.catalogue).pool
     assert pool.ks.itemsize * pool.ks.shape[1] == 32
     assert pool.qs.itemsize * pool.qs.shape[1] + pool.gs.itemsize == 40
-    assert pool.fr.itemsize * pool.fr.shape[1] == 128
+    assert pool.fr.itemsize * pool.fr.shape[1] == 256
     assert pool.bs.itemsize * pool.bs.shape[1] == 8
     assert pool.wait.itemsize * pool.wait.shape[1] == 40 + 8 * 2
     assert pool.heap.itemsize == 8

@@ -19,7 +19,7 @@ from fairlead.matching.taken import Part, Taken, parts_of
 from fairlead.model.columns import Columns
 from fairlead.model.event import Event
 
-SLACK_BYTES = 32_000_000
+SLACK_BYTES = 64_000_000
 """Dead rows of this size are not worth packing."""
 PEELED_MAX = 64
 """Chunks up to which words are told apart chunk by chunk, from the newest on; beyond, by sorting."""

@@ -45,7 +45,7 @@ class Batch:
                 at = schema.time_index
                 times = (given_times or {}).get(name)
                 if times is None and at is not None:
-                    times = table.column(at).cast(pa.int64()).to_numpy()
+                    times = table.column(at).view(pa.int64()).to_numpy()
                 self.rows[name] = Rows(schema, table, times, self._majors_of(name))
         self._kept: dict[Any, Any] = {}
         self.told: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)

@@ -1,7 +1,8 @@
 """The fields of a queued event: one row of 64-bit words for each, with only what the branch needs.
 
-Floats are kept by their bits. Links to other nodes (-1 for none) are in arrays of their own, of
-32-bit numbers, so that walking along a queue touches little memory: `nn` of queues, `tt` of trees, `bb` of hash chains.
+Floats are kept by their bits. Links to other nodes (-1 for none) are 32-bit numbers: those along a queue (`nn`) stand in front
+of the words in the same row, so that a step touches one line of memory; those of trees (`tt`) and hash chains (`bb`) are in
+arrays of their own.
 """
 
 from __future__ import annotations
@@ -23,9 +24,8 @@ class Layout:
     def __init__(self, shape: Shape, accesses: Accesses) -> None:
         self.keyed = any(tree.column is not None for tree in accesses.trees.values())
         self.rowed = self.keyed and not shape.recent
-        self.queue_width = 8 if self.rowed else 4
-        self.linked = {"nn": 4 if self.keyed else 2, "tt": 4 if accesses.trees else 0, "bb": 4 if shape.equal else 0}
-        words = ["REF"]
+        """Whether the first nodes of a queue lie side by side (tree.py); source.py says no where no search begins there."""
+        words = ["links", *(["high"] if self.keyed else []), "REF"]
         if self.keyed:
             words += ["KEY", "AGG"]
         if shape.windowed or shape.waits:
@@ -38,12 +38,22 @@ class Layout:
             self.place_of_column.append(len(words) + counts[column.queue])
             counts[column.queue] += 1
         self.fields = {name: at for at, name in enumerate(words)}
-        for view, names in VIEWS.items():
-            if self.linked[view]:
-                self.fields |= {name: at for at, name in enumerate(names)}
         width = len(words) + max(counts)
         self.width = width if width in (1, 2, 4) else -(-width // 8) * 8 if width > 4 else 4
         """A power of two: a node lies in one line of the processor's cache."""
+        self.linked = {"nn": 2 * self.width, "tt": 4 if accesses.trees else 0, "bb": 4 if shape.equal else 0}
+        for view, names in VIEWS.items():
+            if self.linked[view]:
+                self.fields |= {name: at for at, name in enumerate(names)}
+
+    @property
+    def bytes(self) -> int:
+        """Of one queued event."""
+        return 8 * self.width + 4 * (self.linked["tt"] + self.linked["bb"])
+
+    @property
+    def queue_width(self) -> int:
+        return 8 if self.rowed else 4
 
     def __getitem__(self, name: str) -> int:
         return self.fields[name]

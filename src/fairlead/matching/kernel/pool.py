@@ -39,7 +39,8 @@ class Pool:
         self.queues, self.size, self.layout = queues, size, layout
         self.keys = 0
         self.ni = _aligned(0, layout.width)
-        self.nn, self.tt, self.bb = (np.zeros((0, layout.linked[name]), dtype=np.int32) for name in ("nn", "tt", "bb"))
+        self.nn = self.ni.view(np.int32)
+        self.tt, self.bb = (np.zeros((0, layout.linked[name]), dtype=np.int32) for name in ("tt", "bb"))
         self.qs = np.zeros((0, layout.queue_width), dtype=np.int32)
         self.fr = np.zeros((0, 2 * ROW), dtype=np.int32)
         self.ks = np.zeros((0, 4), dtype=np.int64)
@@ -69,7 +70,8 @@ class Pool:
             grown = _aligned(nodes, self.layout.width)
             grown[: len(self.ni)] = self.ni
             self.ni = grown
-            self.nn, self.tt, self.bb = (_longer(each, nodes) for each in (self.nn, self.tt, self.bb))
+            self.nn = grown.view(np.int32)
+            self.tt, self.bb = (_longer(each, nodes) for each in (self.tt, self.bb))
         waits += self.waiting()
         if waits > len(self.heap):
             self.wait, self.heap = _longer(self.wait, 2 * waits), _longer(self.heap, 2 * waits)

@@ -80,6 +80,7 @@ class _Loop:
 
     def source(self) -> Source:
         searches = self.searching.sources()
+        self.layout.rowed = any(f"{row_name(sign)}(" in each for each in searches for sign in ("<", "<="))
         loop = self._loop()
         parts = [*searches, *self.waiting.functions(), loop]
         used = "\n".join(parts)
@@ -243,7 +244,7 @@ class _Loop:
         bound = [
             f"if {self._enough(queue)} and {self.searching.calls[f'search_{queue}']}:",
             *indented([*hit, *self._dispose_bound(queue), *(["ks[k, 1] |= 1"] if leaves_loose(shape) else [])], 1),
-            *indented([*(self._enter(queue) if keeps else []), *self._trim()], 1),
+            *indented([*(self._enter(queue) if keeps else []), *self._trim(), *self._note_oldest()], 1),
             *(["else:", *indented(enter, 1)]),
         ]
         return self._loosely(queue, bound) if loose else bound
@@ -332,6 +333,16 @@ class _Loop:
         stride = self.shape.stride
         met = " or ".join(" and ".join(f"qs[k * {stride} + {at}, 2] >= {n}" for at, n in each) for each in needs)
         return [f"if {met}:", *indented(self._enter(queue), 1)]
+
+    def _note_oldest(self) -> list[str]:
+        """What left may have been the oldest of its key: the next event need not look for what falls behind the window."""
+        if not self.shape.windowed:
+            return []
+        lines = []
+        for queue in range(len(self.shape.needed)):
+            head = f"qs[k * {self.shape.stride} + {queue}, 0]"
+            lines += [f"c = {head}", "if c != -1 and ni[c, TIME] < oldest:", "    oldest = ni[c, TIME]"]
+        return ["if not ks[k, 1] & 2:", *indented(["oldest = 9223372036854775807", *lines, "ks[k, 3] = oldest"], 1)]
 
     def _trim(self) -> list[str]:
         return [f"free = trim(k, free, {self._state()})"] if self.needs else []

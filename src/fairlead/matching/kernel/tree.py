@@ -115,7 +115,7 @@ SEEK = """def SEEK(c, x, root, ni, nn, tt):
     steps = 0
     high = x >> 32
     while c != -1:
-        if ni[c, HIGH] <= high and ni[c, KEY] SIGN x:
+        if ni[c, HIGH] <= high and (ni[c, HIGH] < high or ni[c, KEY] SIGN x):
             return c
         steps += 1
         if steps == STEPS and root != -1:
@@ -183,7 +183,7 @@ LEAST = """def least(at, qs, ni, nn, tt):
 """The least key of a queue."""
 
 
-ROW = 16
+ROW = 32
 """Nodes in the row of a queue."""
 
 ROWED = """def rowed(at, qs, nn, fr, st):
@@ -214,7 +214,8 @@ FIRST = """def FIRST(at, x, qs, ni, nn, tt, fr, st):
     high = x >> 32
     n = min(qs[at, 2], ROW)
     for i in range(n):
-        if fr[r, i] <= high and ni[fr[r, ROW + i], KEY] SIGN x:
+        if fr[r, i] <= high and (fr[r, i] < high or ni[fr[r, ROW + i], KEY] SIGN x):
+            st[2] = i
             return fr[r, ROW + i]
     if qs[at, 2] <= ROW:
         return -1
@@ -230,9 +231,11 @@ ROW_DROP = """
             fr[r, 0] = st[8]
             st[8] = r
         else:
-            i = 0
-            while i < n and fr[r, ROW + i] != first:
-                i += 1
+            i = st[2]
+            if i >= n or fr[r, ROW + i] != first:
+                i = 0
+                while i < n and fr[r, ROW + i] != first:
+                    i += 1
             if i < n:
                 more = ni[fr[r, ROW + ROW - 1], NEXT] if qs[at, 2] > ROW else -1
                 while i < n - 1:
