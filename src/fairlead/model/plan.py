@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from types import MappingProxyType
 
 from fairlead.errors import Place
 from fairlead.model.expression import Expression, Predicate, render, render_condition
@@ -159,9 +158,7 @@ class Branch:
 
     @cached_property
     def slots_of_type(self) -> Mapping[str, tuple[int, ...]]:
-        return MappingProxyType(
-            {name: tuple(at for at, slot in enumerate(self.slots) if slot.type == name) for name in self.queue_types}
-        )
+        return {name: tuple(at for at, slot in enumerate(self.slots) if slot.type == name) for name in self.queue_types}
 
     @cached_property
     def types(self) -> tuple[str, ...]:

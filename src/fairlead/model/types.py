@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from types import MappingProxyType
 
 
 class Kind(StrEnum):
@@ -68,7 +67,7 @@ class EventType:
 
     @cached_property
     def index(self) -> Mapping[str, int]:
-        return MappingProxyType({attribute.name: at for at, attribute in enumerate(self.attributes)})
+        return {attribute.name: at for at, attribute in enumerate(self.attributes)}
 
     @cached_property
     def time_index(self) -> int | None:

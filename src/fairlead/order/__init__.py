@@ -1,0 +1,1 @@
+"""Arrivals become one agreed order."""

@@ -1,0 +1,155 @@
+"""One total order for rows that have no positions, which depends on the rows alone.
+
+    1. the order columns that the user named, ascending
+    2. the type, by name; heartbeats last, since what a heartbeat says is about everything up to its time
+    3. source, then the source's sequence, where there are any
+    4. the content: the attributes, column by column
+
+Rows that are equal in all of this are interchangeable, so their numbers are the same whichever comes first. How rows arrived,
+in which files, batches or partitions, has no influence.
+
+Takes: arrivals, by type a table of its attributes and of the reserved columns below. Gives: the order. Never: reads a clock,
+moves a row before it must.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairlead.model.types import HEARTBEAT
+
+SOURCE, SEQUENCE = "_source", "_sequence"
+Arrivals = Mapping[str, pa.Table]
+"""By type: attributes in the order of their declaration, then `_order0`, `_order1` …, then `_source` and `_sequence` if given."""
+Numbers = npt.NDArray[np.int64]
+
+
+def order_column(number: int) -> str:
+    return f"_order{number}"
+
+
+@dataclass(frozen=True, eq=False)
+class Order:
+    """The rows of arrivals, first to last: `types[codes[i]]`, and row `rows[i]` of that type's table."""
+
+    types: tuple[str, ...]
+    codes: npt.NDArray[np.int32]
+    rows: Numbers
+    ties: int
+    """Rows that the order columns do not tell from the one before."""
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def rows_of(self, name: str) -> Numbers:
+        """The rows of a type's table in their order."""
+        return self.rows[self.places[name]]
+
+    @cached_property
+    def places(self) -> Mapping[str, Numbers]:
+        """Where in the order the rows of each type stand."""
+        return {name: np.flatnonzero(self.codes == code) for code, name in enumerate(self.types)}
+
+
+def in_order(arrivals: Arrivals, keys: int) -> Order:
+    """The total order by `keys` order columns, none of which has a null."""
+    types = tuple(sorted((name for name in arrivals if len(arrivals[name])), key=_rank))
+    sizes = [len(arrivals[name]) for name in types]
+    starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+    columns = [_joined([arrivals[name].column(order_column(key)) for name in types]) for key in range(keys)] if types else []
+    order = _sorted(columns)  # 1, and 2: sorting is stable, and the tables stand one behind the other by the rank of their types
+    codes = np.repeat(np.arange(len(types), dtype=np.int32), sizes)[order]
+    rows = order - starts[codes]
+    same = _like_before(columns, order)
+    alike = same.copy()
+    alike[1:] &= codes[1:] == codes[:-1]
+    if alike.any():
+        _settle(arrivals, types, codes, rows, alike, keys)
+    return Order(types, codes, rows, int(same.sum()))
+
+
+def _rank(name: str) -> tuple[bool, str]:
+    return name == HEARTBEAT.name, name
+
+
+def _joined(columns: Sequence[pa.ChunkedArray]) -> pa.Array:
+    return pa.chunked_array([chunk for column in columns for chunk in column.chunks], columns[0].type).combine_chunks()
+
+
+def _sorted(columns: Sequence[pa.Array]) -> Numbers:
+    if not columns:
+        return np.zeros(0, dtype=np.int64)
+    plain = [sortable(column) for column in columns]
+    if len(plain) == 1 and pa.types.is_int64(plain[0].type):
+        values = plain[0].to_numpy()
+        return np.arange(len(values)) if (values[1:] >= values[:-1]).all() else np.argsort(values, kind="stable")
+    return _by(plain)
+
+
+def _by(columns: Sequence[pa.Array]) -> Numbers:
+    names = [str(at) for at in range(len(columns))]
+    found = pc.sort_indices(pa.table(dict(zip(names, columns, strict=True))), sort_keys=[(name, "ascending") for name in names])
+    return found.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
+
+
+def _like_before(columns: Sequence[pa.Array], order: Numbers) -> npt.NDArray[np.bool_]:
+    """Whether each row in the order has the same order columns as the one before."""
+    same = np.ones(len(order), dtype=bool)
+    same[:1] = False
+    for column in columns:
+        plain = sortable(column)
+        if pa.types.is_int64(plain.type):
+            values = plain.to_numpy()[order]
+            same[1:] &= values[1:] == values[:-1]
+        else:
+            taken = plain.take(pa.array(order))
+            same[1:] &= pc.equal(taken[1:], taken[:-1]).to_numpy(zero_copy_only=False)
+    return same
+
+
+def _settle(
+    arrivals: Arrivals,
+    types: Sequence[str],
+    codes: npt.NDArray[np.int32],
+    rows: Numbers,
+    alike: npt.NDArray[np.bool_],
+    keys: int,
+) -> None:
+    """3 and 4, where 1 and 2 leave rows of one type alike: `rows` is put right."""
+    tied = alike.copy()
+    tied[:-1] |= alike[1:]
+    group = np.cumsum(~alike)
+    for code, name in enumerate(types):
+        places = np.flatnonzero(tied & (codes == code))
+        if not len(places):
+            continue
+        table = arrivals[name].take(pa.array(rows[places]))
+        first = [each for each in (SOURCE, SEQUENCE) if each in table.column_names]
+        reserved = {*first, *(order_column(key) for key in range(keys))}
+        named = [*first, *(each for each in table.column_names if each not in reserved)]
+        if named:
+            columns = [pa.array(group[places]), *(sortable(_joined([table.column(each)])) for each in named)]
+            rows[places] = rows[places][_by(columns)]
+
+
+def sortable(column: pa.Array) -> pa.Array:
+    """The column such that Arrow's order tells all different values apart: floats by their bits, in the order of their values."""
+    kind = column.type
+    if pa.types.is_floating(kind):
+        bits = column.cast(pa.float64()).view(pa.int64())
+        turned = np.where((plain := bits.to_numpy(zero_copy_only=False)) >= 0, plain, plain ^ np.iinfo(np.int64).max)
+        return pa.array(turned, mask=column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None)
+    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time64(kind):
+        return column.view(pa.int64())
+    if pa.types.is_date32(kind):
+        return column.view(pa.int32()).cast(pa.int64())
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
+        return column.cast(pa.int64())
+    return column

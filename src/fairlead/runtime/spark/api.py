@@ -1,0 +1,48 @@
+"""`match`: a plan over DataFrames, batch or streaming, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from fairlead.errors import UsageError
+from fairlead.model.plan import Plan
+from fairlead.runtime.embedded import until_microseconds
+from fairlead.runtime.spark.batch import match_batch
+from fairlead.runtime.spark.frames import input_of
+from fairlead.runtime.spark.groups import groups_of
+from fairlead.transport.intake import OnBad
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def match(
+    plan: Plan,
+    frames: DataFrame | Mapping[str, DataFrame],
+    *,
+    order_by: Sequence[str] | str | None = None,
+    position: str | None = None,
+    type_column: str = "type",
+    source: str | None = None,
+    sequence: str | None = None,
+    until: datetime | str | None = None,
+    buckets: int | None = None,
+    on_bad: OnBad = "stop",
+) -> DataFrame:
+    """The relations of a plan over DataFrames, as a DataFrame.
+
+    `frames` is one frame with a type column, or a frame for each event type. `order_by` names the columns that say in which order
+    events stand; ties are broken by type, source, sequence and content, so that the order is a function of the rows. `position`
+    names a column that has the position itself, such as the offset in a log. `until` says that nothing more comes up to and
+    including that time, so that absences due by then are decided.
+    """
+    if not isinstance(plan, Plan):
+        raise UsageError(
+            "A003", f"match takes a compiled plan, not {type(plan).__name__}", fix="spark.match(fairlead.compile(text), frames, …)"
+        )
+    given = input_of(plan, frames, order_by, position, type_column, source, sequence, on_bad)
+    groups = groups_of(plan)
+    count = buckets or max(1, given.frame.sparkSession.sparkContext.defaultParallelism)
+    return match_batch(plan, given, groups, count, until_microseconds(until))

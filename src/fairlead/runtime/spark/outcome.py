@@ -1,0 +1,117 @@
+"""The rows that a job on Spark gives: relations, and events that could not take part.
+
+    verdict        `in order`: a relation; `late`: an event behind what was released; `rejected`: a record that fits no type
+    subscription, relation_id, branch
+    completed_at   the position of the logged event that completed it (of a late or rejected one: its own, null if it has none)
+    place          0: at that event's own place; 1, 2 …: after it, by a derived one; -1, -2 …: before it, by a deadline
+    turn           its number among what one task delivers at that event: sort by completed_at, subscription, turn
+    positions, members, emitted     as in the embedded runtime's table (model/layout.py)
+    reason         why it is late or rejected
+
+Takes: relations, or tables of events. Gives: Arrow tables of `schema`. Never: makes an object for a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fairlead.model.layout import Layout, layout_of
+from fairlead.model.plan import Plan
+from fairlead.model.relation import Relation
+from fairlead.transport.write import relation_table
+
+IN_ORDER, LATE, REJECTED = "in order", "late", "rejected"
+
+
+class Outcome:
+    def __init__(self, plan: Plan) -> None:
+        self.layout: Layout = layout_of(plan)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        held = {field.name: field.type for field in _plain_schema(self.layout.schema)}
+        names = ["verdict", "subscription", "relation_id", "branch", "completed_at", "place", "turn"]
+        kinds = [pa.string(), pa.string(), pa.string(), pa.int32(), pa.int64(), pa.int32(), pa.int64()]
+        last = [(each, held[each]) for each in ("positions", "members", "emitted")]
+        return pa.schema([*zip(names, kinds, strict=True), *last, ("reason", pa.string())])
+
+    def relations(self, found: Sequence[Relation]) -> pa.Table:
+        """What was delivered, in this order."""
+        given = relation_table([found], self.layout).cast(_plain_schema(self.layout.schema))
+        at = given.column("completed_at").to_numpy()
+        columns = {
+            "verdict": _same(IN_ORDER, len(given)),
+            "relation_id": given.column("id"),
+            "turn": pa.array(_turns(at)),
+            "reason": pa.nulls(len(given), pa.string()),
+        }
+        return pa.table([columns.get(name, given.column(name) if name in given.column_names else None) for name in self.schema.names], schema=self.schema)
+
+    def rejected(self, positions: pa.Array, code: pa.Array, problem: pa.Array, record: pa.Array) -> pa.Table:
+        import pyarrow.compute as pc
+
+        reason = pc.binary_join_element_wise(code, problem, pc.coalesce(record, pa.scalar("")), " ")
+        return self._apart(REJECTED, positions, reason, None)
+
+    def late(self, name: str, events: pa.Table, reason: str) -> pa.Table:
+        """Events of one type that come behind what was released: each is the only member of its row."""
+        members = self._members(name, events)
+        return self._apart(LATE, pa.nulls(len(events), pa.int64()), _same(reason, len(events)), members)
+
+    def _apart(self, verdict: str, positions: pa.Array, reason: pa.Array, members: pa.Array | None) -> pa.Table:
+        columns = {"verdict": _same(verdict, len(positions)), "completed_at": positions, "reason": reason}
+        if members is not None:
+            columns["members"] = members
+        made = [columns.get(field.name, pa.nulls(len(positions), field.type)) for field in self.schema]
+        return pa.table(made, schema=self.schema)
+
+    def _members(self, name: str, events: pa.Table) -> pa.Array | None:
+        kind = self.schema.field("members").type
+        arrays: list[Any] = []
+        for field in kind.value_type:
+            column = next((each for each in self.layout.members if each.name == field.name and name in each.sources), None)
+            if field.name == "type":
+                arrays.append(_same(name, len(events)))
+            elif column is not None:
+                arrays.append(events.column(column.sources[name]).combine_chunks())
+            else:
+                arrays.append(pa.nulls(len(events), field.type))
+        inner = pa.StructArray.from_arrays([_one(each) for each in arrays], fields=list(kind.value_type))
+        return pa.ListArray.from_arrays(pa.array(np.arange(len(events) + 1, dtype=np.int32)), inner).cast(kind)
+
+
+def _one(array: Any) -> pa.Array:
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def _same(text: str, rows: int) -> pa.Array:
+    return pa.repeat(pa.scalar(text, pa.string()), rows)
+
+
+def _turns(at: Any) -> Any:
+    """Counts from 0 wherever a new logged event begins."""
+    if not len(at):
+        return np.zeros(0, dtype=np.int64)
+    numbers = np.arange(len(at), dtype=np.int64)
+    begins = np.concatenate([[True], at[1:] != at[:-1]])
+    return numbers - np.maximum.accumulate(np.where(begins, numbers, 0))
+
+
+def _plain_schema(schema: pa.Schema) -> pa.Schema:
+    """Without dictionaries, which Spark does not read, and nullable throughout."""
+    return pa.schema([pa.field(each.name, _plain(each.type)) for each in schema])
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(kind):
+        return kind.value_type
+    if pa.types.is_list(kind):
+        return pa.list_(pa.field("element", _plain(kind.value_type)))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(each.name, _plain(each.type)) for each in kind])
+    return kind

@@ -1,0 +1,248 @@
+"""The steps of a job, as functions over Arrow batches that Spark's Python workers run.
+
+    sliced      the input of one task            ─► checked arrivals, cut into slices of the order
+    numbered    the arrivals of one slice        ─► its rows in order, numbered within the slice, for each target
+    matched     all slices of one target         ─► relations
+
+A target is a group (groups.py), or one bucket of a keyed group. Numbers become positions in `matched`: a slice begins where the
+slices before it end, and every target is told the length of every slice.
+
+Takes: what was made on the driver (pickled). Gives: generators for `mapInArrow`. Never: a Python object for an event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fairlead.engine import Engine
+from fairlead.model.columns import Columns, arrow_schema, record_batch
+from fairlead.order.total import in_order, order_column, sortable
+from fairlead.runtime.spark.blobs import packed, unpacked
+from fairlead.runtime.spark.buckets import buckets_of
+from fairlead.runtime.spark.groups import Group
+from fairlead.runtime.spark.outcome import Outcome
+from fairlead.runtime.spark.reading import REJECTED, TYPE, Reader, Reading
+
+SLICES = pa.schema([("slice", pa.int32()), ("type", pa.string()), ("blob", pa.binary())])
+TARGETS = pa.schema(
+    [("target", pa.int32()), ("slice", pa.int32()), ("type", pa.string()), ("rows", pa.int64()), ("ties", pa.int64()), ("blob", pa.binary())]
+)
+POSITION = "_position"
+ROWS_TOGETHER = 262_144
+"""Input rows that are cut into slices together: a blob of fewer would be mostly schema."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What every step knows. `cuts`: the first order value of each slice but the first. `buckets`: of every keyed group."""
+
+    reading: Reading
+    groups: tuple[Group, ...]
+    buckets: int
+    cuts: npt.NDArray[Any]
+    positioned: bool = False
+    until: int | None = None
+
+    @property
+    def targets(self) -> int:
+        return sum(self.tasks_of(group) for group in self.groups)
+
+    def tasks_of(self, group: Group) -> int:
+        return self.buckets if group.is_keyed else 1
+
+    def first_target(self, number: int) -> int:
+        return sum(self.tasks_of(group) for group in self.groups[:number])
+
+    def group_of(self, target: int) -> Group:
+        for group in self.groups:
+            if target < self.tasks_of(group):
+                return group
+            target -= self.tasks_of(group)
+        raise IndexError(target)
+
+
+def sliced(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    reader = Reader(job.reading)
+    for batch in _together(batches):
+        for number, name, table in cut(job, reader, batch):
+            yield _row(SLICES, number, name, packed(table))
+
+
+def cut(job: Job, reader: Reader, batch: pa.RecordBatch) -> Iterator[tuple[int, str, pa.Table]]:
+    """The rows of a batch by slice and type, checked."""
+    codes = reader.codes(batch).astype(np.int32)
+    kinds = len(job.reading.types) + 1
+    if len(job.cuts):
+        slices = np.searchsorted(job.cuts, _values(batch.column(order_column(0))), side="right")
+        codes += slices.astype(np.int32) * kinds
+    counts = np.bincount(codes)
+    if (counts > 0).sum() > 1:
+        batch = batch.take(pa.array(np.argsort(codes.astype(np.int16) if len(counts) < 2**15 else codes, kind="stable")))
+    start = 0
+    for code in np.flatnonzero(counts).tolist():
+        rows = int(counts[code])
+        for name, table in reader.arrivals(code % kinds, batch.slice(start, rows)).items():
+            if len(table):
+                yield code // kinds, name, table
+        start += rows
+
+
+def _values(column: pa.Array) -> npt.NDArray[Any]:
+    return sortable(column).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+
+
+def numbered(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    found: dict[int, dict[str, list[pa.Table]]] = {}
+    for batch in batches:
+        for number, name, blob in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), batch.column(2), strict=True):
+            found.setdefault(number, {}).setdefault(name, []).append(unpacked(blob))
+    for number in sorted(found):
+        arrivals = {name: pa.concat_tables(tables) for name, tables in found.pop(number).items()}
+        order = in_order(arrivals, job.reading.keys)
+        for target in range(job.targets):
+            yield _row(TARGETS, target, number, "", len(order), order.ties if target == 0 else 0, None)
+        wanted = {REJECTED}.union(*(group.reads for group in job.groups))
+        for name in (each for each in order.types if each in wanted):
+            places = order.places[name]
+            table = ordered_rows(job, arrivals[name], order.rows_of(name), places)
+            for target, part in shares(job, name, table):
+                yield _row(TARGETS, target, number, name, 0, 0, packed(part))
+
+
+def ordered_rows(job: Job, table: pa.Table, rows: npt.NDArray[np.int64], places: npt.NDArray[np.int64]) -> pa.Table:
+    """The rows of a type in their order, with their numbers in place of the order columns."""
+    positions: Any = places
+    if job.positioned:
+        positions = _values(table.column(order_column(0)).combine_chunks())[rows]
+    if len(rows) and not (rows[0] == 0 and rows[-1] == len(rows) - 1 and (np.diff(rows) == 1).all()):
+        table = table.take(pa.array(rows))
+    return table.append_column(POSITION, pa.array(positions, pa.int64())).drop_columns(job.reading.reserved)
+
+
+def shares(job: Job, name: str, table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+    """What each target gets of the rows of a type."""
+    if name == REJECTED:
+        yield 0, table
+    for number, group in enumerate(job.groups):
+        if name not in group.reads:
+            continue
+        first = job.first_target(number)
+        if not group.is_keyed:
+            yield first, table
+            continue
+        keys = [table.column(each).combine_chunks() for each in group.keys[name]]
+        buckets = buckets_of(keys, len(table), job.buckets)
+        by_bucket = np.argsort(buckets.astype(np.int16) if job.buckets < 2**15 else buckets, kind="stable")
+        counts = np.bincount(buckets + 1, minlength=job.buckets + 1)
+        moved = table.take(pa.array(by_bucket)) if (counts > 0).sum() > 1 else table
+        start = int(counts[0])
+        for bucket, rows in enumerate(counts[1:].tolist()):
+            if rows:
+                yield first + bucket, moved.slice(start, rows).combine_chunks()
+            start += rows
+
+
+def matched(job: Job, outcome: Outcome, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """All rows of one target, slice after slice."""
+    tasks: dict[int, Task] = {}
+    for target, rows, tables in _by_slice(batches):
+        task = tasks.setdefault(target, Task(job, outcome, target))
+        yield from task.feed(tables, rows).to_batches()
+    for target in sorted(tasks):
+        yield from tasks[target].finish().to_batches()
+
+
+class Task:
+    """A target at work: its engine, and how many rows of the whole order have passed."""
+
+    def __init__(self, job: Job, outcome: Outcome, target: int) -> None:
+        self.job, self.outcome = job, outcome
+        self.group = job.group_of(target)
+        self.engine = Engine(self.group.plan)
+        self.passed = 0
+
+    def feed(self, tables: Mapping[str, Sequence[pa.Table]], rows: int) -> pa.Table:
+        offset = 0 if self.job.positioned else self.passed
+        self.passed += rows
+        made = []
+        refused = tables.get(REJECTED, ())
+        for each in refused:
+            positions = pa.array(each.column(POSITION).to_numpy() + offset)
+            made.append(self.outcome.rejected(positions, *(each.column(name).combine_chunks() for name in ("code", "problem", "record"))))
+        last = None if self.job.positioned else self.passed - 1
+        events = {name: pa.concat_tables(parts) for name, parts in tables.items() if name != REJECTED}
+        columns = columns_of(self.group, events, offset, last)
+        if len(columns) or last is not None:
+            made.append(self.outcome.relations(self.engine.feed(columns)))
+        return pa.concat_tables(made) if made else self.outcome.schema.empty_table()
+
+    def finish(self) -> pa.Table:
+        return self.outcome.relations(self.engine.finish(self.job.until))
+
+
+def columns_of(group: Group, tables: Mapping[str, pa.Table], offset: int, last: int | None) -> Columns:
+    """Rows of several types, each in order, as one batch in order."""
+    names = tuple(sorted(tables))
+    places = {name: tables[name].column(POSITION).combine_chunks().to_numpy() for name in names}
+    sizes = [len(places[name]) for name in names]
+    codes = np.repeat(np.arange(len(names), dtype=np.int64), sizes)
+    positions = np.concatenate([places[name] for name in names]) if names else np.zeros(0, dtype=np.int64)
+    if len(names) > 1:
+        order = np.argsort(positions, kind="stable")
+        codes, positions = codes[order], positions[order]
+    made = {}
+    for name in names:
+        schema = arrow_schema(group.plan.catalogue[name])
+        table = tables[name].select(schema.names).combine_chunks()
+        arrays = [table.column(at).chunk(0) if table.column(at).num_chunks else table.column(at).combine_chunks() for at in range(len(schema))]
+        made[name] = record_batch(arrays, schema, len(tables[name]))
+    return Columns(names, codes, positions + offset, made, last_position=last)  # type: ignore[arg-type]
+
+
+def _by_slice(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, dict[str, list[pa.Table]]]]:
+    """Rows of one target and slice together; they come sorted by both."""
+    current: tuple[int, int] | None = None
+    rows, tables = 0, {}
+    for batch in batches:
+        for target, number, name, count, blob in zip(
+            *(batch.column(each).to_pylist() for each in ("target", "slice", "type", "rows")), batch.column("blob"), strict=True
+        ):
+            if current is not None and (target, number) != current:
+                yield current[0], rows, tables
+                rows, tables = 0, {}
+            current = (target, number)
+            rows += count
+            if blob.is_valid:
+                tables.setdefault(name, []).append(unpacked(blob))
+    if current is not None:
+        yield current[0], rows, tables
+
+
+def _together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        held.append(batch)
+        rows += batch.num_rows
+        if rows >= ROWS_TOGETHER:
+            yield _combined(held)
+            held, rows = [], 0
+    if rows:
+        yield _combined(held)
+
+
+def _combined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+
+
+def _row(schema: pa.Schema, *values: Any) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([value], field.type) for value, field in zip(values, schema, strict=True)], schema=schema)
+
+
+__all__ = ["SLICES", "TARGETS", "TYPE", "Job", "Task", "columns_of", "cut", "matched", "numbered", "ordered_rows", "shares", "sliced"]
