@@ -35,7 +35,7 @@ from fairlead.model.places import Places
 from fairlead.model.plan import Branch, LintWarning, Plan, Subscription
 from fairlead.model.position import Position
 from fairlead.model.relation import Relation
-from fairlead.model.types import Catalogue, EventType, Kind
+from fairlead.model.types import NO_TIME, Catalogue, EventType, Kind
 
 if TYPE_CHECKING:
     from fairlead.matching.kernel.lane import KernelLane
@@ -281,9 +281,12 @@ def _emitter(branch: Branch, catalogue: Catalogue) -> Emitter | None:
 
 
 def _derived_time(schema: EventType, row: tuple[Any, ...], match: Match) -> int | None:
-    """The TIME attribute if there is one; else the deadline of an absence; else the largest time of the members."""
+    """The TIME attribute if there is one; else the deadline of an absence; else the largest time of the members. Whether events
+    of a type have a time at all is known from the text (language/emission.py)."""
+    if not schema.timed:
+        return None
     if schema.time_index is not None and row[schema.time_index] is not None:
         return int(row[schema.time_index])
     if match.deadline is not None:
         return match.deadline
-    return max((member.time for member in match.members if member.time is not None), default=None)
+    return max((member.time for member in match.members if member.time is not None), default=NO_TIME)

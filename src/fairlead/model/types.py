@@ -99,6 +99,9 @@ class EventType:
         return f"TYPE {self.name}{extends} ({columns}){timed}"
 
 
+NO_TIME = 0
+"""The time of a derived event whose TIME is NULL, where no member has one to take instead: 1970."""
+
 HEARTBEAT = EventType("Heartbeat", (Attribute("at", DataType(Kind.TIMESTAMP)),), time_attribute="at")
 """The built-in type that moves the clock when nothing else happens. Every subscription's input contains it."""
 

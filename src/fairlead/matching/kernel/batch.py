@@ -21,6 +21,7 @@ from fairlead.model.identity import words_of
 from fairlead.model.types import Catalogue, Kind
 
 Mask = npt.NDArray[np.bool_]
+UNTOLD = np.iinfo(np.int64).min
 PLAIN = (Kind.INT, Kind.BIGINT, Kind.DOUBLE, Kind.TIMESTAMP, Kind.INTERVAL)
 
 
@@ -49,7 +50,7 @@ class Batch:
                 self.rows[name] = Rows(schema, table, times, self._majors_of(name))
         self._kept: dict[Any, Any] = {}
         self.told: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-        """By row, where given: what was due before this is decided when the row comes, whatever its own time (levels.py)."""
+        """By row, where given: what was due before this is decided when the row comes, whatever its own time (rounds.py)."""
 
     def _majors_of(self, name: str) -> Callable[[], npt.NDArray[np.int64]]:
         return lambda: self.columns.position_array[self.places(name)]

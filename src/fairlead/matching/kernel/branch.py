@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from fairlead.matching.kernel.accepted import Accepted
 from fairlead.matching.kernel.across import TEXTS
-from fairlead.matching.kernel.batch import Batch, Mask
+from fairlead.matching.kernel.batch import UNTOLD, Batch, Mask
 from fairlead.matching.kernel.compile import kernel_of
 from fairlead.matching.kernel.forgetting import forget_values
 from fairlead.matching.kernel.keys import KeyNumbering, Numbering, PartNumbering, WholeNumbering, paired
@@ -368,7 +368,9 @@ class KernelBranch:
         places, _, *rest = (each[order] for each in joined)
         given["p_lane"], given["p_inner"], given["p_key"], given["p_bits"], given["p_bucket"] = rest
         given["p_word"] = (batch.first_word + (places << MINOR_BITS)) if batch.is_dense else batch.words[places]
-        given["told"] = batch.told[places] if len(batch.told) else NOTHING
+        given["told"] = NOTHING
+        if len(batch.told):  # once for each row
+            given["told"] = np.where(np.diff(places, prepend=-1) > 0, batch.told[places], UNTOLD)
         return given
 
     def _accepted(

@@ -20,8 +20,9 @@ from fairlead.matching.kernel.branch import Form, Found, KernelBranch, form_of, 
 from fairlead.matching.kernel.family import sharing_key
 from fairlead.matching.kernel.forgetting import forget_keys
 from fairlead.matching.kernel.keys import KeyNumbering
-from fairlead.matching.kernel.levels import Levels, Merged, Node, ranks_of
+from fairlead.matching.kernel.levels import Levels, Merged, Node
 from fairlead.matching.kernel.pool import NEVER
+from fairlead.matching.kernel.rounds import ranks_of
 from fairlead.matching.relations import Block, Build, Relations
 from fairlead.matching.store import Store
 from fairlead.model.columns import Columns

@@ -75,8 +75,8 @@ def _lanes(shape: Shape, catalogue: Catalogue) -> list[Lane]:
         raise Refused("untimed events in a window")
     if shape.waits:
         placed = {concrete for concrete, _ in routes}
-        others = sorted(name for name in shape.subscription.reads(catalogue) - placed if catalogue[name].timed)
-        made += [Lane((name,), (), (), True) for name in others]
+        others = [catalogue[name] for name in sorted(shape.subscription.reads(catalogue) - placed)]
+        made += [Lane((each.name,), (), (), each.timed) for each in others if each.timed or each.derived]
     return made
 
 

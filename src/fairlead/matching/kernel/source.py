@@ -171,8 +171,8 @@ class _Loop:
         shape = self.shape
         lines = [] if self.paired else [f"j = j{at}", f"j{at} += 1"]
         lines.append("w = p_word[i]" if self.paired else "w = words[i] if len(words) > 0 else base + (i << 21)")
-        if lane.timed and (shape.windowed or shape.waits):
-            lines.append(f"tm = time{at}[j]")
+        if shape.windowed or shape.waits:
+            lines.append(f"tm = time{at}[j]" if lane.timed else "tm = 0")
         lines += self.waiting.on_time(lane)
         if not lane.queues:
             return lines

@@ -32,13 +32,17 @@ class Waiting:
         return [f"free = fire(until, last, free, {FIRE})"] if self.shape.waits else []
 
     def on_time(self, lane: Lane) -> list[str]:
-        if not self.shape.waits or not lane.timed:
+        """Whatever comes first decides what is due: by its time, if it has one, and by what its batch is told (rounds.py)."""
+        if not self.shape.waits:
             return []
+        due = f"st[{HEAP}] > 0 and wait[heap[0], {DEADLINE}] <"
+        if not lane.timed:
+            return [f"if len(told) > 0 and {due} told[i]:", f"    free = fire(told[i], w, free, {FIRE})"]
         return [
             "limit = tm",
             "if len(told) > 0 and told[i] > tm:",
             "    limit = told[i]",
-            f"if st[{HEAP}] > 0 and wait[heap[0], {DEADLINE}] < limit:",
+            f"if {due} limit:",
             f"    free = fire(limit, w, free, {FIRE})",
             f"if tm > st[{SEEN}]:",
             f"    st[{SEEN}] = tm",
