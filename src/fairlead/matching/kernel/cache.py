@@ -50,11 +50,16 @@ def store(key: str, payload: bytes) -> None:
 
 
 def _file_for(key: str) -> Path | None:
-    folder = _folder(os.environ.get("FAIRLEAD_CACHE") or _default())
+    folder = own_folder(f"kernels-{sys.implementation.cache_tag}")
     if folder is None:
         return None
     digest = hashlib.sha256(f"{VERSION}\n{_machine()}\n{key}".encode()).hexdigest()[:32]
     return folder / f"kernel_{digest}.bin"
+
+
+def own_folder(name: str) -> Path | None:
+    """The folder of that name in the user's cache; None where there can be none that this user alone can write to."""
+    return _folder(os.environ.get("FAIRLEAD_CACHE") or _default(), name)
 
 
 def _default() -> str:
@@ -73,8 +78,8 @@ def _machine() -> str:
 
 
 @lru_cache(maxsize=8)
-def _folder(wanted: str) -> Path | None:
-    folder = Path(wanted) / f"kernels-{sys.implementation.cache_tag}"
+def _folder(cache: str, name: str) -> Path | None:
+    folder = Path(cache) / name
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         seen = folder.stat()

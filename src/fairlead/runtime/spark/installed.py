@@ -1,0 +1,46 @@
+"""Whether what Spark needs in Python is installed: pyspark 4.1 or a later 4, and pandas 2.
+
+Takes: nothing. Gives: the package, or one sentence with the command that mends it. Never: imports pandas, which takes long.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module, metadata
+from types import ModuleType
+
+from fairlead.errors import UnsupportedError
+
+INSTALL = "pip install 'fairlead[spark,java]'"
+OLDEST = (4, 1)
+"""transformWithState with rows, and Arrow batches out of a data source."""
+TOO_NEW = (5, 0)
+PANDAS_TOO_NEW = (3, 0)
+"""Spark 4 calls it unsupported, with a warning at every call."""
+
+
+def require_spark() -> ModuleType:
+    """The package pyspark, of a version that is supported, with a pandas that goes with it."""
+    try:
+        pyspark = import_module("pyspark")
+    except ModuleNotFoundError as error:
+        raise UnsupportedError("U101", f"Spark is not installed: there is no package {error.name!r}", fix=INSTALL) from None
+    found = str(pyspark.__version__)  # not its metadata: a Spark that was unpacked beside Python has none
+    if not OLDEST <= _numbers(found) < TOO_NEW:
+        wanted = f"{OLDEST[0]}.{OLDEST[1]} or a later {OLDEST[0]}"
+        raise UnsupportedError("U102", f"pyspark {found} is installed, and Fairlead needs {wanted}", fix=INSTALL)
+    _require_pandas()
+    return pyspark
+
+
+def _require_pandas() -> None:
+    try:
+        found = metadata.version("pandas")
+    except metadata.PackageNotFoundError:
+        raise UnsupportedError("U103", "pandas is not installed, and Spark hands over groups with it", fix=INSTALL) from None
+    if _numbers(found) >= PANDAS_TOO_NEW:
+        raise UnsupportedError("U103", f"pandas {found} is installed, and Spark 4 needs pandas 2", fix="pip install 'pandas<3'")
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:2])

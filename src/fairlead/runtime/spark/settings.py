@@ -1,0 +1,121 @@
+"""Every setting of Spark that Fairlead makes, in one place, with its reason. Each was seen to change something on Spark 4.3.
+
+Not here, because Spark 4.3 does it anyway: reuse of Python workers (`spark.python.worker.reuse`), a metastore in memory (no
+Derby files), and the address of the driver, which follows SPARK_LOCAL_IP.
+
+Takes: a master. Gives: settings as data. Never: imports pyspark or makes a setting.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+
+class Setting(NamedTuple):
+    """What it is set to and why. `needed`: also in a session that somebody else made, where its owner has not set it."""
+
+    value: str
+    why: str
+    needed: bool = False
+
+
+_STREAMING = "org.apache.spark.sql.execution.streaming"
+SETTINGS: Mapping[str, Setting] = MappingProxyType(
+    {
+        "spark.sql.streaming.stateStore.providerClass": Setting(
+            f"{_STREAMING}.state.RocksDBStateStoreProvider", "transformWithState runs on no other store", needed=True
+        ),
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": Setting(
+            "true", "a batch writes what changed, not a snapshot of all state", needed=True
+        ),
+        "spark.sql.execution.arrow.maxRecordsPerBatch": Setting(
+            "131072", "kernels run over whole columns: 13 times the rows for each call into Python", needed=True
+        ),
+        "spark.sql.execution.arrow.pyspark.enabled": Setting(
+            "true", "tables of pandas go in and out as Arrow, on Spark 4.1 too"
+        ),
+        "spark.sql.session.timeZone": Setting("UTC", "a TIMESTAMP has no zone, and what Spark prints of it should not either"),
+        "spark.ui.enabled": Setting("false", "no web server; set it to true to look into a slow job"),
+        "spark.ui.showConsoleProgress": Setting("false", "no progress bar between the lines of a command"),
+    }
+)
+"""What does not depend on the machine."""
+
+LOCAL_SETTINGS: Mapping[str, Setting] = MappingProxyType(
+    {
+        "spark.sql.streaming.checkpointFileManagerClass": Setting(
+            f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager",
+            "on a local disk Hadoop starts a process for each file else: 130 ms a batch become 25",
+        ),
+    }
+)
+"""What is right on one machine alone: on HDFS the other file manager has the atomic rename."""
+
+QUIET = """rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
+# named as the program that Python starts: without a level of its own it is set to WARN, with three lines that say so
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
+"""
+"""Log4j from the first line on; `setLogLevel` comes after Spark's greetings."""
+
+MEMORY_GIB = (1, 8)
+"""The heap of a local session, where all tasks share it: a quarter of the memory, as Java takes by itself, within these."""
+GIB = 1 << 30
+
+
+def settings_for(master: str, folder: Path | str) -> dict[str, Setting]:
+    """All settings of a new session on that master, which keeps its files in that folder."""
+    logging = f'"-Dlog4j2.configurationFile=file:{folder}/log4j2.properties"'
+    made = {
+        **SETTINGS,
+        "spark.sql.warehouse.dir": Setting(f"{folder}/warehouse", "no spark-warehouse in the working directory"),
+        "spark.driver.extraJavaOptions": Setting(logging, "errors only, from the first line on"),
+    }
+    cores = local_cores(master)
+    if cores is not None:
+        made |= LOCAL_SETTINGS
+        made["spark.sql.shuffle.partitions"] = Setting(
+            str(cores), "one for each core, not 200; a stream keeps the number that it began with"
+        )
+        made["spark.driver.memory"] = Setting(f"{_heap_gib()}g", "a quarter of the memory, 1 to 8 GiB; Spark's default is 1")
+    return dict(sorted(made.items()))
+
+
+def local_cores(master: str) -> int | None:
+    """How many tasks run at once on this machine; None for a cluster of others."""
+    found = re.fullmatch(r"local(?:\[(\d+|\*)(?:,\d+)?\])?", master)
+    if found is not None:
+        return _cores() if found[1] == "*" else int(found[1] or 1)
+    found = re.fullmatch(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,\s*\d+\s*\]", master)
+    return int(found[1]) * int(found[2]) if found is not None else None
+
+
+def explain_settings(master: str = "local[*]") -> list[tuple[str, str, str]]:
+    """What a new session on that master is made with: name, value, why."""
+    return [(name, made.value, made.why) for name, made in settings_for(master, "<temporary folder>").items()]
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _heap_gib() -> int:
+    least, most = MEMORY_GIB
+    memory = least * GIB
+    with contextlib.suppress(AttributeError, ValueError, OSError):  # Windows has no sysconf
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with contextlib.suppress(ValueError, OSError):  # in a container: the limit, or "max"
+        memory = min(memory, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return min(max(memory // 4 // GIB, least), most)
