@@ -119,7 +119,7 @@ def aggregate(function: str, values: Sequence[Any], kind: Kind) -> Any:
     if any(value != value for value in present):
         return math.nan
     if function in ("sum", "avg"):
-        wanted = [float(value) for value in present] if function == "avg" else present
+        wanted: list[Any] = [float(value) for value in present] if function == "avg" else present
         total = wanted[0]
         for value in wanted[1:]:  # in the order of the instances, one rounding a step: the same on every engine
             total = DECIMAL_CONTEXT.add(total, value) if isinstance(total, Decimal) else total + value

@@ -125,7 +125,7 @@ RATIO = """def ratio(a, b):
         whole += 1
     made = float(whole) * as_float((i + 1025) << 52)
     return -made if a < 0 else made"""
-"""A wide number by one above 0 as the nearest float, half-even: 53 bits of the quotient, the next one, and whether more follow."""
+"""A wide number by one above 0 as the nearest float, half-even: 53 bits of the quotient, the next, and whether more follow."""
 
 YEAR = """def year(t):
     days = t // 86400000000 + 719468

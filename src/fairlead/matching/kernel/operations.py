@@ -3,8 +3,8 @@
 Whole numbers have 64 bits and wrap around; everything is as NumPy's numbers have it, so that the same source means the same
 as plain Python: `//` and `%` round down and are 0 for a divisor of 0, comparisons with NaN are false (`!=` true), a whole
 number beside a float becomes a float. Nothing here is undefined for LLVM but `int()` of a float that is out of range.
-Wide numbers have 384 bits and come from `wide(…)`, `joined(high, low)` and long literals; in plain Python they are its `int`, so
-they must never wrap around. They have no `//`, `%` and no way to a float: LLVM would call functions for these that a process
+Wide numbers have 384 bits and come from `wide(…)`, `joined(high, low)` and long literals; in plain Python they are its `int`,
+so they must never wrap around. They have no `//`, `%` and no way to a float: LLVM would call functions for these that a process
 need not have (helpers.py divides).
 
 Takes: values of one of five types. Gives: values, and lines. Never: knows about syntax.

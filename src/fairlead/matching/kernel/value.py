@@ -1,7 +1,7 @@
 """A value in a kernel's source: a piece of source, when it is there, and how large it can be.
 
-A DECIMAL is a whole number at a scale: of 64 bits while it has at most 18 digits, else *wide* (operations.py), with at most 114. The
-definition rounds results to 38 digits (DECIMAL_CONTEXT); where a result can have more, so does the source.
+A DECIMAL is a whole number at a scale: of 64 bits while it has at most 18 digits, else *wide* (operations.py), with at most
+114. The definition rounds results to 38 digits (DECIMAL_CONTEXT); where a result can have more, so does the source.
 
 Takes: values. Gives: values. Raises `Refused` for numbers that can have more than 114 digits.
 """

@@ -181,7 +181,7 @@ def _column(column: pa.Array, kind: Kind) -> Vector:
 
 
 def _decimal(column: pa.Array, at: int = 0) -> Vector:
-    """The lower or the upper half of Arrow's 128 bits; of at most 18 digits the lower is the whole number at the column's scale."""
+    """Half of Arrow's 128 bits: of at most 18 digits the lower one (0) is the whole number at the column's scale."""
     if not len(column):
         return Vector(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool))
     words = np.frombuffer(column.buffers()[1], dtype=np.int64)[2 * column.offset + at : 2 * (column.offset + len(column)) : 2]
