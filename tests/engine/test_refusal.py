@@ -10,7 +10,7 @@ from fairlead.errors import Place, UnsupportedError
 from fairlead.testing.reference import ReferenceMatcher
 from fairlead.transport.events import read_events
 
-TYPES = "TYPE A (s STRING, m INT, w DECIMAL(38,38)) TYPE B (m INT, w DECIMAL(38,38))\n"
+TYPES = "TYPE A (s STRING, m INT, f BOOLEAN, w DECIMAL(38,38)) TYPE B (m INT, f BOOLEAN, w DECIMAL(38,38))\n"
 CUT = (
     TYPES
     + """SUBSCRIPTION Fine MATCH A a AND B b
@@ -20,7 +20,7 @@ WHERE a.m > 0 AND  -- a comment
      b.m) = 'x'
 """
 )
-EVENTS = [{"type": "A", "s": "ax", "m": 1, "w": None}, {"type": "B", "m": 2, "w": None}]
+EVENTS = [{"type": "A", "s": "ax", "m": 1, "f": None, "w": None}, {"type": "B", "m": 2, "f": None, "w": None}]
 
 
 def test_compiling_warns_and_running_refuses_with_the_place_of_the_condition() -> None:
@@ -55,6 +55,10 @@ def test_every_way_to_run_refuses_and_every_explicit_way_runs() -> None:
         ("A a[2] AND B b WHERE a[1].w * a[2].w * b.w > 1", "a DECIMAL that can have more than 114 digits across events"),
         ("A a AND B b WHERE lower(substring(a.s, b.m)) LIKE 'x%'", "like of a text and numbers of different events"),
         ("A a AND B b[2] WITHOUT A n BETWEEN a AND b[2] WHERE substring(n.s, a.m) = 'x'", "substring of a text and numbers"),
+        (
+            "A a AND B b WHERE (((((((a.m = b.m) = (a.m < b.m)) = a.f) = b.f) = a.f) = b.f) = a.f) = b.f",
+            "source becomes too long",
+        ),
         ("A a[63]", "too many slots and value columns for the bits of an event"),
     ],
 )

@@ -3,7 +3,7 @@
 A DECIMAL is a whole number at a scale: of 64 bits while it has at most 18 digits, else *wide* (operations.py), with at most
 114. The definition rounds results to 38 digits (DECIMAL_CONTEXT); where a result can have more, so does the source.
 
-Takes: values. Gives: values. Raises `Refused` for numbers that can have more than 114 digits.
+Takes: values. Gives: values. Raises `Refused` for numbers of more than 114 digits, and for too much source.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ DIGITS_MAX = 114
 compared with any third."""
 DIGITS_OF_A_RESULT = DECIMAL_CONTEXT.prec
 DIGITS_OF_A_DOUBLE = 15
+SOURCE_MAX = 50_000
+"""Characters. A value that is also tested for NULL is written more than once, so values nested in one another grow by a factor
+a level, `((((a = b) = c) = d) = e)` by 3. 25,000 take 3 s to compile, 76,000 take 12 s."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,10 @@ class Value:
     scale: int = 0
     """Of a DECIMAL: it is a whole number of at most so many digits, at this scale."""
     wide: bool = False
+
+    def __post_init__(self) -> None:
+        if len(self.code) + sum(map(len, self.known)) > SOURCE_MAX:
+            raise Refused("a condition whose source becomes too long")
 
     @property
     def is_known(self) -> str:
