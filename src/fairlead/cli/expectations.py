@@ -33,11 +33,11 @@ class Outcome:
         return not self.differences
 
 
-def run_test(rules: Plan | FairleadError, test: RuleTest) -> Outcome:
+def run_test(rules: Plan | FairleadError, test: RuleTest, event_by_event: bool = False) -> Outcome:
     try:
         if isinstance(rules, FairleadError):
             raise rules
-        result = match(rules, list(test.events), until=test.until)
+        result = match(rules, list(test.events), until=test.until, event_by_event=event_by_event)
     except FairleadError as error:
         return Outcome(test, () if error.code == test.error else tuple(_unexpected(test, error)))
     if test.error is not None:

@@ -28,7 +28,11 @@ from fairlead.model.types import Kind
 
 
 class Refused(Exception):
-    """The branch has no kernel; the message says which part."""
+    """The branch has no kernel; the message says which part, `text` is the condition as people wrote it, if it is one."""
+
+    def __init__(self, reason: str, text: str = "") -> None:
+        super().__init__(reason)
+        self.text = text
 
 
 @dataclass(frozen=True)
