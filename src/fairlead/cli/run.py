@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Literal
 
 import click
 
 from fairlead.cli.options import EventsCommand, allow_nan_option, events_option, json_option, rules_argument, until_option
+from fairlead.dataclass import dataclass
 
 if TYPE_CHECKING:
     from fairlead.cli.summary import Summary

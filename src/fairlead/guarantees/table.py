@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.resources import files
 from typing import Any
 
+from fairlead.dataclass import dataclass
 from fairlead.guarantees.shape import Shape, is_at_most
 from fairlead.model.guarantee import Property
 from fairlead.model.plan import Disposal, Matching

@@ -7,7 +7,6 @@ Never: makes an object for a member or a relation of a block.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fairlead.dataclass import dataclass
 from fairlead.matching.chunk import Numbers, chunk_of_events
 from fairlead.matching.emission import emitted_columns
 from fairlead.matching.store import View

@@ -11,7 +11,7 @@ Gives: `Columns` and its row view. Never: reorders, validates (transport/ does) 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fairlead.dataclass import dataclass
 from fairlead.model.event import Event
 from fairlead.model.position import Position
 from fairlead.model.types import Catalogue, DataType, EventType, Kind

@@ -7,13 +7,13 @@ records one by one. Never: raises for bad input, and never gives a value that th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fairlead.dataclass import dataclass
 from fairlead.model.columns import Codes, Rows, record_batch
 from fairlead.model.limits import LIMITS
 from fairlead.model.types import Kind

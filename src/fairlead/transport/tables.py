@@ -9,13 +9,13 @@ Takes: a table in its order. Gives: Columns. Never: imports pandas or polars; it
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as is_
 
+from fairlead.dataclass import dataclass
 from fairlead.errors import DataError
 from fairlead.model.columns import Columns
 from fairlead.model.types import INTEGER, Catalogue
