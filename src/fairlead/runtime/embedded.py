@@ -15,7 +15,6 @@ from itertools import accumulate, chain
 from typing import Any, overload
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fairlead.dataclass import dataclass
 from fairlead.deliver.receipt import Receipt, ReceiptBook
@@ -115,6 +114,8 @@ class Result:
         batches = self.batches if subscription is None else [only(batch, subscription) for batch in self.batches]
         found = relation_table(batches, layout)
         if subscription is not None and layout.derived:
+            import pyarrow.compute as pc
+
             emitted = found.column("emitted")
             for each in layout.emitted:
                 name = f"{layout.derived[0]}.{each.name}" if each.name in found.column_names else each.name
