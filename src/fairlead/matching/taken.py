@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.matching.chunk import Chunk, Numbers, Words
-from fairlead.model.columns import ARROW, Columns, canonical_rows, number_array, record_batch, taken_rows
+from fairlead.model.columns import ARROW, Columns, bits_of, canonical_rows, number_array, record_batch, taken_rows
 from fairlead.model.event import Event
 from fairlead.model.identity import majors_of, position_of
 from fairlead.model.types import Catalogue
@@ -86,7 +86,7 @@ class Taken:
         if sum(len(part.at) for part, _ in found) < len(self) or any(column.null_count for _, column in found):
             known = np.zeros(len(self), dtype=bool)
         for part, column in found:
-            values[part.at] = np.frombuffer(column.buffers()[1], dtype=plain)[column.offset :][part.inner]
+            values[part.at] = bits_of(column).take(part.inner)
             if known is not None:
                 known[part.at] = column.is_valid().to_numpy(zero_copy_only=False)[part.inner] if column.null_count else True
         return number_array(values, wanted) if known is None else pa.array(values, mask=~known).view(wanted)

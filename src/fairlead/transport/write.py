@@ -38,6 +38,9 @@ ROW_GROUP_BYTES = 64_000_000
 BATCHES_HELD = 8
 """Batches whose relations become columns together: with them, the events of these batches are held, and those of two such
 groups more while they are written."""
+TEXTS_AT_ONCE, NUMBERS_AT_ONCE = 1024, 16_384
+"""Values after which the Parquet writer looks whether a page is full; texts may be long."""
+COUNTED = (Kind.INT, Kind.BIGINT, Kind.TIMESTAMP, Kind.INTERVAL)
 OBJECTS = 8192
 """Relations that are objects already are made columns so many at a time."""
 
@@ -218,17 +221,21 @@ class ParquetWriter(_Writer):
 
 
 def _options(layout: Layout) -> dict[str, Any]:
-    """Dictionaries only where values repeat: names and texts. Ids are random digits: nothing compresses or bounds them."""
+    """Dictionaries only where values repeat: names and texts. Ids are random digits: nothing compresses or bounds them. Whole
+    numbers and times by their differences: a tenth less to write, in time and in bytes."""
     attributes = [(f"members.list.element.{each.name}", each.type.kind) for each in layout.members]
     attributes += [(f"emitted.{each.name}", each.type.kind) for each in layout.emitted]
     fixed = ["members.list.element.type", "members.list.element.place", "emitted.type", "subscription", "branch", "place"]
     numbers = ["completed_at", "positions.list.element", "members.list.element.position"]
+    counted = [*numbers, *(name for name, kind in attributes if kind in COUNTED)]
+    texts = any(kind in (Kind.STRING, Kind.BINARY) for _, kind in attributes)
     names = [*fixed, *numbers, *(name for name, _ in attributes)]
     return {
         "use_dictionary": [*fixed, *(name for name, kind in attributes if kind is Kind.STRING)],
         "compression": {"id": "none"} | dict.fromkeys(names, "snappy"),
-        "column_encoding": dict.fromkeys(numbers, "DELTA_BINARY_PACKED"),
+        "column_encoding": dict.fromkeys(counted, "DELTA_BINARY_PACKED"),
         "write_statistics": names,
+        "write_batch_size": TEXTS_AT_ONCE if texts else NUMBERS_AT_ONCE,
     }
 
 
