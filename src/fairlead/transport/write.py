@@ -40,7 +40,7 @@ BATCHES_HELD = 8
 groups more while they are written."""
 TEXTS_AT_ONCE, NUMBERS_AT_ONCE = 1024, 16_384
 """Values after which the Parquet writer looks whether a page is full; texts may be long."""
-COUNTED = (Kind.INT, Kind.BIGINT, Kind.TIMESTAMP, Kind.INTERVAL)
+WHOLE = (Kind.INT, Kind.BIGINT, Kind.TIMESTAMP, Kind.INTERVAL)
 OBJECTS = 8192
 """Relations that are objects already are made columns so many at a time."""
 
@@ -227,7 +227,7 @@ def _options(layout: Layout) -> dict[str, Any]:
     attributes += [(f"emitted.{each.name}", each.type.kind) for each in layout.emitted]
     fixed = ["members.list.element.type", "members.list.element.place", "emitted.type", "subscription", "branch", "place"]
     numbers = ["completed_at", "positions.list.element", "members.list.element.position"]
-    counted = [*numbers, *(name for name, kind in attributes if kind in COUNTED)]
+    counted = [*numbers, *(name for name, kind in attributes if kind in WHOLE)]
     texts = any(kind in (Kind.STRING, Kind.BINARY) for _, kind in attributes)
     names = [*fixed, *numbers, *(name for name, _ in attributes)]
     return {
