@@ -88,7 +88,7 @@ class _Standard:
         self.name, self.cls, self.own, self.frozen = name, cls, own, frozen
 
     def __get__(self, instance: object, owner: type) -> Any:
-        body = {"__annotations__": dict.fromkeys(self.own, "Any"), "__module__": self.cls.__module__, **self.own}
+        body = {"__annotations__": dict.fromkeys(self.own, "Any"), "__doc__": "given, so that none is made", **self.own}
         twin = type(self.cls.__name__, self.cls.__bases__, body)
         found = getattr(dataclasses.dataclass(init=False, repr=False, eq=False, frozen=self.frozen)(twin), self.name)
         setattr(self.cls, self.name, found)
