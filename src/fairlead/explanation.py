@@ -6,11 +6,11 @@ Takes: a plan. Gives: an `Explanation` that prints as text, as HTML in notebooks
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from typing import Any
 
+from fairlead.dataclass import dataclass
 from fairlead.errors import UsageError
 from fairlead.guarantees import counterexample
 from fairlead.matching.kernel.alike import Alike, in_words, indexed_conditions

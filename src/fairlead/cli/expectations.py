@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
 from fairlead.cli.rule_tests import Expected, RuleTest
 from fairlead.cli.screen import counted, shown_positions
+from fairlead.dataclass import dataclass
 from fairlead.errors import FairleadError
 from fairlead.model.event import Event
 from fairlead.model.plan import Plan

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Literal
 
@@ -19,6 +18,7 @@ from fairlead.cli.options import (
     rules_argument,
     until_option,
 )
+from fairlead.dataclass import dataclass
 
 if TYPE_CHECKING:
     from fairlead.cli.summary import Summary

@@ -9,15 +9,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from itertools import accumulate, chain
 from typing import Any, overload
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from fairlead.dataclass import dataclass
 from fairlead.deliver.receipt import Receipt, ReceiptBook
 from fairlead.engine import KERNELS_FROM, Engine
 from fairlead.errors import UsageError
@@ -116,6 +115,8 @@ class Result:
         batches = self.batches if subscription is None else [only(batch, subscription) for batch in self.batches]
         found = relation_table(batches, layout)
         if subscription is not None and layout.derived:
+            import pyarrow.compute as pc
+
             emitted = found.column("emitted")
             for each in layout.emitted:
                 name = f"{layout.derived[0]}.{each.name}" if each.name in found.column_names else each.name

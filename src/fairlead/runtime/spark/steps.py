@@ -69,7 +69,7 @@ class Job:
 
 def sliced(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     reader = Reader(job.reading)
-    for batch in _together(batches):
+    for batch in together(batches):
         for number, name, table in cut(job, reader, batch):
             yield _row(SLICES, number, name, packed(table))
 
@@ -224,7 +224,7 @@ def _by_slice(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, dic
         yield current[0], rows, tables
 
 
-def _together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     held: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
