@@ -49,7 +49,9 @@ def match(
     """
     if not isinstance(plan, Plan):
         raise UsageError(
-            "A003", f"match takes a compiled plan, not {type(plan).__name__}", fix="spark.match(fairlead.compile(text), frames, …)"
+            "A003",
+            f"match takes a compiled plan, not {type(plan).__name__}",
+            fix="spark.match(fairlead.compile(text), frames, …)",
         )
     given = input_of(plan, frames, order_by, position, type_column, source, sequence, on_bad)
     groups = groups_of(plan)

@@ -50,7 +50,10 @@ class Outcome:
             "turn": pa.array(_turns(at)),
             "reason": pa.nulls(len(given), pa.string()),
         }
-        return pa.table([columns.get(name, given.column(name) if name in given.column_names else None) for name in self.schema.names], schema=self.schema)
+        return pa.table(
+            [columns.get(name, given.column(name) if name in given.column_names else None) for name in self.schema.names],
+            schema=self.schema,
+        )
 
     def rejected(self, positions: pa.Array, code: pa.Array, problem: pa.Array, record: pa.Array) -> pa.Table:
         import pyarrow.compute as pc

@@ -31,7 +31,14 @@ from fairlead.runtime.spark.reading import REJECTED, TYPE, Reader, Reading
 
 SLICES = pa.schema([("slice", pa.int32()), ("type", pa.string()), ("blob", pa.binary())])
 TARGETS = pa.schema(
-    [("target", pa.int32()), ("slice", pa.int32()), ("type", pa.string()), ("rows", pa.int64()), ("ties", pa.int64()), ("blob", pa.binary())]
+    [
+        ("target", pa.int32()),
+        ("slice", pa.int32()),
+        ("type", pa.string()),
+        ("rows", pa.int64()),
+        ("ties", pa.int64()),
+        ("blob", pa.binary()),
+    ]
 )
 POSITION = "_position"
 ROWS_TOGETHER = 262_144
@@ -174,7 +181,11 @@ class Task:
         refused = tables.get(REJECTED, ())
         for each in refused:
             positions = pa.array(each.column(POSITION).to_numpy() + offset)
-            made.append(self.outcome.rejected(positions, *(each.column(name).combine_chunks() for name in ("code", "problem", "record"))))
+            made.append(
+                self.outcome.rejected(
+                    positions, *(each.column(name).combine_chunks() for name in ("code", "problem", "record"))
+                )
+            )
         last = None if self.job.positioned else self.passed - 1
         events = {name: pa.concat_tables(parts) for name, parts in tables.items() if name != REJECTED}
         columns = columns_of(self.group, events, offset, last)
@@ -200,7 +211,10 @@ def columns_of(group: Group, tables: Mapping[str, pa.Table], offset: int, last: 
     for name in names:
         schema = arrow_schema(group.plan.catalogue[name])
         table = tables[name].select(schema.names).combine_chunks()
-        arrays = [table.column(at).chunk(0) if table.column(at).num_chunks else table.column(at).combine_chunks() for at in range(len(schema))]
+        arrays = [
+            table.column(at).chunk(0) if table.column(at).num_chunks else table.column(at).combine_chunks()
+            for at in range(len(schema))
+        ]
         made[name] = record_batch(arrays, schema, len(tables[name]))
     return Columns(names, codes, positions + offset, made, last_position=last)  # type: ignore[arg-type]
 
@@ -242,7 +256,22 @@ def _combined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _row(schema: pa.Schema, *values: Any) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([value], field.type) for value, field in zip(values, schema, strict=True)], schema=schema)
+    return pa.RecordBatch.from_arrays(
+        [pa.array([value], field.type) for value, field in zip(values, schema, strict=True)], schema=schema
+    )
 
 
-__all__ = ["SLICES", "TARGETS", "TYPE", "Job", "Task", "columns_of", "cut", "matched", "numbered", "ordered_rows", "shares", "sliced"]
+__all__ = [
+    "SLICES",
+    "TARGETS",
+    "TYPE",
+    "Job",
+    "Task",
+    "columns_of",
+    "cut",
+    "matched",
+    "numbered",
+    "ordered_rows",
+    "shares",
+    "sliced",
+]

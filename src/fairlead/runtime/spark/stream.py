@@ -56,7 +56,10 @@ def match_stream(plan: Plan, given: Input, groups: tuple[Group, ...], buckets: i
         reader = Reader(job.reading)
         for batch in together(batches):
             for _, name, table in cut(job, reader, batch):
-                yield pa.RecordBatch.from_arrays([pa.array([0], pa.int32()), pa.array([name]), pa.array([packed(table)], pa.binary())], ["one", "type", "blob"])
+                yield pa.RecordBatch.from_arrays(
+                    [pa.array([0], pa.int32()), pa.array([name]), pa.array([packed(table)], pa.binary())],
+                    ["one", "type", "blob"],
+                )
 
     def deliver(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -102,7 +105,9 @@ class Sequencing:
             if name == REJECTED:
                 continue
             taken = tables[name].select([SOURCE, SEQUENCE]).take(pa.array(order.rows_of(name)))
-            for at, source, sequence in zip(order.places[name].tolist(), taken.column(0).to_pylist(), taken.column(1).to_pylist(), strict=True):
+            for at, source, sequence in zip(
+                order.places[name].tolist(), taken.column(0).to_pylist(), taken.column(1).to_pylist(), strict=True
+            ):
                 sources[at], sequences[at] = source, sequence
         fresh = self.sequences.fresh(sources, sequences)
         return None if fresh is None else ~np.array(fresh)
