@@ -9,6 +9,7 @@ apart from the repeats.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -85,7 +86,8 @@ def kernel(spark: SparkSession, query: str, source: str, out: str) -> None:
 
 def window(spark: SparkSession, query: str, source: str, out: str) -> None:
     """Every A with the next B and the next C after it: an event may be in several relations."""
-    from pyspark.sql import Window, functions as f
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
 
     events = spark.read.parquet(source).withColumn("us", f.unix_micros("at"))
     later = Window.partitionBy("key").orderBy("us").rangeBetween(1, hand.WINDOW_US)
@@ -112,7 +114,7 @@ def join(spark: SparkSession, query: str, source: str, out: str) -> None:
 
     names = hand.MEMBERS[query]
     found = member(names[0])
-    for before, name in zip(names, names[1:], strict=False):
+    for before, name in itertools.pairwise(names):
         found = found.join(member(name), "key").where(
             f"{name}_at > {before}_at AND {name}_at <= {names[0]}_at + INTERVAL 10 SECONDS"
             + (f" AND {name}_price > {before}_price" if before.startswith("b") and name.startswith("b") else "")
@@ -155,7 +157,7 @@ class Side:
 SIDES = {
     "floor-noop": Side("floor: read, shuffle by key, sort by at, noop sink", floor_noop, (ANY,), exact=False),
     "floor-parquet": Side("floor: the same, written as Parquet", floor_parquet, (ANY,), exact=False),
-    "floor-python": Side("floor: the same, every event into Python (mapInArrow), counts out", floor_python, (ANY,), exact=False),
+    "floor-python": Side("floor: the same, every event into Python by mapInArrow", floor_python, (ANY,), exact=False),
     "pandas": Side("groupBy(key).applyInPandas, plain Python", pandas),
     "kernel": Side("repartition, sort, mapInArrow with the numba kernel by hand", kernel),
     "window": Side("window functions, an event in several relations", window, ("Q2",), exact=False),

@@ -1,8 +1,8 @@
 """Q1 to Q3 as somebody writes them for applyInPandas or a stateful processor: plain Python, one key at a time, in order.
 
-They have Fairlead's meaning, so they also check its number of relations. An event is (type, microseconds, price, volume); a state
-is two lists, of A and of B, that the step changes; a step gives the members of the relation that the event completes, or
-None.
+They have Fairlead's meaning, so they also check its number of relations. An event is (type, microseconds, price, volume); a
+state is two lists, of A and of B, that the step changes; a step gives the members of the relation that the event
+completes, or None.
 
 Takes: a pandas frame of one key. Gives: a pandas frame with key and time, price and volume of each member.
 """

@@ -1,0 +1,5 @@
+SIDES = {}
+
+
+def everything(*_):
+    return []
