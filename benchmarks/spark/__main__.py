@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
+import sys
 import tempfile
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +40,11 @@ def wanted(query: str, events: int) -> int:
 
 def watched(command: list[str], seconds: float, environment: dict[str, str] | None = None) -> tuple[Child, Watch]:
     with Watch(with_root=False) as watch:
-        child = spawn(command, seconds, environment)
-        watch.look()
-    watch.end_strays()
+        try:
+            child = spawn(command, seconds, environment)
+        finally:
+            watch.look()
+            watch.end_strays()
     return child, watch
 
 
@@ -169,12 +173,14 @@ def main() -> None:
         sides.insert(0, "embedded")  # whose number of relations the other has to reach
     sides.sort(key=known.index)
 
+    # Asked to end, it ends its children first: `spawn` does on any exception.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(1))
     everything: dict[str, Any] = {"machine": {**machine(), **versions()}, "load": load()}
     print_machine(everything["machine"])
-    with tempfile.TemporaryDirectory(prefix="fairlead-spark-") as temporary:
+    with tempfile.TemporaryDirectory(prefix="fairlead-benchmarks-") as temporary:
         place = Path(given.folder or temporary).resolve()
         sizes = [int(each) for each in given.events.split(",")]
-        part = streams.everything if given.stream else tables
+        part = partial(streams.everything, watched) if given.stream else tables
         everything["rows"] = part(sizes, queries, sides, place, given)
     everything["load_after"] = load()
     print(f"\nload average {' '.join(map(str, load()))}")

@@ -1,6 +1,6 @@
 """CPU seconds and memory of a process and everything below it: Python, its JVM, the JVM's Python workers.
 
-Takes: /proc, ten times a second. Gives: CPU seconds of all processes ever seen, the largest sum of their resident memory, split
+Takes: /proc, five times a second. Gives: CPU seconds of all processes ever seen, the largest sum of their resident memory, split
 into JVM and Python. Standard library only: Flink's script imports it from an environment of its own.
 
 Two inexactnesses, both small: a process that lives for less than a sample is not seen, and pages that forked Python workers
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE_MB = os.sysconf("SC_PAGE_SIZE") / 2**20
-SAMPLE_S = 0.1
+SAMPLE_S = 0.2
 GRACE_S = 3.0
 
 
