@@ -163,7 +163,7 @@ def latency(spark: SparkSession, given: argparse.Namespace) -> dict[str, Any]:
     frame = spark.readStream.format("paced").options(**{name: str(value) for name, value in options.items()}).load()
 
     def over(seen: list[Any]) -> bool:
-        return any(json.loads(each["sources"][0]["endOffset"] or "{}").get("events") == given.events for each in seen[-50:])
+        return any((each["sources"][0]["endOffset"] or {}).get("events") == given.events for each in seen[-50:])
 
     began = perf_counter()
     batches = run(start(frame, given), given.seconds, over)

@@ -1,7 +1,7 @@
 """CPU seconds and memory of a process and everything below it: Python, its JVM, the JVM's Python workers.
 
-Takes: /proc, five times a second. Gives: CPU seconds of all processes ever seen, the largest sum of their resident memory, split
-into JVM and Python. Standard library only: Flink's script imports it from an environment of its own.
+Takes: /proc, five times a second. Gives: CPU seconds of all processes ever seen, and the largest sum of their resident
+memory, split into JVM and Python. Standard library only: Flink's script imports it from an environment of its own.
 
 Two inexactnesses, both small: a process that lives for less than a sample is not seen, and pages that forked Python workers
 share are counted once for each. `ru_maxrss` and `wait4` would see neither the JVM (its parent does not wait for it) nor the
