@@ -86,6 +86,7 @@ def line(row: dict[str, Any]) -> str:
     if "failed" in row:
         return f"| {row['side']} | {row['query']} | {row['events']:,} | {row['failed']} | | | | | | |"
     spread = "1 run" if row["repeats"] == 1 else f"{row['spread']:.2f} of {row['repeats']} runs"
+    spread = spread if row.get("warm", True) else "first run only"
     first = f"{row['first_wall_s']:.1f} ({row['first_cpu_s']:.1f})" if "first_wall_s" in row else "–"
     memory = f"{row['peak_mb']:.0f} ({row['peak_jvm_mb']:.0f}, {row['peak_python_mb']:.0f})"
     ran_out = "".join(f", {each:,} events were not done within the limit" for each in row.get("ran_out_at", []))

@@ -202,12 +202,20 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
         if spark is not None:
             spark.stop()
     first = {"first_wall_s": timing.wall_s[0], "first_cpu_s": timing.cpu_s[0], "session_s": started_s}
-    if len(timing.wall_s) > 1:
+    warm = len(timing.wall_s) > 1
+    if warm:
         timing.wall_s, timing.cpu_s = timing.wall_s[1:], timing.cpu_s[1:]
     if len(set(counts)) > 1:
         raise SystemExit(f"{given.side} {given.query}: repeats differ in their relations: {counts}")
     shutil.rmtree(given.out, ignore_errors=True)
-    return {**(timing.to_json() or {}), **first, **watch.memory(), "relations": counts[-1], "wall_s": timing.wall_s}
+    return {
+        **(timing.to_json() or {}),
+        **first,
+        **watch.memory(),
+        "relations": counts[-1],
+        "warm": warm,
+        "wall_s": timing.wall_s,
+    }
 
 
 def main() -> None:

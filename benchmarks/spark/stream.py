@@ -74,6 +74,7 @@ def join(frame: DataFrame, query: str) -> DataFrame:
         return f"{other}_at > {one}_at AND {other}_at <= {one}_at + INTERVAL 10 SECONDS"
 
     pairs = member("a").join(member("b"), f.expr(f"a_key = b_key AND {after('a', 'b')}"))
+    pairs = pairs.withColumn("b_at", f.expr("b_at + INTERVAL 0 SECONDS"))  # a stream has one event time, and that is a_at
     triples = pairs.join(member("c"), f.expr(f"a_key = c_key AND {after('a', 'c')} AND {after('b', 'c')}"))
     return triples.drop("b_key", "c_key")
 
