@@ -27,7 +27,6 @@ GRACE_S = 3.0
 class Seen:
     parent: int
     began: int
-    name: str
     cpu_s: float
     resident_mb: float
 
@@ -39,13 +38,12 @@ def processes() -> dict[int, Seen]:
             continue
         try:
             with open(f"/proc/{entry}/stat") as file:
-                before, _, after = file.read().rpartition(")")
+                after = file.read().rpartition(")")[2]
         except OSError:
             continue  # it has ended meanwhile
         field = after.split()
-        name = before.partition("(")[2]
         cpu_s = (int(field[11]) + int(field[12])) / TICKS
-        found[int(entry)] = Seen(int(field[1]), int(field[19]), name, cpu_s, int(field[21]) * PAGE_MB)
+        found[int(entry)] = Seen(int(field[1]), int(field[19]), cpu_s, int(field[21]) * PAGE_MB)
     return found
 
 
@@ -59,6 +57,14 @@ def below(root: int, alive: dict[int, Seen]) -> list[int]:
         found.append(pid)
         waiting += children.get(pid, [])
     return found
+
+
+def _is_java(pid: int) -> bool:
+    """By the program: a process that a JVM has just forked bears the name of a thread."""
+    try:
+        return os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "java"
+    except OSError:
+        return False
 
 
 class Watch:
@@ -94,10 +100,12 @@ class Watch:
                 if each is None or (pid == os.getpid() and not self.with_root):
                     continue
                 self.seen[pid, each.began] = each.cpu_s
-                if each.name == "java":
-                    jvm += each.resident_mb
-                else:
+                if not _is_java(pid):
                     python += each.resident_mb
+                elif not _is_java(each.parent):
+                    jvm += each.resident_mb
+                # else: a JVM about to start another program. It shares all its parent's pages and lasts a moment, but a
+                # sample that met one counted a gigabyte twice.
             self.peak_mb = max(self.peak_mb, jvm + python)
             self.peak_jvm_mb, self.peak_python_mb = max(self.peak_jvm_mb, jvm), max(self.peak_python_mb, python)
 
