@@ -143,9 +143,9 @@ def sortable(column: pa.Array) -> pa.Array:
     """The column such that Arrow's order tells all different values apart: floats by their bits, in the order of their values."""
     kind = column.type
     if pa.types.is_floating(kind):
-        bits = column.cast(pa.float64()).view(pa.int64())
-        turned = np.where((plain := bits.to_numpy(zero_copy_only=False)) >= 0, plain, plain ^ np.iinfo(np.int64).max)
-        return pa.array(turned, mask=column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None)
+        known = column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else None
+        bits = column.fill_null(0.0).cast(pa.float64()).to_numpy(zero_copy_only=False).view(np.int64)
+        return pa.array(np.where(bits >= 0, bits, bits ^ np.iinfo(np.int64).max), mask=None if known is None else ~known)
     if pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time64(kind):
         return column.view(pa.int64())
     if pa.types.is_date32(kind):
