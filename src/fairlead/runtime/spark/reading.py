@@ -26,7 +26,7 @@ from fairlead.transport.intake import Intake, OnBad
 from fairlead.transport.problems import Rejected, unknown_type
 from fairlead.transport.tables import examined, take_rows
 
-REJECTED = "_rejected"
+REJECTED = ":rejected"
 """Stands for a type among arrivals: the rows that were refused, at their places."""
 TYPE = "_type"
 REFUSED = [("code", pa.string()), ("problem", pa.string()), ("record", pa.string())]
