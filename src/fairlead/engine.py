@@ -16,9 +16,10 @@ Takes: a Plan, and events whose positions rise. Gives: relations. Never: reads a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from fairlead.dataclass import dataclass
 from fairlead.errors import require
 from fairlead.matching import state
 from fairlead.matching.content import Content
@@ -32,7 +33,7 @@ from fairlead.model.columns import Columns, columns_of_event
 from fairlead.model.event import Event
 from fairlead.model.identity import relation_id
 from fairlead.model.places import Places
-from fairlead.model.plan import Branch, LintWarning, Plan, Subscription
+from fairlead.model.plan import Branch, Plan, Subscription
 from fairlead.model.position import Position
 from fairlead.model.relation import Relation
 from fairlead.model.types import NO_TIME, Catalogue, EventType, Kind
@@ -45,25 +46,10 @@ def compile(text: str, file: str | None = None) -> Plan:
     """The checked plan of a rule text, with the guarantees of each subscription. Raises LanguageError."""
     from fairlead.guarantees import derive
     from fairlead.language import compile_text
+    from fairlead.matching.kernel.eligible import without_kernels
 
     plan = compile_text(text, file)
     return replace(plan, guarantees=derive(plan), warnings=(*plan.warnings, *without_kernels(plan)))
-
-
-def without_kernels(plan: Plan) -> tuple[LintWarning, ...]:
-    """W013: what no kernel can do, so that the whole plan runs event by event, many times slower; alike ones are said once."""
-    from fairlead.matching.kernel.eligible import refusals
-
-    fix = "rewrite that condition; or compile it as a plan of its own, so that the others run on kernels"
-    return tuple(
-        LintWarning(
-            "W013",
-            f"'{subscription.name}' cannot be compiled to machine code ({reason}): the whole plan runs event by event",
-            fix,
-            subscription=subscription.name,
-        )
-        for subscription, reason in refusals(plan)
-    )
 
 
 KERNELS_FROM = 5_000
@@ -89,7 +75,10 @@ class Running:
 
 class Engine:
     """A plan at work. `arrive` and `feed` take events in order; `finish` ends a finite input; `dump` and `load` carry
-    the state over, byte for byte the same for the same history."""
+    the state over, byte for byte the same for the same history.
+
+    A plan of which some part cannot be compiled is refused (U001), unless `kernels_from` is None (never) or a `matcher` is
+    given: both ask for a plan that runs event by event."""
 
     def __init__(
         self,
@@ -99,6 +88,10 @@ class Engine:
     ) -> None:
         self.plan = plan
         self.kernels_from = kernels_from if matcher is IncrementalSubscription else None
+        if self.kernels_from is not None:
+            from fairlead.matching.kernel.eligible import require_kernels
+
+            require_kernels(plan)
         self.lane: KernelLane | None = None
         self.fed = 0
         depths = _depths(plan)
@@ -140,25 +133,18 @@ class Engine:
         return delivered
 
     def _promote(self) -> None:
-        """Hand the plan over to kernels, with its state as it is; a plan of which some part has none goes on event by event."""
-        content = self._content()
-        if self._to_kernels(content):
-            for each in self.running:
-                each.matcher.clear()  # type: ignore[attr-defined]
+        """Hand the plan over to kernels, with its state as it is."""
+        self._to_kernels(self._content())
+        for each in self.running:
+            each.matcher.clear()  # type: ignore[attr-defined]
 
-    def _to_kernels(self, content: Content) -> bool:
-        """Go on with kernels, if the whole plan has them."""
-        from fairlead.matching.kernel.eligible import refused
-
-        self.kernels_from = None
-        if refused(self.plan) is not None:
-            return False
+    def _to_kernels(self, content: Content) -> None:
         from fairlead.matching.kernel.lane import KernelLane
         from fairlead.matching.kernel.states import restore
 
+        self.kernels_from = None
         self.lane = KernelLane(self.plan, self._relation, {each.subscription.name: each.depth for each in self.running})
         restore(self.lane, content)
-        return True
 
     def finish(self, until: int | None = None) -> Sequence[Relation]:
         """The end of a finite input. `until` (microseconds) says that nothing more comes up to and including it."""
@@ -238,12 +224,14 @@ class Engine:
         return content_of_objects([each.held() for each in matchers], self.plan)
 
     @classmethod
-    def load(cls, plan: Plan, dumped: bytes) -> Engine:
+    def load(cls, plan: Plan, dumped: bytes, kernels_from: int | None = KERNELS_FROM) -> Engine:
         """An engine that goes on where the dumped one stood. Raises StateError."""
         found = state.decode(dumped, plan)
-        engine = cls(plan)
+        engine = cls(plan, kernels_from=kernels_from)
         engine.last, engine.relations = found.last, found.relations
-        if len(found.content) < KERNELS_FROM_LOADED or not engine._to_kernels(found.content):
+        if engine.kernels_from is not None and len(found.content) >= KERNELS_FROM_LOADED:
+            engine._to_kernels(found.content)
+        else:
             for each, held in zip(engine.running, objects_of_content(found.content, plan), strict=True):
                 each.matcher.restore(held)  # type: ignore[attr-defined]
         return engine

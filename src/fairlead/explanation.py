@@ -6,16 +6,16 @@ Takes: a plan. Gives: an `Explanation` that prints as text, as HTML in notebooks
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from typing import Any
 
+from fairlead.dataclass import dataclass
 from fairlead.errors import UsageError
 from fairlead.guarantees import counterexample
 from fairlead.matching.kernel.alike import Alike, in_words, indexed_conditions
 from fairlead.matching.kernel.cost import Costs
-from fairlead.matching.kernel.eligible import reason_against, refused
+from fairlead.matching.kernel.eligible import refusal_of, refused
 from fairlead.matching.kernel.shape import shape_of
 from fairlead.model.expression import render, render_condition
 from fairlead.model.guarantee import Guarantee, Property
@@ -69,8 +69,11 @@ class Explanation:
         return Alike(self.plan)
 
     def against(self, subscription: Subscription) -> str | None:
-        """Why it goes event by event: for its own sake, or since another subscription of the plan has no kernel."""
-        return None if self._refused is None else reason_against(self.plan, subscription) or f"because of {self._refused}"
+        """Why it is refused: for its own sake, or since another subscription of the plan has no kernel."""
+        if self._refused is None:
+            return None
+        own = refusal_of(self.plan, subscription)
+        return f"because of {self._refused}" if own is None else own.reason
 
     def _costs(self, subscription: Subscription) -> list[tuple[Costs, int, list[tuple[str, str]]]]:
         """For each branch: costs, how many others share its kernel, and what serves conditions on single events there."""
@@ -121,7 +124,7 @@ class Explanation:
         lines.append(f"  matching   {subscription.matching.words} ({subscription.matching.code}){_direction(subscription)}")
         lines.append(f"  disposal   {subscription.disposal.words} ({subscription.disposal.code})")
         against = self.against(subscription)
-        lines.append(f"  runs on    {'a compiled kernel' if against is None else f'no kernel, but event by event: {against}'}")
+        lines.append(f"  runs on    {'a compiled kernel' if against is None else f'no kernel: {against}'}")
         if subscription.per:
             lines.append(f"  per        {', '.join(subscription.per)}: one independent instance for each key")
         if subscription.within_us is not None:

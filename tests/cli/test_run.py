@@ -221,10 +221,34 @@ SUBSCRIPTION Parts MATCH A a AND B b WHERE substring(a.s, b.m) = 'x'
 """
 
 
-def test_a_run_that_is_slower_than_it_could_be_says_why(tmp_path: Path) -> None:
+def test_rules_that_cannot_be_compiled_are_refused_with_their_place_unless_asked_to_go_event_by_event(tmp_path: Path) -> None:
     (tmp_path / "slow.fl").write_text(SLOW)
     (tmp_path / "events.jsonl").write_text('{"type": "A", "s": "ax"}\n{"type": "B", "m": 2}\n')
-    result = fairlead("run", tmp_path / "slow.fl", "--events", tmp_path / "events.jsonl")
-    assert "warning W013: 'Parts' cannot be compiled to machine code (substring across events)" in result.stdout
+    arguments = ("run", tmp_path / "slow.fl", "--events", tmp_path / "events.jsonl", "--out", tmp_path / "out.jsonl")
+    refused = fairlead(*arguments)
+    assert refused.exit_code == 1
+    assert refused.stderr.splitlines() == [
+        "U001 line 2, column 44: 'Parts' cannot be compiled to machine code "
+        "(substring of a text and numbers of different events)",
+        "    SUBSCRIPTION Parts MATCH A a AND B b WHERE substring(a.s, b.m) = 'x'",
+        "                                               ^^^^^^^^^^^^^^^^^^^^^^^^^",
+        "  fix: rewrite that condition, or ask for the slow matcher: event_by_event=True, --event-by-event",
+    ]
+    assert not (tmp_path / "out.jsonl").exists()
+    slow = fairlead(*arguments, "--event-by-event")
+    assert slow.exit_code == 0
+    assert "2 events, 1 relation" in slow.stdout
+    assert "warning W013 line 2, column 44: 'Parts' cannot be compiled" in slow.stdout
     linted = fairlead("lint", tmp_path / "slow.fl")
-    assert "W013: 'Parts'" in linted.stdout
+    assert "'Parts' cannot be compiled to machine code" in linted.stdout
+    assert linted.exit_code == 0
+
+
+def test_rule_tests_of_such_rules_are_refused_likewise(tmp_path: Path) -> None:
+    (tmp_path / "slow.fl").write_text(SLOW)
+    events = "[{type: A, s: ax}, {type: B, m: 2}]"
+    (tmp_path / "slow.test.yaml").write_text(f"tests:\n  - name: one\n    events: {events}\n    expect: {{Parts: 1}}\n")
+    refused = fairlead("test", tmp_path / "slow.fl")
+    assert refused.exit_code == 1
+    assert "U001" in refused.stdout
+    assert fairlead("test", tmp_path / "slow.fl", "--event-by-event").exit_code == 0

@@ -1,12 +1,10 @@
-"""One Spark session for all tests of this folder, made for short jobs: a small heap, one compiler tier, no web interface.
+"""One Spark session for all tests of this folder, made for short jobs: a small heap, one compiler tier, few partitions.
 
 All tests here that use it are of one xdist group, so with `--dist loadgroup` one worker process has the one JVM.
 """
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,10 +12,17 @@ import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-FAST = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m"
+from fairlead.runtime.spark.session import session
+
+FAST = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.memory": "1g",
+    "spark.sql.shuffle.partitions": 2,
+}
 """A test's jobs end before the optimizing compiler or a parallel collector pays."""
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the marks in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     for item in items:
@@ -28,38 +33,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The session, with 2 shuffle partitions; its files are in a temporary folder and its JVM ends with it."""
-    folder = tmp_path_factory.mktemp("spark")
-    before = dict(os.environ)
-    os.environ.update(PYSPARK_PYTHON=sys.executable, PYSPARK_DRIVER_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1")
-    settings = {
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": f"{FAST} -Dderby.system.home={folder}",
-        "spark.driver.memory": "1g",
-        "spark.local.dir": str(folder / "local"),
-        "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.streaming.checkpointFileManagerClass": (
-            "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-        ),
-        "spark.sql.streaming.stateStore.providerClass": (
-            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-        ),
-        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-        "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-    }
-    builder = SparkSession.builder.master("local[2]").appName("fairlead tests")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    yield session
-    end(session)
-    os.environ.clear()
-    os.environ.update(before)
+    """The session; its files are in a temporary folder and its JVM ends with it."""
+    made = session("local[2]", "fairlead tests", **FAST, **{"spark.local.dir": tmp_path_factory.mktemp("spark")})
+    yield made
+    end(made)
 
 
 def end(session: SparkSession) -> None:
@@ -70,4 +47,4 @@ def end(session: SparkSession) -> None:
     SparkContext._gateway = SparkContext._jvm = None
     gateway.shutdown()
     gateway.proc.stdin.close()
-    assert gateway.proc.wait(60) is not None
+    gateway.proc.wait(60)

@@ -29,7 +29,9 @@ def reading_of(plan: Plan, keys: int, sourced: bool = False) -> Reading:
     """As frames.py makes it of a frame that has a column for every attribute of every type."""
     read = {name for each in plan.subscriptions for name in each.reads(plan.catalogue) if not plan.catalogue[name].derived}
     types = list(dict.fromkeys((*plan.input_types, HEARTBEAT.name)))
-    columns = {name: {each.name: f"{name}.{each.name}" for each in plan.catalogue[name].attributes} for name in types if name in read}
+    columns = {
+        name: {each.name: f"{name}.{each.name}" for each in plan.catalogue[name].attributes} for name in types if name in read
+    }
     return Reading(plan.catalogue, columns, tuple(name for name in types if name not in read), keys, sourced)
 
 
@@ -111,7 +113,9 @@ def run(job: Job, outcome: Outcome, rows: pa.Table, random: Random) -> pa.Table:
     return pa.Table.from_batches(found, outcome.schema)
 
 
-def job_of(plan: Plan, reading: Reading, buckets: int, cuts: Sequence[Any] = (), until: Any = None, positioned: bool = False) -> Job:
+def job_of(
+    plan: Plan, reading: Reading, buckets: int, cuts: Sequence[Any] = (), until: Any = None, positioned: bool = False
+) -> Job:
     return Job(reading, groups_of(plan), buckets, np.array(cuts, dtype=np.int64), positioned, until)
 
 

@@ -117,7 +117,9 @@ def in_their_order(plan: Plan, events: list[dict[str, Any]], columns: list[str])
 
 
 @given(plan_cases(), BUCKETS, st.lists(st.integers(0, 20), max_size=3, unique=True), st.integers(0, 2**32))
-def test_rows_without_an_index_are_ordered_by_time_type_and_content(case: Case, buckets: int, cuts: list[int], seed: int) -> None:
+def test_rows_without_an_index_are_ordered_by_time_type_and_content(
+    case: Case, buckets: int, cuts: list[int], seed: int
+) -> None:
     plan = compiled(case.rules)
     events = in_their_order(plan, case.events, ["at"])
     reading = reading_of(plan, 1)

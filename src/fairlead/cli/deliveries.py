@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairlead.cli.rules import decoded, read_bytes
+from fairlead.dataclass import dataclass
 from fairlead.deliver.receipt import Receipt
 from fairlead.errors import DataError, Place
 

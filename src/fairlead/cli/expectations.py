@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
 from fairlead.cli.rule_tests import Expected, RuleTest
 from fairlead.cli.screen import counted, shown_positions
+from fairlead.dataclass import dataclass
 from fairlead.errors import FairleadError
 from fairlead.model.event import Event
 from fairlead.model.plan import Plan
@@ -33,11 +33,11 @@ class Outcome:
         return not self.differences
 
 
-def run_test(rules: Plan | FairleadError, test: RuleTest) -> Outcome:
+def run_test(rules: Plan | FairleadError, test: RuleTest, event_by_event: bool = False) -> Outcome:
     try:
         if isinstance(rules, FairleadError):
             raise rules
-        result = match(rules, list(test.events), until=test.until)
+        result = match(rules, list(test.events), until=test.until, event_by_event=event_by_event)
     except FairleadError as error:
         return Outcome(test, () if error.code == test.error else tuple(_unexpected(test, error)))
     if test.error is not None:

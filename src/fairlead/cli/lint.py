@@ -56,8 +56,8 @@ def lint(ctx: click.Context, rules: tuple[str, ...], strict: bool, as_json: bool
 
 def _checked(path: str) -> FairleadError | tuple[LintWarning, ...]:
     from fairlead.cli.rules import read_rules, shown_name
-    from fairlead.engine import without_kernels
     from fairlead.language import compile_text
+    from fairlead.matching.kernel.eligible import without_kernels
 
     try:
         plan = compile_text(read_rules(path), shown_name(path))

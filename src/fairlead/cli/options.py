@@ -57,6 +57,11 @@ until_option = click.option(
     "--until", metavar="TIME", help="Nothing more comes up to and including this time: absences due by then are decided."
 )
 allow_nan_option = click.option("--allow-nan", is_flag=True, help="Let NaN and infinities in; without it they are bad records.")
+event_by_event_option = click.option(
+    "--event-by-event",
+    is_flag=True,
+    help="Without machine code, some hundred times slower: the way for rules that cannot be compiled (U001).",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON value on the standard output.")
 
 

@@ -10,12 +10,12 @@ a file does not have the form of docs/cli.md. Never: runs anything (expectations
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
 from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
 
 from fairlead.cli.rules import ENDING, decoded, read_bytes
+from fairlead.dataclass import dataclass
 from fairlead.errors import UsageError
 
 ENDINGS = (".test.yaml", ".test.yml", ".test.toml")

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Literal
 
 import click
 
-from fairlead.cli.options import EventsCommand, allow_nan_option, events_option, json_option, rules_argument, until_option
+from fairlead.cli.options import (
+    EventsCommand,
+    allow_nan_option,
+    event_by_event_option,
+    events_option,
+    json_option,
+    rules_argument,
+    until_option,
+)
+from fairlead.dataclass import dataclass
 
 if TYPE_CHECKING:
     from fairlead.cli.summary import Summary
@@ -35,6 +43,7 @@ class Job:
     until: str | None
     batch_rows: int | None
     show_progress: bool
+    event_by_event: bool
 
     @property
     def rejects_path(self) -> str | None:
@@ -56,6 +65,7 @@ class Job:
 @allow_nan_option
 @until_option
 @click.option("--batch-rows", type=click.IntRange(min=1), metavar="N", help="Records read at a time; the memory this takes.")
+@event_by_event_option
 @json_option
 @click.option("--quiet", "-q", is_flag=True, help="No progress and no summary.")
 def run(
@@ -68,6 +78,7 @@ def run(
     allow_nan: bool,
     until: str | None,
     batch_rows: int | None,
+    event_by_event: bool,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -88,7 +99,7 @@ def run(
     """
     if rejects and on_bad == "stop":
         raise click.UsageError("--rejects needs --on-bad skip: in stop mode the first bad record ends the run")
-    job = Job(rules, events, out, receipt, on_bad, rejects, allow_nan, until, batch_rows, not quiet)
+    job = Job(rules, events, out, receipt, on_bad, rejects, allow_nan, until, batch_rows, not quiet, event_by_event)
     summary = perform(job)
     if as_json:
         from fairlead.cli.options import print_json
@@ -122,7 +133,7 @@ def perform(job: Job) -> Summary:
     outputs_named = {"--out": job.out, "--rejects": job.rejects_path, "--receipt": job.receipt}
     refuse_overlap(outputs_named, [job.rules, *files])
     began = perf_counter()
-    running = Run(plan)
+    running = Run(plan, event_by_event=job.event_by_event)
     with ExitStack() as outputs, Progress(bytes_of(files), shown=job.show_progress, to_stdout=job.out == "-") as progress:
         with undisturbed():  # 2
             receipt = outputs.enter_context(TextOutput(job.receipt))

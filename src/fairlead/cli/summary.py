@@ -6,10 +6,10 @@ Takes: a finished run. Gives: `Summary`. Never: holds more relations than it sho
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fairlead.cli.screen import counted, shown_positions, table
+from fairlead.dataclass import dataclass
 from fairlead.deliver.receipt import Receipt
 from fairlead.model.plan import LintWarning, Plan, Subscription
 from fairlead.model.relation import Relation

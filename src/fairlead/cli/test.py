@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fairlead.cli.options import json_option, print_json
+from fairlead.cli.options import event_by_event_option, json_option, print_json
 
 if TYPE_CHECKING:
     from fairlead.cli.expectations import Outcome
@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 @click.command(short_help="Run the tests that stand beside rule files.")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
 @click.option("-k", "keyword", metavar="TEXT", help="Only tests whose name contains this text (in any case).")
+@event_by_event_option
 @json_option
 @click.pass_context
-def test(ctx: click.Context, paths: tuple[str, ...], keyword: str | None, as_json: bool) -> None:
+def test(ctx: click.Context, paths: tuple[str, ...], keyword: str | None, event_by_event: bool, as_json: bool) -> None:
     """Run rule tests: events in, relations expected. PATH is a rule file, a test file or a directory.
 
     \b
@@ -46,7 +47,7 @@ def test(ctx: click.Context, paths: tuple[str, ...], keyword: str | None, as_jso
     from fairlead.cli.shell import BAD
 
     files = [load(each) for each in find(paths)]
-    outcomes = [(file, outcome) for file in files for outcome in _outcomes(file, keyword)]
+    outcomes = [(file, outcome) for file in files for outcome in _outcomes(file, keyword, event_by_event)]
     failed = [(file, outcome) for file, outcome in outcomes if not outcome.passed]
     if as_json:
         print_json(
@@ -68,14 +69,14 @@ def test(ctx: click.Context, paths: tuple[str, ...], keyword: str | None, as_jso
         ctx.exit(BAD)
 
 
-def _outcomes(file: RuleTestFile, keyword: str | None) -> list[Outcome]:
+def _outcomes(file: RuleTestFile, keyword: str | None, event_by_event: bool) -> list[Outcome]:
     from fairlead.cli.expectations import run_test
 
     chosen = [each for each in file.tests if keyword is None or keyword.lower() in each.name.lower()]
     if not chosen:
         return []
     rules = _compiled(file.rules)
-    return [run_test(rules, each) for each in chosen]
+    return [run_test(rules, each, event_by_event) for each in chosen]
 
 
 def _compiled(path: Path) -> Plan | FairleadError:

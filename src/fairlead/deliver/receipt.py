@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from fairlead.dataclass import dataclass
 from fairlead.errors import UsageError
 from fairlead.model.identity import ID_BYTES, Words, from_hex, running, to_hex
 

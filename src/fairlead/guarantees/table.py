@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from importlib.resources import files
+from pkgutil import get_data
 from typing import Any
 
+from fairlead.dataclass import dataclass
 from fairlead.guarantees.shape import Shape, is_at_most
 from fairlead.model.guarantee import Property
 from fairlead.model.plan import Disposal, Matching
@@ -120,4 +120,4 @@ def _rules(types: list[str], subscriptions: list[str], matching: Matching, dispo
 
 @lru_cache(maxsize=1)
 def load_table() -> Table:
-    return Table(json.loads(files("fairlead.guarantees").joinpath("table.json").read_text(encoding="utf-8")))
+    return Table(json.loads(get_data("fairlead.guarantees", "table.json") or b""))

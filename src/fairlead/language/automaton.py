@@ -14,7 +14,7 @@ import json
 import re
 from collections.abc import Callable
 from functools import cache
-from importlib import resources
+from pkgutil import get_data
 from typing import Any, NamedTuple
 
 from fairlead.language import syntax
@@ -65,7 +65,7 @@ class Automaton(NamedTuple):
 
 @cache
 def automaton() -> Automaton:
-    made = json.loads(resources.files("fairlead.language").joinpath("tables.json").read_text(encoding="utf-8"))
+    made = json.loads(get_data("fairlead.language", "tables.json") or b"")
     ignored = "|".join(made["ignored"].values())
     groups = {WORD: made["words"]["ANY"], **made["signs"], END: r"\Z"}
     named = "|".join(f"(?P<{name}>{expression})" for name, expression in groups.items())

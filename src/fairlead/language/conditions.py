@@ -11,8 +11,8 @@ Takes: an expression as written and a scope. Gives: predicates. Never: decides w
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from fairlead.dataclass import dataclass
 from fairlead.language import syntax
 from fairlead.language.expressions import atom, between, typed
 from fairlead.language.fault import Fault, Span

@@ -10,7 +10,7 @@ Takes: the text of a rule set. Gives: `syntax.Rules`, or a Fault. Never: knows a
 from __future__ import annotations
 
 from functools import cache
-from importlib import resources
+from pkgutil import get_data
 from typing import TYPE_CHECKING, Any
 
 from fairlead.language import automaton, syntax
@@ -36,7 +36,7 @@ def parse(text: str) -> syntax.Rules:
 def grammar() -> Lark:
     from lark import Lark
 
-    text = resources.files("fairlead.language").joinpath("grammar.lark").read_text(encoding="utf-8")
+    text = (get_data("fairlead.language", "grammar.lark") or b"").decode()
     return Lark(text, parser="lalr", lexer="contextual", propagate_positions=True, maybe_placeholders=False)
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
+from fairlead.dataclass import dataclass
 from fairlead.language import syntax
 from fairlead.language.fault import Fault
 from fairlead.language.scope import Member

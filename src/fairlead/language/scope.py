@@ -7,8 +7,8 @@ event). Gives: slots and attributes for references. Never: types an operator or 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from fairlead.dataclass import dataclass
 from fairlead.language import syntax
 from fairlead.language.fault import Fault, did_you_mean, listed
 from fairlead.model.expression import Field, Literal

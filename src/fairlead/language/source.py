@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from dataclasses import dataclass
 from functools import cached_property
 
+from fairlead.dataclass import dataclass
 from fairlead.errors import LanguageError, Place
 from fairlead.language.fault import Fault, Span
 

@@ -7,9 +7,10 @@ its digest), the type it emits, and what lint needs. Never: looks at another sub
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
+from fairlead.dataclass import dataclass
 from fairlead.language import syntax
 from fairlead.language.emission import emission
 from fairlead.language.fault import Fault

@@ -7,9 +7,9 @@ Never: knows a type, an alias or a slot.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple, TypeVar, dataclass_transform
 
+from fairlead.dataclass import dataclass
 from fairlead.language.fault import Span
 
 Node = TypeVar("Node")

@@ -42,11 +42,9 @@ class Chunk:
 
     @cached_property
     def inner(self) -> Numbers:
-        codes, made = self.columns.code_array, np.empty(len(self), dtype=np.int64)
-        for code, name in enumerate(self.columns.types):
-            if name in self.columns.tables:
-                mine = np.flatnonzero(codes == code)
-                made[mine] = np.arange(len(mine))
+        made = np.empty(len(self), dtype=np.int64)
+        for mine in self.columns.places.values():
+            made[mine] = np.arange(len(mine))
         return made
 
     def rows(self, words: Words) -> tuple[Numbers, npt.NDArray[np.bool_]]:

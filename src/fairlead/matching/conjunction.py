@@ -11,8 +11,7 @@ Takes: an instance and an event. Gives: the members of the relation it completes
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from fairlead.dataclass import dataclass
 from fairlead.matching.expressions import Check, compile_condition, slot_types
 from fairlead.matching.instance import Instance
 from fairlead.matching.precede import Needs, needs_in_front

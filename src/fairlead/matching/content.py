@@ -9,7 +9,7 @@ Gives: `Content`, its parts, and their canonical order. Never: bytes (state.py),
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fairlead.dataclass import dataclass
 from fairlead.matching.chunk import Chunk, Numbers, Words
 from fairlead.model.columns import Columns, arrow_type
 from fairlead.model.identity import majors_of

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fairlead.matching.aggregates import aggregated
 from fairlead.matching.chunk import Numbers
@@ -97,6 +96,8 @@ class Members:
             case Field():
                 return self.column(node).cast(arrow_type(wanted))
             case Call(function="coalesce"):
+                import pyarrow.compute as pc
+
                 return pc.coalesce(*(self._by_columns(each, wanted) for each in node.arguments))
         if any(each.kind not in NUMBERS for each in (node, *leaves(node))):
             raise NotImplementedError

@@ -11,7 +11,7 @@ import operator
 import re
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from fairlead.model.types import INTEGER, Kind
@@ -71,7 +71,7 @@ def arithmetic(sign: str, kind: Kind) -> Callable[[Any, Any], Any]:
 
 
 def negative(value: Any, kind: Kind) -> Any:
-    return in_range(-value, kind)
+    return DECIMAL_CONTEXT.minus(value) if kind is Kind.DECIMAL else in_range(-value, kind)
 
 
 def _divide(a: Any, b: Any) -> float | None:
@@ -89,7 +89,10 @@ def _remainder(a: Any, b: Any) -> Any:
     if b == 0:
         return None
     if isinstance(a, Decimal) or isinstance(b, Decimal):
-        return DECIMAL_CONTEXT.remainder(Decimal(a), Decimal(b))
+        try:
+            return DECIMAL_CONTEXT.remainder(Decimal(a), Decimal(b))
+        except InvalidOperation:  # the quotient has more than 38 digits
+            return None
     size = abs(a) % abs(b)
     return -size if a < 0 else size
 
@@ -116,10 +119,10 @@ def aggregate(function: str, values: Sequence[Any], kind: Kind) -> Any:
     if any(value != value for value in present):
         return math.nan
     if function in ("sum", "avg"):
-        wanted = [float(value) for value in present] if function == "avg" else present
+        wanted: list[Any] = [float(value) for value in present] if function == "avg" else present
         total = wanted[0]
         for value in wanted[1:]:  # in the order of the instances, one rounding a step: the same on every engine
-            total = total + value
+            total = DECIMAL_CONTEXT.add(total, value) if isinstance(total, Decimal) else total + value
         return total / len(wanted) if function == "avg" else in_range(total, kind)
     return min(present) if function == "min" else max(present)
 
@@ -164,6 +167,8 @@ SCALAR: dict[str, Callable[..., Any]] = {
 
 
 def scalar(name: str, kind: Kind) -> Callable[..., Any]:
+    if name == "abs" and kind is Kind.DECIMAL:
+        return DECIMAL_CONTEXT.abs  # Python's own rounds to 28 digits
     if name == "abs":
         return lambda value: in_range(abs(value), kind)
     return SCALAR[name]

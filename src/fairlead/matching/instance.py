@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from fairlead.dataclass import dataclass
 from fairlead.matching.outcome import Due, Match
 from fairlead.model.event import Event
 

@@ -6,12 +6,13 @@ Takes: instances with their events, or a Content. Gives: the other. Never: knows
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from fairlead.dataclass import dataclass
 from fairlead.matching.chunk import chunk_of_events
 from fairlead.matching.content import NEVER, NO_EVENTS, Content, Events, Form, Group, events_of_chunk, form_of
 from fairlead.matching.instance import Held, Instance, Key, Pending

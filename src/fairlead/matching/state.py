@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fairlead.dataclass import dataclass
 from fairlead.errors import StateError
 from fairlead.matching import state_v1
 from fairlead.matching.canonical import canonical

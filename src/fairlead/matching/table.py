@@ -7,7 +7,6 @@ Never: makes an object for a member or a relation of a block.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fairlead.dataclass import dataclass
 from fairlead.matching.chunk import Numbers, chunk_of_events
 from fairlead.matching.emission import emitted_columns
 from fairlead.matching.store import View
 from fairlead.matching.taken import Taken
-from fairlead.model.columns import arrow_array
+from fairlead.model.columns import arrow_array, number_array, text_array
 from fairlead.model.identity import Words as Ids
 from fairlead.model.identity import from_hex, hex_digits, majors_of, places_of, position_word
 from fairlead.model.layout import Column, Layout
@@ -109,24 +109,24 @@ def table_of_objects(layout: Layout, relations: Sequence[Relation]) -> pa.Table:
 
 
 def _table(layout: Layout, frame: Frame, ids: Ids, members: Taken, emitted: pa.Array) -> pa.Table:
-    offsets, count = pa.array(frame.offsets.astype(np.int32)), len(ids)
-    positions, schema = pa.array(majors_of(members.words)), layout.schema
+    offsets, count = number_array(frame.offsets.astype(np.int32)), len(ids)
+    positions, schema = number_array(majors_of(members.words)), layout.schema
     structs = pa.StructArray.from_arrays(
         [
-            pa.DictionaryArray.from_arrays(pa.array(members.codes(layout.types)), pa.array(layout.types, pa.string())),
+            pa.DictionaryArray.from_arrays(number_array(members.codes(layout.types)), text_array(layout.types)),
             positions,
-            pa.array(places_of(members.words)),
+            number_array(places_of(members.words)),
             *(members.column(each.field.type, each.sources) for each in layout.members),
         ],
         fields=list(layout.member_type),
     )
     digits = pa.py_buffer(hex_digits(ids))
     columns = [
-        pa.DictionaryArray.from_arrays(pa.array(frame.subscription), pa.array(layout.subscriptions, pa.string())),
+        pa.DictionaryArray.from_arrays(number_array(frame.subscription), text_array(layout.subscriptions)),
         pa.StringArray.from_buffers(count, pa.py_buffer(np.arange(0, 32 * count + 1, 32, dtype=np.int32)), digits),
-        pa.array(frame.branch),
-        pa.array(majors_of(frame.at)),
-        pa.array(places_of(frame.at)),
+        number_array(frame.branch),
+        number_array(majors_of(frame.at)),
+        number_array(places_of(frame.at)),
         pa.ListArray.from_arrays(offsets, positions, type=schema.field("positions").type),
         pa.ListArray.from_arrays(offsets, structs, type=schema.field("members").type),
         emitted,
@@ -148,7 +148,7 @@ def _emitted_of_blocks(layout: Layout, rows: Sequence[Rows], view: View, count: 
             parts.append(_emitted(layout, branch.emission.type, made, len(each)))
         at.append(np.arange(count)[each.at])
     joined = pa.concat_arrays(parts)
-    return joined if len(parts) == 1 else joined.take(pa.array(np.argsort(np.concatenate(at))))
+    return joined if len(parts) == 1 else joined.take(number_array(np.argsort(np.concatenate(at))))
 
 
 def _emitted_of_objects(layout: Layout, relations: Sequence[Relation]) -> pa.Array:
@@ -167,7 +167,7 @@ def _emitted_of_objects(layout: Layout, relations: Sequence[Relation]) -> pa.Arr
         made = [arrow_array(column, wanted) for column, wanted in zip(values, types, strict=True)]
         parts.append(_emitted(layout, name, made, len(places)))
     order = np.argsort(np.concatenate([np.array(places, dtype=np.int64) for places in mine.values()]))
-    return pa.concat_arrays(parts).take(pa.array(order))
+    return pa.concat_arrays(parts).take(number_array(order))
 
 
 def _numbers(layout: Layout, name: str) -> range:
@@ -176,10 +176,10 @@ def _numbers(layout: Layout, name: str) -> range:
 
 def _emitted(layout: Layout, name: str, made: Sequence[pa.Array], count: int) -> pa.Array:
     """The attributes of one derived type in the columns of all."""
-    codes = pa.array(np.full(count, layout.derived.index(name), dtype=np.int32))
+    codes = number_array(np.full(count, layout.derived.index(name), dtype=np.int32))
 
     def column(each: Column) -> pa.Array:
         return made[each.sources[name]] if name in each.sources else pa.nulls(count, each.field.type)
 
-    names = pa.DictionaryArray.from_arrays(codes, pa.array(layout.derived, pa.string()))
+    names = pa.DictionaryArray.from_arrays(codes, text_array(layout.derived))
     return pa.StructArray.from_arrays([names, *map(column, layout.emitted)], fields=list(layout.emitted_type))

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.matching.chunk import Chunk, Numbers, Words
-from fairlead.model.columns import ARROW, Columns, canonical_rows, record_batch
+from fairlead.model.columns import ARROW, Columns, bits_of, canonical_rows, number_array, record_batch, taken_rows
 from fairlead.model.event import Event
 from fairlead.model.identity import majors_of, position_of
 from fairlead.model.types import Catalogue
@@ -86,10 +86,10 @@ class Taken:
         if sum(len(part.at) for part, _ in found) < len(self) or any(column.null_count for _, column in found):
             known = np.zeros(len(self), dtype=bool)
         for part, column in found:
-            values[part.at] = np.frombuffer(column.buffers()[1], dtype=plain)[column.offset :][part.inner]
+            values[part.at] = bits_of(column).take(part.inner)
             if known is not None:
                 known[part.at] = column.is_valid().to_numpy(zero_copy_only=False)[part.inner] if column.null_count else True
-        return pa.array(values, mask=None if known is None else ~known).view(wanted)
+        return number_array(values, wanted) if known is None else pa.array(values, mask=~known).view(wanted)
 
     def codes(self, names: Sequence[str]) -> npt.NDArray[np.int32]:
         """The type of each row, as its number among `names`."""
@@ -135,9 +135,9 @@ class Taken:
         for name in types:
             mine = [part for part in self.parts if part.type == name]
             order = np.argsort(np.concatenate([part.at for part in mine]), kind="stable")
-            batches = [part.table.take(pa.array(part.inner)) for part in mine]
-            columns = [pa.concat_arrays(each).take(pa.array(order)) for each in zip(*(b.columns for b in batches), strict=True)]
-            tables[name] = record_batch(columns, batches[0].schema, len(order))
+            taken = [[taken_rows(column, part.inner) for column in part.table.columns] for part in mine]
+            columns = [taken_rows(pa.concat_arrays(each), order) for each in zip(*taken, strict=True)]
+            tables[name] = record_batch(columns, mine[0].table.schema, len(order))
             if all(name in part.chunk.times for part in mine):
                 times[name] = np.concatenate([part.chunk.times[name][part.inner] for part in mine])[order]
         given = any(part.chunk.columns.sequences or part.chunk.columns.sources for part in self.parts)

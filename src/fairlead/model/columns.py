@@ -11,7 +11,7 @@ Gives: `Columns` and its row view. Never: reorders, validates (transport/ does) 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fairlead.dataclass import dataclass
 from fairlead.model.event import Event
 from fairlead.model.position import Position
 from fairlead.model.types import Catalogue, DataType, EventType, Kind
@@ -52,6 +53,7 @@ def arrow_schema(event_type: EventType) -> pa.Schema:
 Codes = npt.NDArray[np.signedinteger[Any]]
 Rows = npt.NDArray[np.int64]
 
+WIDTHS: Mapping[int, type[np.generic]] = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
 SEPARATE_SCANS_MAX = 8
 """Types up to which one scan for each is cheaper than one stable sort of all: a scan costs 0.6 ns a row, the sort 4.5."""
 
@@ -151,6 +153,25 @@ def arrow_array(values: Sequence[Any], wanted: DataType) -> pa.Array:
     if wanted.kind in COUNTED:
         return pa.array(values, type=pa.int64()).cast(arrow_type(wanted))
     return pa.array(values, type=arrow_type(wanted))
+
+
+def number_array(values: npt.NDArray[Any], wanted: pa.DataType | None = None) -> pa.Array:
+    """Numbers without a null, not copied. `pa.array` would import numpy.ma, and pandas where it is installed."""
+    kind = wanted or pa.from_numpy_dtype(values.dtype)
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def taken_rows(column: pa.Array, rows: Rows) -> pa.Array:
+    """The values at these rows. NumPy takes numbers without a null in half the time of Arrow, and without loading
+    pyarrow.compute, which alone is a twentieth of a second."""
+    if column.null_count == 0 and pa.types.is_primitive(column.type) and column.type.bit_width in WIDTHS:
+        return number_array(bits_of(column).take(rows), column.type)
+    return column.take(number_array(rows))
+
+
+def bits_of(column: pa.Array) -> npt.NDArray[Any]:
+    """The bytes of a column of fixed width as integers, without a copy; what stands at a null is undefined."""
+    return np.frombuffer(column.buffers()[1], dtype=WIDTHS[column.type.bit_width])[column.offset : column.offset + len(column)]
 
 
 def text_array(values: Sequence[str]) -> pa.Array:

@@ -10,9 +10,9 @@ Gives: the node classes, `slots_of`, `render`. Never: evaluates (match/ does, te
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from fairlead.dataclass import dataclass
 from fairlead.model.types import Kind
 from fairlead.model.values import jsonable
 

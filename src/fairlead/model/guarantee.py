@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import builtins
-from dataclasses import dataclass
 from enum import StrEnum
+
+from fairlead.dataclass import dataclass
 
 
 class Property(StrEnum):

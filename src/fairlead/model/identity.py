@@ -10,6 +10,7 @@ accidents apart (two relations share an id with probability 2**-128), not an adv
 
 from __future__ import annotations
 
+from binascii import hexlify
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -28,8 +29,6 @@ MINOR_BITS = 21
 MINOR_MASK = (1 << MINOR_BITS) - 1
 BLOCK = 16_384
 """Ids mixed at a time: the dozen arrays on the way stay in the processor's cache."""
-HEX_PAIRS = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), dtype=np.uint16)
-"""The two digits of each byte."""
 
 
 def mix(z: int) -> int:
@@ -111,8 +110,7 @@ def to_hex(words: Words) -> list[str]:
 
 def hex_digits(words: Words) -> npt.NDArray[np.uint8]:
     """`to_hex` as ASCII codes, 32 to an id, one id after the other."""
-    digits: npt.NDArray[np.uint8] = HEX_PAIRS[words.astype(">u8").view(np.uint8).reshape(-1)].view(np.uint8)
-    return digits
+    return np.frombuffer(hexlify(to_bytes(words)), dtype=np.uint8)
 
 
 def _seeds(subscription_digest: str) -> tuple[int, int]:

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
 
+from fairlead.dataclass import dataclass
 from fairlead.model.columns import arrow_type
 from fairlead.model.plan import Plan
 from fairlead.model.types import Catalogue, DataType

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from functools import cached_property
 
+from fairlead.dataclass import dataclass
 from fairlead.errors import Place
 from fairlead.model.expression import Expression, Predicate, render, render_condition
 from fairlead.model.guarantee import Guarantee

@@ -7,9 +7,11 @@ subscriber of this type receive?". Never: looks at an event's values (see values
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from functools import cached_property
+
+from fairlead.dataclass import dataclass
 
 
 class Kind(StrEnum):

@@ -9,17 +9,16 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from itertools import accumulate, chain
 from typing import Any, overload
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from fairlead.dataclass import dataclass
 from fairlead.deliver.receipt import Receipt, ReceiptBook
-from fairlead.engine import Engine
+from fairlead.engine import KERNELS_FROM, Engine
 from fairlead.errors import UsageError
 from fairlead.matching.relations import Relations
 from fairlead.model.columns import Columns
@@ -38,11 +37,12 @@ EVENTS_PER_MEMBER = 4
 
 
 class Run:
-    """A plan at work on a stream of batches, in bounded memory."""
+    """A plan at work on a stream of batches, in bounded memory. `event_by_event`: without machine code, some hundred times
+    slower; otherwise a plan that cannot be compiled is refused (U001)."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, *, event_by_event: bool = False) -> None:
         self.plan = plan
-        self.engine = Engine(plan)
+        self.engine = Engine(plan, kernels_from=None if event_by_event else KERNELS_FROM)
         self.book = ReceiptBook(plan.digest)
         self.events = 0
         self.duplicates = 0
@@ -115,6 +115,8 @@ class Result:
         batches = self.batches if subscription is None else [only(batch, subscription) for batch in self.batches]
         found = relation_table(batches, layout)
         if subscription is not None and layout.derived:
+            import pyarrow.compute as pc
+
             emitted = found.column("emitted")
             for each in layout.emitted:
                 name = f"{layout.derived[0]}.{each.name}" if each.name in found.column_names else each.name
@@ -131,10 +133,12 @@ class Result:
         return counted + table(("subscription", "completed at", "positions", "emitted", "id"), rows) + more
 
 
-def match(plan: Plan, events: Any, *, until: datetime | str | None = None) -> Result:
+def match(plan: Plan, events: Any, *, until: datetime | str | None = None, event_by_event: bool = False) -> Result:
     """All relations of a finite, ordered input: dicts with "type", or a pyarrow, pandas or polars table.
 
     `until` says that nothing more comes up to and including that time, so that absences due by then are decided.
+    `event_by_event` goes without machine code, some hundred times slower. A plan that cannot be compiled is refused
+    otherwise (U001).
     """
     if not isinstance(plan, Plan):
         raise UsageError(
@@ -142,7 +146,7 @@ def match(plan: Plan, events: Any, *, until: datetime | str | None = None) -> Re
             f"match takes a compiled plan, not {type(plan).__name__}",
             fix="fairlead.match(fairlead.compile(text), events)",
         )
-    run = Run(plan)
+    run = Run(plan, event_by_event=event_by_event)
     batches, members = [], 0
     for columns in read_events(events, plan.catalogue):
         found = run.feed(columns)

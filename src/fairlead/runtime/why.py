@@ -17,9 +17,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from fairlead.dataclass import dataclass
 from fairlead.engine import Engine
 from fairlead.errors import UsageError
 from fairlead.matching.conjunction import Conjunction

@@ -11,7 +11,6 @@ from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as is_
 
 from fairlead.model.columns import ARROW, arrow_type
@@ -136,7 +135,7 @@ def values_of(column: pa.Array) -> list[Any]:
 def _moments(column: pa.Array) -> list[Any]:
     per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[column.type.unit]
     moments: list[Any] = []
-    for ticks in pc.cast(column, pa.int64()).to_pylist():
+    for ticks in column.cast(pa.int64()).to_pylist():
         if ticks is None:
             moments.append(None)
             continue

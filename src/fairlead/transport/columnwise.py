@@ -7,13 +7,12 @@ records one by one. Never: raises for bad input, and never gives a value that th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from fairlead.dataclass import dataclass
 from fairlead.model.columns import Codes, Rows, record_batch
 from fairlead.model.limits import LIMITS
 from fairlead.model.types import Kind
@@ -77,6 +76,8 @@ def sized_batch(arrays: list[pa.Array], shape: Shape, rows: int) -> pa.RecordBat
     longest = 0
     for array in arrays:
         if pa.types.is_string(array.type) or pa.types.is_binary(array.type):
+            import pyarrow.compute as pc
+
             longest += pc.max(pc.binary_length(array)).as_py() or 0
     if longest > LIMITS.event_bytes_max:
         raise ValueError("perhaps an oversized record")

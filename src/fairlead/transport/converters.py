@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fairlead.model.columns import ARROW, arrow_type
 from fairlead.model.types import DataType, Kind
@@ -43,9 +44,15 @@ def column(values: list[Any], wanted: DataType, *, allow_nan: bool, text: bool) 
 
 def finite(array: pa.Array) -> pa.Array:
     """The array, if it holds no NaN and no infinity."""
-    if pa.types.is_floating(array.type) and not pc.all(pc.is_finite(array), min_count=0).as_py():
+    if pa.types.is_floating(array.type) and not np.isfinite(present(array)).all():
         raise ValueError("not finite")
     return array
+
+
+def present(array: pa.Array) -> npt.NDArray[Any]:
+    """The values of an array of numbers, without the nulls."""
+    found: npt.NDArray[Any] = (array.drop_null() if array.null_count else array).to_numpy()
+    return found
 
 
 def _booleans(values: list[Any], wanted: DataType) -> pa.Array:
@@ -102,6 +109,8 @@ def iso_timestamps(texts: pa.Array, values: Sequence[str | None] | None = None) 
 
 def seconds(numbers: pa.Array) -> pa.Array:
     """Timestamps of seconds since 1970: integers exactly, floats rounded half to even, as Python rounds."""
+    import pyarrow.compute as pc
+
     if pa.types.is_floating(numbers.type):
         numbers = pc.round(pc.multiply(finite(numbers.cast(pa.float64())), 1e6), round_mode="half_to_even").cast(pa.int64())
     else:
@@ -111,8 +120,8 @@ def seconds(numbers: pa.Array) -> pa.Array:
 
 def in_range(array: pa.Array) -> pa.Array:
     """The timestamps, if all lie in the years that a datetime can show."""
-    least, most = pc.min_max(array.view(pa.int64())).as_py().values()
-    if least is not None and not (TIMESTAMP_RANGE[0] <= least and most <= TIMESTAMP_RANGE[1]):
+    values = present(array.view(pa.int64()))
+    if len(values) and not (TIMESTAMP_RANGE[0] <= values.min() and values.max() <= TIMESTAMP_RANGE[1]):
         raise ValueError("out of the range of TIMESTAMP")
     return array
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
+from fairlead.dataclass import dataclass
 from fairlead.errors import DataError
 from fairlead.model.columns import Columns
 from fairlead.model.types import Catalogue

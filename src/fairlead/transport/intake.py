@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
+from fairlead.dataclass import dataclass
 from fairlead.errors import DataError, Place, UsageError
 from fairlead.model.columns import Codes, Columns, arrow_array, code_type, record_batch
 from fairlead.model.types import Catalogue

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from fairlead.dataclass import dataclass
 from fairlead.errors import DataError, Place
 from fairlead.model.limits import LIMITS
 

@@ -9,13 +9,12 @@ Takes: a table in its order. Gives: Columns. Never: imports pandas or polars; it
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as is_
 
+from fairlead.dataclass import dataclass
 from fairlead.errors import DataError
 from fairlead.model.columns import Columns
 from fairlead.model.types import INTEGER, Catalogue
@@ -132,6 +131,8 @@ def _is_pandas(data: Any) -> bool:
 def _from_pandas(frame: Any, catalogue: Catalogue) -> pa.Table:
     """pandas has no null among its floats: NaN is null here, and a column of integers that became floats only because a
     cell was missing becomes integers again."""
+    import pyarrow.compute as pc
+
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()][0]
         raise DataError("D015", f"the column {twice!r} occurs twice", "name every column once", "table")

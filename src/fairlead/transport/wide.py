@@ -4,29 +4,24 @@ Takes: the columns of a record batch, whose names are known to fit. Gives: the r
 then the judge (shapes.py) reads them one by one. Never: raises for bad rows, knows positions, or keeps anything between
 batches: a thread that reads ahead may call it.
 
-Every cell is copied once, into the record batch of its type. NumPy does it where it can (numbers without a null), since its
-`take` needs half the time of Arrow's. `pa.array` and `pa.scalar` are avoided: their first call imports pandas where it is
-installed, a quarter of a second.
+Every cell is copied once, into the record batch of its type. `pa.array` and `pa.scalar` are avoided: their first call imports
+pandas where it is installed, a quarter of a second; so is what loads pyarrow.compute, where NumPy does as well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as is_
 
-from fairlead.model.columns import Codes, Rows, code_type, rows_by_code
+from fairlead.model.columns import Codes, Rows, bits_of, code_type, rows_by_code, taken_rows
 from fairlead.transport.casts import cast, plain
 from fairlead.transport.columnwise import Grouped, sized_batch
 from fairlead.transport.converters import DOUBTS
 from fairlead.transport.shapes import Shape, Shapes
 
-WIDTHS: Mapping[int, type[np.generic]] = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
 DICTIONARY_MAX = 1_000
 """Names of a dictionary that are looked up instead of the rows; a slice of a table brings the whole dictionary along."""
 
@@ -55,24 +50,25 @@ def _codes(column: pa.Array | None, rows: int, shapes: Shapes) -> Codes:
     if column.null_count:
         raise ValueError("null type")
     if is_.is_dictionary(column.type) and len(column.dictionary) <= DICTIONARY_MAX:
-        found = _found(plain(column.dictionary), shapes).to_pylist()
-        known = np.array([-1 if code is None else code for code in found], dtype=narrow)
-        at = _numbers(column.indices)
+        names = _texts(plain(column.dictionary)).to_pylist()
+        known = np.array([shapes.code_of.get(name, -1) for name in names], dtype=narrow)
+        at = bits_of(column.indices)
         codes: Codes = known.take(at if at.itemsize == 8 else at.view(f"u{at.itemsize}"))
         if codes.min() < 0:  # else the dictionary only lists names that no row of this batch has
             raise ValueError("unknown type")
         return codes
-    found = _found(plain(column), shapes)
+    import pyarrow.compute as pc  # loading it takes a twentieth of a second
+
+    found = pc.index_in(_texts(plain(column)), value_set=shapes.name_array)
     if found.null_count:
         raise ValueError("unknown type")
-    return _numbers(found).astype(narrow)
+    return bits_of(found).astype(narrow)
 
 
-def _found(names: pa.Array, shapes: Shapes) -> pa.Array:
-    """The codes of type names, null where unknown."""
+def _texts(names: pa.Array) -> pa.Array:
     if not is_.is_string(names.type):  # Arrow would compare bytes with texts, the judge does not
         raise TypeError("not text")
-    return pc.index_in(names, value_set=shapes.name_array)
+    return names
 
 
 def _rows_of(columns: Mapping[str, pa.Array], shape: Shape, at: Rows | None, rows: int) -> pa.RecordBatch:
@@ -80,7 +76,7 @@ def _rows_of(columns: Mapping[str, pa.Array], shape: Shape, at: Rows | None, row
     arrays = []
     for attribute in shape.attributes:
         column = columns[attribute.name]
-        arrays.append(cast(column if at is None else _taken(column, at), attribute.type, allow_nan=shape.allow_nan))
+        arrays.append(cast(column if at is None else taken_rows(column, at), attribute.type, allow_nan=shape.allow_nan))
     return sized_batch(arrays, shape, rows if at is None else len(at))
 
 
@@ -95,17 +91,6 @@ def _nothing_foreign(
         taken = [tables[shape.name].column(shape.names.index(name)) for shape in present if name in shape.allowed]
         if rows - column.null_count != sum(len(each) - each.null_count for each in taken):
             raise ValueError("a value in a column of another type")
-
-
-def _taken(column: pa.Array, at: Rows) -> pa.Array:
-    if column.null_count == 0 and is_.is_primitive(column.type) and column.type.bit_width in WIDTHS:
-        return pa.Array.from_buffers(column.type, len(at), [None, pa.py_buffer(_numbers(column).take(at))])
-    return column.take(pa.Array.from_buffers(pa.int64(), len(at), [None, pa.py_buffer(at)]))
-
-
-def _numbers(column: pa.Array) -> npt.NDArray[Any]:
-    """The bytes of a column of fixed width as integers, without a copy; what stands at a null is undefined."""
-    return np.frombuffer(column.buffers()[1], dtype=WIDTHS[column.type.bit_width])[column.offset : column.offset + len(column)]
 
 
 def _sources(column: pa.Array | None) -> list[str | None] | None:

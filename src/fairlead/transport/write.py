@@ -29,14 +29,18 @@ from fairlead.model.layout import Layout, layout_of
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
 from fairlead.model.types import Kind
-from fairlead.transport.behind import Behind
+from fairlead.transport.behind import Behind, Call
 from fairlead.transport.problems import Rejected
 
 ROW_GROUP_RELATIONS = 65_536
 ROW_GROUP_BYTES = 64_000_000
 """Relations held before they become a row group: this many, or this much of them."""
-BATCHES_HELD = 16
-"""Batches whose relations become columns together: with them, the events of these batches are held."""
+BATCHES_HELD = 8
+"""Batches whose relations become columns together: with them, the events of these batches are held, and those of two such
+groups more while they are written."""
+TEXTS_AT_ONCE, NUMBERS_AT_ONCE = 1024, 16_384
+"""Values after which the Parquet writer looks whether a page is full; texts may be long."""
+WHOLE = (Kind.INT, Kind.BIGINT, Kind.TIMESTAMP, Kind.INTERVAL)
 OBJECTS = 8192
 """Relations that are objects already are made columns so many at a time."""
 
@@ -157,7 +161,8 @@ class JsonLinesWriter(_Writer):
 
 
 class ParquetWriter(_Writer):
-    """The table of model/layout.py, written row group by row group while the next one is matched."""
+    """The table of model/layout.py. A thread makes columns of the relations and writes them, row group by row group, while the
+    next ones are matched; until it has ended, the tables held and the file are its own."""
 
     def __init__(self, path: str | os.PathLike[str], layout: Layout) -> None:
         super().__init__(path)
@@ -173,35 +178,37 @@ class ParquetWriter(_Writer):
         if isinstance(relations, Relations):
             self._found += [relations] if len(relations) else []
             if len(self._found) == BATCHES_HELD or sum(map(len, self._found)) >= ROW_GROUP_RELATIONS:
-                self._convert()
+                self._behind.do(self._converting())
         else:
-            self._convert()
-            self._hold(relation_tables(relations, self._layout))
+            if self._found:
+                self._behind.do(self._converting())
+            if relations:
+                self._behind.do(lambda: self._hold(relation_tables(relations, self._layout)))
 
-    def _convert(self) -> None:
-        """What kernels found becomes columns, many batches at once."""
+    def _converting(self) -> Call:
+        """The call that makes columns of what kernels found, many batches at once."""
         found, self._found = self._found, []
-        if found:
-            self._hold([joined(found).to_arrow(self._layout)])
+        return lambda: self._hold([joined(found).to_arrow(self._layout)])
 
     def _hold(self, tables: Iterable[pa.Table]) -> None:
         for table in tables:
             self._held.append(table)
             count, size = sum(each.num_rows for each in self._held), sum(each.nbytes for each in self._held)
             if count >= ROW_GROUP_RELATIONS or size >= ROW_GROUP_BYTES:
-                held, self._held = pa.concat_tables(self._held), []
-                self._behind.do(lambda table=held: self._write(table))  # type: ignore[misc]
+                self._write()
 
-    def _write(self, table: pa.Table) -> None:
+    def _write(self) -> None:
+        held, self._held = pa.concat_tables(self._held), []
         assert self._target is not None
         with self._target.guarded():
-            self._parquet.write_table(table)
+            self._parquet.write_table(held)
 
     def _finish(self) -> None:
-        self._convert()
         self._behind.end()
+        if self._found:
+            self._converting()()
         if self._held:
-            self._write(pa.concat_tables(self._held))
+            self._write()
         self._parquet.close()
 
     def abort(self) -> None:
@@ -214,17 +221,21 @@ class ParquetWriter(_Writer):
 
 
 def _options(layout: Layout) -> dict[str, Any]:
-    """Dictionaries only where values repeat: names and texts. Ids are random digits: nothing compresses or bounds them."""
+    """Dictionaries only where values repeat: names and texts. Ids are random digits: nothing compresses or bounds them. Whole
+    numbers and times by their differences: a tenth less to write, in time and in bytes."""
     attributes = [(f"members.list.element.{each.name}", each.type.kind) for each in layout.members]
     attributes += [(f"emitted.{each.name}", each.type.kind) for each in layout.emitted]
     fixed = ["members.list.element.type", "members.list.element.place", "emitted.type", "subscription", "branch", "place"]
     numbers = ["completed_at", "positions.list.element", "members.list.element.position"]
+    counted = [*numbers, *(name for name, kind in attributes if kind in WHOLE)]
+    texts = any(kind in (Kind.STRING, Kind.BINARY) for _, kind in attributes)
     names = [*fixed, *numbers, *(name for name, _ in attributes)]
     return {
         "use_dictionary": [*fixed, *(name for name, kind in attributes if kind is Kind.STRING)],
         "compression": {"id": "none"} | dict.fromkeys(names, "snappy"),
-        "column_encoding": dict.fromkeys(numbers, "DELTA_BINARY_PACKED"),
+        "column_encoding": dict.fromkeys(counted, "DELTA_BINARY_PACKED"),
         "write_statistics": names,
+        "write_batch_size": TEXTS_AT_ONCE if texts else NUMBERS_AT_ONCE,
     }
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
+from fairlead.dataclass import dataclass
 from fairlead.language.fault import Span
 from fairlead.language.subscription import Checked
 from fairlead.model.types import Catalogue

@@ -11,13 +11,23 @@ columns and helpers it uses to the Shape. Raises `Refused` for what has no sourc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from decimal import Decimal
-from typing import Any
+from dataclasses import replace
 
 from fairlead.matching.expressions import compile_atom, compile_value
 from fairlead.matching.kernel.parts import Refused, Shape, ValueColumn, at_slot_zero
+from fairlead.matching.kernel.pushdown import Extreme, First, Pushed, pushed
+from fairlead.matching.kernel.value import (
+    DIGITS_OF_A_DOUBLE,
+    DIGITS_OF_A_RESULT,
+    DIGITS_OF_A_WORD,
+    LOWEST,
+    Value,
+    at_one_scale,
+    combined,
+    constant,
+)
 from fairlead.model.expression import (
+    COMPARISONS,
     Aggregate,
     Arithmetic,
     Atom,
@@ -34,6 +44,7 @@ from fairlead.model.expression import (
     PositionOf,
     TimeOf,
     Truth,
+    condition_slots,
     slots_of,
 )
 from fairlead.model.types import DataType, EventType, Kind
@@ -42,36 +53,19 @@ from fairlead.model.values import TIMESTAMP_RANGE
 TEXTS = frozenset({Kind.STRING, Kind.BINARY})
 """Known to a kernel by their numbers (keys.py)."""
 WHOLE = frozenset({Kind.INT, Kind.BIGINT, Kind.TIMESTAMP, Kind.INTERVAL})
-LOWEST = "(-9223372036854775807 - 1)"
-DIGITS_MAX = 18
-"""Decimal digits that always fit into 64 bits."""
-DIGITS_OF_A_DOUBLE = 15
 BITS_OF_A_DOUBLE = 53
-
-
-@dataclass(frozen=True)
-class Value:
-    """`code` has a value where all of `known` and `soft` hold; `bits`: a whole number is at most 2 ** bits in size."""
-
-    code: str
-    known: tuple[str, ...] = ()
-    soft: tuple[str, ...] = ()
-    bits: int = 64
-    digits: int = 0
-    scale: int = 0
-    """Of a DECIMAL: it is a whole number of at most so many digits, at this scale."""
-
-    @property
-    def is_known(self) -> str:
-        return f"({' and '.join((*self.known, *self.soft)) or 'True'})"
+DATE_PARTS = frozenset({"year", "month", "day", "hour", "minute", "second", "dayofweek"})
 
 
 class Across:
     def __init__(self, shape: Shape, types: Sequence[EventType]) -> None:
         self.shape, self.types = shape, types
+        self.home = 0
+        """A slot of the condition: where constants are read."""
 
     def condition(self, condition: Condition, must: bool = True) -> str:
         """With `must`, no relation is formed unless the condition is true."""
+        self.home = min(condition_slots(condition), default=0)
         single = must and len(condition.terms) == 1
         terms = [" and ".join(self._atom(atom, single) for atom in term) or "True" for term in condition.terms]
         return " or ".join(f"({term})" for term in terms) or "False"
@@ -97,7 +91,8 @@ class Across:
                 value = self._value(atom.operand, must)
                 return f"({value.is_known} and {'not ' if atom.negated else ''}{value.code})"
             case Like():
-                raise Refused("LIKE of a text made from several events")
+                value = self._text(replace(atom, negated=False))
+                return f"({value.is_known} and {'not ' if atom.negated else ''}{value.code})"
 
     def _compare(self, atom: Compare, must: bool) -> str:
         kinds = {atom.left.kind, atom.right.kind}
@@ -133,12 +128,8 @@ class Across:
         """Both sides as whole numbers at one scale, or both as DOUBLE."""
         if Kind.DOUBLE in (left.kind, right.kind):
             return self._as_double(left, must), self._as_double(right, must)
-        return self._at_one_scale([self._exact_number(left, must), self._exact_number(right, must)])  # type: ignore[return-value]
-
-    @staticmethod
-    def _at_one_scale(values: list[Value]) -> tuple[Value, ...]:
-        common = max(value.scale for value in values)
-        return tuple(_checked(_scaled(value, common)) for value in values)
+        one, two = at_one_scale([self._exact_number(left, must), self._exact_number(right, must)])
+        return one, two
 
     def _exact_number(self, node: Expression, must: bool) -> Value:
         """A DECIMAL or a whole number, with its digits and scale."""
@@ -147,18 +138,18 @@ class Across:
         value = self._value(node, must)
         if isinstance(node, Literal) and node.value is not None:
             return replace(value, digits=len(str(abs(node.value))))
-        return replace(value, digits={Kind.INT: 10, Kind.BIGINT: 19}.get(node.kind, 19))
+        value = replace(value, digits={Kind.INT: 10}.get(node.kind, 19))
+        return value.widened if value.digits > DIGITS_OF_A_WORD else value
 
     def _decimal(self, node: Expression, must: bool) -> Value:
         match node:
             case Field():
-                declared = self._declared(node.slot, node.attribute)
-                return _checked(replace(self._alone(node, must), digits=declared.precision, scale=declared.scale))
+                return self._attribute(node, must)
             case Literal():
-                return _constant(node)
+                return constant(node)
             case Arithmetic():
                 left, right = self._exact_number(node.left, must), self._exact_number(node.right, must)
-                return self._decimal_arithmetic(node.operator, left, right)
+                return self._combined(node.operator, left, right)
             case Negative():
                 value = self._decimal(node.operand, must)
                 return replace(value, code=f"(-({value.code}))")
@@ -166,46 +157,68 @@ class Across:
                 value = self._decimal(node.arguments[0], must)
                 return replace(value, code=f"abs({value.code})")
             case Call(function="coalesce"):
-                options = self._at_one_scale([self._decimal(each, False) for each in node.arguments])
-                made = self._coalesce(list(options), Kind.BIGINT)
-                return replace(made, digits=max(each.digits for each in options), scale=options[0].scale)
+                options = at_one_scale([self._decimal(each, False) for each in node.arguments])
+                made = self._coalesce(options)
+                digits = max(each.digits for each in options)
+                return replace(made, digits=digits, scale=options[0].scale, wide=options[0].wide)
             case Aggregate(attribute=str()) if node.function in ("sum", "min", "max"):
                 return self._decimal_aggregate(node)
         raise Refused(f"{getattr(node, 'function', type(node).__name__)} of DECIMAL across events")
 
-    def _decimal_arithmetic(self, operator: str, left: Value, right: Value) -> Value:
-        known, soft = (*left.known, *right.known), (*left.soft, *right.soft)
-        if operator == "*":
-            digits, scale = left.digits + right.digits, left.scale + right.scale
-            return _checked(Value(f"({left.code} * {right.code})", known, soft, digits=digits, scale=scale))
-        one, two = self._at_one_scale([left, right])
+    def _attribute(self, node: Field, must: bool) -> Value:
+        """A DECIMAL of more digits than 64 bits hold comes as two columns."""
+        declared = self._declared(node.slot, node.attribute)
+        digits, scale = declared.precision, declared.scale
+        if digits <= DIGITS_OF_A_WORD:
+            return replace(self._alone(node, must), digits=digits, scale=scale)
+        high, low = (Call(f"{name} word", (node,), Kind.BIGINT) for name in ("high", "low"))
+        value = self._alone(high, must)
+        return replace(value, code=f"joined({value.code}, {self._column(low)})", digits=digits, scale=scale, wide=True)
+
+    def _combined(self, operator: str, left: Value, right: Value) -> Value:
         if operator == "%":
-            self._helper("remainder")
-            known = (*known, f"{right.code} != 0")
-            return Value(f"remainder({one.code}, {two.code})", known, soft, digits=one.digits, scale=one.scale)
-        digits = max(one.digits, two.digits) + 1
-        return _checked(Value(f"({one.code} {operator} {two.code})", known, soft, digits=digits, scale=one.scale))
+            one, two = at_one_scale([left, right])
+            name = self._wide_helper("remainder_wide") if one.wide else self._helper("remainder")
+            known = (*left.known, *right.known, f"{two.code} != 0")
+            if one.digits > DIGITS_OF_A_RESULT:
+                known = (*known, f"quotient(abs({one.code}), abs({two.code})) < {10**DIGITS_OF_A_RESULT}")
+            return replace(one, code=f"{name}({one.code}, {two.code})", known=known, soft=(*left.soft, *right.soft))
+        made = combined(operator, left, right)
+        if made.digits > DIGITS_OF_A_RESULT:
+            self._wide_helper("rounded")
+        return made
 
     def _decimal_aggregate(self, node: Aggregate) -> Value:
         assert node.attribute is not None
-        values = [self._decimal(Field(slot, node.attribute, Kind.DECIMAL), False) for slot in node.slots]
+        values = [self._attribute(Field(slot, node.attribute, Kind.DECIMAL), False) for slot in node.slots]
         known = (f"({' or '.join(value.is_known for value in values)})",)
-        digits, scale = values[0].digits, values[0].scale
+        first = values[0]
         if node.function == "sum":
-            total = _sum([f"({value.code} if {value.is_known} else 0)" for value in values])
-            return _checked(Value(total, known, digits=digits + len(str(len(values))), scale=scale))
-        name, empty = ("min", "9223372036854775807") if node.function == "min" else ("max", LOWEST)
-        return Value(_folded(name, values, empty), known, digits=digits, scale=scale)
+            zero = "wide(0)" if first.wide else "0"
+            terms = [replace(v, code=f"({v.code} if {v.is_known} else {zero})", known=(), soft=()) for v in values]
+            total = terms[0]
+            for count, term in enumerate(terms[1:], 2):  # one rounding a step, in the order of the instances
+                total = replace(self._combined("+", total, term), digits=first.digits + len(str(count)))
+            return replace(total, known=known)
+        empty = {"min": "9223372036854775807", "max": LOWEST} if not first.wide else {"min": str(10**76), "max": f"(-{10**76})"}
+        return replace(first, code=_folded(node.function, values, empty[node.function]), known=known, soft=())
 
     def _as_double(self, node: Expression, must: bool) -> Value:
-        """A number as a DOUBLE: a DECIMAL of few digits is exact over a power of ten, so one division rounds it right."""
+        """A number as a DOUBLE. A DECIMAL of few digits is exact over a power of ten, so one division rounds it right; an
+        attribute of more is a column; what is made of several is divided bit by bit."""
         if node.kind is not Kind.DECIMAL:
             value = self._value(node, must)
             return value if node.kind is Kind.DOUBLE else replace(value, code=f"float({value.code})")
+        if isinstance(node, Field) and self._declared(node.slot, node.attribute).precision > DIGITS_OF_A_DOUBLE:
+            value = self._alone(Arithmetic("/", node, Literal(1, Kind.INT), Kind.DOUBLE), must)
+            return replace(value, known=value.soft, soft=())  # no DECIMAL is NaN, so nobody tests for it
         value = self._decimal(node, must)
-        if value.digits > DIGITS_OF_A_DOUBLE:
-            raise Refused(f"a DECIMAL of more than {DIGITS_OF_A_DOUBLE} digits beside a DOUBLE across events")
-        return Value(f"(float({value.code}) / {10.0**value.scale!r})", value.known, value.soft)
+        if value.digits <= DIGITS_OF_A_DOUBLE:
+            return Value(f"(float({value.code}) / {10.0**value.scale!r})", value.known, value.soft)
+        if not slots_of(node):
+            return constant(Literal(float(compile_value(node, [])([])), Kind.DOUBLE))
+        self._wide_helper("ratio")
+        return Value(f"ratio({value.widened.code}, wide({10**value.scale}))", value.known, value.soft)
 
     def _declared(self, slot: int, attribute: str) -> DataType:
         found = self.types[slot].attribute(attribute)
@@ -215,13 +228,13 @@ class Across:
     def _value(self, node: Expression, must: bool) -> Value:
         slots = slots_of(node)
         if not slots:
-            constant = node if isinstance(node, Literal) else Literal(compile_value(node, [])([]), node.kind)
-            if node.kind in TEXTS and constant.value is not None:  # its number is only known at run time: a column of it
-                column = ValueColumn(0, constant)
+            known = node if isinstance(node, Literal) else Literal(compile_value(node, [])([]), node.kind)
+            if node.kind in TEXTS and known.value is not None:  # its number is only known at run time: a column of it
+                column = ValueColumn(self.shape.queue_of(self.home), known)
                 if column not in self.shape.columns:
                     self.shape.columns.append(column)
-                return Value(f"v{self.shape.columns.index(column)}[c0]")
-            return _constant(constant)
+                return Value(f"v{self.shape.columns.index(column)}[c{self.home}]")
+            return constant(known)
         if node.kind is Kind.DECIMAL:
             return self._decimal(node, must)
         if len(slots) == 1:
@@ -241,10 +254,43 @@ class Across:
                 value = self._value(node.arguments[0], must)
                 return Value(f"({value.code} != {value.code})", (*value.known, *value.soft), bits=1)
             case Call(function="coalesce"):
-                return self._coalesce([self._value(each, False) for each in node.arguments], node.kind)
+                return self._coalesce([self._value(each, False) for each in node.arguments])
+            case Call(function=name) if name in DATE_PARTS:
+                value = self._value(node.arguments[0], must)
+                return Value(f"{self._helper(name)}({value.code})", value.known, value.soft, bits=31)
+            case Call():
+                return self._text(node)
             case Aggregate():
                 return self._aggregate(node)
+            case Compare() | IsNull() | In() | Like() | Truth():
+                return self._truth(node)
         raise Refused(f"{getattr(node, 'function', type(node).__name__)} across events")
+
+    def _truth(self, atom: Atom) -> Value:
+        """A condition as a value: known where it, or its negation, is true."""
+        holds, denied = self._atom(atom, False), self._atom(_negated(atom), False)
+        return Value(f"({holds})", (f"(({holds}) or ({denied}))",), bits=1)
+
+    def _text(self, node: Expression) -> Value:
+        """A function of a text that several events make."""
+        chosen = pushed(node)
+        if chosen is None:
+            raise Refused(f"{getattr(node, 'function', type(node).__name__).lower()} of a text and numbers of different events")
+        return self._chosen(chosen)
+
+    def _chosen(self, chosen: Pushed) -> Value:
+        match chosen:
+            case First():
+                return self._coalesce([self._chosen(each) for each in chosen.options])
+            case Extreme():
+                texts = [self._alone(each, False) for each in chosen.texts]
+                values = [self._value(each, False) for each in chosen.values]
+                best = self._extreme_text(chosen.least, texts).code
+                code = values[-1].code
+                for text, value in zip(reversed(texts[:-1]), reversed(values[:-1]), strict=True):
+                    code = f"({value.code} if {text.code} == {best} else {code})"
+                return Value(code, (f"({' or '.join(text.is_known for text in texts)})",), bits=values[0].bits)
+        return self._value(chosen, False)
 
     def _arithmetic(self, node: Arithmetic, left: Value, right: Value) -> Value:
         known, soft = (*left.known, *right.known), (*left.soft, *right.soft)
@@ -282,10 +328,7 @@ class Across:
         """floor and ceil give whole numbers, NULL where 64 bits do not hold them."""
         operand = node.arguments[0]
         if operand.kind is Kind.DECIMAL:
-            value = self._decimal(operand, must)
-            unit = 10**value.scale
-            code = f"({value.code} // {unit})" if node.function == "floor" else f"(-(-({value.code}) // {unit}))"
-            return Value(code, value.known, value.soft)
+            return self._rounded_decimal(node.function == "floor", self._decimal(operand, must))
         value = self._value(operand, must)
         if operand.kind is not Kind.DOUBLE:
             return value
@@ -293,7 +336,19 @@ class Across:
         fits = f"-9223372036854775808.0 <= {value.code} < 9223372036854775808.0"
         return Value(f"{node.function}_whole({value.code})", (*value.known, *value.soft, fits))
 
-    def _coalesce(self, options: list[Value], kind: Kind) -> Value:
+    def _rounded_decimal(self, down: bool, value: Value) -> Value:
+        unit = 10**value.scale
+        if not value.wide:
+            return replace(
+                value, code=f"({value.code} // {unit})" if down else f"(-(-({value.code}) // {unit}))", digits=0, scale=0
+            )
+        self._wide_helper("quotient")
+        code = f"quotient({value.code}, wide({unit}))" if down else f"(-quotient(-({value.code}), wide({unit})))"
+        fits = f"-9223372036854775808 <= {code} <= 9223372036854775807"
+        return Value(f"int({code})", (*value.known, *value.soft, fits))
+
+    @staticmethod
+    def _coalesce(options: list[Value]) -> Value:
         code = options[-1].code
         for option in reversed(options[:-1]):
             code = f"({option.code} if {option.is_known} else {code})"
@@ -315,7 +370,7 @@ class Across:
             values = [self._alone(each, False) for each in fields]
         known = (f"({' or '.join(value.is_known for value in values)})",)
         if kind is Kind.STRING:
-            return self._extreme_text(node.function == "min", values, known)
+            return replace(self._extreme_text(node.function == "min", values), known=known)
         if node.function == "avg":
             total = _sum([f"(float({value.code}) if {value.is_known} else 0.0)" for value in values])
             count = _sum([f"(1.0 if {value.is_known} else 0.0)" for value in values])
@@ -330,7 +385,7 @@ class Across:
             name, empty = ("min", "9223372036854775807") if least else ("max", LOWEST)
         return Value(_folded(name, values, empty), known, bits=values[0].bits)
 
-    def _extreme_text(self, least: bool, values: list[Value], known: tuple[str, ...]) -> Value:
+    def _extreme_text(self, least: bool, values: list[Value]) -> Value:
         """The number of the first or last text in order; a NULL has the number -1."""
         self.shape.ranked = True
         name = "lesser_text" if least else "greater_text"
@@ -338,7 +393,7 @@ class Across:
         code = values[0].code
         for value in values[1:]:
             code = f"{name}({code}, {value.code}, rank)"
-        return Value(code, known)
+        return Value(code)
 
     @staticmethod
     def _sum(values: list[Value], kind: Kind, known: tuple[str, ...]) -> Value:
@@ -383,22 +438,15 @@ class Across:
         """Source for a value that other events bound, if it is one value column or a constant; None for more."""
         return self._column(node) if len(slots_of(node)) == 1 else None
 
-    def _helper(self, name: str) -> None:
+    def _helper(self, name: str) -> str:
         if name not in self.shape.helpers:
             self.shape.helpers.append(name)
+        return name
 
-
-def _scaled(value: Value, scale: int) -> Value:
-    if scale == value.scale:
-        return value
-    more = scale - value.scale
-    return replace(value, code=f"({value.code} * {10**more})", digits=value.digits + more, scale=scale)
-
-
-def _checked(value: Value) -> Value:
-    if value.digits > DIGITS_MAX:
-        raise Refused(f"a DECIMAL that can have more than {DIGITS_MAX} digits across events")
-    return value
+    def _wide_helper(self, name: str) -> str:
+        """Those of wide numbers divide."""
+        self._helper("quotient")
+        return self._helper(name)
 
 
 def _folded(name: str, values: list[Value], empty: str) -> str:
@@ -408,30 +456,17 @@ def _folded(name: str, values: list[Value], empty: str) -> str:
     return code
 
 
-def _constant(node: Literal) -> Value:
-    value: Any = node.value
-    if value is None:
-        return Value("0.0" if node.kind is Kind.DOUBLE else "0", ("False",), bits=0)
-    if node.kind is Kind.DOUBLE:
-        return Value(f"({value!r})".replace("inf", "1e999").replace("nan", "1e999 - 1e999"))
-    if node.kind is Kind.DECIMAL:
-        digits, scale = _literal_digits(value)
-        return _checked(Value(f"({int(value.scaleb(scale))})", digits=digits, scale=scale))
-    return Value(LOWEST if value == -(2**63) else f"({value!r})", bits=abs(int(value)).bit_length())
-
-
-def _literal_digits(value: Decimal) -> tuple[int, int]:
-    exponent = value.as_tuple().exponent
-    assert isinstance(exponent, int)
-    scale = max(0, -exponent)
-    return len(str(abs(int(value.scaleb(scale))))), scale
-
-
 def _bits(node: Expression) -> int:
     """The size of a whole number that one event gives."""
     if isinstance(node, Field | TimeOf | PositionOf | Aggregate | Call):
         return {Kind.INT: 31, Kind.TIMESTAMP: 58, Kind.BOOLEAN: 1}.get(node.kind, 64)
     return 64
+
+
+def _negated(atom: Atom) -> Atom:
+    if isinstance(atom, Compare):
+        return replace(atom, operator=COMPARISONS[atom.operator])
+    return replace(atom, negated=not atom.negated)
 
 
 def _nan(node: Expression) -> bool:

@@ -37,6 +37,8 @@ def _interpreted(source: str) -> Kernel:
         "prefetch": lambda value: None,
         "as_float": lambda bits: np.int64(bits).view(np.float64),
         "as_bits": lambda value: np.float64(value).view(np.int64),
+        "wide": int,
+        "joined": lambda high, low: (int(high) << 64) | (int(low) & 0xFFFFFFFFFFFFFFFF),
     }
     exec(compile(source, "<fairlead kernel>", "exec"), namespace)
     plain: Kernel = namespace["kernel"]

@@ -15,13 +15,14 @@ Takes: a shape. Gives: `Arrival`s with steps and bounds, as data and in words. N
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from fairlead.dataclass import dataclass
 from fairlead.matching.kernel.access import Access, Accesses, can_be_loose
 from fairlead.matching.kernel.layout import Layout
 from fairlead.matching.kernel.parts import Lane, Shape, Test, at_slot_zero
 from fairlead.matching.kernel.searching import Searching
 from fairlead.model.expression import (
+    Call,
     Compare,
     Expression,
     Field,
@@ -267,7 +268,7 @@ class Costs:
         several = len(shape.slots_of(shape.queue_of_slot[slot])) > 1
         found = [each.text or render_condition(each.condition, self.names) for each in mine if several]
         answered = shape.equal.get(shape.queue_of_slot[slot]) if access.way == "hash" else None
-        needed = [shape.columns[at].expression for each, at in shape.required if each == slot]
+        needed = [_whole(shape.columns[at].expression) for each, at in shape.required if each == slot]
         open_ones = [each for each in needed if each != answered and self._can_be_null(each, slot)]
         found += [f"{_plain(render(each, [self.names[slot]]))} IS NOT NULL" for each in open_ones]
         return list(dict.fromkeys(found))
@@ -360,3 +361,8 @@ def _single(predicate: Predicate) -> object:
 def _plain(text: str) -> str:
     """Without the parentheses around all of it."""
     return text[1:-1] if text.startswith("(") and text.endswith(")") else text
+
+
+def _whole(expression: Expression) -> Expression:
+    """Of a DECIMAL that comes as two words, what people wrote."""
+    return expression.arguments[0] if isinstance(expression, Call) and expression.function.endswith(" word") else expression

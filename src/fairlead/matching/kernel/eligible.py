@@ -1,36 +1,100 @@
-"""Which subscriptions have kernels, and why others do not: then the whole plan goes event by event. (Compiles nothing.)"""
+"""Which subscriptions have no kernel, and why: the one place that decides. (Compiles nothing.)
+
+What has no kernel is warned of when rules are compiled (W013) and refused when they are to run (U001), unless somebody asked
+for the matcher that goes event by event.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
 
+from fairlead.errors import Place, UnsupportedError
 from fairlead.matching.kernel.family import family_key
 from fairlead.matching.kernel.shape import Refused, shape_of
-from fairlead.model.plan import Plan, Subscription
+from fairlead.model.plan import LintWarning, Plan, Subscription
+
+FIX = "rewrite that condition, or ask for the slow matcher: event_by_event=True, --event-by-event"
 
 
-def reason_against(plan: Plan, subscription: Subscription) -> str | None:
-    """Why a subscription goes event by event; None if it can run on kernels."""
+@dataclass(frozen=True)
+class Refusal:
+    """A subscription without a kernel; `text` is the condition it lacks one for, if it is a condition."""
+
+    subscription: Subscription
+    reason: str
+    text: str = ""
+
+    @property
+    def problem(self) -> str:
+        return f"'{self.subscription.name}' cannot be compiled to machine code ({self.reason})"
+
+
+def refusal_of(plan: Plan, subscription: Subscription) -> Refusal | None:
     try:
         for branch in subscription.branches:
             shape_of(subscription, branch, plan.catalogue)
     except Refused as refused:
-        return str(refused)
+        return Refusal(subscription, str(refused), refused.text)
     return None
 
 
-def refusals(plan: Plan) -> Iterator[tuple[Subscription, str]]:
-    """The subscriptions without a kernel, with the reason; of alike ones the first."""
+def refusals(plan: Plan) -> tuple[Refusal, ...]:
+    """In the order of the text; of alike subscriptions the first. Compiling and running a plan both ask, so the answer stays
+    with the catalogue, which the plans of one compilation share."""
+    kept: tuple[object, tuple[Refusal, ...]] | None = vars(plan.catalogue).get("_refusals")
+    if kept is None or kept[0] is not plan.subscriptions:
+        kept = vars(plan.catalogue)["_refusals"] = (plan.subscriptions, tuple(_refusals(plan)))
+    return kept[1]
+
+
+def _refusals(plan: Plan) -> Iterator[Refusal]:
     known: set[Hashable] = set()
     for subscription in plan.subscriptions:
         keys = {family_key(subscription, branch) for branch in subscription.branches}
         if None in keys or not keys <= known:
             known |= keys
-            reason = reason_against(plan, subscription)
-            if reason is not None:
-                yield subscription, reason
+            found = refusal_of(plan, subscription)
+            if found is not None:
+                yield found
 
 
 def refused(plan: Plan) -> str | None:
     """The first reason in a plan, with the subscription; None if all of it has kernels."""
-    return next((f"{subscription.name}: {reason}" for subscription, reason in refusals(plan)), None)
+    return next((f"{each.subscription.name}: {each.reason}" for each in refusals(plan)), None)
+
+
+def require_kernels(plan: Plan) -> None:
+    """Raises UnsupportedError (U001) unless all of the plan can be compiled to machine code."""
+    for each in refusals(plan):
+        place = place_of(plan, each)
+        line = plan.text.split("\n")[place.line - 1] if place is not None and each.text else None
+        raise UnsupportedError("U001", each.problem, FIX, place or f"subscription {each.subscription.name}", line)
+
+
+def without_kernels(plan: Plan) -> tuple[LintWarning, ...]:
+    """W013: what a run will refuse; alike subscriptions are said once."""
+    return tuple(
+        LintWarning(
+            "W013",
+            f"{each.problem}: a run refuses the plan unless it goes event by event",
+            FIX,
+            place_of(plan, each),
+            each.subscription.name,
+        )
+        for each in refusals(plan)
+    )
+
+
+def place_of(plan: Plan, refusal: Refusal) -> Place | None:
+    """Where the condition stands, or else the subscription; None for a plan without its text."""
+    start = plan.text.find(refusal.subscription.text) if refusal.subscription.text else -1
+    if start < 0:
+        return None
+    width = len(refusal.subscription.text.split("\n")[0])
+    pattern = r"\s*".join(map(re.escape, re.findall(r"\w+|[^\w\s]", refusal.text)))
+    found = re.compile(pattern).search(plan.text, start) if pattern else None
+    if found is not None:
+        start, width = found.start(), len(found[0].split("\n")[0])
+    return Place(plan.text.count("\n", 0, start) + 1, start - (plan.text.rfind("\n", 0, start) + 1) + 1, width)

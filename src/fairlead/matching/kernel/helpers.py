@@ -73,6 +73,83 @@ LESSER_TEXT = """def lesser_text(a, b, rank):
 
 GREATER_TEXT = LESSER_TEXT.replace("lesser", "greater").replace("<=", ">=")
 
+QUOTIENT = """def quotient(a, b):
+    size, made, rest, i = abs(a), wide(0), wide(0), 383
+    while i > 0 and (size >> i) == 0:
+        i -= 1
+    while i >= 0:
+        rest = rest * 2 + ((size >> i) & 1)
+        made = made * 2
+        if rest >= b:
+            rest -= b
+            made += 1
+        i -= 1
+    return (-made - 1 if rest != 0 else -made) if a < 0 else made"""
+"""Of a wide number by one above 0, rounded down: bit by bit."""
+
+REMAINDER_WIDE = """def remainder_wide(a, b):
+    size = abs(a) - quotient(abs(a), abs(b)) * abs(b)
+    return -size if a < 0 else size"""
+
+ROUNDED = """def rounded(a):
+    size, unit, most = abs(a), wide(1), wide(100000000000000000000000000000000000000)
+    if size < most:
+        return a
+    while size >= most * unit:
+        unit = unit * 10
+    made = quotient(size, unit)
+    rest = 2 * (size - made * unit)
+    if rest > unit or (rest == unit and (made & 1) == 1):
+        made += 1
+    return -(made * unit) if a < 0 else made * unit"""
+"""A DECIMAL result has 38 digits, the last of them half-even (DECIMAL_CONTEXT). `a` has at most 114."""
+
+RATIO = """def ratio(a, b):
+    if a == 0:
+        return 0.0
+    size, rest, mantissa, bits, i = abs(a), wide(0), 0, 0, 383
+    while (size >> i) == 0:
+        i -= 1
+    while bits < 54:
+        rest = rest * 2 + (((size >> i) & 1) if i >= 0 else wide(0))
+        mantissa = mantissa * 2
+        if rest >= b:
+            rest -= b
+            mantissa += 1
+        if mantissa > 0:
+            bits += 1
+        i -= 1
+    more = rest != 0 or (i >= 0 and (size & ((wide(1) << (i + 1)) - 1)) != 0)
+    whole = mantissa >> 1
+    if (mantissa & 1) == 1 and (more or (whole & 1) == 1):
+        whole += 1
+    made = float(whole) * as_float((i + 1025) << 52)
+    return -made if a < 0 else made"""
+"""A wide number by one above 0 as the nearest float, half-even: 53 bits of the quotient, the next, and whether more follow."""
+
+YEAR = """def year(t):
+    days = t // 86400000000 + 719468
+    era = days // 146097
+    rest = days - era * 146097
+    years = (rest - rest // 1460 + rest // 36524 - rest // 146096) // 365
+    of_year = rest - (365 * years + years // 4 - years // 100)
+    return years + era * 400 + (1 if of_year >= 306 else 0)"""
+"""Days are counted from the first of March of the year 0, in eras of 400 years: leap days are the last of their year."""
+
+MONTH = """def month(t):
+    rest = (t // 86400000000 + 719468) % 146097
+    years = (rest - rest // 1460 + rest // 36524 - rest // 146096) // 365
+    of_year = rest - (365 * years + years // 4 - years // 100)
+    counted = (5 * of_year + 2) // 153
+    return counted + 3 if counted < 10 else counted - 9"""
+
+DAY = """def day(t):
+    rest = (t // 86400000000 + 719468) % 146097
+    years = (rest - rest // 1460 + rest // 36524 - rest // 146096) // 365
+    of_year = rest - (365 * years + years // 4 - years // 100)
+    counted = (5 * of_year + 2) // 153
+    return of_year - (153 * counted + 2) // 5 + 1"""
+
 HELPERS = {
     "floor_whole": FLOOR_WHOLE,
     "ceil_whole": CEIL_WHOLE,
@@ -86,4 +163,15 @@ HELPERS = {
     "remainder_double": REMAINDER_DOUBLE,
     "lesser": LESSER,
     "greater": GREATER,
+    "quotient": QUOTIENT,
+    "remainder_wide": REMAINDER_WIDE,
+    "rounded": ROUNDED,
+    "ratio": RATIO,
+    "year": YEAR,
+    "month": MONTH,
+    "day": DAY,
+    "hour": "def hour(t):\n    return t // 3600000000 % 24",
+    "minute": "def minute(t):\n    return t // 60000000 % 60",
+    "second": "def second(t):\n    return t // 1000000 % 60",
+    "dayofweek": "def dayofweek(t):\n    return (t // 86400000000 + 4) % 7 + 1",
 }

@@ -1,8 +1,9 @@
 """A kernel's source to LLVM's text: functions over numbers and arrays, each once for the types it is called with.
 
-The source is a small part of Python: whole numbers, floats and truth values in variables; arrays only as parameters; `if`,
-`while`, `for … in range(…)`, calls of other functions of the source. A variable has one type: that in which all its assignments
-meet. A function is lowered as if the types seen so far were all; when a later assignment widens one, it is lowered again.
+The source is a small part of Python: whole and wide numbers, floats and truth values in variables; arrays only as parameters;
+`if`, `while`, `for … in range(…)`, calls of other functions of the source. A variable has one type: that in which all its
+assignments meet. A function is lowered as if the types seen so far were all; when a later assignment widens one, it is lowered
+again.
 
 Variables are places on the stack, which LLVM makes registers of (mem2reg); one that is read before it was assigned is 0. Arrays
 are a pointer and a length; the length of a row is known. No two parameters overlap, so all pointers are `noalias`; indices are
@@ -16,10 +17,22 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from fairlead.dataclass import dataclass
 from fairlead.matching.kernel.native import Array
-from fairlead.matching.kernel.operations import FLOAT, LLVM, TRUTH, UNKNOWN, UNSIGNED, WHOLE, ZERO, Operations, Value, literal
+from fairlead.matching.kernel.operations import (
+    FLOAT,
+    LLVM,
+    TRUTH,
+    UNKNOWN,
+    UNSIGNED,
+    WHOLE,
+    WIDE,
+    ZERO,
+    Operations,
+    Value,
+    literal,
+)
 
 ITEM = {"int8": "i8", "uint8": "i8", "bool": "i8", "int32": "i32", "int64": "i64", "uint64": "i64", "float64": "double"}
 SIGNS: dict[type[ast.AST], str] = {
@@ -529,6 +542,10 @@ class _Function(Operations):
                 return self.converted(self._value(given), FLOAT)
             case ast.Name(id="int"), [given]:
                 return self.converted(self._value(given), WHOLE)
+            case ast.Name(id="wide"), [given]:
+                return self.converted(self._value(given), WIDE)
+            case ast.Name(id="joined"), [high, low]:
+                return self.joined(self._value(high), self._value(low))
             case ast.Name(id="abs"), [given]:
                 return self.size(self._value(given))
             case ast.Name(id="min"), [_, _, *_]:

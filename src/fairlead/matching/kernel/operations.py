@@ -3,22 +3,26 @@
 Whole numbers have 64 bits and wrap around; everything is as NumPy's numbers have it, so that the same source means the same
 as plain Python: `//` and `%` round down and are 0 for a divisor of 0, comparisons with NaN are false (`!=` true), a whole
 number beside a float becomes a float. Nothing here is undefined for LLVM but `int()` of a float that is out of range.
+Wide numbers have 384 bits and come from `wide(…)`, `joined(high, low)` and long literals; in plain Python they are its `int`,
+so they must never wrap around. They have no `//`, `%` and no way to a float: LLVM would call functions for these that a process
+need not have (helpers.py divides).
 
-Takes: values of one of four types. Gives: values, and lines. Never: knows about syntax.
+Takes: values of one of five types. Gives: values, and lines. Never: knows about syntax.
 """
 
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import NoReturn
 
+from fairlead.dataclass import dataclass
 from fairlead.errors import InvariantError
 
 TRUTH, WHOLE, UNSIGNED, FLOAT, UNKNOWN = "truth value", "whole number", "unsigned number", "float", "unknown"
+WIDE = "wide number"
 """UNKNOWN: of a variable that was not assigned so far; what was made with it is thrown away."""
-LLVM = {TRUTH: "i1", WHOLE: "i64", UNSIGNED: "i64", FLOAT: "double", UNKNOWN: "i64"}
-ZERO = {TRUTH: "false", WHOLE: "0", UNSIGNED: "0", FLOAT: "0.0", UNKNOWN: "0"}
+LLVM = {TRUTH: "i1", WHOLE: "i64", UNSIGNED: "i64", FLOAT: "double", UNKNOWN: "i64", WIDE: "i384"}
+ZERO = {TRUTH: "false", WHOLE: "0", UNSIGNED: "0", FLOAT: "0.0", UNKNOWN: "0", WIDE: "0"}
 SIGNED_ORDER = {"==": "eq", "!=": "ne", "<": "slt", "<=": "sle", ">": "sgt", ">=": "sge"}
 UNSIGNED_ORDER = {"==": "eq", "!=": "ne", "<": "ult", "<=": "ule", ">": "ugt", ">=": "uge"}
 FLOAT_ORDER = {"==": "oeq", "!=": "une", "<": "olt", "<=": "ole", ">": "ogt", ">=": "oge"}
@@ -44,6 +48,8 @@ def literal(given: object) -> Value | None:
             return Value(str(given), WHOLE, given)
         case int() if 0 <= given < 2**64:
             return Value(str(given), UNSIGNED, given)
+        case int() if 0 <= given < 2**383:
+            return Value(str(given), WIDE)
         case float():
             return Value(f"0x{struct.pack('>d', given).hex()}", FLOAT)
     return None
@@ -73,8 +79,10 @@ class Operations:
             return a
         if a == UNKNOWN:
             return b
-        if FLOAT in (a, b):
+        if FLOAT in (a, b) and WIDE not in (a, b):
             return FLOAT
+        if WIDE in (a, b) and FLOAT not in (a, b):
+            return WIDE
         if TRUTH in (a, b):
             return b if a == TRUTH else a
         return self.refuse(f"a {a} beside a {b}")
@@ -93,6 +101,8 @@ class Operations:
             return Value(value.code, wanted, value.literal)
         if wanted == TRUTH:
             return self.truth(value)
+        if WIDE in (given, wanted):
+            return self._resized(value, wanted)
         if wanted == FLOAT:
             sign = "s" if given == WHOLE else "u"
             return Value(self.put(f"{sign}itofp {LLVM[given]} {value.code} to double"), FLOAT)
@@ -100,6 +110,21 @@ class Operations:
             return Value(self.put(f"zext i1 {value.code} to i64"), wanted)
         sign = "s" if wanted == WHOLE else "u"
         return Value(self.put(f"fpto{sign}i double {value.code} to i64"), wanted)
+
+    def _resized(self, value: Value, wanted: str) -> Value:
+        """To or from 384 bits."""
+        if FLOAT in (value.type, wanted):
+            self.refuse(f"a {value.type} as a {wanted}")
+        if wanted != WIDE:
+            return Value(self.put(f"trunc i384 {value.code} to {LLVM[wanted]}"), wanted)
+        sign = "s" if value.type == WHOLE else "z"
+        return Value(self.put(f"{sign}ext {LLVM[value.type]} {value.code} to i384"), WIDE)
+
+    def joined(self, high: Value, low: Value) -> Value:
+        """A wide number of two words."""
+        upper = self.put(f"shl i384 {self.converted(high, WIDE).code}, 64")
+        lower = self.put(f"zext i64 {self.converted(low, WHOLE).code} to i384")
+        return Value(self.put(f"or i384 {upper}, {lower}"), WIDE)
 
     def truth(self, value: Value) -> Value:
         if value.type == TRUTH:
@@ -126,7 +151,7 @@ class Operations:
             if operator not in PLAIN_FLOAT:
                 self.refuse(f"{operator} of floats")
             return self._plain(PLAIN_FLOAT[operator], a, b, type)
-        if operator in ("//", "%"):
+        if operator in ("//", "%") and type != WIDE:
             return self._divided(operator, a, b)
         if operator not in PLAIN:
             self.refuse(f"the operator {operator}")
@@ -141,6 +166,8 @@ class Operations:
             self.refuse(f"{operator} of floats")
         left, signed = operator == "<<", a.type != UNSIGNED
         operation = "shl" if left else "ashr" if signed else "lshr"
+        if WIDE in (a.type, by.type):  # by less than 384 bits: nothing else is written
+            return self._plain(operation, self.converted(a, WIDE), self.converted(by, WIDE), WIDE)
         if by.literal is not None and 0 <= by.literal < 64:
             return Value(self.put(f"{operation} i64 {a.code}, {by.code}"), a.type)
         fits = self.put(f"icmp ult i64 {by.code}, 64")
@@ -179,7 +206,7 @@ class Operations:
         if type == FLOAT:
             return Value(self.put(f"fcmp {FLOAT_ORDER[sign]} double {a.code}, {b.code}"), TRUTH)
         order = UNSIGNED_ORDER if type == UNSIGNED else SIGNED_ORDER
-        return Value(self.put(f"icmp {order[sign]} i64 {a.code}, {b.code}"), TRUTH)
+        return Value(self.put(f"icmp {order[sign]} {LLVM[type]} {a.code}, {b.code}"), TRUTH)
 
     def negative(self, value: Value) -> Value:
         value = self.number(value)
@@ -187,10 +214,10 @@ class Operations:
             return Value(str(-value.literal), WHOLE, -value.literal)
         if value.type == FLOAT:
             return Value(self.put(f"fneg double {value.code}"), FLOAT)
-        return Value(self.put(f"sub i64 0, {value.code}"), value.type)
+        return Value(self.put(f"sub {LLVM[value.type]} 0, {value.code}"), value.type)
 
     def inverted(self, value: Value) -> Value:
-        if value.type in (FLOAT, TRUTH):
+        if value.type in (FLOAT, TRUTH, WIDE):
             self.refuse(f"~ of a {value.type}")
         return Value(self.put(f"xor i64 {value.code}, -1"), value.type)
 
@@ -217,6 +244,8 @@ class Operations:
             return Value(self.put(f"call double @llvm.fabs.f64(double {value.code})"), FLOAT)
         if value.type == UNSIGNED:
             return value
+        if value.type == WIDE:
+            return self.chosen(self.compared("<", value, Value("0", WIDE)), self.negative(value), value)
         return Value(self.put(f"call i64 @llvm.abs.i64(i64 {value.code}, i1 false)"), WHOLE)
 
     def remainder(self, a: Value, b: Value) -> Value:

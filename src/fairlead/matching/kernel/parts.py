@@ -5,8 +5,9 @@ Gives: `Shape` and what it is made of. Never: decides whether a branch has a ker
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from fairlead.dataclass import dataclass
 from fairlead.model.expression import (
     Aggregate,
     Arithmetic,
@@ -28,7 +29,11 @@ from fairlead.model.types import Kind
 
 
 class Refused(Exception):
-    """The branch has no kernel; the message says which part."""
+    """The branch has no kernel; the message says which part, `text` is the condition as people wrote it, if it is one."""
+
+    def __init__(self, reason: str, text: str = "") -> None:
+        super().__init__(reason)
+        self.text = text
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from fairlead.matching.kernel.across import Across
 from fairlead.matching.kernel.indexable import bounds_of, equal_class
 from fairlead.matching.kernel.parts import ACCEPTED, Clause, Lane, Order, Refused, Shape, Test, ValueColumn, at_slot_zero
 from fairlead.matching.search import overlapping
+from fairlead.model.expression import Predicate
 from fairlead.model.plan import Absence, Branch, Subscription
 from fairlead.model.types import Catalogue, Kind
 
@@ -34,7 +35,7 @@ def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue) -
     across = Across(shape, slot_types(branch, catalogue))
     for predicate in branch.predicates:
         if not predicate.is_unary:
-            shape.tests.append(Test(frozenset(predicate.slots), across.condition(predicate.condition), predicate.text))
+            shape.tests.append(Test(frozenset(predicate.slots), _source(across, predicate), predicate.text))
     for precedence in branch.precedences:
         for a in precedence.left:
             for b in precedence.right:
@@ -42,7 +43,7 @@ def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue) -
     if shape.overlapping:
         shape.tests += _apart(shape, catalogue)
     for at, clause in enumerate(branch.negated):
-        rest = [across.condition(each.condition, must=False) for each in clause.predicates if each.slots != (clause.slot,)]
+        rest = [_source(across, each, must=False) for each in clause.predicates if each.slots != (clause.slot,)]
         mine = set(catalogue.accepts(clause.type))
         twins = [slot for slot, each in enumerate(branch.slots) if mine & set(catalogue.accepts(each.type))]
         rest += [f"nref[c{clause.slot}] != nref[c{slot}]" for slot in twins]
@@ -58,6 +59,13 @@ def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue) -
     if shape.size + len(shape.columns) + max(len(lane.queues) for lane in shape.lanes) > ACCEPTED:
         raise Refused("too many slots and value columns for the bits of an event")
     return shape
+
+
+def _source(across: Across, predicate: Predicate, must: bool = True) -> str:
+    try:
+        return across.condition(predicate.condition, must)
+    except Refused as refused:
+        raise Refused(str(refused), predicate.text) from None
 
 
 def _lanes(shape: Shape, catalogue: Catalogue) -> list[Lane]:

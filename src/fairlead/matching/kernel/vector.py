@@ -8,7 +8,6 @@ distinct value, by the scalar evaluator itself; what is left (rare mixtures) row
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fairlead.dataclass import dataclass
 from fairlead.matching.expressions import compile_value
 from fairlead.matching.functions import in_range
 from fairlead.matching.kernel.keys import Numbering
@@ -25,6 +25,7 @@ from fairlead.model.expression import (
     Aggregate,
     Arithmetic,
     Atom,
+    Call,
     Compare,
     Condition,
     Expression,
@@ -102,6 +103,8 @@ def evaluate(node: Expression, rows: Rows) -> Vector:
             return _column(rows.column(node.attribute), node.kind)
         case Field() if node.kind is Kind.DECIMAL:
             return _decimal(rows.column(node.attribute))
+        case Call(function=("low word" | "high word") as word, arguments=(Field() as field,)):
+            return _decimal(rows.column(field.attribute), at=("low word", "high word").index(word))
         case PositionOf():
             return Vector(rows.majors, np.ones(len(rows), dtype=bool))
         case TimeOf() if rows.times is not None:
@@ -177,11 +180,11 @@ def _column(column: pa.Array, kind: Kind) -> Vector:
     return Vector(plain.to_numpy(zero_copy_only=False), known)
 
 
-def _decimal(column: pa.Array) -> Vector:
-    """At most 18 digits: the lower half of Arrow's 128 bits is the whole number at the column's scale."""
+def _decimal(column: pa.Array, at: int = 0) -> Vector:
+    """Half of Arrow's 128 bits: of at most 18 digits the lower one (0) is the whole number at the column's scale."""
     if not len(column):
         return Vector(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool))
-    words = np.frombuffer(column.buffers()[1], dtype=np.int64)[2 * column.offset : 2 * (column.offset + len(column)) : 2]
+    words = np.frombuffer(column.buffers()[1], dtype=np.int64)[2 * column.offset + at : 2 * (column.offset + len(column)) : 2]
     return Vector(words, column.is_valid().to_numpy(zero_copy_only=False))
 
 

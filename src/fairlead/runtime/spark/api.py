@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Literal
 
 from fairlead.errors import UsageError
 from fairlead.model.plan import Plan
 from fairlead.runtime.embedded import until_microseconds
 from fairlead.runtime.spark.batch import match_batch
 from fairlead.runtime.spark.frames import input_of
+from fairlead.runtime.spark.frontier import frontier_of
 from fairlead.runtime.spark.groups import groups_of
+from fairlead.runtime.spark.stream import match_stream
 from fairlead.transport.intake import OnBad
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ def match(
     until: datetime | str | None = None,
     buckets: int | None = None,
     on_bad: OnBad = "stop",
+    frontier: Literal["types", "stream"] | None = None,
+    delay: str | timedelta | None = None,
 ) -> DataFrame:
     """The relations of a plan over DataFrames, as a DataFrame.
 
@@ -37,12 +41,23 @@ def match(
     events stand; ties are broken by type, source, sequence and content, so that the order is a function of the rows. `position`
     names a column that has the position itself, such as the offset in a log. `until` says that nothing more comes up to and
     including that time, so that absences due by then are decided.
+
+    On a stream, events are released in their order once the frontier has passed them. `frontier="types"`: every type comes in order,
+    and the latest of each says how far it is complete; `frontier="stream"`: the stream as a whole comes in order. `delay` allows for
+    that much disorder; a watermark on the frame says the same. Heartbeats move the frontier of all types. What comes behind it has the
+    verdict "late". Rows with a `position` need no frontier.
     """
     if not isinstance(plan, Plan):
         raise UsageError(
-            "A003", f"match takes a compiled plan, not {type(plan).__name__}", fix="spark.match(fairlead.compile(text), frames, …)"
+            "A003",
+            f"match takes a compiled plan, not {type(plan).__name__}",
+            fix="spark.match(fairlead.compile(text), frames, …)",
         )
     given = input_of(plan, frames, order_by, position, type_column, source, sequence, on_bad)
     groups = groups_of(plan)
     count = buckets or max(1, given.frame.sparkSession.sparkContext.defaultParallelism)
+    if given.frame.isStreaming:
+        if until is not None:
+            raise UsageError("A213", "a stream has no end to say `until` of", "send a heartbeat with that time")
+        return match_stream(plan, given, groups, count, frontier_of(given, frames, frontier, delay))
     return match_batch(plan, given, groups, count, until_microseconds(until))

@@ -88,7 +88,8 @@ def input_of(
         parts.append(_selected(frame, key, mine, columns, clashing, order, position, type_column, source, sequence))
     if clashing:
         columns = {
-            name: {each: f"{name}.{each}" if each in clashing else each for each in attributes} for name, attributes in columns.items()
+            name: {each: f"{name}.{each}" if each in clashing else each for each in attributes}
+            for name, attributes in columns.items()
         }
     whole = parts[0]
     for part in parts[1:]:
@@ -140,9 +141,13 @@ def _ordering(frame: DataFrame, name: str, is_position: bool) -> Column:
     kind = _type_name(frame.schema[name].dataType)
     column = _column(frame, name)
     if is_position and kind not in NUMERIC:
-        raise DataError("D021", f"the position column '{name}' is {kind}, not a whole number", "name the log's offset or sequence", name)
+        raise DataError(
+            "D021", f"the position column '{name}' is {kind}, not a whole number", "name the log's offset or sequence", name
+        )
     if kind not in ORDERS:
-        raise DataError("D021", f"rows cannot be ordered by '{name}': it is {kind}", "order by numbers, times, dates or texts", name)
+        raise DataError(
+            "D021", f"rows cannot be ordered by '{name}': it is {kind}", "order by numbers, times, dates or texts", name
+        )
     if kind == "timestamp":
         return F.unix_micros(column)
     if kind == "timestamp_ntz":

@@ -123,8 +123,10 @@ def _merged(
         mine = dict(keys)
         for there, together in made:
             shared = mine.keys() & together.keys()
-            if shared and all(mine[name] == together[name] for name in shared) and _kinds(there[0], plan) == _kinds(
-                numbers[0], plan
+            if (
+                shared
+                and all(mine[name] == together[name] for name in shared)
+                and _kinds(there[0], plan) == _kinds(numbers[0], plan)
             ):
                 there += numbers
                 together |= mine

@@ -85,7 +85,11 @@ class Reader:
         intake = self.intakes[name]
         intake.position, intake.rejects = 0, refused_here.append
         found = take_rows(examined(given, intake.typed, name), intake, file=name)
-        table = pa.Table.from_batches([found.tables[name]]) if name in found.tables else intake.typed.by_name[name].schema.empty_table()
+        table = (
+            pa.Table.from_batches([found.tables[name]])
+            if name in found.tables
+            else intake.typed.by_name[name].schema.empty_table()
+        )
         if not refused_here:
             kept = reserved
         else:
@@ -124,6 +128,8 @@ def _unknown(name: Any, reading: Reading) -> DataError:
 
 def empty_arrivals(reading: Reading, name: str, order_types: Sequence[pa.DataType]) -> pa.Table:
     """A table of a type without rows, as `arrivals` would have it."""
-    fields = [(each.name, arrow_type(each.type)) for each in reading.catalogue[name].attributes] if name in reading.columns else []
+    fields = (
+        [(each.name, arrow_type(each.type)) for each in reading.catalogue[name].attributes] if name in reading.columns else []
+    )
     fields += [(order_column(key), kind) for key, kind in enumerate(order_types)]
     return pa.schema(fields).empty_table()

@@ -33,7 +33,14 @@ from fairlead.runtime.spark.reading import REJECTED, TYPE, Reader, Reading
 
 SLICES = pa.schema([("slice", pa.int32()), ("type", pa.string()), ("blob", pa.binary())])
 TARGETS = pa.schema(
-    [("target", pa.int32()), ("slice", pa.int32()), ("type", pa.string()), ("rows", pa.int64()), ("ties", pa.int64()), ("blob", pa.binary())]
+    [
+        ("target", pa.int32()),
+        ("slice", pa.int32()),
+        ("type", pa.string()),
+        ("rows", pa.int64()),
+        ("ties", pa.int64()),
+        ("blob", pa.binary()),
+    ]
 )
 POSITION = "_position"
 LASTS = ":lasts"
@@ -76,7 +83,7 @@ class Job:
 
 def sliced(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     reader = Reader(job.reading)
-    for batch in _together(batches):
+    for batch in together(batches):
         for number, name, table in cut(job, reader, batch):
             yield _row(SLICES, number, name, packed(table))
 
@@ -162,7 +169,9 @@ class _Sequenced:
             self.positions = given.take(pa.array(in_order_of_places)).to_numpy()
 
     @staticmethod
-    def _column(column: str, kind: pa.DataType, names: Sequence[str], order: Order, arrivals: Mapping[str, pa.Table]) -> pa.Array:
+    def _column(
+        column: str, kind: pa.DataType, names: Sequence[str], order: Order, arrivals: Mapping[str, pa.Table]
+    ) -> pa.Array:
         parts = [arrivals[name].column(column).cast(kind).take(pa.array(order.rows_of(name))) for name in names]
         return pa.chunked_array([chunk for part in parts for chunk in part.chunks], kind).combine_chunks()
 
@@ -176,7 +185,12 @@ class _Sequenced:
         chosen = np.flatnonzero(self.here if is_first else self.sequences.is_valid().to_numpy(zero_copy_only=False))
         sources = self.sources.take(pa.array(chosen))
         owners = np.maximum(buckets_of([sources], len(chosen), job.targets), 0)
-        columns = [pa.array(self.positions[chosen]), sources, self.sequences.take(pa.array(chosen)), pa.array(self.here[chosen])]
+        columns = [
+            pa.array(self.positions[chosen]),
+            sources,
+            self.sequences.take(pa.array(chosen)),
+            pa.array(self.here[chosen]),
+        ]
         table = pa.table(columns, [POSITION, SOURCE, SEQUENCE, "repeated"])
         for owner in np.unique(owners).tolist():
             yield owner, table.filter(pa.array(owners == owner))
@@ -304,7 +318,10 @@ def columns_of(group: Group, tables: Mapping[str, pa.Table], offset: int, last: 
     for name in names:
         schema = arrow_schema(group.plan.catalogue[name])
         table = tables[name].select(schema.names).combine_chunks()
-        arrays = [table.column(at).chunk(0) if table.column(at).num_chunks else table.column(at).combine_chunks() for at in range(len(schema))]
+        arrays = [
+            table.column(at).chunk(0) if table.column(at).num_chunks else table.column(at).combine_chunks()
+            for at in range(len(schema))
+        ]
         made[name] = record_batch(arrays, schema, len(tables[name]))
     return Columns(names, codes, positions + offset, made, last_position=last)
 
@@ -329,7 +346,7 @@ def _by_slice(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, dic
         yield current[0], rows, tables
 
 
-def _together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     held: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
@@ -347,7 +364,22 @@ def _combined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _row(schema: pa.Schema, *values: Any) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([value], field.type) for value, field in zip(values, schema, strict=True)], schema=schema)
+    return pa.RecordBatch.from_arrays(
+        [pa.array([value], field.type) for value, field in zip(values, schema, strict=True)], schema=schema
+    )
 
 
-__all__ = ["SLICES", "TARGETS", "TYPE", "Job", "Task", "columns_of", "cut", "matched", "numbered", "ordered_rows", "shares", "sliced"]
+__all__ = [
+    "SLICES",
+    "TARGETS",
+    "TYPE",
+    "Job",
+    "Task",
+    "columns_of",
+    "cut",
+    "matched",
+    "numbered",
+    "ordered_rows",
+    "shares",
+    "sliced",
+]
