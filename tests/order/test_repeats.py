@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-import pyarrow as pa
 from fairlead.order.repeats import behind, later, repeated
 from fairlead.transport.sequences import LastSequences
 

@@ -1,10 +1,10 @@
 """Which rows repeat a source's sequence: those whose sequence is not above all that came before of the same source.
 
-What is dropped never raises the largest sequence, so the largest of all rows before is the largest of those that were let in, and
-a part of the order needs of the parts before it the largest sequence of each source, no more.
+What is dropped never raises the largest sequence, so the largest of all rows before is the largest of those that were let in,
+and a part of the order needs of the parts before it the largest sequence of each source, no more.
 
-Takes: sources and sequences in the total order. Gives: which rows are repeats, and the last sequence of each source. Never: sees
-rows that were refused, whose corrected repeats are let in.
+Takes: sources and sequences in the total order. Gives: which rows are repeats, and the last sequence of each source. Never:
+sees rows that were refused, whose corrected repeats are let in.
 """
 
 from __future__ import annotations
@@ -46,9 +46,8 @@ def behind(sources: pa.Array, sequences: pa.Array, lasts: Lasts) -> Mask:
     """Rows whose sequence is not above the last one of their source."""
     encoded = sources.dictionary_encode(null_encoding="encode")
     last = pa.array([lasts.get(name) for name in encoded.dictionary.to_pylist()], pa.int64())
-    return (
-        pc.less_equal(sequences, last.take(encoded.indices)).fill_null(False).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
-    )
+    found: Mask = pc.less_equal(sequences, last.take(encoded.indices)).fill_null(False).to_numpy(zero_copy_only=False)
+    return found
 
 
 def later(lasts: Lasts, more: Lasts) -> dict[str | None, int]:

@@ -266,7 +266,7 @@ class Task:
         self.lasts: dict[str | None, int] = {}
 
     def feed(self, tables: Mapping[str, Sequence[pa.Table]], rows: int) -> pa.Table:
-        """The next part of the order. `rows`: how many rows it has in all; where rows have positions, the one after its last."""
+        """The next part of the order. `rows`: how many rows it has in all; of a log, the position after its last."""
         offset = 0 if self.job.positioned else self.passed
         self.passed = max(self.passed, rows) if self.job.positioned else self.passed + rows
         made = []
@@ -323,7 +323,7 @@ def columns_of(group: Group, tables: Mapping[str, pa.Table], offset: int, last: 
             for at in range(len(schema))
         ]
         made[name] = record_batch(arrays, schema, len(tables[name]))
-    return Columns(names, codes, positions + offset, made, last_position=last)
+    return Columns(names, codes, positions + offset, made, last_position=last)  # type: ignore[arg-type]
 
 
 def _by_slice(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, dict[str, list[pa.Table]]]]:
