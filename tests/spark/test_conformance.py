@@ -1,7 +1,8 @@
 """The Spark runtime conforms: all cases on one real session, a few at a time.
 
 Events of a case are rows whose order column is their index. Where the values of a name have one type in all events, they are
-one frame with a type column, else a frame for each type. What a DataFrame cannot say is listed here with the reason, never skipped.
+one frame with a type column, else a frame for each type. What a DataFrame cannot say is listed here with the
+reason, never skipped.
 """
 
 from __future__ import annotations
