@@ -157,10 +157,8 @@ def test_order_columns_have_one_type_in_all_frames(spark: SparkSession) -> None:
     assert "bigint in the frame of 'A' and string in that of 'B'" in str(error)
     times = frame(spark, nr=pa.array(AT).cast(pa.timestamp("us", tz="UTC")))
     assert refused(spark, frames={"A": frame(spark), "B": times}).code == "D021"
-    assert (
-        fl.match(PLAN, {"A": frame(spark, nr=pa.array([0, 1, 2, 3], pa.int16())), "B": frame(spark)}, order_by="nr").count()
-        == 0
-    )
+    short = frame(spark, nr=pa.array([0, 1, 2, 3], pa.int16())).where("type = 'A'")
+    assert fl.match(PLAN, {"A": short, "B": frame(spark).where("type = 'B'")}, order_by="nr").count() == 1
 
 
 def test_what_only_a_worker_sees_has_its_code_in_sparks_exception(spark: SparkSession) -> None:
@@ -259,9 +257,3 @@ def test_keys_of_every_kind_meet_and_null_and_nan_belong_to_none(spark: SparkSes
         events = [{"type": each["type"], "k": None if each["k"] is None else bytes(each["k"])} for each in events]
     assert by_subscription(plan, found.toArrow()) == embedded(plan, events)
     assert found.count() >= 2
-
-
-def test_names_that_the_runtime_keeps_are_refused(spark: SparkSession) -> None:
-    plan = fairlead.compile("TYPE A (_position INT)\nSUBSCRIPTION S MATCH A a")
-    given = spark.createDataFrame(pa.table({"_position": [1], "nr": [1]}))
-    assert refused(spark, plan=plan, frames=given).code == "U111"

@@ -162,7 +162,7 @@ def frames_of(spark: SparkSession, plan: Plan, events: list[dict[str, Any]]) -> 
 
 
 def frame_of(spark: SparkSession, columns: Mapping[str, pa.Array]) -> DataFrame:
-    return spark.createDataFrame(pa.table(dict(columns)))
+    return spark.createDataFrame(pa.table(dict(columns))).coalesce(1)
 
 
 def column(declared: DataType | None, name: str, events: list[dict[str, Any]]) -> pa.Array:
