@@ -102,10 +102,13 @@ def test_slices_of_the_order_change_nothing(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    cut, cuts = batch._cuts, []
+    monkeypatch.setattr(batch, "_cuts", lambda given: cuts.append(cut(given)) or cuts[0])
     monkeypatch.setattr(batch, "SMALL_ROWS", 1_000)
     monkeypatch.setattr(batch, "SLICE_ROWS", 3_000)
     frame = spark.read.parquet(written(tmp_path, events, 5, 9))
     assert found_on(plan, frame, order_by=["at"], until=UNTIL) == wanted
+    assert [len(each) for each in cuts] == [6]
 
 
 def test_a_frame_for_each_type_is_the_same_input(
@@ -154,9 +157,8 @@ def test_ties_in_the_order_are_broken_by_type_and_content(
     monkeypatch.setattr(batch, "SMALL_ROWS", 1_000 if slices > 1 else 10**9)
     monkeypatch.setattr(batch, "SLICE_ROWS", EVENTS // slices)
     at = events.column("at").cast(pa.int64()).to_numpy()
-    tied = events.set_column(
-        events.schema.get_field_index("at"), "at", pa.array(at // 100_000 * 100_000).cast("timestamp[us, UTC]")
-    )
+    tenths = pa.array(at // 100_000 * 100_000).view(pa.timestamp("us", tz="UTC"))
+    tied = events.set_column(events.schema.get_field_index("at"), "at", tenths)
     ordered = in_their_order(plan, tied, ["at"])
     frame = spark.read.parquet(written(tmp_path, tied, 4, 6))
     assert found_on(plan, frame, order_by="at", until=UNTIL, buckets=2) == embedded(plan, ordered, UNTIL)
