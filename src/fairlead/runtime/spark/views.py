@@ -58,7 +58,9 @@ def late_events(frame: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     found = frame.filter(frame["verdict"] == LATE)
-    kept = [each.name for each in frame.schema["members"].dataType.elementType if each.name not in ("type", "position", "place")]  # type: ignore[attr-defined]
+    kept = [
+        each.name for each in frame.schema["members"].dataType.elementType if each.name not in ("type", "position", "place")
+    ]  # type: ignore[attr-defined]
     event = F.element_at("members", 1)
     fields = [event.getField(name).alias(name) for name in kept]
     return found.select(event.getField("type").alias("type"), "reason", *([F.struct(*fields).alias("event")] if fields else []))
