@@ -16,11 +16,13 @@ from typing import NoReturn
 import click
 
 from fairlead import __version__
+from fairlead.cli.backtest import backtest
 from fairlead.cli.compare import compare
 from fairlead.cli.explain import explain
 from fairlead.cli.lint import lint
 from fairlead.cli.run import run
 from fairlead.cli.shell import TERMINATED, Shell
+from fairlead.cli.spark import spark
 from fairlead.cli.test import test
 from fairlead.cli.why import why
 
@@ -44,7 +46,7 @@ def cli() -> None:
     """
 
 
-for command in (run, explain, lint, test, why, compare):
+for command in (run, explain, lint, test, why, compare, spark, backtest):
     cli.add_command(command)
 
 

@@ -22,6 +22,7 @@ from fairlead.runtime.spark.api import match
 from fairlead.runtime.spark.failures import in_own_words
 from fairlead.runtime.spark.sources import Ordered, Source
 from fairlead.runtime.spark.views import IN_ORDER
+from fairlead.transport.intake import OnBad
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -83,7 +84,7 @@ def backtest(
         raise UsageError("A222", f"--since {since} is after --until {until}", "begin before the end")
     counted = Observation()
     given = _between(source.good, ordered, first, last).observe(counted, F.count(F.lit(1)).alias("events"))
-    on_bad = "stop" if source.bad is None else "skip"
+    on_bad: OnBad = "stop" if source.bad is None else "skip"
     order: dict[str, Any] = {"order_by": list(ordered.order_by), "type_column": ordered.type_column}
     with in_own_words():
         frame = match(plan, given, **order, buckets=buckets, on_bad=on_bad, until=last)

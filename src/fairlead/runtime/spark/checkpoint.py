@@ -1,8 +1,8 @@
 """The note that a stream leaves in its checkpoint: which plan it is of, and in which form its state is.
 
-A checkpoint of another plan would fail inside a task, minutes later and with a traceback. The note is read before anything starts.
+A checkpoint of another plan would fail inside a task, later and with a traceback. The note is read before anything starts.
 
-Takes: a folder and what the job is. Gives: what the first run chose, or a refusal (S110, S111). Never: looks at Spark's own files.
+Takes: a folder and what the job is. Gives: what the first run chose, or a refusal (S110, S111). Never: reads Spark's own files.
 """
 
 from __future__ import annotations

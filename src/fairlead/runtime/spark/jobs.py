@@ -26,6 +26,7 @@ from fairlead.runtime.spark.progress import Snapshot, Watch, observed
 from fairlead.runtime.spark.sinks import Outputs, parts, require_format, require_free, write, write_batch
 from fairlead.runtime.spark.sources import Ordered, Source
 from fairlead.runtime.spark.views import IN_ORDER, LATE, REJECTED, REPEATED
+from fairlead.transport.intake import OnBad
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -142,7 +143,7 @@ def run_stream(
         require_free(spark, out, overwrite)  # numbers of micro-batches begin anew, and would fall on those of another stream
     note = Note(plan.digest, ordered.order_by, ordered.position, ordered.type_column, count)
     agree(spark, checkpoint, note)
-    on_bad = "stop" if source.bad is None else "skip"
+    on_bad: OnBad = "stop" if source.bad is None else "skip"
     frame = match(plan, source.good, **_order(ordered), buckets=count, on_bad=on_bad, **options)
     totals: Counter[tuple[str, str | None]] = Counter()
     refused: Counter[str] = Counter()
@@ -184,15 +185,11 @@ def run_stream(
                 writer = what.writeStream.foreachBatch(do).option("checkpointLocation", where)
                 queries.append(writer.trigger(**trigger).start())
             while not stopped() and any(each.isActive for each in queries):
-                for each in queries:
-                    if not each.isActive or len(queries) == 1:
-                        each.awaitTermination(TICK_S)  # raises what ended it
-                if len(queries) > 1:
-                    time.sleep(TICK_S)
+                time.sleep(TICK_S)
                 tick(watch.snapshot())
-            for each in queries:
-                if not each.isActive and not stopped():
-                    each.awaitTermination()
+                for each in queries:
+                    if not each.isActive and not stopped():
+                        each.awaitTermination()  # raises what ended it
         finally:
             for each in queries:
                 _end(each)

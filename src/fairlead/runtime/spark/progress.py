@@ -1,11 +1,11 @@
 """How a stream is doing: what Spark reports of every micro-batch, added up.
 
-`observed` has Spark count the rows of each verdict and subscription while they pass, which costs no job of its own; `watch` listens
-to the reports of queries whose frame is observed. `Metrics` gives the numbers as data and in the text format of Prometheus, by
-hand: it is three lines a metric, and the package for it would be a dependency with threads and a registry of its own.
+`observed` has Spark count the rows of each verdict and subscription while they pass, which costs no job of its own; `watch`
+listens to the reports of queries whose frame is observed. `Metrics` gives the numbers as data and in the text format of
+Prometheus, by hand: it is three lines a metric, and the package for it would be a dependency with a registry of its own.
 
-Takes: progress reports of Spark. Gives: a `Snapshot`, text, a server on this machine's own address. Never: slows a query: reports
-come in a thread of the listener, and the newest is lost with the session, no more.
+Takes: progress reports of Spark. Gives: a `Snapshot`, text, a server on this machine's own address. Never: slows a query, since
+reports come in a thread of the listener.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class Watch(Metrics):
 
 
 def _listener(metrics: Metrics) -> Any:
-    from pyspark.sql.streaming import StreamingQueryListener
+    from pyspark.sql.streaming.listener import StreamingQueryListener
 
     class Listener(StreamingQueryListener):
         def onQueryStarted(self, event: Any) -> None:

@@ -1,7 +1,7 @@
 """What a job found, into folders: relations, and apart from them what is late, rejected or repeated.
 
-A folder is whole when it has `_SUCCESS`. Of a stream, each micro-batch has a folder of its own, `batch=7`, and writes it whole again
-when it is repeated after a failure: so every row is there once. Delta keeps the numbers of micro-batches itself.
+A folder is whole when it has `_SUCCESS`. Of a stream, each micro-batch has a folder of its own, `batch=7`, and writes it whole
+again when it is repeated after a failure: so every row is there once. Delta keeps the numbers of micro-batches itself.
 
 Takes: a frame of `match`. Gives: files. Never: writes over a folder unless it is told to.
 """

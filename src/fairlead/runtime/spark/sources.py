@@ -1,10 +1,10 @@
 """Files of events as frames for `match`: Parquet as it is, JSON Lines and CSV with the types that the plan declares.
 
-Spark turns a value that does not fit into a null and says nothing. Here every such line is kept as text: with `on_bad="stop"` it ends
-the job (D024), with "skip" it is given apart. The same goes for rows without a value in an order column (D019).
+Spark turns a value that does not fit into a null and says nothing. Here every such line is kept as text: with `on_bad="stop"`
+it ends the job (D024), with "skip" it is given apart. The same goes for rows without a value in an order column (D019).
 
     BOOLEAN, INT, BIGINT, DOUBLE, TIMESTAMP   read as such
-    STRING, DECIMAL, BINARY                   read as text, and checked where every input is (reading.py): Spark would round decimals
+    STRING, DECIMAL, BINARY                   read as text and checked as every input is (reading.py); Spark would round decimals
 
 Takes: paths and a plan. Gives: a `Source`: what can be read, and what cannot. Never: reads more than the head of a CSV file.
 """

@@ -1,7 +1,7 @@
 """What `match` gives as tables for SQL: one temporary view for each subscription, and one for each other verdict.
 
     relation_id, branch, completed_at, place, turn, positions     as in the frame (outcome.py)
-    one column for each alias       a struct of type, position, place and the attributes; `q[3]` is an array of three, q[0] first
+    one column for each alias       a struct of type, position, place and the attributes; `q[3]` is an array of three
     one column for each attribute   that is emitted; `Derived.attribute` where its name is taken already
 
     relations   all of them, with members and emitted attributes as the frame has them
@@ -58,9 +58,8 @@ def late_events(frame: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     found = frame.filter(frame["verdict"] == LATE)
-    kept = [
-        each.name for each in frame.schema["members"].dataType.elementType if each.name not in ("type", "position", "place")
-    ]  # type: ignore[attr-defined]
+    members: Any = frame.schema["members"].dataType
+    kept = [each.name for each in members.elementType if each.name not in RESERVED]
     event = F.element_at("members", 1)
     fields = [event.getField(name).alias(name) for name in kept]
     return found.select(event.getField("type").alias("type"), "reason", *([F.struct(*fields).alias("event")] if fields else []))
