@@ -22,7 +22,7 @@ from fairlead.model.plan import Plan
 from fairlead.runtime.spark.api import match
 from fairlead.runtime.spark.checkpoint import Note, agree, noted
 from fairlead.runtime.spark.failures import in_own_words
-from fairlead.runtime.spark.progress import Snapshot, Watch, observed
+from fairlead.runtime.spark.progress import Snapshot, Watch, observed, observed_input
 from fairlead.runtime.spark.sinks import Outputs, parts, require_format, require_free, write, write_batch
 from fairlead.runtime.spark.sources import Ordered, Source
 from fairlead.runtime.spark.views import IN_ORDER, LATE, REJECTED, REPEATED
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 DELIVERY = ("completed_at", "subscription", "turn")
 """What relations are sorted by: the order in which they are delivered (outcome.py)."""
+FILE_ROWS = 1_000_000
+"""Relations of one file, about; files follow one another by name."""
 STOP_S_MAX = 30.0
 """How long a micro-batch that runs may take to end before its stream is stopped all the same; it is repeated then."""
 TICK_S = 0.25
@@ -104,7 +106,9 @@ def run_batch(
 
 def _write(frame: DataFrame, out: Outputs, counts: Counter[tuple[str, str | None]], bad: DataFrame | None) -> None:
     found = parts(frame)
-    write(found["relations"].orderBy(*DELIVERY), out.relations, out.form)  # also where there are none: an answer
+    files = 1 + _of(counts, IN_ORDER) // FILE_ROWS
+    sorted_once = found["relations"].repartitionByRange(files, *DELIVERY).sortWithinPartitions(*DELIVERY)
+    write(sorted_once, out.relations, out.form)  # also where there are none: an answer
     if _of(counts, REJECTED) or bad is not None:
         refused = found[REJECTED] if bad is None else found[REJECTED].unionByName(bad)
         write(refused.coalesce(1), out.rejected, out.form)
@@ -144,7 +148,7 @@ def run_stream(
     note = Note(plan.digest, ordered.order_by, ordered.position, ordered.type_column, count)
     agree(spark, checkpoint, note)
     on_bad: OnBad = "stop" if source.bad is None else "skip"
-    frame = match(plan, source.good, **_order(ordered), buckets=count, on_bad=on_bad, **options)
+    frame = match(plan, observed_input(source.good), **_order(ordered), buckets=count, on_bad=on_bad, **options)
     totals: Counter[tuple[str, str | None]] = Counter()
     refused: Counter[str] = Counter()
 

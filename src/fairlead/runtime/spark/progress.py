@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 OBSERVED = "fairlead"
+INPUT = "fairlead_input"
+"""Where the input is observed: how many rows of it could be read."""
 ORDER = "fairlead_order"
 """Where the order itself is observed: how many rows it holds back, and how many ties it broke."""
 LOOPBACK = "127.0.0.1"
@@ -82,7 +84,8 @@ class Metrics:
             for number, name in enumerate(self._names):
                 self._relations[name] += counts.get(f"relations_{number}") or 0
             order = observed.get(ORDER) or {}
-            before, rows = self._now, int(report.get("numInputRows") or 0)
+            before = self._now
+            rows = int((observed.get(INPUT) or {}).get("events", report.get("numInputRows")) or 0)
             seconds = (report.get("batchDuration") or (report.get("durationMs") or {}).get("triggerExecution") or 0) / 1000
             state = report.get("stateOperators") or ()
             self._now = Snapshot(
@@ -142,6 +145,13 @@ def observed(relations: DataFrame, plan: Plan) -> DataFrame:
     for number, each in enumerate(plan.subscriptions):
         counts.append(F.count_if((verdict == IN_ORDER) & (subscription == each.name)).alias(f"relations_{number}"))
     return relations.observe(OBSERVED, *counts)
+
+
+def observed_input(events: DataFrame) -> DataFrame:
+    """The frame that goes into `match`, counted while it passes."""
+    from pyspark.sql import functions as F
+
+    return events.observe(INPUT, F.count(F.lit(1)).alias("events"))
 
 
 def watch(spark: SparkSession, plan: Plan) -> Watch:
