@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import signal
+import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +18,7 @@ from click.testing import Result
 from pyspark.sql import SparkSession
 
 import fairlead as embedded
-from tests.cli.shop import MARKET, RALLY, fairlead, fairlead_process, quote, report, write_lines
+from tests.cli.shop import MARKET, RALLY, command, fairlead, fairlead_process, quote, report, write_lines
 
 pytestmark = pytest.mark.usefixtures("spark")
 
@@ -154,6 +158,51 @@ def test_a_backtest_counts_by_day_with_bars(tmp_path: Path, rules: Path) -> None
     assert (tmp_path / "days.png").read_bytes().startswith(b"\x89PNG")
     found = done(fairlead("backtest", rules, "--events", events, "--since", "2026-02-01", "--until", "2026-02-02", "--json"))
     assert (found["events"], found["relations"]) == (5, {"Rally": {"total": 1, "days": {"2026-02-02": 1}}})
+
+
+def test_a_stream_in_a_process_ends_cleanly_when_it_is_terminated(tmp_path: Path, rules: Path) -> None:
+    incoming, out, ready = tmp_path / "incoming", tmp_path / "out", tmp_path / "out" / "batch=0" / "_SUCCESS"
+    incoming.mkdir()
+    write_lines(incoming / "1.jsonl", [*RALLY, quote("ACME", 1.0, 99)])
+    arguments = (
+        "spark",
+        "run",
+        rules,
+        "--events",
+        incoming,
+        "--out",
+        out,
+        "--stream",
+        "--order-by",
+        "at",
+        "--frontier",
+        "stream",
+    )
+    fast = (
+        "--set",
+        "spark.driver.memory=1g",
+        "--set",
+        "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    )
+    process = subprocess.Popen(
+        command(*arguments, *fast, "--master", "local[2]", "--metrics-port", "0", "--json"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        until = time.monotonic() + 240
+        while not ready.exists() and process.poll() is None and time.monotonic() < until:
+            time.sleep(0.2)
+        process.send_signal(signal.SIGTERM)
+        told, noise = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert process.returncode == 143, noise
+    assert json.loads(told)["relations"] == {"Rally": 1}
+    assert re.fullmatch(r"metrics at http://127.0.0.1:\d+/metrics\n", noise)
+    (relation,) = pq.read_table(next(out.rglob("*.parquet"))).to_pylist()
+    assert relation["relation_id"] == ID
 
 
 def test_without_java_a_process_says_so_in_one_sentence(tmp_path: Path, rules: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from tests.cli.shop import MARKET, RALLY, quote, write_lines
 PAIRS = """
 TYPE A (key STRING, value DOUBLE, at TIMESTAMP) TIME at
 TYPE B (key STRING, value BIGINT, place STRING, at TIMESTAMP) TIME at
-UNION AB = A + B
+EVENT UNION AB = A + B
 SUBSCRIPTION Either MATCH (A x AND B y) OR (B x THEN B y) PER key EMIT Seen(key = x.key, place = y.place, X = x.key)
 SUBSCRIPTION Any2 MATCH AB turn[2] PER key
 """
@@ -54,10 +54,10 @@ def test_branches_types_and_names_that_are_taken_have_columns_of_their_own(spark
     at = "2026-01-31T10:00:0{}Z"
     events: list[dict[str, Any]] = [
         {"type": "B", "key": "k", "value": 1, "place": "here", "at": at.format(0)},
-        {"type": "A", "key": "k", "value": 0.5, "at": at.format(1)},
+        {"type": "A", "key": "k", "value": 5, "at": at.format(1)},
     ]
     given = {
-        "A": spark.createDataFrame([("k", 0.5, at.format(1))], "key string, value double, at string"),
+        "A": spark.createDataFrame([("k", 5, at.format(1))], "key string, value bigint, at string"),
         "B": spark.createDataFrame([("k", 1, "here", at.format(0))], "key string, value bigint, place string, at string"),
     }
     fl.register(fl.match(plan, given, order_by="at"), plan)
@@ -65,7 +65,7 @@ def test_branches_types_and_names_that_are_taken_have_columns_of_their_own(spark
     assert either.columns[6:] == ["x", "y", "key", "Seen.place", "Seen.X"]
     (row,) = either.collect()
     assert (row.x.type, row.y.type, row["Seen.place"], row["Seen.X"]) == ("A", "B", "here", "k")
-    assert (row.x["A.value"], row.x["B.value"], row.y["value"]) == (0.5, None, 1)
+    assert (row.x["A.value"], row.x["B.value"], row.y["value"]) == (5.0, None, 1)
     (both,) = spark.sql("SELECT `member.turn` AS t, turn FROM Any2").collect()
     assert sorted(each.type for each in both.t) == ["A", "B"]
     assert len(fairlead.match(plan, events)) == 2

@@ -89,10 +89,10 @@ def relations_of(frame: DataFrame, plan: Plan, name: str) -> DataFrame:
     for alias in dict.fromkeys(element.alias for branch in subscription.branches for element in branch.elements):
         columns.append(_member(plan, subscription, alias).alias(_free(alias, "member", taken)))
     if subscription.emits is not None:
-        number = {each: at for at, each in enumerate(layout_of(plan).emitted)}
+        emitted = layout_of(plan).emitted
         for attribute in plan.catalogue[subscription.emits].attributes:
             at = plan.catalogue[subscription.emits].index[attribute.name]
-            held = next(each.name for each in number if each.sources.get(subscription.emits) == at)
+            held = next(each.name for each in emitted if each.sources.get(subscription.emits) == at)
             columns.append(F.col("emitted").getField(held).alias(_free(attribute.name, subscription.emits, taken)))
     chosen = frame.filter((frame["verdict"] == IN_ORDER) & (frame["subscription"] == name))
     return chosen.select(*columns)
