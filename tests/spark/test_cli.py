@@ -97,7 +97,7 @@ def test_csv_has_nested_columns_as_json_and_a_folder_is_not_written_over(tmp_pat
     events = write_lines(tmp_path / "events.jsonl", RALLY)
     done(run(rules, events, tmp_path / "out", "--order-by", "at", "--format", "csv"))
     (file,) = (tmp_path / "out").glob("part-*.csv")
-    (row,) = csv.DictReader(file.open())
+    (row,) = csv.DictReader(file.read_text().splitlines())
     assert json.loads(row["positions"]) == [0, 1, 3, 4]
     assert [each["type"] for each in json.loads(row["members"])] == ["EarningsReport", *["StockQuote"] * 3]
     again = run(rules, events, tmp_path / "out", "--order-by", "at")

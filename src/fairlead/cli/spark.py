@@ -220,6 +220,7 @@ def form_named(name: str | None) -> Form | None:
 @contextmanager
 def session_for(master: str | None, settings: tuple[str, ...]) -> Iterator[Any]:
     """A session whose own messages go to a file, which is named if something fails that has no code."""
+    from fairlead.cli import without_pandas
     from fairlead.errors import FairleadError
     from fairlead.runtime.spark.messages import apart
     from fairlead.runtime.spark.session import session
@@ -230,6 +231,7 @@ def session_for(master: str | None, settings: tuple[str, ...]) -> Iterator[Any]:
         if not equals:
             raise click.UsageError(f"--set {each!r}: write NAME=VALUE")
         named[name] = value
+    without_pandas.show()
     with apart() as log:
         made = session(master, **named)
     try:
