@@ -65,7 +65,8 @@ def test_the_examples_print_what_the_page_shows(spark: SparkSession, tmp_path: P
             return rerun(re.match(r"```console\n(.*)```", block[0], re.DOTALL) or block)
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            exec(compile(block[1], "docs/spark.md", "exec"), names)
+            # the JVM runs in the folder where it was started
+            exec(compile(block[1].replace('json("', f'json("{tmp_path}/'), "docs/spark.md", "exec"), names)
         return f"```python\n{block[1]}```\n```\n{printed.getvalue()}```"
 
     now = EXAMPLE.sub(again, page)

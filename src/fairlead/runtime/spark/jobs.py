@@ -23,7 +23,7 @@ from fairlead.runtime.spark.api import match
 from fairlead.runtime.spark.checkpoint import Note, agree, noted
 from fairlead.runtime.spark.failures import in_own_words
 from fairlead.runtime.spark.progress import Snapshot, Watch, observed, observed_input
-from fairlead.runtime.spark.sinks import Outputs, parts, require_format, require_free, write, write_batch
+from fairlead.runtime.spark.sinks import Outputs, located, parts, require_format, require_free, write, write_batch
 from fairlead.runtime.spark.sources import Ordered, Source
 from fairlead.runtime.spark.views import IN_ORDER, LATE, REJECTED, REPEATED
 from fairlead.transport.intake import OnBad
@@ -178,7 +178,7 @@ def run_stream(
         refused["rows"] += rows
 
     trigger: dict[str, Any] = {"availableNow": True} if once else {"processingTime": every}
-    folder = checkpoint.rstrip("/")
+    folder = located(spark, checkpoint.rstrip("/"))
     with in_own_words():
         queries = []
         try:

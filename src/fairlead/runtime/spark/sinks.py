@@ -8,6 +8,7 @@ Takes: a frame of `match`. Gives: files. Never: writes over a folder unless it i
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -93,6 +94,7 @@ def require_free(spark: SparkSession, places: Outputs, overwrite: bool) -> None:
 
 def write(frame: DataFrame, path: str, form: Format, **options: str) -> None:
     """All rows, in the order they have, into a new folder or table."""
+    path = located(frame.sparkSession, path)
     given = flat(frame) if form == "csv" else frame
     mode = "append" if form in ADDED else "overwrite"
     header = {"header": "true", "escape": '"'} if form == "csv" else {}
@@ -118,6 +120,12 @@ def flat(frame: DataFrame) -> DataFrame:
         return here if kind.partition("(")[0] in ATOMS else here.cast("string").alias(name)
 
     return frame.select(*(column(each.name, each.dataType.simpleString()) for each in frame.schema))
+
+
+def located(spark: SparkSession, path: str) -> str:
+    """The path from the root, on one machine: the JVM may run in another folder than this process is in now."""
+    here = "://" not in path and spark.sparkContext.master.startswith("local")
+    return os.path.abspath(path) if here else path
 
 
 def exists(spark: SparkSession, path: str) -> bool:
@@ -147,7 +155,7 @@ def write_text(spark: SparkSession, path: str, text: str) -> None:
 
 
 def _path(spark: SparkSession, path: str) -> Any:
-    return spark._jvm.org.apache.hadoop.fs.Path(path)  # type: ignore[union-attr]
+    return spark._jvm.org.apache.hadoop.fs.Path(located(spark, path))  # type: ignore[union-attr]
 
 
 def _system(spark: SparkSession, path: str) -> Any:

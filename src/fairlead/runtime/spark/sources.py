@@ -4,7 +4,7 @@ Spark turns a value that does not fit into a null and says nothing. Here every s
 it ends the job (D024), with "skip" it is given apart. The same goes for rows without a value in an order column (D019).
 
     BOOLEAN, INT, BIGINT, DOUBLE, TIMESTAMP   read as such
-    STRING, DECIMAL, BINARY                   read as text and checked as every input is (reading.py); Spark would round decimals
+    STRING, DECIMAL, BINARY                   read as text and checked as all input is (reading.py); Spark would round decimals
 
 Takes: paths and a plan. Gives: a `Source`: what can be read, and what cannot. Never: reads more than the head of a CSV file.
 """
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from fairlead.errors import DataError
 from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT, DataType, Kind
+from fairlead.runtime.spark.sinks import located
 from fairlead.transport.files import FORMATS, format_of, resolve
 from fairlead.transport.intake import OnBad
 
@@ -69,7 +70,7 @@ def read(
     files_per_batch: int | None = None,
 ) -> Source:
     columns = schema_of(plan, ordered)
-    parts = [_one(spark, path, columns, streaming, form or form_of(path), files_per_batch) for path in paths]
+    parts = [_one(spark, located(spark, path), columns, streaming, form or form_of(path), files_per_batch) for path in paths]
     whole = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
     return _parted(whole, ordered, on_bad)
 
