@@ -133,7 +133,8 @@ class Columns:
         rows = {code: iter(canonical_rows(table, schema)) for code, table, schema in tables}
         schemas = [catalogue[name] for name in self.types]
         codes = self.codes.tolist() if isinstance(self.codes, np.ndarray) else self.codes
-        for at, (code, major) in enumerate(zip(codes, self.positions, strict=True)):
+        positions = self.positions.tolist() if isinstance(self.positions, np.ndarray) else self.positions
+        for at, (code, major) in enumerate(zip(codes, positions, strict=True)):
             row = next(rows[code])
             schema = schemas[code]
             time = None if schema.time_index is None else row[schema.time_index]
