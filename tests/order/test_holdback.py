@@ -60,7 +60,9 @@ def shown(given: Released, kind: str = "whole numbers") -> list[tuple[int, Row]]
 def late_rows(given: Released, kind: str = "whole numbers") -> list[Row]:
     back = {KINDS[kind][1](n): n for n in range(100)}
     return [
-        (name, back[row["_order0"]], row["_order1"], row["x"]) for name, table in given.late.items() for row in table.to_pylist()
+        (name, back[row["_order0"]], row["_order1"], row["x"])
+        for name, table in given.late.items()
+        for row in table.to_pylist()
     ]
 
 
@@ -169,9 +171,7 @@ def test_nothing_is_lost_nothing_doubled_and_late_is_exactly_what_lies_before_wh
         released += [row for _, row in shown(given)]
     assert positions == list(range(len(released)))
     assert released == sorted(released, key=in_total_order)
-    held = [
-        (name, row["_order0"] + 5, row["_order1"], row["x"]) for name in back.held for row in back.held[name].to_pylist()
-    ]
+    held = [(name, row["_order0"] + 5, row["_order1"], row["x"]) for name in back.held for row in back.held[name].to_pylist()]
     assert Counter(released) + late + Counter(held) == Counter(feed.arrivals)
     assert back.late == late.total()
 

@@ -1,7 +1,7 @@
 """The steps of a stream composed as Spark composes them, in this process: no JVM, and every choice of Spark's drawn by chance.
 
-Rows come in any partition and batch, blobs in any order, state as bytes; a micro-batch may fail at any step and be done again, in
-the same worker, which may still have what the failed attempt left, or in another one.
+Rows come in any partition and batch, blobs in any order, state as bytes; a micro-batch may fail at any step and be done again,
+in the same worker, which may still have what the failed attempt left, or in another one.
 """
 
 from __future__ import annotations
@@ -11,67 +11,24 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-import fairlead
-from fairlead.model.columns import arrow_type
 from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT
 from fairlead.order.holdback import Frontier
-from fairlead.order.total import SEQUENCE, SOURCE, order_column
 from fairlead.runtime.spark import stream
 from fairlead.runtime.spark.blobs import unpacked
-from fairlead.runtime.spark.groups import groups_of
 from fairlead.runtime.spark.outcome import Outcome
-from fairlead.runtime.spark.reading import TYPE, Reading
-from fairlead.runtime.spark.steps import Job
+from fairlead.runtime.spark.reading import TYPE
 from fairlead.runtime.spark.stream import APART, UNPLACED, Sequencing, Setup, arrived, fed, kept, resumed
-from fairlead.transport.events import read_events
-from fairlead.transport.write import relation_table
+from tests.spark.in_process import input_table, job_of, reading_of
 
-COMPARED = ("branch", "completed_at", "place", "positions", "members", "emitted")
 Event = dict[str, Any]
 
 
-def reading_of(plan: Plan, sourced: bool = False) -> Reading:
-    """As frames.py makes it of a frame that has a column for every attribute of every type."""
-    read = {name for each in plan.subscriptions for name in each.reads(plan.catalogue) if not plan.catalogue[name].derived}
-    types = list(dict.fromkeys((*plan.input_types, HEARTBEAT.name)))
-    columns = {
-        name: {each.name: f"{name}.{each.name}" for each in plan.catalogue[name].attributes} for name in types if name in read
-    }
-    return Reading(plan.catalogue, columns, tuple(name for name in types if name not in read), 1, sourced)
-
-
-def setup_of(plan: Plan, buckets: int, frontier: Frontier, sourced: bool = False) -> Setup:
-    job = Job(reading_of(plan, sourced), groups_of(plan), buckets, np.zeros(0, dtype=np.int64))
+def setup_of(plan: Plan, buckets: int, frontier: Frontier, sourced: bool = False, positioned: bool = False) -> Setup:
+    job = job_of(plan, reading_of(plan, 1, sourced), buckets, positioned=positioned)
     return Setup(job, Outcome(plan), frontier, ("number",), {"plan": plan.digest})
-
-
-def rows_of(plan: Plan, reading: Reading, events: Sequence[Event]) -> pa.Table:
-    """The events as Spark would hand them over, in one table, ordered by their number."""
-    plain = [{name: value for name, value in each.items() if name not in ("_source", "_sequence")} for each in events]
-    tables: dict[str, list[pa.RecordBatch]] = {}
-    for batch in read_events(plain, plan.catalogue):
-        for name, table in batch.tables.items():
-            tables.setdefault(name, []).append(table)
-    names = [each["type"] if "type" in each else next(iter(tables)) for each in events]
-    made: dict[str, Any] = {TYPE: pa.array(names, pa.string()), order_column(0): pa.array(range(len(events)), pa.int64())}
-    if reading.sourced:
-        made[SOURCE] = pa.array([each.get("_source") for each in events], pa.string())
-        made[SEQUENCE] = pa.array([each.get("_sequence") for each in events], pa.int64())
-    for name, columns in reading.columns.items():
-        mine = [at for at, each in enumerate(names) if each == name]
-        at = np.full(len(events), -1)
-        at[mine] = np.arange(len(mine))
-        where = pa.array(at, mask=at < 0)
-        for attribute in plan.catalogue[name].attributes:
-            column = pa.nulls(len(events), arrow_type(attribute.type))
-            if mine:
-                column = pa.Table.from_batches(tables[name]).column(attribute.name).combine_chunks().take(where)
-            made[columns[attribute.name]] = column
-    return pa.table(made)
 
 
 def closed(events: Sequence[Event], until: datetime | None = None) -> list[Event]:
@@ -157,8 +114,7 @@ class Streaming:
 
 def streamed(plan: Plan, events: Sequence[Event], buckets: int, random: Random, sourced: bool = False) -> pa.Table:
     """What a stream of the events gives, in any order of arrival and any rounds; the last event is a heartbeat."""
-    reading = reading_of(plan, sourced)
-    rows = rows_of(plan, reading, events)
+    rows = input_table(plan, reading_of(plan, 1, sourced), events, [pa.array(range(len(events)), pa.int64())])
     names = rows.column(TYPE).to_pylist()
     frontier = Frontier(tuple(sorted(set(names))), together=random.random() < 0.3)
     order = list(range(len(names))) if frontier.together else mixed(names, random)
@@ -169,24 +125,3 @@ def streamed(plan: Plan, events: Sequence[Event], buckets: int, random: Random, 
         query.batch(rows.take(pa.array(order[start : start + size])))
         start += size
     return query.table
-
-
-def by_subscription(plan: Plan, rows: Sequence[Event]) -> dict[str, list[str]]:
-    """The relations of each subscription in the order of delivery, as texts: NaN equals itself."""
-    found: dict[str, list[str]] = {each.name: [] for each in plan.subscriptions}
-    for row in sorted((row for row in rows if row["verdict"] == "in order"), key=delivery):
-        found[row["subscription"]].append(repr([row["relation_id"], *(row[name] for name in COMPARED)]))
-    return found
-
-
-def delivery(row: Event) -> tuple[Any, ...]:
-    return row["completed_at"], row["subscription"], row["turn"]
-
-
-def embedded(plan: Plan, events: Any, until: datetime | None = None) -> dict[str, list[str]]:
-    """The same of the embedded runtime."""
-    held = relation_table(fairlead.match(plan, events, until=until).batches, Outcome(plan).layout)
-    found: dict[str, list[str]] = {each.name: [] for each in plan.subscriptions}
-    for row in held.to_pylist():
-        found[row["subscription"]].append(repr([row["id"], *(row[name] for name in COMPARED)]))
-    return found

@@ -30,15 +30,15 @@ from fairlead.errors import DataError, StateError
 from fairlead.model.identity import MINOR_BITS
 from fairlead.model.plan import Plan
 from fairlead.order.holdback import Frontier, HoldBack, head_and_rest, with_head
-from fairlead.order.total import SEQUENCE, SOURCE, Order, order_column
+from fairlead.order.repeats import behind, later
+from fairlead.order.total import SEQUENCE, SOURCE, order_column
 from fairlead.runtime.spark.blobs import packed, unpacked
 from fairlead.runtime.spark.frames import Input
 from fairlead.runtime.spark.groups import Group
 from fairlead.runtime.spark.outcome import Outcome
 from fairlead.runtime.spark.parcel import Parcel
 from fairlead.runtime.spark.reading import REJECTED, TYPE, Reader
-from fairlead.runtime.spark.steps import POSITION, Job, Task, cut, ordered_rows, shares, together
-from fairlead.transport.sequences import LastSequences
+from fairlead.runtime.spark.steps import POSITION, Job, Sequenced, Task, cut, ordered_rows, shares, together
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -163,11 +163,11 @@ class Sequencing:
     def __init__(self, setup: Setup, state: bytes | None) -> None:
         self.setup, self.job = setup, setup.job
         self.back = HoldBack(setup.frontier, setup.job.reading.keys)
-        self.sequences = LastSequences()
+        self.lasts: dict[str | None, int] = {}
         if state is not None:
             head, rest = _opened(state, setup)
             self.job = replace(setup.job, buckets=head["buckets"])
-            self.sequences = LastSequences.load(head["sequences"])
+            self.lasts = dict(head["sequences"])
             self.back.load(rest)
 
     @property
@@ -179,30 +179,33 @@ class Sequencing:
         given = self.back.step(arrivals)
         for name, table in given.late.items():
             yield APART, "", packed(self._late(name, table))
+        again = np.zeros(len(given.order), dtype=bool)
+        if self.job.reading.sourced:
+            sequenced = Sequenced(self.job, given.order, given.tables)
+            rows = self._repeats(sequenced)
+            again[sequenced.places[rows]] = True
+            if len(rows):
+                yield APART, "", packed(self._repeated(sequenced, rows, given.first))
         wanted = {REJECTED}.union(*(group.reads for group in self.job.groups))
-        repeats = self._repeats(given.order, given.tables) if self.job.reading.sourced else None
         for name in (each for each in given.order.types if each in wanted):
             places = given.order.places[name]
-            table = ordered_rows(self.job, given.tables[name], given.order.rows_of(name), places + given.first)
-            if repeats is not None and name != REJECTED:
-                table = table.filter(pa.array(~repeats[places]))
-            for target, part in shares(self.job, name, table):
+            fresh = ~again[places]
+            numbers = given.order.rows_of(name)[fresh], places[fresh] + given.first
+            for target, part in shares(self.job, name, ordered_rows(self.job, given.tables[name], *numbers)):
                 for piece in _pieces(part):
                     yield target, name, packed(piece)
 
-    def _repeats(self, order: Order, tables: Mapping[str, pa.Table]) -> npt.NDArray[np.bool_] | None:
-        """Which rows of the order repeat a sequence of their source; None where no row does."""
-        sources: list[str | None] = [None] * len(order)
-        sequences: list[int | None] = [None] * len(order)
-        for name in order.types:
-            if name == REJECTED:  # what was refused may come again, corrected
-                continue
-            taken = tables[name].select([SOURCE, SEQUENCE]).take(pa.array(order.rows_of(name)))
-            rows = zip(order.places[name].tolist(), taken.column(0).to_pylist(), taken.column(1).to_pylist(), strict=True)
-            for at, source, sequence in rows:
-                sources[at], sequences[at] = source, sequence
-        fresh = self.sequences.fresh(sources, sequences)
-        return None if fresh is None else ~np.array(fresh)
+    def _repeats(self, rows: Sequenced) -> npt.NDArray[np.int64]:
+        """Which rows repeat a sequence of their source, here or in an earlier micro-batch."""
+        found = np.flatnonzero(rows.here | behind(rows.sources, rows.sequences, self.lasts))
+        more = zip(rows.lasts.column(SOURCE).to_pylist(), rows.lasts.column(SEQUENCE).to_pylist(), strict=True)
+        self.lasts = later(self.lasts, dict(more))
+        return found
+
+    def _repeated(self, rows: Sequenced, chosen: npt.NDArray[np.int64], first: int) -> pa.Table:
+        positions = rows.positions[chosen] + (0 if self.job.positioned else first)
+        at = pa.array(chosen)
+        return self.setup.outcome.repeated(pa.array(positions), rows.sources.take(at), rows.sequences.take(at))
 
     def _late(self, name: str, table: pa.Table) -> pa.Table:
         if name == REJECTED:
@@ -213,7 +216,8 @@ class Sequencing:
 
     def dump(self) -> bytes:
         """The state as bytes; the same for the same history."""
-        more = {"buckets": self.job.buckets, "sequences": self.sequences.dump()}
+        sequences = sorted(self.lasts.items(), key=lambda each: (each[0] is not None, each[0] or ""))
+        more = {"buckets": self.job.buckets, "sequences": sequences}
         return with_head(_head(self.setup) | more, self.back.dump())
 
 
