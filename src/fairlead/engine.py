@@ -16,9 +16,10 @@ Takes: a Plan, and events whose positions rise. Gives: relations. Never: reads a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from fairlead.dataclass import dataclass
 from fairlead.errors import require
 from fairlead.matching import state
 from fairlead.matching.content import Content

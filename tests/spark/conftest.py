@@ -1,6 +1,6 @@
 """One Spark session for all tests of this folder, made for short jobs: a small heap, one compiler tier, few partitions.
 
-All tests here are of one xdist group, so with `--dist loadgroup` one worker process has the one JVM.
+All tests here that use it are of one xdist group, so with `--dist loadgroup` one worker process has the one JVM.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ FAST = {
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     for item in items:
-        if here in item.path.parents:
+        needs = here in item.path.parents and "spark" in getattr(item, "fixturenames", ())
+        if needs and item.config.pluginmanager.hasplugin("xdist"):
             item.add_marker(pytest.mark.xdist_group("spark"))
 
 

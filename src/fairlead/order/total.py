@@ -27,7 +27,7 @@ from fairlead.model.types import HEARTBEAT
 
 SOURCE, SEQUENCE = "_source", "_sequence"
 Arrivals = Mapping[str, pa.Table]
-"""By type: attributes in the order of their declaration, then `_order0`, `_order1` …, then `_source` and `_sequence` if given."""
+"""By type: attributes in the order of declaration, then `_order0`, `_order1` …, then `_source` and `_sequence` if given."""
 Numbers = npt.NDArray[np.int64]
 
 
@@ -64,9 +64,7 @@ def in_order(arrivals: Arrivals, keys: int) -> Order:
     sizes = [len(arrivals[name]) for name in types]
     starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
     columns = [_joined([arrivals[name].column(order_column(key)) for name in types]) for key in range(keys)] if types else []
-    order = _sorted(
-        columns
-    )  # 1, and 2: sorting is stable, and the tables stand one behind the other by the rank of their types
+    order = _sorted(columns)  # 1, and 2: it is stable, and the tables stand one behind the other by the rank of their types
     codes = np.repeat(np.arange(len(types), dtype=np.int32), sizes)[order]
     rows = order - starts[codes]
     same = _like_before(columns, order)
@@ -142,12 +140,12 @@ def _settle(
 
 
 def sortable(column: pa.Array) -> pa.Array:
-    """The column such that Arrow's order tells all different values apart: floats by their bits, in the order of their values."""
+    """The column such that Arrow's order tells all different values apart: floats by their bits, in the order of values."""
     kind = column.type
     if pa.types.is_floating(kind):
-        bits = column.cast(pa.float64()).view(pa.int64())
-        turned = np.where((plain := bits.to_numpy(zero_copy_only=False)) >= 0, plain, plain ^ np.iinfo(np.int64).max)
-        return pa.array(turned, mask=column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None)
+        known = column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else None
+        bits = column.fill_null(0.0).cast(pa.float64()).to_numpy(zero_copy_only=False).view(np.int64)
+        return pa.array(np.where(bits >= 0, bits, bits ^ np.iinfo(np.int64).max), mask=None if known is None else ~known)
     if pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time64(kind):
         return column.view(pa.int64())
     if pa.types.is_date32(kind):

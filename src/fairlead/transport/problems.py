@@ -14,6 +14,7 @@ from typing import Any
 from fairlead.dataclass import dataclass
 from fairlead.errors import DataError, Place
 from fairlead.model.limits import LIMITS
+from fairlead.model.types import EventType
 
 CODES: Mapping[str, str] = MappingProxyType(
     {
@@ -35,6 +36,12 @@ CODES: Mapping[str, str] = MappingProxyType(
         "D016": "The text is not valid UTF-8.",
         "D017": "The line is not valid CSV, or has another number of cells than the header.",
         "D018": "The output cannot be written.",
+        "D019": "A row has no value in an order column.",
+        "D020": "A DataFrame lacks a column: the type's, an order column or an attribute's.",
+        "D021": "Rows cannot be ordered by a column of that type, or frames give it different types.",
+        "D022": "The type of a DataFrame's column cannot hold the values of the attribute.",
+        "D023": "A position is negative, or that of another row.",
+        "D024": "A line of JSON or CSV that Spark cannot read with the types of its columns.",
     }
 )
 
@@ -107,6 +114,15 @@ def unknown_type(name: object, known: Iterable[str]) -> DataError:
     every = list(known)
     fix = did_you_mean(name, every) or listed("declared types:", every)
     return DataError("D001", f"event type {quoted(name)} is not declared", fix)
+
+
+def not_published(declared: EventType) -> DataError:
+    """Of a type that is declared and has no events of its own in any input."""
+    if declared.is_union:
+        members = " or ".join(declared.members)
+        return DataError("D008", f"'{declared.name}' is a union, which has no events of its own", f"publish {members}")
+    problem = f"'{declared.name}' is derived: only its subscription makes such events"
+    return DataError("D008", problem, "declare a type of your own")
 
 
 def unknown_field(name: object, owner: str, known: Iterable[str], missing: Iterable[str] = ()) -> DataError:

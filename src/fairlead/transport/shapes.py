@@ -19,7 +19,7 @@ from fairlead.model.columns import arrow_schema, text_array
 from fairlead.model.limits import LIMITS
 from fairlead.model.types import HEARTBEAT, Attribute, Catalogue, EventType, Kind
 from fairlead.model.values import INT_RANGE, canonical
-from fairlead.transport.problems import SPECIAL, oversized, quoted, unknown_field, unknown_type
+from fairlead.transport.problems import SPECIAL, not_published, oversized, quoted, unknown_field, unknown_type
 
 ABSENT: Any = object()
 
@@ -107,10 +107,7 @@ class Shapes:
         declared = self.catalogue.get(name)
         if declared is None:
             raise unknown_type(name, self.names)
-        if declared.is_union:
-            members = " or ".join(declared.members)
-            raise DataError("D008", f"'{name}' is a union, which has no events of its own", f"publish {members}")
-        raise DataError("D008", f"'{name}' is derived: only its subscription makes such events", "declare a type of your own")
+        raise not_published(declared)
 
     def judge(self, record: Any) -> tuple[Shape, tuple[Any, ...], str | None, int | None]:
         """Shape, canonical row, source and sequence of one record. A DataError given as a record is raised."""

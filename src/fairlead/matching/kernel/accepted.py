@@ -11,12 +11,12 @@ Takes: the conditions of each branch on one slot, and a batch. Gives: pairs of a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fairlead.dataclass import dataclass
 from fairlead.matching.kernel.batch import Batch
 from fairlead.matching.kernel.keys import Numbering
 from fairlead.model.expression import Compare, Condition, Expression, Literal, slots_of

@@ -10,9 +10,9 @@ Takes: a shape. Gives: `Accesses`. Never: writes source (searching.py does) or s
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from functools import cached_property
 
+from fairlead.dataclass import dataclass
 from fairlead.matching.kernel.parts import Bound, Shape, Test
 
 

@@ -104,9 +104,9 @@ class Batch:
         if isinstance(expression, Field) and expression.kind in PLAIN:
             column = rows.column(expression.attribute)
             if not column.null_count:
-                if expression.kind is not Kind.DOUBLE:
-                    column = column.cast(pa.int64())
-                return column.to_numpy(), None
+                counted = pa.types.is_temporal(column.type)
+                values = (column.view(pa.int64()) if counted else column).to_numpy()
+                return values if expression.kind is Kind.DOUBLE else values.astype(np.int64, copy=False), None
         vector: Vector = evaluate(expression, rows)
         values = vector.values
         if expression.kind is Kind.DOUBLE:

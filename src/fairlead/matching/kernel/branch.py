@@ -10,13 +10,13 @@ decided. Never: makes an object for an event.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fairlead.dataclass import dataclass
 from fairlead.matching.kernel.accepted import Accepted
 from fairlead.matching.kernel.across import TEXTS
 from fairlead.matching.kernel.batch import UNTOLD, Batch, Mask

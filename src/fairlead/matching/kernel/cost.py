@@ -15,8 +15,8 @@ Takes: a shape. Gives: `Arrival`s with steps and bounds, as data and in words. N
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from fairlead.dataclass import dataclass
 from fairlead.matching.kernel.access import Access, Accesses, can_be_loose
 from fairlead.matching.kernel.layout import Layout
 from fairlead.matching.kernel.parts import Lane, Shape, Test, at_slot_zero

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fairlead.matching.kernel.hashing import HashTable
 
@@ -182,7 +181,7 @@ def as_whole(column: pa.Array) -> tuple[npt.NDArray[Any], Mask | None] | None:
     if pa.types.is_boolean(kind):
         column = column.cast(pa.int8())
     elif pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
-        column = column.cast(pa.int64())
+        column = column.view(pa.int64())
     elif not pa.types.is_integer(kind):
         return None
     plain = (column.fill_null(0) if known is not None else column).to_numpy(zero_copy_only=False)
@@ -243,5 +242,7 @@ def _plain(dictionary: pa.Array) -> list[Any]:
     if pa.types.is_timestamp(dictionary.type) or pa.types.is_duration(dictionary.type):
         dictionary = dictionary.cast(pa.int64())
     if pa.types.is_floating(dictionary.type):
+        import pyarrow.compute as pc  # loading it takes a twentieth of a second
+
         dictionary = pc.add(dictionary, 0.0)  # -0.0 and 0.0 are one key
     return dictionary.to_pylist()  # type: ignore[no-any-return]

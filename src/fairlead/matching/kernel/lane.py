@@ -10,11 +10,11 @@ object for an event. Raises `Refused` where a branch has no kernel.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
 
+from fairlead.dataclass import dataclass
 from fairlead.matching.kernel.batch import Batch
 from fairlead.matching.kernel.branch import Form, Found, KernelBranch, form_of, key_kinds
 from fairlead.matching.kernel.family import sharing_key

@@ -9,13 +9,14 @@ Takes: what each kernel found in a batch. Gives: batches with derived events for
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fairlead.dataclass import dataclass
 from fairlead.matching.chunk import Chunk, Words
 from fairlead.matching.emission import emitted_columns
 from fairlead.matching.kernel.batch import UNTOLD, Batch

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from fairlead.dataclass import dataclass
 from fairlead.matching.kernel.native import Array
 from fairlead.matching.kernel.operations import (
     FLOAT,

@@ -13,13 +13,13 @@ import ctypes
 import struct
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from operator import index
 from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
 
+from fairlead.dataclass import dataclass
 from fairlead.errors import require
 
 ENTRY = "fairlead_kernel"

@@ -13,9 +13,9 @@ Takes: values of one of five types. Gives: values, and lines. Never: knows about
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import NoReturn
 
+from fairlead.dataclass import dataclass
 from fairlead.errors import InvariantError
 
 TRUTH, WHOLE, UNSIGNED, FLOAT, UNKNOWN = "truth value", "whole number", "unsigned number", "float", "unknown"

@@ -5,8 +5,9 @@ Gives: `Shape` and what it is made of. Never: decides whether a branch has a ker
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from fairlead.dataclass import dataclass
 from fairlead.model.expression import (
     Aggregate,
     Arithmetic,

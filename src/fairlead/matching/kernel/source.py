@@ -15,8 +15,8 @@ Takes: a Shape. Gives: `Source`: text to compile, and the names of the arguments
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from fairlead.dataclass import dataclass
 from fairlead.matching.kernel.access import Accesses, can_be_loose, leaves_loose
 from fairlead.matching.kernel.helpers import HELPERS
 from fairlead.matching.kernel.layout import Layout

@@ -8,7 +8,6 @@ distinct value, by the scalar evaluator itself; what is left (rare mixtures) row
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fairlead.dataclass import dataclass
 from fairlead.matching.expressions import compile_value
 from fairlead.matching.functions import in_range
 from fairlead.matching.kernel.keys import Numbering

@@ -37,15 +37,19 @@ def match(
 ) -> DataFrame:
     """The relations of a plan over DataFrames, as a DataFrame.
 
-    `frames` is one frame with a type column, or a frame for each event type. `order_by` names the columns that say in which order
-    events stand; ties are broken by type, source, sequence and content, so that the order is a function of the rows. `position`
-    names a column that has the position itself, such as the offset in a log. `until` says that nothing more comes up to and
-    including that time, so that absences due by then are decided.
+    `frames` is one frame with a type column, or a frame for each event type. `order_by` names the columns that say in which
+    order events stand; ties are broken by type, source, sequence and content, so that the order is a function of the rows.
+    `position` names a column that has the position itself, such as the offset in a log. Rows that repeat a `sequence` of their
+    `source` are dropped and told with the verdict "repeated". `until` says that nothing more comes up to and including that
+    time, so that absences due by then are decided.
 
-    On a stream, events are released in their order once the frontier has passed them. `frontier="types"`: every type comes in order,
-    and the latest of each says how far it is complete; `frontier="stream"`: the stream as a whole comes in order. `delay` allows for
-    that much disorder; a watermark on the frame says the same. Heartbeats move the frontier of all types. What comes behind it has the
-    verdict "late". Rows with a `position` need no frontier.
+    A bad row stops everything: here, where Spark itself can see it, else when the result is computed, as Spark's exception with
+    the coded message in it, or as a DataError within `coded_errors()`. With `on_bad="skip"` it has the verdict "rejected".
+
+    On a stream, events are released in their order once the frontier has passed them. `frontier="types"`: every type comes in
+    order, and the latest of each says how far it is complete; `frontier="stream"`: the stream as a whole comes in order. `delay`
+    allows for that much disorder; a watermark on the frame says the same. Heartbeats move the frontier of all types. What comes
+    behind it has the verdict "late". Rows with a `position` need no frontier.
     """
     if not isinstance(plan, Plan):
         raise UsageError(
@@ -54,6 +58,10 @@ def match(
             fix="spark.match(fairlead.compile(text), frames, …)",
         )
     given = input_of(plan, frames, order_by, position, type_column, source, sequence, on_bad)
+    if buckets is not None and (not isinstance(buckets, int) or isinstance(buckets, bool) or buckets < 1):
+        raise UsageError(
+            "A216", f"buckets is {buckets!r}", "give a whole number from 1 on: tasks for each group of keyed subscriptions"
+        )
     groups = groups_of(plan)
     count = buckets or max(1, given.frame.sparkSession.sparkContext.defaultParallelism)
     if given.frame.isStreaming:

@@ -19,7 +19,7 @@ from fairlead.model.layout import layout_of
 from fairlead.model.plan import Plan
 from fairlead.runtime.embedded import until_microseconds
 from fairlead.runtime.spark.api import match
-from fairlead.runtime.spark.failures import in_own_words
+from fairlead.runtime.spark.failures import coded_errors
 from fairlead.runtime.spark.sources import Ordered, Source
 from fairlead.runtime.spark.views import IN_ORDER
 from fairlead.transport.intake import OnBad
@@ -86,7 +86,7 @@ def backtest(
     given = _between(source.good, ordered, first, last).observe(counted, F.count(F.lit(1)).alias("events"))
     on_bad: OnBad = "stop" if source.bad is None else "skip"
     order: dict[str, Any] = {"order_by": list(ordered.order_by), "type_column": ordered.type_column}
-    with in_own_words():
+    with coded_errors():
         frame = match(plan, given, **order, buckets=buckets, on_bad=on_bad, until=last)
         day = F.to_date(_latest(frame, plan))
         rows = frame.groupBy("verdict", "subscription", day.alias("day")).count().collect()

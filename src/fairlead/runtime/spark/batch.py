@@ -2,15 +2,16 @@
 
     input ─sliced─► blobs ─shuffle by slice─► numbered ─► blobs ─shuffle by target─► matched ─► relations
 
-One small job comes first: it counts the rows, looks for nulls in the order columns and finds where to cut the order into slices
-of about equal length. Where the cuts are does not matter to the answer, only to who sorts how much.
+One small job comes first, when `match` is called: it counts the rows, finds where to cut the order into slices of about equal
+length, and refuses nulls in the order columns and, unless bad rows are skipped, what else Spark can see to be wrong. Where the
+cuts are does not matter to the answer, only to who sorts how much.
 
 Takes: an Input and the groups of a plan. Gives: a DataFrame of `Outcome.schema`. Never: collects rows on the driver.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,14 +19,17 @@ import pyarrow as pa
 
 from fairlead.errors import DataError
 from fairlead.model.plan import Plan
+from fairlead.model.types import Kind
+from fairlead.model.values import INT_RANGE
 from fairlead.order.total import order_column
 from fairlead.runtime.spark.frames import Input
 from fairlead.runtime.spark.groups import Group
 from fairlead.runtime.spark.outcome import Outcome
+from fairlead.runtime.spark.reading import TYPE, unknown
 from fairlead.runtime.spark.steps import SLICES, TARGETS, Job, matched, numbered, sliced
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 SLICE_ROWS = 1_000_000
 """Rows that one task sorts in memory: 100 MB of rows of 100 bytes, and its sort is a tenth of a second."""
@@ -55,7 +59,7 @@ def match_batch(plan: Plan, given: Input, groups: tuple[Group, ...], buckets: in
 
 
 def _cuts(given: Input) -> np.ndarray[Any, Any]:
-    """The first order value of every slice but the first. Raises DataError where an order column is null or NaN somewhere."""
+    """The first order value of every slice but the first. Raises DataError for what a look at all rows shows to be wrong."""
     from pyspark.sql import functions as F
 
     first = order_column(0)
@@ -68,11 +72,16 @@ def _cuts(given: Input) -> np.ndarray[Any, Any]:
     if cuttable:
         steps = [at / 256 for at in range(1, 256)]
         wanted.append(F.percentile_approx(first, steps, 4096).alias("steps"))
+    doubts = list(_doubts(given)) if given.reading.on_bad == "stop" else []
+    wanted += [column.alias(f"doubt{at}") for at, (column, _) in enumerate(doubts)]
     found = given.frame.agg(*wanted).collect()[0]
     for each, name in zip(kinds, given.order_by, strict=True):
         if found[each]:
             problem = f"{found[each]:,} rows have no value in the order column '{name}'"
             raise DataError("D019", problem, "filter these rows out, or order by columns that are never null", name)
+    for at, (_, error) in enumerate(doubts):
+        if found[f"doubt{at}"]:
+            raise error(found[f"doubt{at}"])
     rows = found["rows"]
     cores = given.frame.sparkSession.sparkContext.defaultParallelism
     slices = 1 if rows < SMALL_ROWS else max(cores, -(-rows // SLICE_ROWS))
@@ -84,3 +93,31 @@ def _cuts(given: Input) -> np.ndarray[Any, Any]:
         bits = (values + 0.0).view(np.int64)
         return np.where(bits >= 0, bits, bits ^ np.iinfo(np.int64).max)
     return values.astype(np.int64)
+
+
+def _doubts(given: Input) -> Iterator[tuple[Column, Callable[[Any], DataError]]]:
+    """What Spark itself can see of bad rows, at the cost of a comparison each: a column that is not null or 0 where there is
+    one, and the error that this is. Whatever else is wrong with values, the workers find (failures.py)."""
+    from pyspark.sql import functions as F
+
+    reading, of_type = given.reading, F.col(TYPE)
+    yield F.count_if(of_type.isNull()), lambda rows: unknown(None, reading)
+    yield F.min(F.when(~of_type.isin(*reading.types), of_type)), lambda name: unknown(name, reading)
+    for name, columns in reading.columns.items():
+        schema = reading.catalogue[name]
+        for attribute in schema.attributes:
+            column, mine = F.col(columns[attribute.name]), of_type == name
+            if attribute.name == schema.time_attribute:
+                problem = f"the event time '{attribute.name}' of '{name}' is null"
+                yield F.count_if(mine & column.isNull()), _error("D006", problem, "every event of a type with TIME has a time")
+            if (
+                attribute.type.kind is Kind.INT
+                and given.frame.schema[columns[attribute.name]].dataType.simpleString() == "bigint"
+            ):
+                low, high = INT_RANGE[Kind.INT]
+                problem = f"attribute '{attribute.name}' of '{name}': a value is out of the range of INT"
+                yield F.count_if(mine & ~column.between(low, high)), _error("D004", problem, "declare it as BIGINT")
+
+
+def _error(code: str, problem: str, fix: str) -> Callable[[Any], DataError]:
+    return lambda rows: DataError(code, problem, fix, f"{rows:,} rows" if rows > 1 else "one row")

@@ -28,8 +28,6 @@ class Note:
     plan: str
     order_by: tuple[str, ...]
     position: str | None
-    type_column: str
-    buckets: int
     state: int = VERSION
     fairlead: str = fairlead.__version__
 
@@ -64,7 +62,7 @@ def agree(spark: SparkSession, folder: str, wanted: Note) -> None:
         raise StateError("S110", problem, f"run it with fairlead {found.fairlead}, or begin with a new checkpoint")
     if found.plan != wanted.plan:
         raise StateError("S111", f"the checkpoint {folder} is of another plan", FIX)
-    for name in ("order_by", "position", "type_column", "buckets"):
+    for name in ("order_by", "position"):
         before, now = getattr(found, name), getattr(wanted, name)
         if before != now:
             problem = f"the checkpoint {folder} was begun with {name} = {_shown(before)}, and this is {_shown(now)}"

@@ -1,6 +1,9 @@
-"""What went wrong inside Spark, in Fairlead's own words: errors cross from its Python workers and its JVM as text.
+"""Errors of Python workers, told as what they are.
 
-Takes: an exception of pyspark. Gives: the FairleadError in it, if there is one. Never: hides another error.
+A worker's error arrives at whoever runs an action as Spark's own exception, with the worker's traceback as its text. The coded
+message stands in that text, and from it the error is made again.
+
+Takes: exceptions of Spark. Gives: the FairleadError inside. Never: hides an error that is not Fairlead's.
 """
 
 from __future__ import annotations
@@ -10,35 +13,43 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from fairlead import errors
-from fairlead.errors import FairleadError
+from fairlead.errors import DataError, FairleadError
 
-RAISED = re.compile(r"^\s*(?:\w+\.)*fairlead\.errors\.(\w+): (.*(?:\n(?:    |  fix: ).*)*)", re.MULTILINE)
-"""The last lines of a Python worker's traceback: the head, an excerpt, the fix."""
+RAISED = re.compile(r"fairlead\.errors\.(\w+): ([A-Z]\d{3}) ([^\n]*)((?:\n {2,}[^\n]*)*)")
+"""As `FairleadError.__str__` writes it: the code and the problem, then indented lines, the last of which may be the fix."""
+
 SAID = re.compile(r"\[USER_RAISED_EXCEPTION\] (D\d{3}) (.*?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
+"""What an expression of Spark raised for Fairlead (sources.py)."""
+
+
+def fairlead_error(error: BaseException) -> FairleadError | None:
+    """The FairleadError of which Spark tells, or None."""
+    if isinstance(error, FairleadError):
+        return error
+    text = str(error)
+    found = RAISED.findall(text)
+    if not found:
+        said = SAID.search(text)
+        return None if said is None else DataError(said[1], said[2], "mend it, or set bad records aside: on_bad skip")
+    name, code, problem, more = found[-1]  # an error raised while another was handled stands behind it
+    kind: type[FairleadError] = getattr(errors, name, FairleadError)
+    fix = re.search(r"\n  fix: ([^\n]*)", more)
+    return kind(code, problem, fix[1] if fix else None)
 
 
 @contextmanager
-def in_own_words() -> Iterator[None]:
-    from pyspark.errors import PySparkException
+def coded_errors() -> Iterator[None]:
+    """Within it, an action that fails in Fairlead raises the FairleadError instead of Spark's exception.
 
+    with fl.coded_errors():
+        rows = relations.collect()
+    """
     try:
         yield
-    except PySparkException as error:
-        found = told(str(error))
-        if found is None:
+    except FairleadError:
+        raise
+    except Exception as error:
+        known = fairlead_error(error)
+        if known is None:
             raise
-        raise found from None
-
-
-def told(text: str) -> FairleadError | None:
-    found = RAISED.search(text)
-    if found is not None:
-        kind = getattr(errors, found[1], FairleadError)
-        head, _, fix = found[2].partition("\n  fix: ")
-        code, _, problem = head.partition(" ")
-        made: FairleadError = kind(code, problem, fix or None)
-        return made
-    found = SAID.search(text)
-    if found is not None:
-        return errors.DataError(found[1], found[2], "mend it, or set bad records aside: --on-bad skip")
-    return None
+        raise known from error

@@ -3,7 +3,10 @@
     _type                        the event type of each row
     _order0, _order1, …          the order columns, as values that Arrow can sort; or the position, where rows have one
     _source, _sequence           who published it and as what number, if the user names such columns
-    attributes                   one column an attribute name, or `Type.attribute` where frames give one name several types
+    _value0, _value1, …          the attributes: one column for a name and a Spark type: frames may give one name several
+
+Columns of the user are found by their exact names, and known by number from then on: Spark itself tells names apart neither
+by case nor by what a dot in them means.
 
 Takes: one frame with a type column, or a frame for each type. Gives: `Input`. Never: runs a job.
 """
@@ -14,31 +17,35 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fairlead.errors import DataError, UsageError
+from fairlead.errors import DataError, UnsupportedError, UsageError
 from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT, Kind
 from fairlead.order.total import SEQUENCE, SOURCE, order_column
 from fairlead.runtime.spark.reading import TYPE, Reading
+from fairlead.runtime.spark.steps import POSITION
 from fairlead.transport.intake import OnBad
-from fairlead.transport.problems import did_you_mean, listed
+from fairlead.transport.problems import did_you_mean, not_published, unknown_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType as SparkType
 
 NUMERIC = ("tinyint", "smallint", "int", "bigint")
+TEXTS = ("char", "varchar", "string")
 FITS: Mapping[Kind, tuple[str, ...]] = {
     Kind.BOOLEAN: ("boolean",),
     Kind.INT: NUMERIC,
     Kind.BIGINT: NUMERIC,
-    Kind.DOUBLE: (*NUMERIC, "float", "double", "decimal"),
+    Kind.DOUBLE: (*NUMERIC, "float", "double"),
     Kind.DECIMAL: (*NUMERIC, "decimal", "string", "float", "double"),
-    Kind.STRING: ("string", "char", "varchar"),
+    Kind.STRING: TEXTS,
     Kind.TIMESTAMP: (*NUMERIC, "timestamp", "timestamp_ntz", "string", "float", "double"),
     Kind.BINARY: ("binary", "string"),
 }
 """The Spark types whose values can be values of a data type; each value is then checked as in every other input."""
-ORDERS = (*NUMERIC, "float", "double", "decimal", "string", "timestamp", "timestamp_ntz", "date", "boolean")
+ORDERS = (*NUMERIC, *TEXTS, "float", "double", "decimal", "timestamp", "timestamp_ntz", "date", "boolean")
+RESERVED = frozenset({POSITION, SOURCE, SEQUENCE, *map(order_column, range(64))})
+"""Names that stand beside attributes in a task's tables."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +58,33 @@ class Input:
     order_by: tuple[str, ...]
 
 
+class Given:
+    """A frame of the user: `kinds` by column name. `of` is its event type, empty where a column says it."""
+
+    def __init__(self, frame: DataFrame, of: str) -> None:
+        self.of = of
+        self.names = frame.columns
+        self.kinds = {field.name: field.dataType for field in frame.schema.fields}
+        self.frame = frame.toDF(*(f"c{at}" for at in range(len(self.names))))
+
+    def column(self, name: str) -> Column:
+        return self.frame[f"c{self.names.index(name)}"]
+
+    def kind(self, name: str) -> str:
+        return _type_name(self.kinds[name])
+
+    def require(self, name: str, what: str, fix: str) -> None:
+        owner = f"the frame of '{self.of}'" if self.of else "the frame"
+        if name not in self.names:
+            raise DataError("D020", f"{owner} has no column '{name}', {what}", did_you_mean(name, self.names) or fix)
+        if self.names.count(name) > 1:
+            raise DataError("D015", f"{owner} has the column '{name}' twice", "name every column once")
+
+
 def input_of(
     plan: Plan,
     frames: DataFrame | Mapping[str, DataFrame],
-    order_by: Sequence[str] | None,
+    order_by: Sequence[str] | str | None,
     position: str | None,
     type_column: str,
     source: str | None,
@@ -62,44 +92,32 @@ def input_of(
     on_bad: OnBad,
 ) -> Input:
     order = _order_columns(order_by, position)
-    read = {name for each in plan.subscriptions for name in each.reads(plan.catalogue) if not plan.catalogue[name].derived}
-    if isinstance(frames, Mapping):
-        _known_types(frames, plan)
-        given = dict(frames)
-    else:
-        given = {"": frames}
-        _has(frames, type_column, "the type column", "name it: match(…, type_column=…)")
-    types = [name for name in (*plan.input_types, HEARTBEAT.name) if name in given or "" in given]
-    types = list(dict.fromkeys(types))
-    columns: dict[str, dict[str, str]] = {}
-    for name in types:
-        frame = given.get(name, given.get(""))
-        assert frame is not None
-        for each in order:
-            _has(frame, each, "an order column", "the order columns are in every frame", name)
-        if name in read and (name != HEARTBEAT.name or name in given or _holds(frame, "at")):
-            columns[name] = {attribute.name: attribute.name for attribute in plan.catalogue[name].attributes}
-            for attribute in plan.catalogue[name].attributes:
-                _fits(frame, attribute.name, attribute.type.kind, str(attribute.type), name)
-    clashing = _clashing(given, columns)
-    parts = []
-    for key, frame in given.items():
-        mine = [key] if key else list(columns)
-        parts.append(_selected(frame, key, mine, columns, clashing, order, position, type_column, source, sequence))
-    if clashing:
-        columns = {
-            name: {each: f"{name}.{each}" if each in clashing else each for each in attributes}
-            for name, attributes in columns.items()
-        }
+    if on_bad not in ("stop", "skip"):
+        raise UsageError("A101", f"on_bad is {on_bad!r}", fix="use 'stop' or 'skip'")
+    given = _given(plan, frames, type_column)
+    for each in given:
+        for name in order:
+            each.require(name, "an order column", "the order columns are in every frame")
+        if source is not None:
+            each.require(source, "the source of its rows", "it is in every frame")
+            _is_one_of(each, source, TEXTS, "the source of a row is text")
+        if sequence is not None:
+            each.require(sequence, "the sequence of its rows", "it is in every frame")
+            _is_one_of(each, sequence, NUMERIC, "the sequence of a row is a whole number")
+    _one_order(given, order, position is not None)
+    types = dict.fromkeys((*plan.input_types, HEARTBEAT.name)) if not given[0].of else {each.of: None for each in given}
+    columns, numbers = _attributes(plan, given, tuple(types))
+    parts = [_selected(each, columns, numbers, order, type_column if not each.of else None, source, sequence) for each in given]
     whole = parts[0]
     for part in parts[1:]:
         whole = whole.unionByName(part, allowMissingColumns=True)
-    others = tuple(name for name in types if name not in columns)
+    read = _read(plan)
+    others = tuple(name for name in types if name not in columns and name not in read)
     reading = Reading(plan.catalogue, columns, others, len(order), source is not None or sequence is not None, on_bad)
     return Input(whole, reading, position is not None, tuple(order))
 
 
-def _order_columns(order_by: Sequence[str] | None, position: str | None) -> list[str]:
+def _order_columns(order_by: Sequence[str] | str | None, position: str | None) -> list[str]:
     given = [order_by] if isinstance(order_by, str) else list(order_by or ())
     if position is not None and given:
         raise UsageError("A210", "both order_by and position are given", "give the one that rows are ordered by")
@@ -109,97 +127,146 @@ def _order_columns(order_by: Sequence[str] | None, position: str | None) -> list
     return given if position is None else [position]
 
 
+def _given(plan: Plan, frames: DataFrame | Mapping[str, DataFrame], type_column: str) -> list[Given]:
+    """The frames, each with its type. One frame needs no type column where one type alone can be published."""
+    if isinstance(frames, Mapping):
+        _known_types(frames, plan)
+        return [Given(frame, name) for name, frame in frames.items()]
+    if not hasattr(frames, "sparkSession"):
+        problem = f"match takes a DataFrame, or a dict of them by event type, not {type(frames).__name__}"
+        raise UsageError("A212", problem, "give one frame with a type column, or a frame for each event type")
+    one = Given(frames, "")
+    if type_column not in one.names and len(plan.input_types) == 1:
+        one.of = plan.input_types[0]
+    else:
+        one.require(type_column, "the type column", "name it: match(…, type_column=…)")
+        _is_one_of(one, type_column, TEXTS, "the type of a row is the name of an event type")
+    return [one]
+
+
+def _read(plan: Plan) -> frozenset[str]:
+    """The types of the input that some subscription reads."""
+    catalogue = plan.catalogue
+    return frozenset(name for each in plan.subscriptions for name in each.reads(catalogue) if not catalogue[name].derived)
+
+
+def _attributes(
+    plan: Plan, given: Sequence[Given], types: Sequence[str]
+) -> tuple[dict[str, dict[str, str]], dict[tuple[str, str], str]]:
+    """For every type that is read the column of each attribute, and what these columns are: a name, and a Spark type."""
+    columns: dict[str, dict[str, str]] = {}
+    numbers: dict[tuple[str, str], str] = {}
+    read = _read(plan)
+    for name in (each for each in types if each in read):
+        frame = next(each for each in given if each.of in ("", name))
+        if name == HEARTBEAT.name and not frame.of and not _beats(frame):
+            continue  # nothing that is not an event's can be one's time: such rows are refused
+        columns[name] = {}
+        for attribute in plan.catalogue[name].attributes:
+            _fits(frame, attribute.name, attribute.type.kind, str(attribute.type), name)
+            key = attribute.name, frame.kinds[attribute.name].simpleString()
+            columns[name][attribute.name] = numbers.setdefault(key, f"_value{len(numbers)}")
+    return columns, numbers
+
+
+def _beats(frame: Given) -> bool:
+    return frame.names.count("at") == 1 and frame.kind("at") in FITS[Kind.TIMESTAMP]
+
+
 def _selected(
-    frame: DataFrame,
-    only: str,
-    types: Sequence[str],
+    given: Given,
     columns: Mapping[str, Mapping[str, str]],
-    clashing: frozenset[str],
+    numbers: Mapping[tuple[str, str], str],
     order: Sequence[str],
-    position: str | None,
-    type_column: str,
+    type_column: str | None,
     source: str | None,
     sequence: str | None,
 ) -> DataFrame:
     from pyspark.sql import functions as F
 
-    chosen: list[Column] = [(F.lit(only) if only else _column(frame, type_column).cast("string")).alias(TYPE)]
+    chosen: list[Column] = [(F.lit(given.of) if type_column is None else given.column(type_column)).cast("string").alias(TYPE)]
     for number, each in enumerate(order):
-        chosen.append(_ordering(frame, each, position is not None).alias(order_column(number)))
+        chosen.append(_ordering(given, each).alias(order_column(number)))
     if source is not None or sequence is not None:
-        chosen.append((F.lit(None) if source is None else _column(frame, source)).cast("string").alias(SOURCE))
-        chosen.append((F.lit(None) if sequence is None else _column(frame, sequence)).cast("bigint").alias(SEQUENCE))
-    for name in dict.fromkeys(attribute for each in types if each in columns for attribute in columns[each]):
-        chosen.append(_column(frame, name).alias(f"{only}.{name}" if name in clashing else name))
-    return frame.select(*chosen)
+        chosen.append((F.lit(None) if source is None else given.column(source)).cast("string").alias(SOURCE))
+        chosen.append((F.lit(None) if sequence is None else given.column(sequence)).cast("bigint").alias(SEQUENCE))
+    held = {column for name, mine in columns.items() if given.of in ("", name) for column in mine.values()}
+    for (name, _), column in numbers.items():
+        if column in held:
+            chosen.append(given.column(name).alias(column))
+    return given.frame.select(*chosen)
 
 
-def _ordering(frame: DataFrame, name: str, is_position: bool) -> Column:
+def _ordering(given: Given, name: str) -> Column:
     """The order column as a value that sorts in Arrow as it does in Spark."""
     from pyspark.sql import functions as F
 
-    kind = _type_name(frame.schema[name].dataType)
-    column = _column(frame, name)
-    if is_position and kind not in NUMERIC:
-        raise DataError(
-            "D021", f"the position column '{name}' is {kind}, not a whole number", "name the log's offset or sequence", name
-        )
-    if kind not in ORDERS:
-        raise DataError(
-            "D021", f"rows cannot be ordered by '{name}': it is {kind}", "order by numbers, times, dates or texts", name
-        )
+    kind, column = given.kind(name), given.column(name)
     if kind == "timestamp":
         return F.unix_micros(column)
     if kind == "timestamp_ntz":
-        return F.unix_micros(F.to_timestamp(F.concat(column.cast("string"), F.lit("Z"))))
+        return F.timestamp_diff("MICROSECOND", F.lit("1970-01-01 00:00:00").cast("timestamp_ntz"), column)
     if kind == "date":
         return F.unix_date(column).cast("bigint")
-    return column.cast("bigint") if kind in (*NUMERIC, "boolean") else column.cast("double") if kind == "float" else column
+    if kind in (*NUMERIC, "boolean"):
+        return column.cast("bigint")
+    return column.cast("double") if kind == "float" else column.cast("string") if kind in TEXTS else column
 
 
-def _clashing(given: Mapping[str, DataFrame], columns: Mapping[str, Mapping[str, str]]) -> frozenset[str]:
-    """Attribute names for which frames have columns of different types."""
-    found: dict[str, set[str]] = {}
-    for name, attributes in columns.items():
-        frame = given.get(name, given.get(""))
-        assert frame is not None
-        for each in attributes:
-            found.setdefault(each, set()).add(frame.schema[each].dataType.simpleString())
-    return frozenset(name for name, types in found.items() if len(types) > 1)
+def _one_order(given: Sequence[Given], order: Sequence[str], is_position: bool) -> None:
+    """Order columns have types that have an order, and the same one in every frame."""
+    for name in order:
+        for each in given:
+            kind = each.kind(name)
+            if is_position and kind not in NUMERIC:
+                problem = f"the position column '{name}' is {kind}, not a whole number"
+                raise DataError("D021", problem, "name the log's offset or sequence", name)
+            if kind not in ORDERS:
+                fix = "order by numbers, times, dates or texts"
+                raise DataError("D021", f"rows cannot be ordered by '{name}': it is {kind}", fix, name)
+            first = given[0].kind(name)
+            if _family(kind) != _family(first):
+                problem = (
+                    f"the order column '{name}' is {first} in the frame of '{given[0].of}' and {kind} in that of '{each.of}'"
+                )
+                raise DataError("D021", problem, "cast it to one type in all frames", name)
+
+
+def _family(kind: str) -> str:
+    """Types whose values have one order among themselves."""
+    for family in (NUMERIC, TEXTS, ("float", "double")):
+        if kind in family:
+            return family[-1]
+    return kind
 
 
 def _known_types(frames: Mapping[str, Any], plan: Plan) -> None:
     known = (*plan.input_types, HEARTBEAT.name)
     for name in frames:
         if name not in known:
-            fix = did_you_mean(name, known) or listed("declared types:", known)
-            raise DataError("D001", f"event type '{name}' is not declared, or is derived", fix)
+            declared = plan.catalogue.get(name)
+            if declared is not None:
+                raise not_published(declared)
+            raise unknown_type(name, known)
     if not frames:
         raise UsageError("A212", "there is no frame", "give a frame for each event type")
 
 
-def _holds(frame: DataFrame, name: str) -> bool:
-    return name in frame.columns
-
-
-def _has(frame: DataFrame, name: str, what: str, fix: str, of: str = "") -> None:
-    if not _holds(frame, name):
-        near = did_you_mean(name, frame.columns)
-        owner = f"the frame of '{of}'" if of else "the frame"
-        raise DataError("D020", f"{owner} has no column '{name}', {what}", near or fix)
-
-
-def _fits(frame: DataFrame, name: str, kind: Kind, wanted: str, of: str) -> None:
-    _has(frame, name, f"an attribute of '{of}'", f"add it; the frame has {', '.join(frame.columns)}", of)
-    found = _type_name(frame.schema[name].dataType)
+def _fits(given: Given, name: str, kind: Kind, wanted: str, of: str) -> None:
+    given.require(name, f"an attribute of '{of}'", f"add it; the frame has {', '.join(given.names)}")
+    if name in RESERVED:
+        problem = f"the attribute '{of}.{name}' has a name that this runtime keeps for itself"
+        raise UnsupportedError("U111", problem, "rename it in the declaration")
+    found = given.kind(name)
     if found not in FITS[kind] and found != "void":
         fix = f"cast it to something that is a {wanted}"
         raise DataError("D022", f"the column '{name}' is {found}, the attribute '{of}.{name}' is {wanted}", fix)
 
 
+def _is_one_of(given: Given, name: str, kinds: Sequence[str], what: str) -> None:
+    if given.kind(name) not in (*kinds, "void"):
+        raise DataError("D022", f"the column '{name}' is {given.kind(name)}: {what}", f"cast it to {kinds[-1]}", name)
+
+
 def _type_name(kind: SparkType) -> str:
-    return kind.simpleString().partition("(")[0].partition("<")[0]
-
-
-def _column(frame: DataFrame, name: str) -> Column:
-    return frame[f"`{name.replace('`', '``')}`"]
+    return kind.simpleString().partition("(")[0].partition("<")[0].partition(" collate")[0]

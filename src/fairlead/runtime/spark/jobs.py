@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from fairlead.model.plan import Plan
 from fairlead.runtime.spark.api import match
 from fairlead.runtime.spark.checkpoint import Note, agree, noted
-from fairlead.runtime.spark.failures import in_own_words
+from fairlead.runtime.spark.failures import coded_errors
 from fairlead.runtime.spark.progress import Snapshot, Watch, observed, observed_input
 from fairlead.runtime.spark.sinks import Outputs, located, parts, require_format, require_free, write, write_batch
 from fairlead.runtime.spark.sources import Ordered, Source
@@ -91,7 +91,7 @@ def run_batch(
         require_free(spark, out, overwrite)
     counted = Observation()
     given = source.good.observe(counted, F.count(F.lit(1)).alias("events"))
-    with in_own_words():
+    with coded_errors():
         frame = match(plan, given, **_order(ordered), on_bad="stop" if source.bad is None else "skip", **options).persist()
         try:
             counts = _counts(frame)
@@ -116,12 +116,6 @@ def _write(frame: DataFrame, out: Outputs, counts: Counter[tuple[str, str | None
         write(found[REPEATED].coalesce(1), out.repeated, out.form)
 
 
-def buckets_of_stream(spark: SparkSession, checkpoint: str, wanted: int | None) -> int:
-    """As many as the first run had, which may have been on another machine; else what is asked for, or one a core."""
-    before = noted(spark, checkpoint)
-    return wanted or (before.buckets if before is not None else max(1, spark.sparkContext.defaultParallelism))
-
-
 def run_stream(
     spark: SparkSession,
     plan: Plan,
@@ -142,13 +136,12 @@ def run_stream(
     """Until `stopped` says so, or with `once` until what is there now has been read."""
     began = time.perf_counter()
     require_format(spark, out.form, streaming=True)
-    count = buckets_of_stream(spark, checkpoint, buckets)
     if noted(spark, checkpoint) is None:
         require_free(spark, out, overwrite)  # numbers of micro-batches begin anew, and would fall on those of another stream
-    note = Note(plan.digest, ordered.order_by, ordered.position, ordered.type_column, count)
+    note = Note(plan.digest, ordered.order_by, ordered.position)
     agree(spark, checkpoint, note)
     on_bad: OnBad = "stop" if source.bad is None else "skip"
-    frame = match(plan, observed_input(source.good), **_order(ordered), buckets=count, on_bad=on_bad, **options)
+    frame = match(plan, observed_input(source.good), **_order(ordered), buckets=buckets, on_bad=on_bad, **options)
     totals: Counter[tuple[str, str | None]] = Counter()
     refused: Counter[str] = Counter()
 
@@ -179,7 +172,7 @@ def run_stream(
 
     trigger: dict[str, Any] = {"availableNow": True} if once else {"processingTime": every}
     folder = located(spark, checkpoint.rstrip("/"))
-    with in_own_words():
+    with coded_errors():
         queries = []
         try:
             work = [(observed(frame, plan), deliver, folder)]

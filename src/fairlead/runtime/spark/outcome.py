@@ -1,12 +1,13 @@
 """The rows that a job on Spark gives: relations, and events that could not take part.
 
-    verdict        `in order`: a relation; `late`: an event behind what was released; `rejected`: a record that fits no type
+    verdict        `in order`: a relation; `late`: an event behind what was released; `rejected`: a record that fits no type;
+                   `repeated`: a record whose sequence its source had already reached
     subscription, relation_id, branch
-    completed_at   the position of the logged event that completed it (of a late or rejected one: its own, null if it has none)
+    completed_at   the position of the logged event that completed it (of another row: its own, null if it has none)
     place          0: at that event's own place; 1, 2 …: after it, by a derived one; -1, -2 …: before it, by a deadline
     turn           its number among what one task delivers at that event: sort by completed_at, subscription, turn
     positions, members, emitted     as in the embedded runtime's table (model/layout.py)
-    reason         why it is late or rejected
+    reason         why it is no relation
 
 Takes: relations, or tables of events. Gives: Arrow tables of `schema`. Never: makes an object for a row.
 """
@@ -19,13 +20,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fairlead.model.layout import Layout, layout_of
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
 from fairlead.transport.write import relation_table
 
-IN_ORDER, LATE, REJECTED = "in order", "late", "rejected"
+IN_ORDER, LATE, REJECTED, REPEATED = "in order", "late", "rejected", "repeated"
 
 
 class Outcome:
@@ -50,16 +52,18 @@ class Outcome:
             "turn": pa.array(_turns(at)),
             "reason": pa.nulls(len(given), pa.string()),
         }
-        return pa.table(
-            [columns.get(name, given.column(name) if name in given.column_names else None) for name in self.schema.names],
-            schema=self.schema,
-        )
+        made = [columns[name] if name in columns else given.column(name) for name in self.schema.names]
+        return pa.table(made, schema=self.schema)
 
     def rejected(self, positions: pa.Array, code: pa.Array, problem: pa.Array, record: pa.Array) -> pa.Table:
-        import pyarrow.compute as pc
-
         reason = pc.binary_join_element_wise(code, problem, pc.coalesce(record, pa.scalar("")), " ")
         return self._apart(REJECTED, positions, reason, None)
+
+    def repeated(self, positions: pa.Array, sources: pa.Array, sequences: pa.Array) -> pa.Table:
+        """Records that were dropped, each at its position."""
+        named = pc.if_else(pc.is_null(sources), "the unnamed source", pc.binary_join_element_wise("source", sources, " "))
+        reason = pc.binary_join_element_wise("sequence", sequences.cast(pa.string()), "of", named, "again, or behind", " ")
+        return self._apart(REPEATED, positions, reason, None)
 
     def late(self, name: str, events: pa.Table, reason: str) -> pa.Table:
         """Events of one type that come behind what was released: each is the only member of its row."""

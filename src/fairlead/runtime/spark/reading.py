@@ -20,13 +20,13 @@ import pyarrow.compute as pc
 
 from fairlead.errors import DataError
 from fairlead.model.columns import arrow_type
-from fairlead.model.types import Catalogue
+from fairlead.model.types import HEARTBEAT, Catalogue
 from fairlead.order.total import SEQUENCE, SOURCE, order_column
 from fairlead.transport.intake import Intake, OnBad
-from fairlead.transport.problems import Rejected, unknown_type
+from fairlead.transport.problems import Rejected, at, not_published, unknown_type
 from fairlead.transport.tables import examined, take_rows
 
-REJECTED = "_rejected"
+REJECTED = ":rejected"
 """Stands for a type among arrivals: the rows that were refused, at their places."""
 TYPE = "_type"
 REFUSED = [("code", pa.string()), ("problem", pa.string()), ("record", pa.string())]
@@ -64,7 +64,7 @@ class Reader:
 
     def codes(self, batch: pa.RecordBatch) -> npt.NDArray[np.int32]:
         """The number of each row's type among `reading.types`; behind the last one where it is unknown or null."""
-        found = pc.index_in(batch.column(TYPE), value_set=self.names)
+        found = pc.index_in(batch.column(TYPE).cast(pa.string()), value_set=self.names)
         return found.fill_null(len(self.names)).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
     def arrivals(self, code: int, batch: pa.RecordBatch) -> dict[str, pa.Table]:
@@ -72,7 +72,9 @@ class Reader:
         reading = self.reading
         reserved = batch.select(reading.reserved)
         if code >= len(reading.types):
-            refused = [_unknown(name, reading) for name in batch.column(TYPE).to_pylist()]
+            refused = [unknown(name, reading) for name in batch.column(TYPE).to_pylist()]
+            if reading.on_bad == "stop":
+                raise at(refused[0], _place(batch, 0, reading))
             return {REJECTED: self._refused(refused, range(batch.num_rows), reserved)}
         name = reading.types[code]
         if name not in reading.columns:
@@ -84,7 +86,10 @@ class Reader:
         refused_here: list[Rejected] = []
         intake = self.intakes[name]
         intake.position, intake.rejects = 0, refused_here.append
-        found = take_rows(examined(given, intake.typed, name), intake, file=name)
+        try:
+            found = take_rows(examined(given, intake.typed, name), intake, file=name)
+        except DataError as error:
+            raise _told(error, name, batch, reading) from None
         table = (
             pa.Table.from_batches([found.tables[name]])
             if name in found.tables
@@ -110,20 +115,34 @@ class Reader:
         return pa.table([*columns, *there.columns], [*names, *there.schema.names])
 
 
+def _told(error: DataError, name: str, batch: pa.RecordBatch, reading: Reading) -> DataError:
+    """An error at a row of the batch, which only the order columns let a user find again."""
+    head, _, row = str(error.place or "").rpartition(", row ")
+    if head != name or not row.isdigit():
+        return error
+    return at(DataError(error.code, error.problem, error.fix, None, error.excerpt), _place(batch, int(row), reading))
+
+
+def _place(batch: pa.RecordBatch, row: int, reading: Reading) -> str:
+    values = [str(batch.column(order_column(key))[row].as_py()) for key in range(reading.keys)]
+    return f"the row at {', '.join(values)} of the order"
+
+
 def _intake(reading: Reading, name: str) -> Intake:
     alone = Catalogue((reading.catalogue[name],))
     return Intake(alone, on_bad=reading.on_bad)
 
 
-def _unknown(name: Any, reading: Reading) -> DataError:
-    error = (
-        unknown_type(name, reading.types)
-        if name is not None
-        else DataError("D009", "the record has no type", "name the event type in the type column")
-    )
-    if reading.on_bad == "stop":
-        raise error
-    return error
+def unknown(name: str | None, reading: Reading) -> DataError:
+    """What is wrong with a row of a type that cannot come."""
+    declared = None if name is None else reading.catalogue.get(name)
+    if name is None:
+        return DataError("D009", "the record has no type", "name the event type in the type column")
+    if declared is None:
+        return unknown_type(name, reading.types)
+    if declared.name == HEARTBEAT.name:
+        return DataError("D003", "attribute 'at' of 'Heartbeat' is missing", "add a column 'at' of timestamps to the frame")
+    return not_published(declared)
 
 
 def empty_arrivals(reading: Reading, name: str, order_types: Sequence[pa.DataType]) -> pa.Table:

@@ -1,7 +1,8 @@
 """A Spark session: the one that runs, or a new one with the settings of `settings.py`.
 
 Takes: a master and settings. Gives: a session. Never: changes a static setting of a session that runs, nor a setting that its
-owner has made; never leaves a file in the working directory or a variable in the environment.
+owner has made; never leaves a file in the working directory or a variable of its own in the
+environment.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def require_format(spark: SparkSession, form: Format, streaming: bool) -> None:
         source.lookupDataSource(form, spark._jsparkSession.sessionState().conf())
     except Exception:
         fix = f"start the session with --set spark.jars.packages={ADDED[form]}, in the version for your Spark"
-        raise UnsupportedError("U111", f"the Spark session has no {form}", fix) from None
+        raise UnsupportedError("U114", f"the Spark session has no {form}", fix) from None
 
 
 def require_free(spark: SparkSession, places: Outputs, overwrite: bool) -> None:
@@ -124,7 +124,7 @@ def flat(frame: DataFrame) -> DataFrame:
 
 def located(spark: SparkSession, path: str) -> str:
     """The path from the root, on one machine: the JVM may run in another folder than this process is in now."""
-    here = "://" not in path and spark.sparkContext.master.startswith("local")
+    here = "://" not in path and str(spark.sparkContext.master).startswith("local")
     return os.path.abspath(path) if here else path
 
 

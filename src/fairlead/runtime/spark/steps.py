@@ -21,8 +21,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.engine import Engine
+from fairlead.errors import DataError
 from fairlead.model.columns import Columns, arrow_schema, record_batch
-from fairlead.order.total import in_order, order_column, sortable
+from fairlead.order.repeats import behind, later, repeated
+from fairlead.order.total import SEQUENCE, SOURCE, Order, in_order, order_column, sortable
 from fairlead.runtime.spark.blobs import packed, unpacked
 from fairlead.runtime.spark.buckets import buckets_of
 from fairlead.runtime.spark.groups import Group
@@ -41,6 +43,11 @@ TARGETS = pa.schema(
     ]
 )
 POSITION = "_position"
+LASTS = ":lasts"
+"""Stands for a type: the last sequence of each source in a slice, which every target is told."""
+SEQUENCES = ":sequences"
+"""Stands for a type: positions, sources and sequences, of which one target for each source says what is a repeat."""
+APART = (REJECTED, LASTS, SEQUENCES)
 ROWS_TOGETHER = 262_144
 """Input rows that are cut into slices together: a blob of fewer would be mostly schema."""
 
@@ -112,14 +119,97 @@ def numbered(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
     for number in sorted(found):
         arrivals = {name: pa.concat_tables(tables) for name, tables in found.pop(number).items()}
         order = in_order(arrivals, job.reading.keys)
+        rows = _end_of_positions(order, arrivals) if job.positioned else len(order)
         for target in range(job.targets):
-            yield _row(TARGETS, target, number, "", len(order), order.ties if target == 0 else 0, None)
-        wanted = {REJECTED}.union(*(group.reads for group in job.groups))
-        for name in (each for each in order.types if each in wanted):
-            places = order.places[name]
-            table = ordered_rows(job, arrivals[name], order.rows_of(name), places)
-            for target, part in shares(job, name, table):
-                yield _row(TARGETS, target, number, name, 0, 0, packed(part))
+            yield _row(TARGETS, target, number, "", rows, order.ties if target == 0 else 0, None)
+        for target, name, table in _told(job, number, order, arrivals):
+            yield _row(TARGETS, target, number, name, 0, 0, packed(table))
+
+
+def _told(job: Job, number: int, order: Order, arrivals: Mapping[str, pa.Table]) -> Iterator[tuple[int, str, pa.Table]]:
+    """What the targets get of a slice: rows of the types that they read, without repeats, and what was refused."""
+    sequenced = Sequenced(job, order, arrivals) if job.reading.sourced else None
+    wanted = {REJECTED}.union(*(group.reads for group in job.groups))
+    for name in (each for each in order.types if each in wanted):
+        rows, places = order.rows_of(name), order.places[name]
+        if sequenced is not None:
+            fresh = ~sequenced.repeated[places]
+            rows, places = rows[fresh], places[fresh]
+        if not len(rows):
+            continue
+        table = ordered_rows(job, arrivals[name], rows, places)
+        if sequenced is not None and number > 0 and name != REJECTED:
+            table = sequenced.beside(table, places)
+        for target, part in shares(job, name, table):
+            yield target, name, part
+    if sequenced is not None:
+        for target in range(job.targets):
+            yield target, LASTS, sequenced.lasts
+        for target, part in sequenced.by_owner(job, is_first=number == 0):
+            yield target, SEQUENCES, part
+
+
+class Sequenced:
+    """Sources and sequences of a slice's rows, by place. A row that was refused has none: it does not move the sequence."""
+
+    def __init__(self, job: Job, order: Order, arrivals: Mapping[str, pa.Table]) -> None:
+        names = [name for name in order.types if name != REJECTED]
+        self.places = np.concatenate([np.zeros(0, dtype=np.int64), *(order.places[name] for name in names)])
+        in_order_of_places = np.argsort(self.places, kind="stable")
+        self.places = self.places[in_order_of_places]
+        self.sources = self._column(SOURCE, pa.string(), names, order, arrivals).take(pa.array(in_order_of_places))
+        self.sequences = self._column(SEQUENCE, pa.int64(), names, order, arrivals).take(pa.array(in_order_of_places))
+        self.here, lasts = repeated(self.sources, self.sequences)
+        self.repeated = np.zeros(len(order), dtype=bool)
+        self.repeated[self.places[self.here]] = True
+        self.lasts = pa.table([pa.array(lasts.keys(), pa.string()), pa.array(lasts.values(), pa.int64())], [SOURCE, SEQUENCE])
+        self.positions = self.places
+        if job.positioned:
+            given = self._column(order_column(0), pa.int64(), names, order, arrivals)
+            self.positions = given.take(pa.array(in_order_of_places)).to_numpy()
+
+    @staticmethod
+    def _column(
+        column: str, kind: pa.DataType, names: Sequence[str], order: Order, arrivals: Mapping[str, pa.Table]
+    ) -> pa.Array:
+        parts = [arrivals[name].column(column).cast(kind).take(pa.array(order.rows_of(name))) for name in names]
+        return pa.chunked_array([chunk for part in parts for chunk in part.chunks], kind).combine_chunks()
+
+    def beside(self, table: pa.Table, places: npt.NDArray[np.int64]) -> pa.Table:
+        """The rows at these places with their sources and sequences: slices before may make repeats of them."""
+        at = pa.array(np.searchsorted(self.places, places))
+        return table.append_column(SOURCE, self.sources.take(at)).append_column(SEQUENCE, self.sequences.take(at))
+
+    def by_owner(self, job: Job, is_first: bool) -> Iterator[tuple[int, pa.Table]]:
+        """What may be a repeat. In the first slice that is known; later any row with a sequence may be."""
+        chosen = np.flatnonzero(self.here if is_first else self.sequences.is_valid().to_numpy(zero_copy_only=False))
+        sources = self.sources.take(pa.array(chosen))
+        owners = np.maximum(buckets_of([sources], len(chosen), job.targets), 0)
+        columns = [
+            pa.array(self.positions[chosen]),
+            sources,
+            self.sequences.take(pa.array(chosen)),
+            pa.array(self.here[chosen]),
+        ]
+        table = pa.table(columns, [POSITION, SOURCE, SEQUENCE, "repeated"])
+        for owner in np.unique(owners).tolist():
+            yield owner, table.filter(pa.array(owners == owner))
+
+
+def _end_of_positions(order: Order, arrivals: Mapping[str, pa.Table]) -> int:
+    """The number after the last position of a slice. Raises DataError where two rows have one position, or one is negative."""
+    fix = "name a column that numbers all rows, such as the offset of a log with one partition"
+    if order.ties:
+        raise DataError("D023", f"{order.ties:,} rows have the position of another row", fix)
+    ends = [(int(column[0].as_py()), int(column[-1].as_py())) for column in _positions(order, arrivals)]
+    if min(low for low, _ in ends) < 0:
+        raise DataError("D023", "a position is negative", fix)
+    return max(high for _, high in ends) + 1
+
+
+def _positions(order: Order, arrivals: Mapping[str, pa.Table]) -> Iterator[Any]:
+    for name in order.types:
+        yield arrivals[name].column(order_column(0)).take(pa.array(order.rows_of(name)[[0, -1]]))
 
 
 def ordered_rows(job: Job, table: pa.Table, rows: npt.NDArray[np.int64], places: npt.NDArray[np.int64]) -> pa.Table:
@@ -127,7 +217,7 @@ def ordered_rows(job: Job, table: pa.Table, rows: npt.NDArray[np.int64], places:
     positions: Any = places
     if job.positioned:
         positions = _values(table.column(order_column(0)).combine_chunks())[rows]
-    if len(rows) and not (rows[0] == 0 and rows[-1] == len(rows) - 1 and (np.diff(rows) == 1).all()):
+    if len(rows) != len(table) or not (rows[1:] > rows[:-1]).all():
         table = table.take(pa.array(rows))
     return table.append_column(POSITION, pa.array(positions, pa.int64())).drop_columns(job.reading.reserved)
 
@@ -173,28 +263,45 @@ class Task:
         self.group = job.group_of(target)
         self.engine = Engine(self.group.plan)
         self.passed = 0
+        self.lasts: dict[str | None, int] = {}
 
     def feed(self, tables: Mapping[str, Sequence[pa.Table]], rows: int) -> pa.Table:
+        """The next part of the order. `rows`: how many rows it has in all; of a log, the position after its last."""
         offset = 0 if self.job.positioned else self.passed
-        self.passed += rows
+        self.passed = max(self.passed, rows) if self.job.positioned else self.passed + rows
         made = []
-        refused = tables.get(REJECTED, ())
-        for each in refused:
-            positions = pa.array(each.column(POSITION).to_numpy() + offset)
-            made.append(
-                self.outcome.rejected(
-                    positions, *(each.column(name).combine_chunks() for name in ("code", "problem", "record"))
-                )
-            )
-        last = None if self.job.positioned else self.passed - 1
-        events = {name: pa.concat_tables(parts) for name, parts in tables.items() if name != REJECTED}
-        columns = columns_of(self.group, events, offset, last)
-        if len(columns) or last is not None:
+        for each in tables.get(REJECTED, ()):
+            texts = (each.column(name).combine_chunks() for name in ("code", "problem", "record"))
+            made.append(self.outcome.rejected(_moved(each, offset), *texts))
+        for each in tables.get(SEQUENCES, ()):
+            again = each.filter(pa.array(each.column("repeated").to_numpy() | self._behind(each)))
+            if len(again):
+                made.append(self.outcome.repeated(_moved(again, offset), again.column(SOURCE), again.column(SEQUENCE)))
+        events = {name: self._fresh(pa.concat_tables(parts)) for name, parts in tables.items() if name not in APART}
+        for each in tables.get(LASTS, ()):
+            more = dict(zip(each.column(SOURCE).to_pylist(), each.column(SEQUENCE).to_pylist(), strict=True))
+            self.lasts = later(self.lasts, more)
+        columns = columns_of(self.group, events, offset, self.passed - 1 if self.passed else None)
+        if len(columns) or self.passed:
             made.append(self.outcome.relations(self.engine.feed(columns)))
         return pa.concat_tables(made) if made else self.outcome.schema.empty_table()
 
+    def _behind(self, table: pa.Table) -> npt.NDArray[np.bool_]:
+        return behind(table.column(SOURCE).combine_chunks(), table.column(SEQUENCE).combine_chunks(), self.lasts)
+
+    def _fresh(self, table: pa.Table) -> pa.Table:
+        """Without the rows that repeat a sequence of the parts before."""
+        if not self.lasts or SEQUENCE not in table.column_names:
+            return table
+        again = self._behind(table)
+        return table.filter(pa.array(~again)) if again.any() else table
+
     def finish(self) -> pa.Table:
         return self.outcome.relations(self.engine.finish(self.job.until))
+
+
+def _moved(table: pa.Table, offset: int) -> pa.Array:
+    return pa.array(table.column(POSITION).to_numpy() + offset)
 
 
 def columns_of(group: Group, tables: Mapping[str, pa.Table], offset: int, last: int | None) -> Columns:
@@ -222,7 +329,8 @@ def columns_of(group: Group, tables: Mapping[str, pa.Table], offset: int, last: 
 def _by_slice(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, dict[str, list[pa.Table]]]]:
     """Rows of one target and slice together; they come sorted by both."""
     current: tuple[int, int] | None = None
-    rows, tables = 0, {}
+    rows = 0
+    tables: dict[str, list[pa.Table]] = {}
     for batch in batches:
         for target, number, name, count, blob in zip(
             *(batch.column(each).to_pylist() for each in ("target", "slice", "type", "rows")), batch.column("blob"), strict=True
@@ -266,6 +374,7 @@ __all__ = [
     "TARGETS",
     "TYPE",
     "Job",
+    "Sequenced",
     "Task",
     "columns_of",
     "cut",

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 from fairlead.errors import UsageError
 from fairlead.model.layout import RESERVED, Column, columns_of_types, layout_of
 from fairlead.model.plan import Branch, Plan, Subscription
+from fairlead.runtime.spark.outcome import IN_ORDER, LATE, REJECTED, REPEATED
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
-IN_ORDER, LATE, REJECTED, REPEATED = "in order", "late", "rejected", "repeated"
 FIXED = ("relation_id", "branch", "completed_at", "place", "turn", "positions")
 OTHERS = ("relations", LATE, REJECTED, REPEATED)
 
@@ -138,3 +138,9 @@ def _in_branch(plan: Plan, branch: Branch, alias: str, fields: tuple[Column, ...
             columns.append(F.coalesce(*(member.getField(name) for name in sources)).alias(field.name))
         made.append(F.struct(*columns))
     return made
+
+
+__all__ = [
+    "IN_ORDER", "LATE", "REJECTED", "REPEATED", "all_relations", "late_events", "register", "rejected_records", "relations_of",
+    "repeated_records",
+]  # fmt: skip

@@ -1,0 +1,21 @@
+"""The total order as it is defined (order/total.py), as a sort of Python tuples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+
+def key_of(value: Any) -> tuple[Any, ...]:
+    """Nulls last; NaN behind all numbers; -0.0 before 0.0."""
+    if value is None:
+        return (2,)
+    if isinstance(value, float):
+        return (1,) if math.isnan(value) else (0, value, math.copysign(1.0, value))
+    return (0, value)
+
+
+def row_key(name: str, order: Sequence[Any], sourced: Sequence[Any], content: Sequence[Any]) -> tuple[Any, ...]:
+    """Of one row: its order columns, its type, source and sequence, its attributes."""
+    return (*map(key_of, order), name == "Heartbeat", name, *map(key_of, sourced), *map(key_of, content))

@@ -1,0 +1,144 @@
+"""The steps of a job composed as Spark composes them, in this process: no JVM, and every choice of Spark's is drawn by chance.
+
+Which partition a row is read in, how large batches are, in which order blobs come out of a shuffle: none of it is promised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import fairlead
+from fairlead.model.columns import arrow_type
+from fairlead.model.plan import Plan
+from fairlead.model.types import HEARTBEAT
+from fairlead.order.total import SEQUENCE, SOURCE, order_column
+from fairlead.runtime.spark.groups import groups_of
+from fairlead.runtime.spark.outcome import Outcome
+from fairlead.runtime.spark.reading import TYPE, Reading
+from fairlead.runtime.spark.steps import Job, matched, numbered, sliced
+from fairlead.transport.events import read_events
+from fairlead.transport.write import relation_table
+
+
+def reading_of(plan: Plan, keys: int, sourced: bool = False) -> Reading:
+    """As frames.py makes it of a frame that has a column for every attribute of every type."""
+    read = {name for each in plan.subscriptions for name in each.reads(plan.catalogue) if not plan.catalogue[name].derived}
+    types = list(dict.fromkeys((*plan.input_types, HEARTBEAT.name)))
+    columns = {
+        name: {each.name: f"{name}.{each.name}" for each in plan.catalogue[name].attributes} for name in types if name in read
+    }
+    return Reading(plan.catalogue, columns, tuple(name for name in types if name not in read), keys, sourced)
+
+
+def input_table(plan: Plan, reading: Reading, events: Sequence[dict[str, Any]], orders: Sequence[pa.Array]) -> pa.Table:
+    """The events as Spark would hand them over: all types in one table, and their order columns."""
+    plain = [{name: value for name, value in each.items() if name not in ("_source", "_sequence")} for each in events]
+    tables: dict[str, list[pa.RecordBatch]] = {}
+    for batch in read_events(plain, plan.catalogue):
+        for name, table in batch.tables.items():
+            tables.setdefault(name, []).append(table)
+    names = [each["type"] for each in events] if all("type" in each for each in events) else [next(iter(tables))] * len(events)
+    made: dict[str, Any] = {TYPE: pa.array(names, pa.string())}
+    for number, column in enumerate(orders):
+        made[order_column(number)] = column
+    if reading.sourced:
+        made[SOURCE] = pa.array([each.get("_source") for each in events], pa.string())
+        made[SEQUENCE] = pa.array([each.get("_sequence") for each in events], pa.int64())
+    for name, columns in reading.columns.items():
+        rows = np.flatnonzero(np.array(names, dtype=object) == name)
+        at = np.full(len(events), -1)
+        at[rows] = np.arange(len(rows))
+        where = pa.array(at, mask=at < 0)
+        mine = pa.Table.from_batches(tables[name]).combine_chunks() if name in tables else None
+        for attribute in plan.catalogue[name].attributes:
+            kind = arrow_type(attribute.type)
+            cells = pa.nulls(len(events), kind)
+            if mine is not None:
+                cells = mine.column(attribute.name).combine_chunks().take(where)
+            made[columns[attribute.name]] = cells
+    return pa.table(made)
+
+
+def spread(rows: pa.Table, random: Random, partitions: int) -> list[list[pa.RecordBatch]]:
+    """The rows in any order, over partitions, in batches of any size."""
+    order = list(range(len(rows)))
+    random.shuffle(order)
+    mixed = rows.take(pa.array(order, pa.int64()))
+    cuts = sorted(random.randint(0, len(rows)) for _ in range(partitions - 1))
+    parts = [mixed.slice(low, high - low) for low, high in zip([0, *cuts], [*cuts, len(rows)], strict=True)]
+    return [list(batches_of(part.combine_chunks(), random)) for part in parts]
+
+
+def batches_of(table: pa.Table, random: Random) -> Iterator[pa.RecordBatch]:
+    start = 0
+    while start < len(table):
+        size = random.choice((1, 2, 5, len(table)))
+        yield from table.slice(start, size).combine_chunks().to_batches()
+        start += size
+
+
+def shuffled(batches: Iterable[pa.RecordBatch], column: str, partitions: int, random: Random, by: Sequence[str]) -> Any:
+    """Rows go where the column says and come in any order, or sorted where Spark is asked to sort."""
+    held = list(batches)
+    if not held:
+        return [[] for _ in range(partitions)]
+    whole = pa.Table.from_batches(held)
+    made = []
+    for number in range(partitions):
+        mine = [at for at, value in enumerate(whole.column(column).to_pylist()) if value % partitions == number]
+        random.shuffle(mine)
+        part = whole.take(pa.array(mine, pa.int64()))
+        if by:
+            keys = list(zip(*(part.column(each).to_pylist() for each in by), strict=True))
+            part = part.take(pa.array(sorted(range(len(part)), key=keys.__getitem__), pa.int64()))
+        made.append(list(batches_of(part, random)))
+    return made
+
+
+def run(job: Job, outcome: Outcome, rows: pa.Table, random: Random) -> pa.Table:
+    """What the three steps give."""
+    slices = [each for part in spread(rows, random, random.choice((1, 2, 5))) for each in sliced(job, iter(part))]
+    told = [
+        each
+        for part in shuffled(slices, "slice", random.choice((1, len(job.cuts) + 1)), random, ())
+        for each in numbered(job, iter(part))
+    ]
+    parts = shuffled(told, "target", random.choice((1, job.targets)), random, ("target", "slice"))
+    found = [each for part in parts for each in matched(job, outcome, iter(part))]
+    return pa.Table.from_batches(found, outcome.schema)
+
+
+def job_of(
+    plan: Plan, reading: Reading, buckets: int, cuts: Sequence[Any] = (), until: Any = None, positioned: bool = False
+) -> Job:
+    return Job(reading, groups_of(plan), buckets, np.array(cuts, dtype=np.int64), positioned, until)
+
+
+def by_subscription(plan: Plan, table: pa.Table) -> dict[str, list[str]]:
+    """The relations of each subscription in the order of delivery, as texts: NaN equals itself."""
+    found: dict[str, list[str]] = {each.name: [] for each in plan.subscriptions}
+    rows = [row for row in table.to_pylist() if row["verdict"] == "in order"]
+    for row in sorted(rows, key=lambda row: (row["completed_at"], row["subscription"], row["turn"])):
+        found[row["subscription"]].append(repr([row[name] for name in COMPARED]))
+    return found
+
+
+COMPARED = ("relation_id", "branch", "completed_at", "place", "positions", "members", "emitted")
+
+
+def embedded(plan: Plan, events: Any, until: Any = None) -> dict[str, list[str]]:
+    """The same of the embedded runtime."""
+    return shown(plan, fairlead.match(plan, events, until=until).batches)
+
+
+def shown(plan: Plan, delivered: Sequence[Any]) -> dict[str, list[str]]:
+    held = relation_table(delivered, Outcome(plan).layout)
+    found: dict[str, list[str]] = {each.name: [] for each in plan.subscriptions}
+    for row in held.to_pylist():
+        found[row["subscription"]].append(repr([row["id" if name == "relation_id" else name] for name in COMPARED]))
+    return found
