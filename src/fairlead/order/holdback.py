@@ -1,8 +1,10 @@
 """Arrivals are held back until nothing that belongs before them can come any more, and then released in their order.
 
 What can still come is bounded by the **frontier**, a value of the first order column. Every type has a bound of its own: the
-largest value seen of it, less the delay that is allowed for; a heartbeat moves all of them, and includes its own value. What lies
-before the least bound is released. An arrival that lies before what was released is late: it is given apart, never slipped in.
+largest value seen of it, less the delay that is allowed for; a heartbeat moves all of them, and includes its own value. What
+lies before the least bound is released. An arrival that lies before what was released is late: it is given apart, never
+slipped in. Arrivals of other names than the frontier's types (rows that were refused) are ordered with the rest and bound
+nothing: a broken row says nothing about what is complete.
 
 The steps of one round, whose order is the proof that no order of arrival changes what is released:
 
@@ -11,8 +13,11 @@ The steps of one round, whose order is the proof that no order of arrival change
     3. Bounds move by everything that arrived.
     4. What lies before the new frontier is released, in the total order (total.py), and takes the next positions.
 
+Rows with the same first order value are released in the same round, whichever, so a round ends between two values, and rounds
+one behind the other are the total order of all rows.
+
 Where arrivals have positions, the position is the order: everything is released at once, and late is what lies at or before the
-last one released.
+last one released, or has the position of another row of its round.
 
 Takes: arrivals, round after round. Gives: what is released, and what is late. Never: reads a clock; depends on how arrivals are
 cut into rounds, as long as none is late.
@@ -21,29 +26,35 @@ cut into rounds, as long as none is late.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fairlead.errors import StateError
 from fairlead.model.types import HEARTBEAT
 from fairlead.order.total import Order, in_order, order_column, sortable
 
 VERSION = 1
-Value = int | str
+ALIGNED = 64
+"""Tables in a state begin at a multiple of this, so that what is read of them need not be copied."""
+Value = int | str | Decimal
 """A value of the first order column, as `sortable` has it."""
 Bound = tuple[Value, bool]
 """What lies before the value is complete, and with True what lies at it, too."""
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Frontier:
     """How far the order is complete. `types`: each has to come for anything to be released. `together`: they come as one stream
-    in order, so the latest of any of them counts. `delay`: how far an arrival may lie behind the latest, by type."""
+    in order, so the latest of any of them counts. `delay`: how far an arrival may lie behind the latest, by type, in the whole
+    numbers that `sortable` makes of the order column."""
 
     types: tuple[str, ...]
     together: bool = False
@@ -62,6 +73,8 @@ class Released:
 
 
 class HoldBack:
+    """`keys`: how many order columns there are. `next`: the position of the next row that is released. `late`: rows so far."""
+
     def __init__(self, frontier: Frontier, keys: int) -> None:
         self.frontier, self.keys = frontier, keys
         self.bounds: dict[str, Bound] = {}
@@ -71,22 +84,26 @@ class HoldBack:
         self.held: dict[str, pa.Table] = {}
 
     def step(self, arrivals: Mapping[str, pa.Table]) -> Released:
+        """One round. No order column has a null or a NaN."""
         late: dict[str, pa.Table] = {}
-        moved: dict[str, Bound] = {}
+        latest: dict[str, Value] = {}
         for name, table in arrivals.items():
             if not len(table):
                 continue
             values = _values(table)
+            latest[name] = _largest(values)
             behind = _before(values, self.released)  # 1
             if behind.any():
                 late[name] = table.filter(pa.array(behind))
                 table = table.filter(pa.array(~behind))
             if len(table):
                 self.held[name] = pa.concat_tables([self.held[name], table]) if name in self.held else table  # 2
-            moved[name] = (_plain(values.max()), name == HEARTBEAT.name)
-        self._move(moved)  # 3
-        given = self._released()  # 4
+        self._move(latest)  # 3
+        given = self._release()  # 4
         order = in_order(given, self.keys)
+        if self.frontier.positioned and order.ties:
+            given = _without_repeats(order, given, late)
+            order = in_order(given, self.keys)
         first = self.next
         self.next += len(order)
         self.late += sum(map(len, late.values()))
@@ -96,22 +113,31 @@ class HoldBack:
         """Rows that are held."""
         return sum(map(len, self.held.values()))
 
-    def _move(self, moved: Mapping[str, Bound]) -> None:
-        for name, bound in moved.items():
-            delay = 0 if bound[1] else self.frontier.delay.get(name, 0)
-            value = bound[0] - delay if isinstance(bound[0], int) else bound[0]
-            self.bounds[name] = max(self.bounds.get(name, (value, False)), (value, bound[1]))
+    def _move(self, latest: Mapping[str, Value]) -> None:
+        for name, value in latest.items():
+            is_heartbeat = name == HEARTBEAT.name
+            if not (is_heartbeat or self.frontier.positioned or name in self.frontier.types):
+                continue
+            delay = 0 if is_heartbeat else self.frontier.delay.get(name, 0)
+            bound = (value - delay if isinstance(value, int) else value, is_heartbeat)
+            self.bounds[name] = max(self.bounds.get(name, bound), bound)
 
     def _complete(self) -> Bound | None:
         """The frontier; None as long as there is none."""
-        beat = self.bounds.get(HEARTBEAT.name)
         if self.frontier.positioned or self.frontier.together:
             return max(self.bounds.values(), default=None)
-        mine = [self.bounds.get(name) for name in self.frontier.types if name != HEARTBEAT.name]
-        known = [each if beat is None else beat if each is None else max(each, beat) for each in mine]
-        return None if not known or any(each is None for each in known) else min(each for each in known if each is not None)
+        beat = self.bounds.get(HEARTBEAT.name)
+        least: Bound | None = None
+        for name in self.frontier.types:
+            if name == HEARTBEAT.name:
+                continue
+            known = [bound for bound in (self.bounds.get(name), beat) if bound is not None]
+            if not known:
+                return None
+            least = max(known) if least is None else min(least, max(known))
+        return beat if least is None else least
 
-    def _released(self) -> dict[str, pa.Table]:
+    def _release(self) -> dict[str, pa.Table]:
         bound = self._complete()
         if bound is None:
             return {}
@@ -122,62 +148,109 @@ class HoldBack:
         for name in sorted(self.held):
             table = self.held.pop(name)
             ready = _before(_values(table), self.released)
+            if ready.all():
+                found[name] = table
+                continue
             if ready.any():
                 found[name] = table.filter(pa.array(ready))
-            if not ready.all():
-                self.held[name] = table.filter(pa.array(~ready))
+                table = table.filter(pa.array(~ready))
+            self.held[name] = table
         return found
 
     def dump(self) -> bytes:
         """The state as bytes; the same for the same history."""
-        tables = {name: _packed(self.held[name].combine_chunks()) for name in sorted(self.held)}
+        tables = {name: _packed(self.held[name]) for name in sorted(self.held)}
         head = {
             "version": VERSION,
-            "bounds": {name: list(self.bounds[name]) for name in sorted(self.bounds)},
-            "released": None if self.released is None else list(self.released),
+            "bounds": {name: _written(self.bounds[name]) for name in sorted(self.bounds)},
+            "released": None if self.released is None else _written(self.released),
             "next": self.next,
             "late": self.late,
-            "held": {name: len(blob) for name, blob in tables.items()},
+            "held": {name: blob.size for name, blob in tables.items()},
         }
-        text = json.dumps(head).encode()
-        return b"".join([len(text).to_bytes(4, "big"), text, *tables.values()])
+        return b"".join([with_head(head, b""), *tables.values()])
 
-    def load(self, state: bytes) -> None:
-        size = int.from_bytes(state[:4], "big")
-        head: dict[str, Any] = json.loads(state[4 : 4 + size])
+    def load(self, state: bytes | memoryview) -> None:
+        """The inverse of `dump`. Raises StateError."""
+        head, rest = head_and_rest(state)
         if head["version"] != VERSION:
             problem = f"the state of the order is of version {head['version']}, this is version {VERSION}"
-            raise StateError("S010", problem, "run the job with the release that wrote the checkpoint")
-        self.bounds = {name: (value, bool(own)) for name, (value, own) in head["bounds"].items()}
-        self.released = None if head["released"] is None else (head["released"][0], bool(head["released"][1]))
+            raise StateError("S112", problem, "run the job with the release that wrote the checkpoint")
+        self.bounds = {name: _read(bound) for name, bound in head["bounds"].items()}
+        self.released = None if head["released"] is None else _read(head["released"])
         self.next, self.late = head["next"], head["late"]
-        self.held, at = {}, 4 + size
+        self.held, at = {}, 0
         for name, length in head["held"].items():
-            self.held[name] = pa.ipc.open_stream(pa.py_buffer(state[at : at + length])).read_all()
+            self.held[name] = pa.ipc.open_stream(pa.py_buffer(rest[at : at + length])).read_all()
             at += length
 
 
-def _packed(table: pa.Table) -> bytes:
+def with_head(head: Mapping[str, Any], rest: bytes) -> bytes:
+    """A state: the size of its head, the head as JSON, then the rest, at an aligned place."""
+    text = json.dumps(head).encode()
+    text += b" " * (-(4 + len(text)) % ALIGNED)
+    return b"".join([len(text).to_bytes(4, "big"), text, rest])
+
+
+def head_and_rest(state: bytes | memoryview) -> tuple[dict[str, Any], memoryview]:
+    """The inverse of `with_head`; nothing is copied."""
+    whole = memoryview(state)
+    size = int.from_bytes(whole[:4], "big")
+    return json.loads(bytes(whole[4 : 4 + size])), whole[4 + size :]
+
+
+def _packed(table: pa.Table) -> pa.Buffer:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+        writer.write_table(table.combine_chunks())
+    return sink.getvalue()
 
 
-def _values(table: pa.Table) -> npt.NDArray[Any]:
-    column = sortable(table.column(order_column(0)).combine_chunks())
-    return column.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+def _values(table: pa.Table) -> pa.Array:
+    return sortable(table.column(order_column(0)).combine_chunks())
 
 
-def _before(values: npt.NDArray[Any], bound: Bound | None) -> npt.NDArray[np.bool_]:
-    if bound is None:
-        return np.zeros(len(values), dtype=bool)
-    found: npt.NDArray[np.bool_] = values <= bound[0] if bound[1] else values < bound[0]
+def _largest(values: pa.Array) -> Value:
+    found: Value = int(values.to_numpy().max()) if pa.types.is_int64(values.type) else pc.max(values).as_py()
     return found
 
 
-def _plain(value: Any) -> Value:
-    return value if isinstance(value, str) else int(value)
+def _before(values: pa.Array, bound: Bound | None) -> Mask:
+    found: Mask
+    if bound is None:
+        return np.zeros(len(values), dtype=bool)
+    if pa.types.is_int64(values.type):
+        numbers = values.to_numpy()
+        found = numbers <= bound[0] if bound[1] else numbers < bound[0]
+    else:
+        value = pa.scalar(bound[0], values.type)
+        compared = pc.less_equal(values, value) if bound[1] else pc.less(values, value)
+        found = compared.to_numpy(zero_copy_only=False)
+    return found
 
 
-__all__: Sequence[str] = ["Frontier", "HoldBack", "Released"]
+def _without_repeats(order: Order, given: Mapping[str, pa.Table], late: dict[str, pa.Table]) -> dict[str, pa.Table]:
+    """Of rows with one position the first; the others are late."""
+    positions = np.empty(len(order), dtype=np.int64)
+    for name in order.types:
+        positions[order.places[name]] = _values(given[name]).to_numpy()[order.rows_of(name)]
+    again = np.concatenate([[False], positions[1:] == positions[:-1]])
+    kept: dict[str, pa.Table] = {}
+    for name in order.types:
+        repeats = again[order.places[name]]
+        rows = order.rows_of(name)
+        kept[name] = given[name].take(pa.array(rows[~repeats]))
+        if repeats.any():
+            more = given[name].take(pa.array(rows[repeats]))
+            late[name] = pa.concat_tables([late[name], more]) if name in late else more
+    return kept
+
+
+def _written(bound: Bound) -> list[Any]:
+    value, own = bound
+    return [{"decimal": str(value)} if isinstance(value, Decimal) else value, own]
+
+
+def _read(written: list[Any]) -> Bound:
+    value, own = written
+    return Decimal(value["decimal"]) if isinstance(value, dict) else value, bool(own)

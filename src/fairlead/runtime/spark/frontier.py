@@ -10,58 +10,97 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from fairlead.errors import UnsupportedError, UsageError
+from fairlead.model.types import HEARTBEAT
 from fairlead.order.holdback import Frontier
 from fairlead.runtime.spark.frames import Input
-from fairlead.runtime.spark.reading import REJECTED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+MICROSECOND, DAY_US = timedelta(microseconds=1), 86_400_000_000
+MONTH_DAYS = 31
+"""As Spark counts months in a watermark."""
 
 
 def frontier_of(
     given: Input, frames: DataFrame | Mapping[str, DataFrame], stated: str | None, delay: str | timedelta | None
 ) -> Frontier:
-    types = given.reading.types
-    if given.positioned:
-        return Frontier(types, positioned=True)
+    types, first = given.reading.types, given.order_by[0]
     if stated not in (None, "types", "stream"):
         raise UsageError("A214", f"frontier is {stated!r}", 'use "types" or "stream"')
-    allowed = 0 if delay is None else _microseconds(given.frame, delay)
+    if given.positioned:
+        if stated is not None or delay is not None:
+            raise UsageError("A214", "rows with a position need no frontier and no delay", "leave them out")
+        return Frontier(types, positioned=True)
     if stated is not None:
-        return Frontier(types, stated == "stream", {name: allowed for name in (*types, REJECTED)})
-    each = frames if isinstance(frames, Mapping) else {"": frames}
-    delays = {name: _watermark(frame, given.order_by[0]) for name, frame in each.items()}
-    if any(found is None for found in delays.values()):
-        missing = ", ".join(repr(name) for name, found in delays.items() if found is None and name)
+        allowed = 0 if delay is None else _units(given, frames, delay)
+        return Frontier(types, stated == "stream", dict.fromkeys(types, allowed))
+    if delay is not None:
+        fix = 'add frontier="types" or frontier="stream"; a watermark has its delay in itself'
+        raise UsageError("A215", f"delay is {delay!r}, and no frontier is given that it could delay", fix)
+    each = dict(frames) if isinstance(frames, Mapping) else {"": frames}
+    delays = {name: _watermark(frame, first) for name, frame in each.items() if name != HEARTBEAT.name}
+    missing = [name for name, found in delays.items() if found is None]
+    if missing:
+        which = f" of {', '.join(map(repr, missing))}" if isinstance(frames, Mapping) else ""
         raise UnsupportedError(
             "U110",
-            f"nothing says how far the stream{' of ' + missing if missing else ''} is complete, so nothing could ever be released",
-            fix=f"frame.withWatermark({given.order_by[0]!r}, '10 seconds'), or frontier=\"types\" where every type comes in order, or "
-            'position="offset" where rows come from a log',
+            f"nothing says how far the stream{which} is complete, so nothing could ever be released",
+            fix=f"frame.withWatermark({first!r}, '10 seconds'), or frontier=\"types\" where every type comes in order, "
+            'or position="offset" where rows come from a log',
         )
     if not isinstance(frames, Mapping):
-        return Frontier(types, True, {name: delays[""] or 0 for name in (*types, REJECTED)})
-    return Frontier(tuple(frames), False, {name: found or 0 for name, found in delays.items()})
+        return Frontier(types, True, dict.fromkeys(types, delays[""] or 0))
+    return Frontier(types, False, {name: found or 0 for name, found in delays.items()})
 
 
 def _watermark(frame: DataFrame, column: str) -> int | None:
-    """The delay in microseconds of the frame's watermark, if it is on the first order column."""
+    """The delay in microseconds of the frame's watermark on the column, if it has one; of several (a union) the longest."""
+    found: int | None = None
     todo: list[Any] = [frame._jdf.queryExecution().analyzed()]
     while todo:
         node = todo.pop()
         if node.getClass().getSimpleName() == "EventTimeWatermark" and node.eventTime().name() == column:
-            interval = node.delay()
-            return int(interval.months * 31 * 86_400_000_000 + interval.days * 86_400_000_000 + interval.microseconds)
+            delay = _microseconds(node.delay())
+            found = delay if found is None else max(found, delay)
+            continue
         children = node.children()
         todo += [children.apply(at) for at in range(children.size())]
-    return None
+    return found
 
 
-def _microseconds(frame: DataFrame, delay: str | timedelta) -> int:
-    if isinstance(delay, timedelta):
-        return int(delay / timedelta(microseconds=1))
+def _units(given: Input, frames: DataFrame | Mapping[str, DataFrame], delay: str | timedelta) -> int:
+    """The delay in what the first order column counts: microseconds, or days."""
+    name = given.order_by[0]
+    for frame in frames.values() if isinstance(frames, Mapping) else (frames,):
+        kind = frame.schema[name].dataType.simpleString()
+        if kind not in ("timestamp", "timestamp_ntz", "date"):
+            problem = f"delay is {delay!r}, a length of time, and the order column '{name}' is {kind}"
+            raise UsageError("A215", problem, "order by a timestamp or a date first, or leave the delay out")
+    length = _length(given.frame, delay)
+    return -(-length // DAY_US) if kind == "date" else length
+
+
+def _length(frame: DataFrame, delay: str | timedelta) -> int:
+    from py4j.protocol import Py4JError
+
+    fix = 'such as "10 seconds", or a timedelta'
     try:
-        found = frame.sparkSession._jvm.org.apache.spark.sql.catalyst.util.IntervalUtils.fromIntervalString(delay)  # type: ignore[union-attr]
-        return int(found.days * 86_400_000_000 + found.microseconds)
-    except Exception as error:
-        raise UsageError("A215", f"delay is {delay!r}, not a length of time", 'such as "10 seconds", or a timedelta') from error
+        if isinstance(delay, timedelta):
+            found = delay // MICROSECOND
+        else:
+            jvm: Any = frame.sparkSession._jvm
+            found = _microseconds(jvm.org.apache.spark.sql.catalyst.util.IntervalUtils.fromIntervalString(delay))
+    except Py4JError as error:
+        raise UsageError("A215", f"delay is {delay!r}, not a length of time", fix) from error
+    if found < 0:
+        raise UsageError("A215", f"delay is {delay!r}, less than nothing", fix)
+    return found
+
+
+def _microseconds(interval: Any) -> int:
+    """Of Spark's CalendarInterval. Its parts are fields, and `interval.days` would be a method to call."""
+    from py4j.java_gateway import get_field
+
+    months, days, rest = (int(get_field(interval, name)) for name in ("months", "days", "microseconds"))
+    return (months * MONTH_DAYS + days) * DAY_US + rest

@@ -128,7 +128,7 @@ def numbered(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
 
 def _told(job: Job, number: int, order: Order, arrivals: Mapping[str, pa.Table]) -> Iterator[tuple[int, str, pa.Table]]:
     """What the targets get of a slice: rows of the types that they read, without repeats, and what was refused."""
-    sequenced = _Sequenced(job, order, arrivals) if job.reading.sourced else None
+    sequenced = Sequenced(job, order, arrivals) if job.reading.sourced else None
     wanted = {REJECTED}.union(*(group.reads for group in job.groups))
     for name in (each for each in order.types if each in wanted):
         rows, places = order.rows_of(name), order.places[name]
@@ -149,7 +149,7 @@ def _told(job: Job, number: int, order: Order, arrivals: Mapping[str, pa.Table])
             yield target, SEQUENCES, part
 
 
-class _Sequenced:
+class Sequenced:
     """Sources and sequences of a slice's rows, by place. A row that was refused has none: it does not move the sequence."""
 
     def __init__(self, job: Job, order: Order, arrivals: Mapping[str, pa.Table]) -> None:
@@ -374,6 +374,7 @@ __all__ = [
     "TARGETS",
     "TYPE",
     "Job",
+    "Sequenced",
     "Task",
     "columns_of",
     "cut",

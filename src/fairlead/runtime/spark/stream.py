@@ -1,226 +1,284 @@
-"""An endless input on Spark: the same steps with state between micro-batches.
+"""An endless input on Spark: the steps of a batch job, with state between micro-batches.
 
     input ─packed─► blobs ─one task─► sequenced ─► blobs ─by target─► matched ─► blobs ─unpacked─► relations
 
-`sequenced` is one stateful task for the whole stream: it holds arrivals back until the frontier has passed them (order/holdback.py)
-and gives each its position, as the log does elsewhere. `matched` is a stateful task for every target (a group, or a bucket of a
-keyed one). What travels between them is a blob a type and micro-batch, so the cost of a stateful call, about a millisecond, is paid
-a few times in a micro-batch, never for a row. The state of a task is one value: what is held, or the dumped state of the engine.
+`sequenced` is one stateful task for the whole stream: it holds arrivals back until the frontier has passed them
+(order/holdback.py) and gives each its position, as the log does elsewhere. `matched` is a stateful task for every target (a
+group, or a bucket of a keyed one). What travels between them is a blob for each type and micro-batch, so the cost of a stateful
+call, about a millisecond, is paid a few times in a micro-batch, never for a row. The state of a task is one value: what is
+held, or the dumped state of the engine. Spark's side of it is in processors.py.
 
-docs/decisions/0004-spark-state.md has the measurements behind this.
+A stream keeps the number of buckets that it began with: it is in the state, and targets are told it.
 
-Takes: an Input, the groups of a plan and a frontier. Gives: a streaming DataFrame of `Outcome.schema`. Never: depends on how the
-stream is cut into micro-batches or how many partitions there are, except for what is late.
+Takes: an Input, the groups of a plan and a frontier. Gives: a streaming DataFrame of `Outcome.schema`. Never: depends on how
+the stream is cut into micro-batches or how many partitions there are, except for what is late.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fairlead.engine import Engine
-from fairlead.errors import StateError
+from fairlead.errors import DataError, StateError
+from fairlead.model.identity import MINOR_BITS
 from fairlead.model.plan import Plan
-from fairlead.order.holdback import Frontier, HoldBack
-from fairlead.order.total import SEQUENCE, SOURCE
+from fairlead.order.holdback import Frontier, HoldBack, head_and_rest, with_head
+from fairlead.order.repeats import behind, later
+from fairlead.order.total import SEQUENCE, SOURCE, order_column
 from fairlead.runtime.spark.blobs import packed, unpacked
 from fairlead.runtime.spark.frames import Input
 from fairlead.runtime.spark.groups import Group
 from fairlead.runtime.spark.outcome import Outcome
-from fairlead.runtime.spark.reading import REJECTED, Reader
-from fairlead.runtime.spark.steps import POSITION, Job, Task, cut, ordered_rows, shares, together
-from fairlead.transport.sequences import LastSequences
+from fairlead.runtime.spark.parcel import Parcel
+from fairlead.runtime.spark.reading import REJECTED, TYPE, Reader
+from fairlead.runtime.spark.steps import POSITION, Job, Sequenced, Task, cut, ordered_rows, shares, together
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 VERSION = 1
-ARRIVED = "one int, type string, blob binary"
-TOLD = "target int, type string, blob binary"
+ARRIVED = pa.schema([("one", pa.int32()), ("type", pa.string()), ("blob", pa.binary())])
+TOLD = "target int, buckets int, type string, blob binary"
 FOUND = "blob binary"
-LATE_PLACE = "it comes behind what was released of the order"
+APART = -1
+"""Stands for a target: what goes to the output as it is."""
+UNPLACED = ":unplaced"
+"""Stands for a type among arrivals: rows that have no place in the order. Their blob is what goes to the output."""
+BLOB_BYTES = 64 << 20
+"""A blob is cut where it would be larger: a first micro-batch may be all that a log has, and an array of Java ends at 2 GB."""
+POSITIONS_MAX = 1 << (63 - MINOR_BITS)
+"""A position and its places beside it are one 64-bit number."""
+LATE_REASON = "it comes behind what was released of the order"
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What the steps know. `identity`: what a checkpoint must agree in, by name."""
+
+    job: Job
+    outcome: Outcome
+    frontier: Frontier
+    order_by: tuple[str, ...]
+    identity: Mapping[str, Any]
 
 
 def match_stream(plan: Plan, given: Input, groups: tuple[Group, ...], buckets: int, frontier: Frontier) -> DataFrame:
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    outcome = Outcome(plan)
-    job = Job(given.reading, groups, buckets, np.zeros(0, dtype=np.int64), given.positioned)
+    from fairlead.runtime.spark.processors import Matcher, Sequencer
+
+    setup = setup_of(plan, given, groups, buckets, frontier)
+    parcel, relations = Parcel(setup), from_arrow_schema(setup.outcome.schema)
 
     def arrive(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        reader = Reader(job.reading)
-        for batch in together(batches):
-            for _, name, table in cut(job, reader, batch):
-                yield pa.RecordBatch.from_arrays(
-                    [pa.array([0], pa.int32()), pa.array([name]), pa.array([packed(table)], pa.binary())],
-                    ["one", "type", "blob"],
-                )
+        return arrived(parcel.content, batches)
 
-    def deliver(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for blob in batch.column(0):
-                yield from unpacked(blob).to_batches()
+    told = given.frame.mapInArrow(arrive, from_arrow_schema(ARRIVED)).groupBy("one")
+    found = told.transformWithState(Sequencer(parcel), TOLD, "Append", "None").groupBy("target")
+    return found.transformWithState(Matcher(parcel), FOUND, "Append", "None").mapInArrow(delivered, relations)
 
-    digest = f"{plan.digest}/{buckets}/{'/'.join(given.order_by)}"
-    arrived = given.frame.mapInArrow(arrive, ARRIVED)
-    told = arrived.groupBy("one").transformWithState(_sequencer(job, outcome, frontier, digest), TOLD, "Append", "None")
-    found = told.groupBy("target").transformWithState(_matcher(job, outcome, digest), FOUND, "Append", "None")
-    return found.mapInArrow(deliver, from_arrow_schema(outcome.schema))
+
+def setup_of(plan: Plan, given: Input, groups: tuple[Group, ...], buckets: int, frontier: Frontier) -> Setup:
+    kinds = [given.frame.schema[order_column(key)].dataType.simpleString() for key in range(given.reading.keys)]
+    identity = {
+        "plan": plan.digest,
+        "order_by": list(given.order_by),
+        "types of the order columns": kinds,
+        "use of positions": given.positioned,
+        "use of sources": given.reading.sourced,
+    }
+    job = Job(given.reading, groups, buckets, np.zeros(0, dtype=np.int64), given.positioned)
+    return Setup(job, Outcome(plan), frontier, given.order_by, identity)
+
+
+def arrived(setup: Setup, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows of the input, checked, as one blob for each type."""
+    reader = Reader(setup.job.reading)
+    for batch in together(batches):
+        missing = _without_place(setup, batch)
+        if missing is not None:
+            yield _arrival(UNPLACED, _refused(setup, batch.filter(pa.array(missing))))
+            batch = batch.filter(pa.array(~missing))
+        for _, name, table in cut(setup.job, reader, batch) if batch.num_rows else ():
+            yield _arrival(name, table)
+
+
+def delivered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Blobs of rows become rows."""
+    for batch in batches:
+        for blob in batch.column(0):
+            yield from unpacked(blob).to_batches()
+
+
+def _arrival(name: str, table: pa.Table) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(
+        [pa.array([value], kind) for value, kind in zip((0, name, packed(table)), ARRIVED.types, strict=True)], schema=ARRIVED
+    )
+
+
+def _without_place(setup: Setup, batch: pa.RecordBatch) -> npt.NDArray[np.bool_] | None:
+    """Which rows have no place in the order: an order column is null or NaN, or a position is none. None where all have one."""
+    missing = np.zeros(batch.num_rows, dtype=bool)
+    for key in range(setup.job.reading.keys):
+        column = batch.column(order_column(key))
+        if column.null_count:
+            missing |= column.is_null().to_numpy(zero_copy_only=False)
+        if pa.types.is_floating(column.type):
+            missing |= pc.is_nan(column).fill_null(False).to_numpy(zero_copy_only=False)
+        if setup.job.positioned:
+            positions = column.fill_null(0).to_numpy(zero_copy_only=False)
+            missing |= (positions < 0) | (positions >= POSITIONS_MAX)
+    return missing if missing.any() else None
+
+
+def _refused(setup: Setup, batch: pa.RecordBatch) -> pa.Table:
+    """Rows without a place, as rows of the output. Raises DataError if bad rows are to stop the stream."""
+    if setup.job.positioned:
+        code, fix = "D023", "name the column that numbers all rows, such as the offset of a log"
+        problems = [f"{value!r} is no position" for value in batch.column(order_column(0)).to_pylist()]
+    else:
+        code, fix = "D019", "filter these rows out, or order by columns that are never null"
+        columns = [batch.column(order_column(key)).to_pylist() for key in range(setup.job.reading.keys)]
+        firsts = [
+            next(at for at, value in enumerate(row) if value is None or value != value) for row in zip(*columns, strict=True)
+        ]
+        problems = [f"the row has no value in the order column '{setup.order_by[at]}'" for at in firsts]
+    if setup.job.reading.on_bad == "stop":
+        raise DataError(code, problems[0], fix)
+    names = batch.column(TYPE)
+    nothing = pa.nulls(len(problems), pa.int64())
+    return setup.outcome.rejected(nothing, pa.array([code] * len(problems)), pa.array(problems), names)
 
 
 class Sequencing:
     """The one order of a stream: arrivals in, numbered rows for each target out."""
 
-    def __init__(self, job: Job, outcome: Outcome, frontier: Frontier) -> None:
-        self.job, self.outcome = job, outcome
-        self.back = HoldBack(frontier, job.reading.keys)
-        self.sequences = LastSequences()
+    def __init__(self, setup: Setup, state: bytes | None) -> None:
+        self.setup, self.job = setup, setup.job
+        self.back = HoldBack(setup.frontier, setup.job.reading.keys)
+        self.lasts: dict[str | None, int] = {}
+        if state is not None:
+            head, rest = _opened(state, setup)
+            self.job = replace(setup.job, buckets=head["buckets"])
+            self.lasts = dict(head["sequences"])
+            self.back.load(rest)
 
-    def step(self, arrivals: dict[str, pa.Table]) -> Iterator[tuple[int, str, bytes]]:
-        """Rows for targets; -1 stands for what goes to the output as it is."""
+    @property
+    def buckets(self) -> int:
+        return self.job.buckets
+
+    def step(self, arrivals: Mapping[str, pa.Table]) -> Iterator[tuple[int, str, bytes]]:
+        """One micro-batch: blobs for targets, with the type of their rows."""
         given = self.back.step(arrivals)
         for name, table in given.late.items():
-            yield -1, "", packed(self._late(name, table))
+            yield APART, "", packed(self._late(name, table))
+        again = np.zeros(len(given.order), dtype=bool)
+        if self.job.reading.sourced:
+            sequenced = Sequenced(self.job, given.order, given.tables)
+            rows = self._repeats(sequenced)
+            again[sequenced.places[rows]] = True
+            if len(rows):
+                yield APART, "", packed(self._repeated(sequenced, rows, given.first))
         wanted = {REJECTED}.union(*(group.reads for group in self.job.groups))
-        repeats = self._repeats(given.order, given.tables) if self.job.reading.sourced else None
         for name in (each for each in given.order.types if each in wanted):
             places = given.order.places[name]
-            table = ordered_rows(self.job, given.tables[name], given.order.rows_of(name), places + given.first)
-            if repeats is not None and name != REJECTED:
-                table = table.filter(pa.array(~repeats[places]))
-            for target, part in shares(self.job, name, table):
-                if len(part):
-                    yield target, name, packed(part)
+            fresh = ~again[places]
+            numbers = given.order.rows_of(name)[fresh], places[fresh] + given.first
+            for target, part in shares(self.job, name, ordered_rows(self.job, given.tables[name], *numbers)):
+                for piece in _pieces(part):
+                    yield target, name, packed(piece)
 
-    def _repeats(self, order: Any, tables: Any) -> Any:
-        """Which rows of the order repeat a sequence of their source."""
-        sources: list[Any] = [None] * len(order)
-        sequences: list[Any] = [None] * len(order)
-        for name in order.types:
-            if name == REJECTED:
-                continue
-            taken = tables[name].select([SOURCE, SEQUENCE]).take(pa.array(order.rows_of(name)))
-            for at, source, sequence in zip(
-                order.places[name].tolist(), taken.column(0).to_pylist(), taken.column(1).to_pylist(), strict=True
-            ):
-                sources[at], sequences[at] = source, sequence
-        fresh = self.sequences.fresh(sources, sequences)
-        return None if fresh is None else ~np.array(fresh)
+    def _repeats(self, rows: Sequenced) -> npt.NDArray[np.int64]:
+        """Which rows repeat a sequence of their source, here or in an earlier micro-batch."""
+        found = np.flatnonzero(rows.here | behind(rows.sources, rows.sequences, self.lasts))
+        more = zip(rows.lasts.column(SOURCE).to_pylist(), rows.lasts.column(SEQUENCE).to_pylist(), strict=True)
+        self.lasts = later(self.lasts, dict(more))
+        return found
+
+    def _repeated(self, rows: Sequenced, chosen: npt.NDArray[np.int64], first: int) -> pa.Table:
+        positions = rows.positions[chosen] + (0 if self.job.positioned else first)
+        at = pa.array(chosen)
+        return self.setup.outcome.repeated(pa.array(positions), rows.sources.take(at), rows.sequences.take(at))
 
     def _late(self, name: str, table: pa.Table) -> pa.Table:
         if name == REJECTED:
-            none = pa.nulls(len(table), pa.int64())
-            return self.outcome.rejected(none, *(table.column(each).combine_chunks() for each in ("code", "problem", "record")))
-        return self.outcome.late(name, table, LATE_PLACE)
+            nothing = pa.nulls(len(table), pa.int64())
+            texts = (table.column(each).combine_chunks() for each in ("code", "problem", "record"))
+            return self.setup.outcome.rejected(nothing, *texts)
+        return self.setup.outcome.late(name, table, LATE_REASON)
 
-    def dump(self, digest: str) -> bytes:
-        head = json.dumps({"version": VERSION, "plan": digest, "sequences": self.sequences.dump()}).encode()
-        return len(head).to_bytes(4, "big") + head + self.back.dump()
-
-    def load(self, state: bytes, digest: str) -> None:
-        head, rest = _opened(state, digest)
-        self.sequences = LastSequences.load(head["sequences"])
-        self.back.load(rest)
+    def dump(self) -> bytes:
+        """The state as bytes; the same for the same history."""
+        sequences = sorted(self.lasts.items(), key=lambda each: (each[0] is not None, each[0] or ""))
+        more = {"buckets": self.job.buckets, "sequences": sequences}
+        return with_head(_head(self.setup) | more, self.back.dump())
 
 
-def _opened(state: bytes, digest: str) -> tuple[dict[str, Any], bytes]:
-    size = int.from_bytes(state[:4], "big")
-    head: dict[str, Any] = json.loads(state[4 : 4 + size])
-    if head["version"] != VERSION:
-        problem = f"the checkpoint is of version {head['version']}, this is version {VERSION}"
-        raise StateError("S110", problem, "run it with the release that wrote it, or begin with a new checkpoint")
-    if head["plan"] != digest:
-        problem = "the checkpoint is of another plan, order or number of buckets"
-        raise StateError("S111", problem, "begin with a new checkpoint folder, or give the plan that it was made with")
-    return head, state[4 + size :]
+def _pieces(table: pa.Table) -> Iterator[pa.Table]:
+    rows = max(1, len(table) * BLOB_BYTES // max(1, table.nbytes))
+    for start in range(0, len(table), rows):
+        yield table.slice(start, rows)
 
 
-_ENGINES: dict[tuple[str, int], tuple[bytes, Task]] = {}
-"""By job and target, the task that gave the state with this hash: a worker that is used again need not load what it has."""
-ENGINES_MAX = 64
+_TASKS: dict[tuple[str, int], tuple[bytes, Task]] = {}
+"""By plan and target, the task that gave the state with this digest: a worker that is used again need not load what it has."""
+TASKS_MAX = 64
 
 
-def resumed(job: Job, outcome: Outcome, digest: str, target: int, state: bytes | None) -> Task:
+def resumed(setup: Setup, target: int, buckets: int, state: bytes | None) -> Task:
     """The task of a target as it was after the micro-batch that wrote `state`."""
+    job = replace(setup.job, buckets=buckets)
     if state is None:
-        return Task(job, outcome, target)
-    kept = _ENGINES.pop((digest, target), None)
-    if kept is not None and kept[0] == hashlib.blake2b(state).digest():
-        return kept[1]
-    task = Task(job, outcome, target)
-    _, rest = _opened(state, digest)
-    task.engine = Engine.load(task.group.plan, rest)
+        return Task(job, setup.outcome, target)
+    _, rest = _opened(state, setup)
+    known = _TASKS.pop((setup.identity["plan"], target), None)
+    if known is not None and known[0] == _digest(rest):
+        return known[1]
+    task = Task(job, setup.outcome, target)
+    task.engine = Engine.load(task.group.plan, bytes(rest))
     return task
 
 
-def kept(task: Task, digest: str, target: int) -> bytes:
+def fed(task: Task, tables: Mapping[str, Sequence[pa.Table]]) -> Iterator[bytes]:
+    """What a target finds in a micro-batch. Blobs of one type may have come in any order."""
+    in_order = {name: sorted(pieces, key=lambda piece: piece.column(POSITION)[0].as_py()) for name, pieces in tables.items()}
+    found = task.feed(in_order, 0)
+    for piece in _pieces(found):
+        yield packed(piece)
+
+
+def kept(setup: Setup, target: int, task: Task) -> bytes:
     """Its state as bytes; the task itself is kept beside."""
-    head = json.dumps({"version": VERSION, "plan": digest}).encode()
-    state = len(head).to_bytes(4, "big") + head + task.engine.dump()
-    if len(_ENGINES) >= ENGINES_MAX:
-        _ENGINES.clear()
-    _ENGINES[digest, target] = hashlib.blake2b(state).digest(), task
-    return state
+    dumped = task.engine.dump()
+    if len(_TASKS) >= TASKS_MAX:
+        _TASKS.clear()
+    _TASKS[setup.identity["plan"], target] = _digest(dumped), task
+    return with_head(_head(setup), dumped)
 
 
-def _sequencer(job: Job, outcome: Outcome, frontier: Frontier, digest: str) -> Any:
-    from pyspark.sql import Row
-    from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
-
-    class Sequencer(StatefulProcessor):
-        def init(self, handle: StatefulProcessorHandle) -> None:
-            self.state = handle.getValueState("order", "held binary")
-
-        def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:
-            found: dict[str, list[pa.Table]] = {}
-            for row in rows:
-                found.setdefault(row.type, []).append(unpacked(bytes(row.blob)))
-            sequencing = Sequencing(job, outcome, frontier)
-            if self.state.exists():
-                sequencing.load(bytes(self.state.get()[0]), digest)
-            for target, name, blob in sequencing.step({each: pa.concat_tables(found[each]) for each in sorted(found)}):
-                yield Row(target=target, type=name, blob=blob)
-            self.state.update((sequencing.dump(digest),))
-
-        def close(self) -> None:
-            pass
-
-    return Sequencer()
+def _digest(dumped: bytes | memoryview) -> bytes:
+    """An engine's state begins with a line that has the digest of the rest (matching/state.py)."""
+    return bytes(dumped[:256]).partition(b"\n")[0]
 
 
-def _matcher(job: Job, outcome: Outcome, digest: str) -> Any:
-    from pyspark.sql import Row
-    from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
-
-    class Matcher(StatefulProcessor):
-        def init(self, handle: StatefulProcessorHandle) -> None:
-            self.state = handle.getValueState("matcher", "state binary")
-
-        def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:
-            target = int(key[0])
-            if target < 0:
-                for row in rows:
-                    yield Row(blob=bytes(row.blob))
-                return
-            tables: dict[str, list[pa.Table]] = {}
-            for row in rows:
-                tables.setdefault(row.type, []).append(unpacked(bytes(row.blob)))
-            state = bytes(self.state.get()[0]) if self.state.exists() else None
-            task = resumed(job, outcome, digest, target, state)
-            found = task.feed(tables, 0)
-            if len(found):
-                yield Row(blob=packed(found))
-            self.state.update((kept(task, digest, target),))
-
-        def close(self) -> None:
-            pass
-
-    return Matcher()
+def _head(setup: Setup) -> dict[str, Any]:
+    return {"version": VERSION, "identity": dict(setup.identity)}
 
 
-__all__ = ["POSITION", "Sequencing", "match_stream"]
+def _opened(state: bytes, setup: Setup) -> tuple[dict[str, Any], memoryview]:
+    head, rest = head_and_rest(state)
+    if head["version"] != VERSION:
+        problem = f"the checkpoint is of version {head['version']}, this is version {VERSION}"
+        raise StateError("S110", problem, "run it with the release that wrote it, or begin with a new checkpoint folder")
+    differing = [name for name, value in setup.identity.items() if head["identity"].get(name) != value]
+    if differing:
+        fix = "begin with a new checkpoint folder, or go on as the checkpoint was made"
+        raise StateError("S111", f"the checkpoint was made with another {', another '.join(differing)}", fix)
+    return head, rest

@@ -1,0 +1,175 @@
+"""How many relations each subscription would have had on each day of the past.
+
+A relation counts on the day (UTC) of its latest member. What began before the first event that is read is not seen.
+
+Takes: a Source, a plan, a span of time. Gives: counts by subscription and day. Never: keeps a relation.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from fairlead.errors import UnsupportedError, UsageError
+from fairlead.model.layout import layout_of
+from fairlead.model.plan import Plan
+from fairlead.runtime.embedded import until_microseconds
+from fairlead.runtime.spark.api import match
+from fairlead.runtime.spark.failures import coded_errors
+from fairlead.runtime.spark.sources import Ordered, Source
+from fairlead.runtime.spark.views import IN_ORDER
+from fairlead.transport.intake import OnBad
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+DAY = timedelta(days=1)
+BARS = "▏▎▍▌▋▊▉█"
+
+
+@dataclass(frozen=True)
+class Backtest:
+    """`counts` by subscription and day; a relation none of whose members has a time stands under None."""
+
+    plan: Plan
+    counts: Counter[tuple[str, date | None]]
+    events: int
+    rejected: int
+    seconds: float
+
+    @property
+    def days(self) -> list[date]:
+        """From the first with a relation to the last, those without one too."""
+        known = [day for _, day in self.counts if day is not None]
+        if not known:
+            return []
+        return [min(known) + DAY * number for number in range((max(known) - min(known)).days + 1)]
+
+    def of(self, subscription: str) -> list[tuple[date | None, int]]:
+        found: list[tuple[date | None, int]] = [(day, self.counts[subscription, day]) for day in self.days]
+        untimed = self.counts[subscription, None]
+        return [*found, (None, untimed)] if untimed else found
+
+    def total(self, subscription: str) -> int:
+        return sum(number for (name, _), number in self.counts.items() if name == subscription)
+
+    def to_json(self) -> dict[str, Any]:
+        relations = {
+            each.name: {"total": self.total(each.name), "days": {str(day or "none"): n for day, n in self.of(each.name)}}
+            for each in self.plan.subscriptions
+        }
+        return {
+            "events": self.events,
+            "rejected": self.rejected,
+            "relations": relations,
+            "seconds": round(self.seconds, 3),
+        }
+
+
+def backtest(
+    plan: Plan, source: Source, ordered: Ordered, since: str | None = None, until: str | None = None, buckets: int | None = None
+) -> Backtest:
+    """`since` and `until` are included; a day without a time is all of it."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F
+
+    began = time.perf_counter()
+    first, last = _moment(since, "since", end=False), _moment(until, "until", end=True)
+    if first is not None and last is not None and first > last:
+        raise UsageError("A222", f"--since {since} is after --until {until}", "begin before the end")
+    counted = Observation()
+    given = _between(source.good, ordered, first, last).observe(counted, F.count(F.lit(1)).alias("events"))
+    on_bad: OnBad = "stop" if source.bad is None else "skip"
+    order: dict[str, Any] = {"order_by": list(ordered.order_by), "type_column": ordered.type_column}
+    with coded_errors():
+        frame = match(plan, given, **order, buckets=buckets, on_bad=on_bad, until=last)
+        day = F.to_date(_latest(frame, plan))
+        rows = frame.groupBy("verdict", "subscription", day.alias("day")).count().collect()
+        bad = 0 if source.bad is None else source.bad.count()
+    counts = Counter({(row["subscription"], row["day"]): row["count"] for row in rows if row["verdict"] == IN_ORDER})
+    rejected = bad + sum(row["count"] for row in rows if row["verdict"] != IN_ORDER)
+    return Backtest(plan, counts, int(counted.get["events"]), rejected, time.perf_counter() - began)
+
+
+def _moment(text: str | None, name: str, end: bool) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        found = until_microseconds(text)
+        return EPOCH + timedelta(microseconds=found or 0)
+    start = datetime(day.year, day.month, day.day, tzinfo=UTC)
+    return start + DAY - timedelta(microseconds=1) if end else start
+
+
+def _between(frame: DataFrame, ordered: Ordered, first: datetime | None, last: datetime | None) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    if first is None and last is None:
+        return frame
+    name = ordered.order_by[0] if ordered.order_by else ""
+    kind = frame.schema[name].dataType.simpleString() if name in frame.columns else "missing"
+    if not kind.startswith("timestamp"):
+        problem = f"--since and --until need rows that are ordered by a time, and '{name}' is {kind}"
+        raise UsageError("A223", problem, "order by a TIMESTAMP column first, or leave them out")
+    for moment, later in ((first, True), (last, False)):
+        if moment is not None:
+            bound = F.lit(moment.isoformat()).cast("timestamp")
+            frame = frame.filter(F.col(f"`{name}`") >= bound if later else F.col(f"`{name}`") <= bound)
+    return frame
+
+
+def _latest(frame: DataFrame, plan: Plan) -> Column:
+    """The largest time of a relation's members; null where none has one."""
+    from pyspark.sql import functions as F
+
+    layout = layout_of(plan)
+    held = {}
+    for name in layout.types:
+        at = plan.catalogue[name].time_index
+        if at is not None:
+            held[name] = next(each.name for each in layout.members if each.sources.get(name) == at)
+    if not held:
+        return F.lit(None).cast("timestamp")
+
+    def moment(member: Column) -> Column:
+        cases = [(member.getField("type") == name, member.getField(column)) for name, column in held.items()]
+        first, *rest = cases
+        return reduce(lambda made, case: made.when(*case), rest, F.when(*first))
+
+    return F.array_max(F.transform("members", moment))
+
+
+def bar(number: int, most: int, width: int) -> str:
+    """A row of blocks, eighths of one at its end; something for everything that is not zero."""
+    eighths = max(1, round(8 * width * number / most)) if number and most else 0
+    whole, rest = divmod(eighths, 8)
+    return "█" * whole + (BARS[rest - 1] if rest else "")
+
+
+def plot(found: Backtest, path: str) -> None:
+    """A bar a day, stacked by subscription, as a picture."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise UnsupportedError("U113", "a picture needs matplotlib, which is not installed", "pip install matplotlib") from None
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    axes = figure.subplots()
+    days, below = found.days, [0] * len(found.days)
+    for each in found.plan.subscriptions:
+        heights = [found.counts[each.name, day] for day in days]
+        axes.bar([str(day) for day in days], heights, bottom=below, label=f"{each.name} ({found.total(each.name):,})")
+        below = [low + more for low, more in zip(below, heights, strict=True)]
+    axes.set_ylabel("relations a day")
+    axes.tick_params(axis="x", rotation=90 if len(days) > 10 else 0)
+    step = max(1, len(days) // 30)
+    axes.set_xticks(range(0, len(days), step))
+    if found.plan.subscriptions:
+        axes.legend()
+    figure.savefig(path)

@@ -1,0 +1,40 @@
+"""What every task of a job needs, unpacked once in a worker process and not once a task.
+
+Spark pickles the functions of a job with all they refer to, and a worker unpickles them for every task: of a plan with its
+groups that is milliseconds, in each of several tasks of each micro-batch. A parcel pickles as the bytes of its content under
+their digest, and a worker that has opened the same parcel before takes what it has.
+
+Takes: any value that pickles. Gives: it, in any process. Never: changes it; whoever opens a parcel must not, either.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+OPENED_MAX = 32
+"""Contents that a worker keeps: the jobs of a session that run at one time."""
+
+
+class Parcel(Generic[T]):
+    def __init__(self, content: T, packed: bytes | None = None) -> None:
+        self.content = content
+        self._packed = pickle.dumps(content) if packed is None else packed
+
+    def __reduce__(self) -> tuple[Callable[[bytes, bytes], Parcel[Any]], tuple[bytes, bytes]]:
+        return _opened, (hashlib.sha256(self._packed).digest(), self._packed)
+
+
+_OPENED: dict[bytes, Parcel[Any]] = {}
+
+
+def _opened(digest: bytes, packed: bytes) -> Parcel[Any]:
+    found = _OPENED.get(digest)
+    if found is None:
+        if len(_OPENED) >= OPENED_MAX:
+            _OPENED.clear()
+        found = _OPENED[digest] = Parcel(pickle.loads(packed), packed)
+    return found

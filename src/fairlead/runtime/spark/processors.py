@@ -1,0 +1,88 @@
+"""The stateful steps of a stream as Spark wants them: what reads rows and state, calls stream.py and gives rows and state back.
+
+Takes: rows of blobs. Gives: rows of blobs. Never: decides anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, ValueState
+
+from fairlead.errors import StateError
+from fairlead.runtime.spark.blobs import unpacked
+from fairlead.runtime.spark.parcel import Parcel
+from fairlead.runtime.spark.stream import APART, UNPLACED, Sequencing, Setup, fed, kept, resumed
+
+STATE_BYTES_MAX = 2**31 - 2**20
+"""A value of a state store is one array of Java."""
+
+
+class Sequencer(StatefulProcessor):
+    """One for the whole stream; its state is the sequence so far and what is held."""
+
+    def __init__(self, setup: Parcel[Setup]) -> None:
+        self.setup = setup
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self.state = handle.getValueState("order", "held binary")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+        sequencing = Sequencing(self.setup.content, _state(self.state))
+        arrivals: dict[str, list[pa.Table]] = {}
+        for row in rows:
+            if row.type == UNPLACED:
+                yield Row(target=APART, buckets=0, type="", blob=bytes(row.blob))
+            else:
+                arrivals.setdefault(row.type, []).append(unpacked(bytes(row.blob)))
+        for target, name, blob in sequencing.step({name: pa.concat_tables(arrivals[name]) for name in sorted(arrivals)}):
+            yield Row(target=target, buckets=sequencing.buckets, type=name, blob=blob)
+        _update(self.state, sequencing.dump(), "what is held back", "a smaller delay, or heartbeats")
+
+    def close(self) -> None:
+        pass
+
+
+class Matcher(StatefulProcessor):
+    """One for each target; its state is that of the engine."""
+
+    def __init__(self, setup: Parcel[Setup]) -> None:
+        self.setup = setup
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self.state = handle.getValueState("matcher", "state binary")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+        target, buckets = int(key[0]), 0
+        if target == APART:
+            for row in rows:
+                yield Row(blob=bytes(row.blob))
+            return
+        tables: dict[str, list[pa.Table]] = {}
+        for row in rows:
+            buckets = row.buckets
+            tables.setdefault(row.type, []).append(unpacked(bytes(row.blob)))
+        setup = self.setup.content
+        task = resumed(setup, target, buckets, _state(self.state))
+        for blob in fed(task, tables):
+            yield Row(blob=blob)
+        _update(
+            self.state, kept(setup, target, task), "what the matcher remembers", "shorter windows (WITHIN), or more buckets"
+        )
+
+    def close(self) -> None:
+        pass
+
+
+def _state(held: ValueState) -> bytes | None:
+    found = held.get() if held.exists() else None
+    return None if found is None else bytes(found[0])
+
+
+def _update(held: ValueState, state: bytes, what: str, fix: str) -> None:
+    if len(state) > STATE_BYTES_MAX:
+        raise StateError("S113", f"{what} comes to {len(state):,} bytes, and a state can have {STATE_BYTES_MAX:,}", fix)
+    held.update((state,))
