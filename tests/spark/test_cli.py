@@ -105,6 +105,15 @@ def test_csv_has_nested_columns_as_json_and_a_folder_is_not_written_over(tmp_pat
     assert done(run(rules, events, tmp_path / "out", "--order-by", "at", "--overwrite"))["relations"] == {"Rally": 1}
 
 
+def test_repeats_of_a_sequence_are_set_aside(tmp_path: Path, rules: Path) -> None:
+    numbered = [{**each, "_source": "feed", "_sequence": number} for number, each in enumerate(RALLY)]
+    events = write_lines(tmp_path / "events.jsonl", [*numbered, {**numbered[4], "at": RALLY[4]["at"].replace(":30Z", ":31Z")}])
+    columns = ("--source", "_source", "--sequence", "_sequence")
+    found = done(run(rules, events, tmp_path / "out", "--order-by", "at", "--format", "jsonl", *columns))
+    assert (found["events"], found["relations"], found["repeated"]) == (6, {"Rally": 1}, 1)
+    assert [each["position"] for each in lines(tmp_path / "out.repeated")] == [5]
+
+
 def test_delta_without_delta_says_how_to_get_it(tmp_path: Path, rules: Path) -> None:
     events = write_lines(tmp_path / "events.jsonl", RALLY)
     refused = run(rules, events, tmp_path / "out", "--order-by", "at", "--format", "delta")
@@ -129,6 +138,11 @@ def test_a_stream_goes_on_from_its_checkpoint_and_refuses_that_of_another_plan(t
     assert [each["event"]["value"] for each in lines(tmp_path / "out.late")] == [99.0]
     assert [each["code"] for each in lines(tmp_path / "out.rejected")] == ["D024"]
     assert done(run(rules, incoming, out, *options))["events"] == 0
+    for file in (tmp_path / "out.checkpoint" / "commits").glob("*1*"):  # as if it had failed before it was noted as done
+        file.unlink()
+    assert done(run(rules, incoming, out, *options))["relations"] == {"Rally": 1}
+    assert [each["relation_id"] for each in lines(out)] == [ID]
+    assert len(lines(tmp_path / "out.late")) == 1
     rules.write_text(MARKET.replace("5 MINUTES", "6 MINUTES"))
     refused = run(rules, incoming, out, *options)
     assert refused.exit_code == 1
