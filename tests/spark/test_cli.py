@@ -119,7 +119,7 @@ def test_delta_without_delta_says_how_to_get_it(tmp_path: Path, rules: Path) -> 
     refused = run(rules, events, tmp_path / "out", "--order-by", "at", "--format", "delta")
     assert refused.exit_code == 1
     assert refused.stderr.startswith(
-        "U114 the Spark session has no delta\n  fix: start the session with --set spark.jars.packages="
+        "U111 the Spark session has no delta\n  fix: start the session with --set spark.jars.packages="
     )
 
 
