@@ -219,6 +219,23 @@ def test_a_stream_in_a_process_ends_cleanly_when_it_is_terminated(tmp_path: Path
     assert relation["relation_id"] == ID
 
 
+def test_what_is_derived_or_absent_counts_on_the_day_it_was_completed(tmp_path: Path) -> None:
+    rules = tmp_path / "rules.fl"
+    rules.write_text(
+        MARKET
+        + "SUBSCRIPTION Again MATCH RallySeen s[2]\n"
+        + "SUBSCRIPTION Silence MATCH EarningsReport r WITHOUT StockQuote q WITHIN 1 HOUR OF r PER symbol\n"
+    )
+    silent = {**report("QUIET", 0), "at": "2026-01-31T23:30:00Z"}
+    events = write_lines(tmp_path / "events.jsonl", [silent, *TWO_DAYS])
+    found = done(fairlead("backtest", rules, "--events", events, "--until", "2026-02-02", "--json"))["relations"]
+    assert {name: {day: n for day, n in each["days"].items() if n} for name, each in found.items()} == {
+        "Rally": {"2026-01-31": 1, "2026-02-02": 1},
+        "Again": {"2026-02-02": 1},
+        "Silence": {"2026-02-02": 1},
+    }
+
+
 def test_without_java_a_process_says_so_in_one_sentence(tmp_path: Path, rules: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     events = write_lines(tmp_path / "events.jsonl", RALLY)
