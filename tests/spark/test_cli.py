@@ -105,12 +105,21 @@ def test_csv_has_nested_columns_as_json_and_a_folder_is_not_written_over(tmp_pat
     assert done(run(rules, events, tmp_path / "out", "--order-by", "at", "--overwrite"))["relations"] == {"Rally": 1}
 
 
+def test_repeats_of_a_sequence_are_set_aside(tmp_path: Path, rules: Path) -> None:
+    numbered = [{**each, "_source": "feed", "_sequence": number} for number, each in enumerate(RALLY)]
+    events = write_lines(tmp_path / "events.jsonl", [*numbered, {**numbered[4], "at": RALLY[4]["at"].replace(":30Z", ":31Z")}])
+    columns = ("--source", "_source", "--sequence", "_sequence")
+    found = done(run(rules, events, tmp_path / "out", "--order-by", "at", "--format", "jsonl", *columns))
+    assert (found["events"], found["relations"], found["repeated"]) == (6, {"Rally": 1}, 1)
+    assert [each["position"] for each in lines(tmp_path / "out.repeated")] == [5]
+
+
 def test_delta_without_delta_says_how_to_get_it(tmp_path: Path, rules: Path) -> None:
     events = write_lines(tmp_path / "events.jsonl", RALLY)
     refused = run(rules, events, tmp_path / "out", "--order-by", "at", "--format", "delta")
     assert refused.exit_code == 1
     assert refused.stderr.startswith(
-        "U114 the Spark session has no delta\n  fix: start the session with --set spark.jars.packages="
+        "U111 the Spark session has no delta\n  fix: start the session with --set spark.jars.packages="
     )
 
 
@@ -129,6 +138,11 @@ def test_a_stream_goes_on_from_its_checkpoint_and_refuses_that_of_another_plan(t
     assert [each["event"]["value"] for each in lines(tmp_path / "out.late")] == [99.0]
     assert [each["code"] for each in lines(tmp_path / "out.rejected")] == ["D024"]
     assert done(run(rules, incoming, out, *options))["events"] == 0
+    for file in (tmp_path / "out.checkpoint" / "commits").glob("*1*"):  # as if it had failed before it was noted as done
+        file.unlink()
+    assert done(run(rules, incoming, out, *options))["relations"] == {"Rally": 1}
+    assert [each["relation_id"] for each in lines(out)] == [ID]
+    assert len(lines(tmp_path / "out.late")) == 1
     rules.write_text(MARKET.replace("5 MINUTES", "6 MINUTES"))
     refused = run(rules, incoming, out, *options)
     assert refused.exit_code == 1
@@ -203,6 +217,23 @@ def test_a_stream_in_a_process_ends_cleanly_when_it_is_terminated(tmp_path: Path
     assert re.fullmatch(r"metrics at http://127.0.0.1:\d+/metrics\n", noise)
     (relation,) = pq.read_table(next(out.rglob("*.parquet"))).to_pylist()
     assert relation["relation_id"] == ID
+
+
+def test_what_is_derived_or_absent_counts_on_the_day_it_was_completed(tmp_path: Path) -> None:
+    rules = tmp_path / "rules.fl"
+    rules.write_text(
+        MARKET
+        + "SUBSCRIPTION Again MATCH RallySeen s[2]\n"
+        + "SUBSCRIPTION Silence MATCH EarningsReport r WITHOUT StockQuote q WITHIN 1 HOUR OF r PER symbol\n"
+    )
+    silent = {**report("QUIET", 0), "at": "2026-01-31T23:30:00Z"}
+    events = write_lines(tmp_path / "events.jsonl", [silent, *TWO_DAYS])
+    found = done(fairlead("backtest", rules, "--events", events, "--until", "2026-02-02", "--json"))["relations"]
+    assert {name: {day: n for day, n in each["days"].items() if n} for name, each in found.items()} == {
+        "Rally": {"2026-01-31": 1, "2026-02-02": 1},
+        "Again": {"2026-02-02": 1},
+        "Silence": {"2026-02-02": 1},
+    }
 
 
 def test_without_java_a_process_says_so_in_one_sentence(tmp_path: Path, rules: Path, monkeypatch: pytest.MonkeyPatch) -> None:

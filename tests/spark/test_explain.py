@@ -42,6 +42,16 @@ def test_what_is_shuffled_is_told_by_type() -> None:
     assert streaming.tasks == "one task that holds rows back and numbers them"
 
 
+def test_each_subscription_of_a_nested_group_has_its_own_reason() -> None:
+    derived = (
+        "SUBSCRIPTION Sale MATCH Order o EMIT Sold(customer = o.customer)\nSUBSCRIPTION Sales MATCH Sold s[2] PER customer\n"
+    )
+    (_, _, nested) = fl.explain(fairlead.compile(SHOP + derived), buckets=4).parts
+    assert nested.reasons["Forgotten"].startswith("an absence is decided by the next event of any key")
+    assert nested.reasons["Sales"].startswith("it reads derived events")
+    assert "Sale: others read derived events" in nested.reason
+
+
 def test_the_shape_is_text_html_and_json() -> None:
     shape = fl.explain(fairlead.compile(SHOP), buckets=4, master="local[2]")
     assert "  Shipped: 4 tasks, keyed\n    why      PER: keys (customer) are spread over buckets" in str(shape)

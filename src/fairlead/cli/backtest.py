@@ -62,8 +62,8 @@ def backtest(
       fairlead backtest market.fl --events year/ --since 2026-01-01 --until 2026-03-31
       fairlead backtest market.fl --events year/ --order-by at --plot year.png
 
-    A relation counts on the day (UTC) of its latest member. Events before --since are not read, so what began with them is
-    not found: begin a window (WITHIN) earlier. Without --order-by, events stand in the order of the column `at`.
+    A relation counts on the day (UTC) of the event that completed it. Events before --since are not read, so what began with
+    them is not found: begin a window (WITHIN) earlier. Without --order-by, events stand in the order of the column `at`.
     """
     from fairlead.cli.rules import load_plan
     from fairlead.runtime.spark.backtest import backtest as tested

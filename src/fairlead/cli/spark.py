@@ -123,6 +123,8 @@ class Asked:
 @order_option
 @click.option("--position", metavar="COLUMN", help="The column that has the position itself, such as the offset in a log.")
 @type_option
+@click.option("--source", metavar="COLUMN", help="Who published a row.")
+@click.option("--sequence", metavar="COLUMN", help="As what number of its source: what a source has passed is dropped.")
 @on_bad_option
 @until_option
 @click.option("--stream", is_flag=True, help="Go on with what comes into the folders of events.")
@@ -155,6 +157,8 @@ def run(
     order_by: tuple[str, ...],
     position: str | None,
     type_column: str,
+    source: str | None,
+    sequence: str | None,
     on_bad: Literal["stop", "skip"],
     until: str | None,
     stream: bool,
@@ -194,7 +198,7 @@ def run(
                 raise click.UsageError(f"{name} needs --stream")
     places = outputs(out, form, late, rejected)
     asked = Asked(
-        rules, events, form_named(events_format), Ordered(order_by, position, type_column), places,
+        rules, events, form_named(events_format), Ordered(order_by, position, type_column, source, sequence), places,
         checkpoint or f"{places.relations}.checkpoint", stream, once, every, files_per_batch, frontier, delay, until, buckets,
         on_bad, overwrite, metrics_port,
     )  # fmt: skip
@@ -224,6 +228,8 @@ def session_for(master: str | None, settings: tuple[str, ...]) -> Iterator[Any]:
     from fairlead.errors import FairleadError
     from fairlead.runtime.spark.messages import apart
     from fairlead.runtime.spark.session import session
+    from fairlead.runtime.spark.settings import local_cores
+    from fairlead.runtime.spark.ship import ship
 
     named: dict[str, Any] = {}
     for each in settings:
@@ -232,24 +238,23 @@ def session_for(master: str | None, settings: tuple[str, ...]) -> Iterator[Any]:
             raise click.UsageError(f"--set {each!r}: write NAME=VALUE")
         named[name] = value
     without_pandas.show()
-    with apart() as log:
-        made = session(master, **named)
+    log: Path | None = None
     try:
+        with apart() as log:
+            made = session(master, **named)
+        if local_cores(str(made.sparkContext.master)) is None:
+            ship(made)  # executors elsewhere import this Fairlead; what it depends on they must have
         yield made
     except (FairleadError, click.ClickException, SystemExit, KeyboardInterrupt):
-        log.unlink(missing_ok=True)
         raise
     except BaseException:
-        _keep(log)
+        if log is not None and log.stat().st_size:
+            click.echo(f"Spark's own messages are in {log}", err=True)
+            log = None
         raise
-    log.unlink(missing_ok=True)
-
-
-def _keep(log: Path) -> None:
-    if log.stat().st_size:
-        click.echo(f"Spark's own messages are in {log}", err=True)
-    else:
-        log.unlink()
+    finally:
+        if log is not None:
+            log.unlink()
 
 
 class Stopping(threading.Event):

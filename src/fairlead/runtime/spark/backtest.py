@@ -1,6 +1,8 @@
 """How many relations each subscription would have had on each day of the past.
 
-A relation counts on the day (UTC) of its latest member. What began before the first event that is read is not seen.
+A relation counts on the day (UTC) of the event that completed it. Rows are ordered by time, so the rows of a day are a stretch
+of positions, and how many rows each day has says which: derived events and deadlines need no time of their own for that. What
+began before the first event that is read is not seen.
 
 Takes: a Source, a plan, a span of time. Gives: counts by subscription and day. Never: keeps a relation.
 """
@@ -11,11 +13,10 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from functools import reduce
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from fairlead.errors import UnsupportedError, UsageError
-from fairlead.model.layout import layout_of
 from fairlead.model.plan import Plan
 from fairlead.runtime.embedded import until_microseconds
 from fairlead.runtime.spark.api import match
@@ -34,7 +35,7 @@ BARS = "▏▎▍▌▋▊▉█"
 
 @dataclass(frozen=True)
 class Backtest:
-    """`counts` by subscription and day; a relation none of whose members has a time stands under None."""
+    """`counts` by subscription and day; all stand under None where rows are not ordered by a time."""
 
     plan: Plan
     counts: Counter[tuple[str, date | None]]
@@ -75,25 +76,54 @@ def backtest(
     plan: Plan, source: Source, ordered: Ordered, since: str | None = None, until: str | None = None, buckets: int | None = None
 ) -> Backtest:
     """`since` and `until` are included; a day without a time is all of it."""
-    from pyspark.sql import Observation
-    from pyspark.sql import functions as F
-
     began = time.perf_counter()
     first, last = _moment(since, "since", end=False), _moment(until, "until", end=True)
     if first is not None and last is not None and first > last:
         raise UsageError("A222", f"--since {since} is after --until {until}", "begin before the end")
-    counted = Observation()
-    given = _between(source.good, ordered, first, last).observe(counted, F.count(F.lit(1)).alias("events"))
+    given = _between(source.good, ordered, first, last)
     on_bad: OnBad = "stop" if source.bad is None else "skip"
     order: dict[str, Any] = {"order_by": list(ordered.order_by), "type_column": ordered.type_column}
     with coded_errors():
         frame = match(plan, given, **order, buckets=buckets, on_bad=on_bad, until=last)
-        day = F.to_date(_latest(frame, plan))
-        rows = frame.groupBy("verdict", "subscription", day.alias("day")).count().collect()
+        days = _days(given, ordered)
+        at = _stretch([start for _, start, _ in days]).alias("at")
+        rows = frame.groupBy("verdict", "subscription", at).count().collect()
         bad = 0 if source.bad is None else source.bad.count()
-    counts = Counter({(row["subscription"], row["day"]): row["count"] for row in rows if row["verdict"] == IN_ORDER})
+    counts: Counter[tuple[str, date | None]] = Counter()
+    for row in rows:
+        if row["verdict"] == IN_ORDER:
+            counts[row["subscription"], days[row["at"]][0]] += row["count"]
     rejected = bad + sum(row["count"] for row in rows if row["verdict"] != IN_ORDER)
-    return Backtest(plan, counts, int(counted.get["events"]), rejected, time.perf_counter() - began)
+    return Backtest(plan, counts, sum(number for _, _, number in days), rejected, time.perf_counter() - began)
+
+
+def _days(given: DataFrame, ordered: Ordered) -> list[tuple[date | None, int, int]]:
+    """Each day with rows, its first position, and how many rows it has."""
+    from pyspark.sql import functions as F
+
+    name = ordered.order_by[0]
+    column = F.col(f"`{name}`")
+    kind = given.schema[name].dataType.simpleString()
+    if kind == "timestamp_ntz":
+        column, kind = F.to_timestamp(F.concat(column.cast("string"), F.lit("Z"))), "timestamp"
+    if kind == "timestamp":
+        day = F.floor(F.unix_micros(column) / 86_400_000_000)
+    else:
+        day = F.unix_date(column) if kind == "date" else F.lit(None).cast("bigint")
+    rows = sorted((row["day"], row["count"]) for row in given.groupBy(day.alias("day")).count().collect())
+    starts = [0, *accumulate(number for _, number in rows)]
+    return [
+        (None if day is None else EPOCH.date() + DAY * day, start, number)
+        for (day, number), start in zip(rows, starts, strict=False)
+    ]
+
+
+def _stretch(starts: list[int]) -> Column:
+    """The number of the day of a relation: the last one that begins at or before the event that completed it."""
+    from pyspark.sql import functions as F
+
+    begun = F.filter(F.array(*map(F.lit, starts)), lambda start: start <= F.col("completed_at"))
+    return F.greatest(F.size(begun) - 1, F.lit(0)) if starts else F.lit(0)
 
 
 def _moment(text: str | None, name: str, end: bool) -> datetime | None:
@@ -123,27 +153,6 @@ def _between(frame: DataFrame, ordered: Ordered, first: datetime | None, last: d
             bound = F.lit(moment.isoformat()).cast("timestamp")
             frame = frame.filter(F.col(f"`{name}`") >= bound if later else F.col(f"`{name}`") <= bound)
     return frame
-
-
-def _latest(frame: DataFrame, plan: Plan) -> Column:
-    """The largest time of a relation's members; null where none has one."""
-    from pyspark.sql import functions as F
-
-    layout = layout_of(plan)
-    held = {}
-    for name in layout.types:
-        at = plan.catalogue[name].time_index
-        if at is not None:
-            held[name] = next(each.name for each in layout.members if each.sources.get(name) == at)
-    if not held:
-        return F.lit(None).cast("timestamp")
-
-    def moment(member: Column) -> Column:
-        cases = [(member.getField("type") == name, member.getField(column)) for name, column in held.items()]
-        first, *rest = cases
-        return reduce(lambda made, case: made.when(*case), rest, F.when(*first))
-
-    return F.array_max(F.transform("members", moment))
 
 
 def bar(number: int, most: int, width: int) -> str:

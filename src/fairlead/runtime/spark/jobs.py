@@ -15,7 +15,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from fairlead.model.plan import Plan
@@ -214,8 +214,8 @@ def _await_report(watch: Watch, batch: int) -> None:
 
 
 def _order(ordered: Ordered) -> dict[str, Any]:
-    made = {"order_by": list(ordered.order_by) or None, "position": ordered.position}
-    return made | {"type_column": ordered.type_column}
+    """As `match` takes it."""
+    return asdict(ordered) | {"order_by": list(ordered.order_by) or None}
 
 
 def _counts(frame: DataFrame) -> Counter[tuple[str, str | None]]:

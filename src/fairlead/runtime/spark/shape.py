@@ -10,6 +10,7 @@ Takes: a plan, and how many buckets. Gives: a `Shape`, as data (`to_json`), text
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
@@ -18,21 +19,30 @@ from fairlead.errors import UsageError
 from fairlead.model.html import table
 from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT
-from fairlead.runtime.spark.groups import Group, groups_of
+from fairlead.runtime.spark.groups import Group, groups_of, nested_reasons
 from fairlead.runtime.spark.session import MASTER
 from fairlead.runtime.spark.settings import explain_settings, local_cores
 
 
 @dataclass(frozen=True)
 class Part:
-    """Subscriptions that run together. `keys`: by type, the attributes that make the key; empty where one task has them all."""
+    """Subscriptions that run together. `keys`: by type, the attributes that make the key; empty where one task has them all.
+    `reasons`: by subscription, why that is so."""
 
     subscriptions: tuple[str, ...]
     form: str
     tasks: int
     keys: dict[str, tuple[str, ...]]
     reads: tuple[str, ...]
-    reason: str
+    reasons: dict[str, str]
+
+    @property
+    def reason(self) -> str:
+        """In one sentence where it is the same for all, else subscription by subscription."""
+        different = dict.fromkeys(self.reasons.values())
+        if len(different) == 1:
+            return next(iter(different))
+        return "; ".join(f"{name}: {why}" for name, why in self.reasons.items())
 
 
 @dataclass(frozen=True)
@@ -77,10 +87,10 @@ class Shape:
         }
 
     def __str__(self) -> str:
-        lines = [f"{_some(self.tasks, 'task')} {'at a time, with state' if self.streaming else 'that match'}"]
+        lines = [f"matched by {_some(self.tasks, 'task')}{', with state between micro-batches' if self.streaming else ''}"]
         for each in self.parts:
             lines.append(f"  {', '.join(each.subscriptions)}: {_some(each.tasks, 'task')}, {each.form}")
-            lines.append(f"    why      {each.reason}")
+            lines += [f"    why      {why}" for why in each.reason.split("; ")]
             lines += [f"    key      {name} ({', '.join(key)})" for name, key in each.keys.items()]
             lines.append(f"    reads    {', '.join(each.reads)}")
         lines += ["", "shuffled, as packed columns"]
@@ -103,20 +113,21 @@ def explain(plan: Plan, *, buckets: int | None = None, streaming: bool = False, 
         fix = "spark.explain(fairlead.compile(text))"
         raise UsageError("A003", f"explain takes a compiled plan, not {type(plan).__name__}", fix)
     count = buckets or local_cores(master or MASTER) or 1
-    groups = groups_of(plan)
+    groups, own = groups_of(plan), nested_reasons(plan)
     return Shape(
         plan,
         streaming,
         count,
-        tuple(_part(each, count) for each in groups),
+        tuple(_part(each, count, own) for each in groups),
         (_first(plan, groups, streaming), _second(groups, count)),
         tuple(explain_settings(master or MASTER)),
     )
 
 
-def _part(group: Group, buckets: int) -> Part:
+def _part(group: Group, buckets: int, own: Mapping[int, str]) -> Part:
     keys = dict(sorted(group.keys.items()))
-    return Part(group.names, group.form, buckets if keys else 1, keys, tuple(sorted(group.reads)), group.reason)
+    reasons = {name: own.get(number, group.reason) for name, number in zip(group.names, group.numbers, strict=True)}
+    return Part(group.names, group.form, buckets if keys else 1, keys, tuple(sorted(group.reads)), reasons)
 
 
 def _first(plan: Plan, groups: tuple[Group, ...], streaming: bool) -> Shuffle:

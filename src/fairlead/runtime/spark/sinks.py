@@ -80,7 +80,7 @@ def require_format(spark: SparkSession, form: Format, streaming: bool) -> None:
         source.lookupDataSource(form, spark._jsparkSession.sessionState().conf())
     except Exception:
         fix = f"start the session with --set spark.jars.packages={ADDED[form]}, in the version for your Spark"
-        raise UnsupportedError("U114", f"the Spark session has no {form}", fix) from None
+        raise UnsupportedError("U111", f"the Spark session has no {form}", fix) from None
 
 
 def require_free(spark: SparkSession, places: Outputs, overwrite: bool) -> None:

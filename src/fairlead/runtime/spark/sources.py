@@ -44,6 +44,8 @@ class Ordered:
     order_by: tuple[str, ...] = ()
     position: str | None = None
     type_column: str = "type"
+    source: str | None = None
+    sequence: str | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -88,6 +90,10 @@ def schema_of(plan: Plan, ordered: Ordered) -> dict[str, str]:
         columns[name] = _spark_type(name, uses, name in ordered.columns)
     for name in ordered.columns:
         columns.setdefault(name, "bigint")
+    if ordered.source is not None:
+        columns.setdefault(ordered.source, "string")
+    if ordered.sequence is not None:
+        columns.setdefault(ordered.sequence, "bigint")
     return columns
 
 
