@@ -117,7 +117,7 @@ def test_a_task_goes_over_to_kernels_though_no_worker_has_seen_enough_events_for
         stream._TASKS.clear()  # another worker
         task = resumed(setup, 0, 1, state)
         positions = pa.array(range(start, start + 2_000), pa.int64())
-        list(fed(task, {"A": [pa.table({"x": pa.array([1] * 2_000, pa.int32()), "_position": positions})]}))
+        list(fed(task, {"A": [pa.table({"x": pa.nulls(2_000, pa.int32()), "_position": positions})]}))
         state = kept(setup, 0, task)
         assert (task.engine.lane is not None) == (start >= 4_000)
 
