@@ -232,8 +232,8 @@ def test_a_checkpoint_of_version_1_is_resumed_and_one_of_another_plan_refused(sp
     found = spark.read.parquet(str(tmp_path / "same" / "out")).toArrow().column("relation_id").to_pylist()
     before = (FIXTURE / "delivered.txt").read_text().split()
     wanted = fairlead.match(PLAN, events(FIXTURE_EVENTS, every=50))
-    assert len(before) > 50
-    assert len(found) > 50
+    assert len(before) > 10
+    assert len(found) > 10
     assert sorted([*before, *found]) == sorted(each.id for each in wanted)
     with pytest.raises(StreamingQueryException) as raised:
         refused.awaitTermination(300)
