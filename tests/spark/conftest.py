@@ -5,6 +5,7 @@ All tests here that use it are of one xdist group, so with `--dist loadgroup` on
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from fairlead.runtime.spark.session import session
 
+os.environ.setdefault("SPARK_AUTH_SOCKET_TIMEOUT", "120")  # a Python worker that starts on a busy machine needs its time
 FAST = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.driver.memory": "1g",

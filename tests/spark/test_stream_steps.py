@@ -18,7 +18,7 @@ from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT
 from fairlead.order.holdback import Frontier, head_and_rest, with_head
 from fairlead.runtime.spark import stream
-from fairlead.runtime.spark.stream import Sequencing, kept, resumed
+from fairlead.runtime.spark.stream import Sequencing, fed, kept, resumed
 from fairlead.transport.events import read_events
 from tests.match.generated import Case, cases
 from tests.match.plans import plan_cases
@@ -108,6 +108,18 @@ def test_many_events_go_over_to_kernels_and_come_back_from_states_between_micro_
             query.batch(rows.slice(start, size))
             start += size
         assert by_subscription(plan, query.table) == wanted
+
+
+def test_a_task_goes_over_to_kernels_though_no_worker_has_seen_enough_events_for_it() -> None:
+    setup = setup_of(ONE, 1, Frontier(("A", "B"), together=True))
+    state = None
+    for start in range(0, 8_000, 2_000):
+        stream._TASKS.clear()  # another worker
+        task = resumed(setup, 0, 1, state)
+        positions = pa.array(range(start, start + 2_000), pa.int64())
+        list(fed(task, {"A": [pa.table({"x": pa.nulls(2_000, pa.int32()), "_position": positions})]}))
+        state = kept(setup, 0, task)
+        assert (task.engine.lane is not None) == (start >= 4_000)
 
 
 def late_and_refused(rows: pa.Table, **options: Any) -> tuple[Streaming, list[dict[str, Any]]]:

@@ -83,6 +83,7 @@ def _units(given: Input, frames: DataFrame | Mapping[str, DataFrame], delay: str
 
 def _length(frame: DataFrame, delay: str | timedelta) -> int:
     from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
 
     fix = 'such as "10 seconds", or a timedelta'
     try:
@@ -91,7 +92,7 @@ def _length(frame: DataFrame, delay: str | timedelta) -> int:
         else:
             jvm: Any = frame.sparkSession._jvm
             found = _microseconds(jvm.org.apache.spark.sql.catalyst.util.IntervalUtils.fromIntervalString(delay))
-    except Py4JError as error:
+    except (Py4JError, PySparkException) as error:
         raise UsageError("A215", f"delay is {delay!r}, not a length of time", fix) from error
     if found < 0:
         raise UsageError("A215", f"delay is {delay!r}, less than nothing", fix)

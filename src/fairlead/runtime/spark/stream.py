@@ -237,12 +237,13 @@ def resumed(setup: Setup, target: int, buckets: int, state: bytes | None) -> Tas
     job = replace(setup.job, buckets=buckets)
     if state is None:
         return Task(job, setup.outcome, target)
-    _, rest = _opened(state, setup)
+    head, rest = _opened(state, setup)
     known = _TASKS.pop((setup.identity["plan"], target), None)
     if known is not None and known[0] == _digest(rest):
         return known[1]
     task = Task(job, setup.outcome, target)
     task.engine = Engine.load(task.group.plan, bytes(rest))
+    task.engine.fed = head["fed"]  # it goes over to kernels, or has, as if it had never been loaded
     return task
 
 
@@ -260,7 +261,7 @@ def kept(setup: Setup, target: int, task: Task) -> bytes:
     if len(_TASKS) >= TASKS_MAX:
         _TASKS.clear()
     _TASKS[setup.identity["plan"], target] = _digest(dumped), task
-    return with_head(_head(setup), dumped)
+    return with_head(_head(setup) | {"fed": task.engine.fed}, dumped)
 
 
 def _digest(dumped: bytes | memoryview) -> bytes:
