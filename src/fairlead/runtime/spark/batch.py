@@ -91,13 +91,15 @@ def _cuts(given: Input) -> np.ndarray[Any, Any]:
 
 
 def _doubts(given: Input) -> Iterator[tuple[Column, Callable[[Any], DataError]]]:
-    """What Spark itself can see of bad rows, at the cost of a comparison each: a column that is not null or 0 where there is
-    one, and the error that this is. Whatever else is wrong with values, the workers find (failures.py)."""
+    """What Spark itself can see of bad rows, at the cost of a comparison each: how many there are, and the error that this is.
+    (Counts alone: with a text among its results, Spark would compute all of them row by row without compiling.) Whatever else
+    is wrong with values, the workers find (failures.py)."""
     from pyspark.sql import functions as F
 
     reading, of_type = given.reading, F.col(TYPE)
     yield F.count_if(of_type.isNull()), lambda rows: unknown(None, reading)
-    yield F.min(F.when(~of_type.isin(*reading.types), of_type)), lambda name: unknown(name, reading)
+    strange = ~of_type.isin(*reading.types)
+    yield F.count_if(strange), lambda rows: unknown(given.frame.where(strange).agg(F.min(TYPE)).collect()[0][0], reading)
     for name, columns in reading.columns.items():
         schema = reading.catalogue[name]
         for attribute in schema.attributes:

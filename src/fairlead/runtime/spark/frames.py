@@ -103,7 +103,7 @@ def input_of(
             _is_one_of(each, sequence, NUMERIC, "the sequence of a row is a whole number")
     _one_order(given, order, position is not None)
     types = dict.fromkeys((*plan.input_types, HEARTBEAT.name)) if not given[0].of else {each.of: None for each in given}
-    columns, numbers = _attributes(plan, given, tuple(types))
+    columns, numbers = _attributes(plan, given, tuple(types), order)
     parts = [_selected(each, columns, numbers, order, type_column if not each.of else None, source, sequence) for each in given]
     whole = parts[0]
     for part in parts[1:]:
@@ -148,9 +148,10 @@ def _read(plan: Plan) -> frozenset[str]:
 
 
 def _attributes(
-    plan: Plan, given: Sequence[Given], types: Sequence[str]
+    plan: Plan, given: Sequence[Given], types: Sequence[str], order: Sequence[str]
 ) -> tuple[dict[str, dict[str, str]], dict[tuple[str, str], str]]:
-    """For every type that is read the column of each attribute, and what these columns are: a name, and a Spark type."""
+    """For every type that is read the column of each attribute, and what these columns are: a name, and a Spark type. A time
+    that rows are ordered by is its order column: what every row has twice costs every row."""
     columns: dict[str, dict[str, str]] = {}
     numbers: dict[tuple[str, str], str] = {}
     read = _read(plan)
@@ -161,6 +162,9 @@ def _attributes(
         columns[name] = {}
         for attribute in plan.catalogue[name].attributes:
             _fits(frame, attribute.name, attribute.type.kind, str(attribute.type), name)
+            if attribute.type.kind is Kind.TIMESTAMP and attribute.name in order and frame.kind(attribute.name) == "timestamp":
+                columns[name][attribute.name] = order_column(order.index(attribute.name))
+                continue
             key = attribute.name, frame.kinds[attribute.name].simpleString()
             columns[name][attribute.name] = numbers.setdefault(key, f"_value{len(numbers)}")
     return columns, numbers

@@ -22,6 +22,7 @@ from fairlead.errors import DataError
 from fairlead.model.columns import arrow_type
 from fairlead.model.types import HEARTBEAT, Catalogue
 from fairlead.order.total import SEQUENCE, SOURCE, order_column
+from fairlead.transport.converters import MICROSECONDS
 from fairlead.transport.intake import Intake, OnBad
 from fairlead.transport.problems import Rejected, at, not_published, unknown_type
 from fairlead.transport.tables import examined, take_rows
@@ -80,7 +81,7 @@ class Reader:
         if name not in reading.columns:
             return {name: pa.Table.from_batches([reserved])}
         columns = reading.columns[name]
-        given = pa.RecordBatch.from_arrays([batch.column(each) for each in columns.values()], list(columns))
+        given = pa.RecordBatch.from_arrays([self._column(batch, each) for each in columns.values()], list(columns))
         if not columns:
             return {name: pa.Table.from_batches([reserved])}
         refused_here: list[Rejected] = []
@@ -106,6 +107,11 @@ class Reader:
         if refused_here:
             made[REJECTED] = self._refused(refused_here, bad, reserved)
         return made
+
+    def _column(self, batch: pa.RecordBatch, name: str) -> pa.Array:
+        """An attribute; one that is an order column is a time."""
+        column = batch.column(name)
+        return column.view(MICROSECONDS) if name in self.reading.reserved else column
 
     def _refused(self, refused: Sequence[Any], rows: Sequence[int], reserved: pa.RecordBatch) -> pa.Table:
         texts = [(each.code, each.problem, getattr(each, "record", None)) for each in refused]
