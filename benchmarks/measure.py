@@ -103,7 +103,7 @@ def machine() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         "commit": _commit(),
-        **{name: _version(name) for name in packages},
+        **{name: version(name) for name in packages},
     }
 
 
@@ -111,7 +111,7 @@ def load() -> list[float]:
     return [round(each, 2) for each in os.getloadavg()]
 
 
-def _version(name: str) -> str:
+def version(name: str) -> str:
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

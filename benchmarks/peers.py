@@ -77,7 +77,7 @@ PEERS = (
 def install(peer: Peer) -> str | None:
     """Make the peer's environment unless it is there. Gives the reason if that is not possible."""
     done = peer.place / "installed"
-    if peer.needs_java and not _java_home():
+    if peer.needs_java and not java_home():
         return "no Java found (set JAVA_HOME)"
     if done.exists() and done.read_text() == peer.package:
         return None
@@ -96,7 +96,7 @@ def install(peer: Peer) -> str | None:
     return None
 
 
-def _java_home() -> str | None:
+def java_home() -> str | None:
     if os.environ.get("JAVA_HOME"):
         return os.environ["JAVA_HOME"]
     java = shutil.which("java")
@@ -119,7 +119,7 @@ def measure(peer: Peer, events: int, limit: float) -> list[dict[str, Any]]:
         return [{"peer": peer.name, "failed": reason}]
     size = min(events, peer.events)
     source = workload.parquet(size)
-    environment = {"JAVA_HOME": _java_home() or "", "SIDDHISDK_HOME": str(peer.place / "sdk")}
+    environment = {"JAVA_HOME": java_home() or "", "SIDDHISDK_HOME": str(peer.place / "sdk")}
     found = []
     for query in peer.queries:
         child = spawn([peer.python, str(SCRIPTS / peer.script), str(source), query], limit, environment)

@@ -1,8 +1,8 @@
 """Apache Flink: Q2 and Q3 in MATCH_RECOGNIZE, as near as it comes to Fairlead's meaning.
 
-`python flink_q.py W1.parquet Q2` in Flink's own environment prints one line of JSON. One task slot, streaming mode, a CSV
-file in (the Python package has no Parquet format) and CSV out. Timed is the second job of the process; a first one over
-1,000 events has warmed it up.
+`python flink_q.py W1.parquet Q2 [2]` in Flink's own environment prints one line of JSON. One task slot or as many as said,
+streaming mode, a CSV file in (the Python package has no Parquet format) and CSV out; W1 may be a folder of Parquet files.
+Timed is the second job of the process; a first one over 1,000 events has warmed it up.
 
 Row patterns are contiguous, so what may lie between the events is said too. No row is used by two matches: AFTER MATCH SKIP
 PAST LAST ROW also drops an A that came before the C of a match, which PREFIX INFIX keeps. So there are fewer relations. Q1
@@ -20,6 +20,9 @@ import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 from pyflink.table import EnvironmentSettings, TableEnvironment
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))
+from benchmarks.spark.tree import Watch
 
 PATTERNS = {
     "Q2": """
@@ -52,7 +55,7 @@ def seconds(environment, name, query):
     return perf_counter() - began
 
 
-def main(path, query):
+def main(path, query, slots="1"):
     table = pq.read_table(path)
     place = Path(tempfile.mkdtemp())
     rows = pa.table(
@@ -65,18 +68,21 @@ def main(path, query):
         }
     )
     environment = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
-    environment.get_config().set("parallelism.default", "1")
+    environment.get_config().set("parallelism.default", slots)
     environment.get_config().set("pipeline.object-reuse", "true")
     for name, size in (("warm", 1_000), ("timed", rows.num_rows)):
         plain = pc.WriteOptions(include_header=False, quoting_style="none")
         pc.write_csv(rows.slice(0, size), place / f"{name}.csv", plain)
         table_of(environment, name, place)
-        wall = seconds(environment, name, query)
+        with Watch() as watch:
+            cpu = watch.cpu_s()
+            wall = seconds(environment, name, query)
+            cpu = watch.cpu_s() - cpu
     files = [each for each in (place / "timed.out").rglob("*") if each.is_file()]
     relations = sum(len(each.read_text().splitlines()) for each in files)
     shutil.rmtree(place)
-    print(json.dumps({"events": table.num_rows, "relations": relations, "wall_s": wall}))
+    print(json.dumps({"events": table.num_rows, "relations": relations, "wall_s": wall, "cpu_s": cpu}))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    main(*sys.argv[1:])

@@ -2,5 +2,13 @@
 
 from fairlead.runtime.spark.api import match
 from fairlead.runtime.spark.failures import coded_errors, fairlead_error
+from fairlead.runtime.spark.progress import Metrics, Snapshot, observed, watch
+from fairlead.runtime.spark.session import session
+from fairlead.runtime.spark.shape import Shape, explain
+from fairlead.runtime.spark.ship import ship
+from fairlead.runtime.spark.views import register
 
-__all__ = ["coded_errors", "fairlead_error", "match"]
+__all__ = [
+    "Metrics", "Shape", "Snapshot", "coded_errors", "explain", "fairlead_error", "match", "observed", "register", "session",
+    "ship", "watch",
+]  # fmt: skip

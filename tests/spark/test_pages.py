@@ -1,16 +1,29 @@
-"""docs/spark.md lists every setting with its reason and every code. `FAIRLEAD_UPDATE_DOCS=1` writes the settings anew."""
+"""docs/spark.md lists every setting with its reason and every code, and its examples print what it shows.
+
+`FAIRLEAD_UPDATE_DOCS=1` writes the settings and the output of the examples anew.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import re
 from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
 
 from fairlead.runtime.spark.settings import LOCAL_SETTINGS, SETTINGS, settings_for
+from tests.cli.test_docs import rerun
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "spark.md"
 ROWS = re.compile(r"(?<=\| setting \| value \| why \|\n\|---\|---\|---\|\n)(?:\|.*\n)+")
+FILE = re.compile(r"^`([\w./]+)`:\n```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+EXAMPLE = re.compile(r"^```python\n((?:(?!```).)*?)^```\n```\n(.*?)^```$|^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SECONDS = re.compile(r"in [\d.]+ s(, [\d,]+/s)?")
 SOURCES = [*(ROOT / "src" / "fairlead" / "runtime" / "spark").glob("*.py")]
 
 
@@ -37,3 +50,28 @@ def test_every_code_is_on_the_page_and_every_code_of_the_page_exists() -> None:
     assert re.findall(r"^\| ([UA]\d{3}) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE) == sorted(
         raised, key=lambda code: (code[0] == "A", code)
     )
+
+
+def test_the_examples_print_what_the_page_shows(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    for name, content in FILE.findall(page):
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_text(content)
+    names: dict[str, Any] = {}
+
+    def again(block: re.Match[str]) -> str:
+        if block[1] is None:
+            return rerun(re.match(r"```console\n(.*)```", block[0], re.DOTALL) or block)
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            # the JVM runs in the folder where it was started
+            exec(compile(block[1].replace('json("', f'json("{tmp_path}/'), "docs/spark.md", "exec"), names)
+        return f"```python\n{block[1]}```\n```\n{printed.getvalue()}```"
+
+    now = EXAMPLE.sub(again, page)
+    assert len(EXAMPLE.findall(page)) >= 6
+    if os.environ.get("FAIRLEAD_UPDATE_DOCS"):
+        PAGE.write_text(now, encoding="utf-8")
+    else:
+        assert SECONDS.sub("", now).splitlines() == SECONDS.sub("", page).splitlines()

@@ -16,11 +16,14 @@ from typing import NoReturn
 import click
 
 from fairlead import __version__
+from fairlead.cli import without_pandas
+from fairlead.cli.backtest import backtest
 from fairlead.cli.compare import compare
 from fairlead.cli.explain import explain
 from fairlead.cli.lint import lint
 from fairlead.cli.run import run
 from fairlead.cli.shell import TERMINATED, Shell
+from fairlead.cli.spark import spark
 from fairlead.cli.test import test
 from fairlead.cli.why import why
 
@@ -44,24 +47,14 @@ def cli() -> None:
     """
 
 
-for command in (run, explain, lint, test, why, compare):
+for command in (run, explain, lint, test, why, compare, spark, backtest):
     cli.add_command(command)
-
-
-class _NoPandas:
-    """Hides pandas from the process. The first `pa.array` imports it where it is installed, to recognise its objects: a
-    quarter of a second, and no command ever meets one."""
-
-    @staticmethod
-    def find_spec(name: str, path: object = None, target: object = None) -> None:
-        if name == "pandas":
-            raise ModuleNotFoundError("the command line does without pandas", name=name)
 
 
 def main() -> None:
     """The entry point of the process."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy would start threads for algebra that nobody does: 40 ms
-    sys.meta_path.insert(0, _NoPandas)
+    without_pandas.hide()
     gc.set_threshold(COLLECTED_AFTER)
     signal.signal(signal.SIGTERM, _terminated)
     try:

@@ -97,9 +97,9 @@ def layout_of(plan: Plan, subscription: str | None = None) -> Layout:
     return Layout(
         tuple(each.name for each in chosen),
         types,
-        _columns(types, plan.catalogue, RESERVED),
+        columns_of_types(types, plan.catalogue, RESERVED),
         derived,
-        _columns(derived, plan.catalogue, ("type",)),
+        columns_of_types(derived, plan.catalogue, ("type",)),
         plan.catalogue,
     )
 
@@ -109,7 +109,8 @@ def relation_schema(plan: Plan) -> pa.Schema:
     return layout_of(plan).schema
 
 
-def _columns(types: tuple[str, ...], catalogue: Catalogue, reserved: tuple[str, ...]) -> tuple[Column, ...]:
+def columns_of_types(types: tuple[str, ...], catalogue: Catalogue, reserved: tuple[str, ...]) -> tuple[Column, ...]:
+    """The columns that hold the attributes of all these types."""
     found: dict[str, dict[str, DataType]] = {}
     for name in types:
         for attribute in catalogue[name].attributes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from itertools import accumulate, chain
@@ -133,10 +133,19 @@ class Result:
         return counted + table(("subscription", "completed at", "positions", "emitted", "id"), rows) + more
 
 
-def match(plan: Plan, events: Any, *, until: datetime | str | None = None, event_by_event: bool = False) -> Result:
-    """All relations of a finite, ordered input: dicts with "type", or a pyarrow, pandas or polars table.
+def match(
+    plan: Plan,
+    events: Any,
+    *,
+    order_by: Sequence[str] | str | None = None,
+    until: datetime | str | None = None,
+    event_by_event: bool = False,
+) -> Result:
+    """All relations of a finite input: dicts with "type", or a pyarrow, pandas or polars table.
 
-    `until` says that nothing more comes up to and including that time, so that absences due by then are decided.
+    The order of the input is the order, unless `order_by` names attributes to order by; ties are then broken by type, source,
+    sequence and content, as on Spark, so that the order depends on the events alone. `until` says that nothing more comes up to
+    and including that time, so that absences due by then are decided.
     `event_by_event` goes without machine code, some hundred times slower. A plan that cannot be compiled is refused
     otherwise (U001).
     """
@@ -148,7 +157,7 @@ def match(plan: Plan, events: Any, *, until: datetime | str | None = None, event
         )
     run = Run(plan, event_by_event=event_by_event)
     batches, members = [], 0
-    for columns in read_events(events, plan.catalogue):
+    for columns in _read(events, plan, order_by):
         found = run.feed(columns)
         batches.append(found)
         if isinstance(found, Relations):
@@ -158,6 +167,14 @@ def match(plan: Plan, events: Any, *, until: datetime | str | None = None, event
     batches.append(run.finish(until_microseconds(until)))
     receipt = run.book.receipt(b"".join(to_bytes(id_words(batch)) for batch in batches))
     return Result(plan, tuple(batches), receipt, run.events, run.duplicates)
+
+
+def _read(events: Any, plan: Plan, order_by: Sequence[str] | str | None) -> Iterable[Columns]:
+    if order_by is None:
+        return read_events(events, plan.catalogue)
+    from fairlead.runtime.sorting import AllFresh, in_total_order
+
+    return [in_total_order(read_events(events, plan.catalogue, last_sequences=AllFresh()), order_by, plan.catalogue)]
 
 
 def id_words(relations: Sequence[Relation]) -> Words:

@@ -41,6 +41,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "D021": "Rows cannot be ordered by a column of that type, or frames give it different types.",
         "D022": "The type of a DataFrame's column cannot hold the values of the attribute.",
         "D023": "A position is negative, or that of another row.",
+        "D024": "A line of JSON or CSV that Spark cannot read with the types of its columns.",
     }
 )
 

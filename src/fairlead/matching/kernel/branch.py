@@ -21,10 +21,11 @@ from fairlead.matching.kernel.accepted import Accepted
 from fairlead.matching.kernel.across import TEXTS
 from fairlead.matching.kernel.batch import UNTOLD, Batch, Mask
 from fairlead.matching.kernel.compile import kernel_of
+from fairlead.matching.kernel.counters import FIRED, KEYS
 from fairlead.matching.kernel.forgetting import forget_values
 from fairlead.matching.kernel.keys import KeyNumbering, Numbering, PartNumbering, WholeNumbering, paired
 from fairlead.matching.kernel.parts import Lane, Shape, ValueColumn, at_slot_zero, every_bit
-from fairlead.matching.kernel.pool import FIRED, KEYS, NEVER, Pool
+from fairlead.matching.kernel.pool import NEVER, Pool
 from fairlead.matching.kernel.shape import shape_of
 from fairlead.matching.kernel.source import Source, source_of
 from fairlead.matching.kernel.vector import truth

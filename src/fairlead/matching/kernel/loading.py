@@ -16,9 +16,10 @@ import numpy.typing as npt
 from fairlead.matching.content import Group
 from fairlead.matching.kernel.batch import Batch
 from fairlead.matching.kernel.branch import KernelBranch
+from fairlead.matching.kernel.counters import FRESH, HEAP, WAIT_FRESH
 from fairlead.matching.kernel.keys import paired
 from fairlead.matching.kernel.parts import Lane, every_bit
-from fairlead.matching.kernel.pool import CLOCK, COUNT, FLAGS, FRESH, HEAD, HEAP, OLDEST, TAIL, WAIT_FRESH, WAITS
+from fairlead.matching.kernel.pool import CLOCK, COUNT, FLAGS, HEAD, OLDEST, TAIL, WAITS
 from fairlead.matching.kernel.waiting import BORN, CANCELLED, DEADLINE, KEY, MEMBERS, NEXT
 
 Numbers = npt.NDArray[np.int64]

@@ -8,14 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from fairlead.matching.kernel.compile import kernel_of
+from fairlead.matching.kernel.counters import FREE, FRESH, HEAP, NAMES, NONE_FREE, SEEN
 from fairlead.matching.kernel.layout import Layout
 from fairlead.matching.kernel.tree import ROW
 
 NEVER = np.iinfo(np.int64).min
 """The clock of a key that has seen nothing."""
 LATEST = np.iinfo(np.int64).max
-FREE, FRESH, SEEN, HEAP, WAIT_FREE, WAIT_FRESH, FIRED, KEYS = 0, 1, 3, 4, 5, 6, 7, 10
-"""Places in `st`."""
 LINE = 64
 """Bytes in a line of the processor's cache."""
 HEAD, TAIL, COUNT, ROOT = range(4)
@@ -48,7 +47,8 @@ class Pool:
         self.gs = np.zeros(0, dtype=np.int64)
         self.wait = np.zeros((0, 5 + size), dtype=np.int64)
         self.heap = np.zeros(0, dtype=np.int64)
-        self.st = np.array([-1, 0, 0, NEVER, 0, -1, 0, 0, -1, 0, 0], dtype=np.int64)
+        self.st = np.zeros(len(NAMES), dtype=np.int64)
+        self.st[[*NONE_FREE]], self.st[SEEN] = -1, NEVER
         self.members = np.zeros(size, dtype=np.int64)
         self.out = np.empty(0, dtype=np.int64)
 

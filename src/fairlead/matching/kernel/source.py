@@ -18,6 +18,7 @@ import re
 
 from fairlead.dataclass import dataclass
 from fairlead.matching.kernel.access import Accesses, can_be_loose, leaves_loose
+from fairlead.matching.kernel.counters import counted
 from fairlead.matching.kernel.helpers import HELPERS
 from fairlead.matching.kernel.layout import Layout
 from fairlead.matching.kernel.parts import Lane, Shape, every_bit
@@ -45,14 +46,13 @@ NUMBER = [
     "v = k",
     "k = kt[v - kbase]",
     "if k < 0:",
-    "    k = st[10]",
-    "    st[10] += 1",
+    "    k = st[KEYS]",
+    "    st[KEYS] += 1",
     "    kt[v - kbase] = k",
     "    kb[k] = v",
 ]
 """A key that is a whole number, as its number: from a table, where they lie close together (keys.py)."""
 AHEAD = 8
-FREE, FRESH, FOUND = 0, 1, 2
 """Places in `st`: the first free node, the first that was never used."""
 
 
@@ -102,7 +102,7 @@ class _Loop:
         if self.shape.windowed:
             parts.append(self.layout.named(self._expire()))
         parts += [HELPERS[name] for name in self.shape.helpers]
-        text = "\n\n".join(parts)
+        text = counted("\n\n".join(parts))
         arguments = self._arguments(text)
         return Source(
             text.replace("def kernel():", f"def kernel({', '.join(arguments)}):"), arguments, self.layout, self.accesses
@@ -154,7 +154,7 @@ class _Loop:
     # The loop
 
     def _loop(self) -> str:
-        lines = ["def kernel():", "    found = 0", f"    free = st[{FREE}]", f"    fresh = st[{FRESH}]"]
+        lines = ["def kernel():", "    found = 0", "    free = st[FREE]", "    fresh = st[FRESH]"]
         lines += indented(self.waiting.opening(), 1)
         if self.paired:
             lines += ["    for i in range(len(p_lane)):", "        lane = p_lane[i]", "        j = p_inner[i]"]
@@ -164,7 +164,7 @@ class _Loop:
         for at, lane in enumerate(self.shape.lanes):
             lines += indented([f"{'if' if at == 0 else 'elif'} lane == {at}:", *indented(self._lane(at, lane), 1)], 2)
         lines += indented(self.waiting.closing(), 1)
-        lines += [f"    st[{FREE}] = free", f"    st[{FRESH}] = fresh", "    return found, 0"]
+        lines += ["    st[FREE] = free", "    st[FRESH] = fresh", "    return found, 0"]
         return self.layout.named("\n".join(lines))
 
     def _lane(self, at: int, lane: Lane) -> list[str]:

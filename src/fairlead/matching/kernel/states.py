@@ -9,10 +9,11 @@ from fairlead.matching.chunk import Chunk, Words
 from fairlead.matching.content import NO_EVENTS, Content, Form, Group, events_of_chunk, form_of, joined
 from fairlead.matching.kernel.accepted import stretches
 from fairlead.matching.kernel.batch import Batch
+from fairlead.matching.kernel.counters import SEEN
 from fairlead.matching.kernel.dumping import group_of_kernel
 from fairlead.matching.kernel.lane import Family, KernelLane
 from fairlead.matching.kernel.loading import load
-from fairlead.matching.kernel.pool import NEVER, SEEN
+from fairlead.matching.kernel.pool import NEVER
 from fairlead.matching.store import View, distinct
 from fairlead.model.columns import Columns
 from fairlead.model.plan import Plan

@@ -187,12 +187,12 @@ ROW = 32
 """Nodes in the row of a queue."""
 
 ROWED = """def rowed(at, qs, nn, fr, st):
-    r = st[8]
+    r = st[SPARE]
     if r != -1:
-        st[8] = fr[r, 0]
+        st[SPARE] = fr[r, 0]
     else:
-        r = st[9]
-        st[9] += 1
+        r = st[SIDES]
+        st[SIDES] += 1
     qs[at, 4] = r
     c = qs[at, 0]
     i = 0
@@ -215,7 +215,7 @@ FIRST = """def FIRST(at, x, qs, ni, nn, tt, fr, st):
     n = min(qs[at, 2], ROW)
     for i in range(n):
         if fr[r, i] <= high and (fr[r, i] < high or ni[fr[r, ROW + i], KEY] SIGN x):
-            st[2] = i
+            st[HINT] = i
             return fr[r, ROW + i]
     if qs[at, 2] <= ROW:
         return -1
@@ -228,10 +228,10 @@ ROW_DROP = """
         n = min(qs[at, 2], ROW)
         if first != last or n <= 2:
             qs[at, 4] = -1
-            fr[r, 0] = st[8]
-            st[8] = r
+            fr[r, 0] = st[SPARE]
+            st[SPARE] = r
         else:
-            i = st[2]
+            i = st[HINT]
             if i >= n or fr[r, ROW + i] != first:
                 i = 0
                 while i < n and fr[r, ROW + i] != first:

@@ -14,7 +14,6 @@ from fairlead.matching.kernel.layout import Layout
 from fairlead.matching.kernel.parts import Lane, Shape
 from fairlead.matching.kernel.searching import Searching, indented
 
-SEEN, HEAP, FREE, FRESH, FIRED = 3, 4, 5, 6, 7
 """Places in `st`."""
 DEADLINE, CANCELLED, KEY, NEXT, BORN, MEMBERS = 0, 1, 2, 3, 4, 5
 """Columns of `wait`."""
@@ -25,7 +24,7 @@ class Waiting:
         self.shape, self.layout, self.searching = shape, layout, searching
 
     def opening(self) -> list[str]:
-        return [f"st[{FIRED}] = 0"] if self.shape.waits else []
+        return ["st[FIRED] = 0"] if self.shape.waits else []
 
     def closing(self) -> list[str]:
         """The end of a finite input: `until` says up to when nothing more comes."""
@@ -35,7 +34,7 @@ class Waiting:
         """Whatever comes first decides what is due: by its time, if it has one, and by what its batch is told (rounds.py)."""
         if not self.shape.waits:
             return []
-        due = f"st[{HEAP}] > 0 and wait[heap[0], {DEADLINE}] <"
+        due = f"st[HEAP] > 0 and wait[heap[0], {DEADLINE}] <"
         if not lane.timed:
             return [f"if len(told) > 0 and {due} told[i]:", f"    free = fire(told[i], w, free, {FIRE})"]
         return [
@@ -44,8 +43,8 @@ class Waiting:
             "    limit = told[i]",
             f"if {due} limit:",
             f"    free = fire(limit, w, free, {FIRE})",
-            f"if tm > st[{SEEN}]:",
-            f"    st[{SEEN}] = tm",
+            "if tm > st[SEEN]:",
+            "    st[SEEN] = tm",
         ]
 
     def cancel(self, queue: int) -> list[str]:
@@ -100,12 +99,12 @@ class Waiting:
         deliver = ["out_at[found] = w", "out_due[found] = due"]
         deliver += [f"out_ref[found, {slot}] = ni[c{slot}, REF]" for slot in range(size)] + ["found += 1"]
         push = [
-            f"row = st[{FREE}]",
+            "row = st[WAIT_FREE]",
             "if row != -1:",
-            f"    st[{FREE}] = wait[row, {NEXT}]",
+            f"    st[WAIT_FREE] = wait[row, {NEXT}]",
             "else:",
-            f"    row = st[{FRESH}]",
-            f"    st[{FRESH}] += 1",
+            "    row = st[WAIT_FRESH]",
+            "    st[WAIT_FRESH] += 1",
             f"wait[row, {DEADLINE}] = due",
             f"wait[row, {CANCELLED}] = 0",
             f"wait[row, {KEY}] = k",
@@ -119,7 +118,7 @@ class Waiting:
             *lines,
             "if forbidden:",
             *indented(free_copies, 1),
-            f"elif st[{SEEN}] > due:",
+            "elif st[SEEN] > due:",
             *indented([*deliver, *free_copies], 1),
             "else:",
             *indented(push, 1),
@@ -150,9 +149,9 @@ class Waiting:
         return wait[a, {DEADLINE}] < wait[b, {DEADLINE}]
 {places}
     return False"""
-        push = f"""def push(row, heap, wait, st, ni):
-    at = st[{HEAP}]
-    st[{HEAP}] += 1
+        push = """def push(row, heap, wait, st, ni):
+    at = st[HEAP]
+    st[HEAP] += 1
     while at > 0:
         up = (at - 1) >> 1
         if not earlier(row, heap[up], wait, ni):
@@ -166,14 +165,14 @@ class Waiting:
             for slot in range(size)
         )
         fire = f"""def fire(time, word, free, {FIRE}):
-    while st[{HEAP}] > 0 and wait[heap[0], {DEADLINE}] < time:
+    while st[HEAP] > 0 and wait[heap[0], {DEADLINE}] < time:
         row = heap[0]
-        st[{HEAP}] -= 1
-        moved = heap[st[{HEAP}]]
+        st[HEAP] -= 1
+        moved = heap[st[HEAP]]
         at = 0
-        while 2 * at + 1 < st[{HEAP}]:
+        while 2 * at + 1 < st[HEAP]:
             down = 2 * at + 1
-            if down + 1 < st[{HEAP}] and earlier(heap[down + 1], heap[down], wait, ni):
+            if down + 1 < st[HEAP] and earlier(heap[down + 1], heap[down], wait, ni):
                 down += 1
             if not earlier(heap[down], moved, wait, ni):
                 break
@@ -189,15 +188,15 @@ class Waiting:
                 before = wait[before, {NEXT}]
             wait[before, {NEXT}] = wait[row, {NEXT}]
         if wait[row, {CANCELLED}] == 0:
-            n = st[{FIRED}]
+            n = st[FIRED]
             fired_at[n] = word
             fired_due[n] = wait[row, {DEADLINE}]
             fired_born[n] = wait[row, {BORN}]
 {refs}
-            st[{FIRED}] += 1
+            st[FIRED] += 1
 {freed}
-        wait[row, {NEXT}] = st[{FREE}]
-        st[{FREE}] = row
+        wait[row, {NEXT}] = st[WAIT_FREE]
+        st[WAIT_FREE] = row
     return free"""
         return [self.layout.named(each) for each in (earlier, push, fire)]
 

@@ -47,7 +47,7 @@ def match(
     the coded message in it, or as a DataError within `coded_errors()`. With `on_bad="skip"` it has the verdict "rejected".
 
     On a stream, events are released in their order once the frontier has passed them. `frontier="types"`: every type comes in
-    order, and the latest of each says how far it is complete; `frontier="stream"`: the stream as a whole comes in order. `delay`
+    order, and the latest of each says how far it is complete; `frontier="stream"`: the stream as a whole does. `delay`
     allows for that much disorder; a watermark on the frame says the same. Heartbeats move the frontier of all types. What comes
     behind it has the verdict "late". Rows with a `position` need no frontier.
     """

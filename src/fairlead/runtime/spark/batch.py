@@ -2,11 +2,11 @@
 
     input ─sliced─► blobs ─shuffle by slice─► numbered ─► blobs ─shuffle by target─► matched ─► relations
 
-One small job comes first, when `match` is called: it counts the rows, finds where to cut the order into slices of about equal
-length, and refuses nulls in the order columns and, unless bad rows are skipped, what else Spark can see to be wrong. Where the
-cuts are does not matter to the answer, only to who sorts how much.
+A small job comes first, when `match` is called: it counts the rows, and refuses nulls in the order columns and, unless bad rows
+are skipped, what else Spark can see to be wrong. Where there are many rows a second one looks at some thousand order values, to
+cut the order into slices of about equal length. Where the cuts are does not matter to the answer, only to who sorts how much.
 
-Takes: an Input and the groups of a plan. Gives: a DataFrame of `Outcome.schema`. Never: collects rows on the driver.
+Takes: an Input and the groups of a plan. Gives: a DataFrame of `Outcome.schema`. Never: collects events on the driver.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fairlead.errors import DataError
 from fairlead.model.plan import Plan
 from fairlead.model.types import Kind
 from fairlead.model.values import INT_RANGE
-from fairlead.order.total import order_column
+from fairlead.order.total import order_column, sortable
 from fairlead.runtime.spark.frames import Input
 from fairlead.runtime.spark.groups import Group
 from fairlead.runtime.spark.outcome import Outcome
@@ -35,6 +35,8 @@ SLICE_ROWS = 1_000_000
 """Rows that one task sorts in memory: 100 MB of rows of 100 bytes, and its sort is a tenth of a second."""
 SMALL_ROWS = 100_000
 """Below this the whole input is one slice: starting a task costs more than sorting it."""
+SAMPLE_ROWS = 10_000
+"""Order values that are looked at to find cuts: slices then differ in length by some percent."""
 
 
 def match_batch(plan: Plan, given: Input, groups: tuple[Group, ...], buckets: int, until: int | None) -> DataFrame:
@@ -68,10 +70,6 @@ def _cuts(given: Input) -> np.ndarray[Any, Any]:
     for each, kind in kinds.items():
         missing = F.col(each).isNull() | F.isnan(each) if kind == "double" else F.col(each).isNull()
         wanted.append(F.count_if(missing).alias(each))
-    cuttable = kinds[first] in ("bigint", "double")
-    if cuttable:
-        steps = [at / 256 for at in range(1, 256)]
-        wanted.append(F.percentile_approx(first, steps, 4096).alias("steps"))
     doubts = list(_doubts(given)) if given.reading.on_bad == "stop" else []
     wanted += [column.alias(f"doubt{at}") for at, (column, _) in enumerate(doubts)]
     found = given.frame.agg(*wanted).collect()[0]
@@ -85,14 +83,11 @@ def _cuts(given: Input) -> np.ndarray[Any, Any]:
     rows = found["rows"]
     cores = given.frame.sparkSession.sparkContext.defaultParallelism
     slices = 1 if rows < SMALL_ROWS else max(cores, -(-rows // SLICE_ROWS))
-    if not cuttable or slices == 1:
+    if kinds[first] not in ("bigint", "double") or slices == 1:
         return np.zeros(0, dtype=np.int64)
-    wanted_at = [min(254, round(256 * at / slices)) for at in range(1, slices)]
-    values = np.unique(np.array([found["steps"][at - 1] for at in wanted_at]))
-    if kinds[first] == "double":
-        bits = (values + 0.0).view(np.int64)
-        return np.where(bits >= 0, bits, bits ^ np.iinfo(np.int64).max)
-    return values.astype(np.int64)
+    some = F.rand() * rows < SAMPLE_ROWS
+    sample = np.sort(sortable(given.frame.select(first).where(some).toArrow().column(0).combine_chunks()).to_numpy())
+    return np.unique(sample[[len(sample) * at // slices for at in range(1, slices)]]) if len(sample) else sample
 
 
 def _doubts(given: Input) -> Iterator[tuple[Column, Callable[[Any], DataError]]]:

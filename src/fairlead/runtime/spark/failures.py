@@ -13,19 +13,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from fairlead import errors
-from fairlead.errors import FairleadError
+from fairlead.errors import DataError, FairleadError
 
 RAISED = re.compile(r"fairlead\.errors\.(\w+): ([A-Z]\d{3}) ([^\n]*)((?:\n {2,}[^\n]*)*)")
 """As `FairleadError.__str__` writes it: the code and the problem, then indented lines, the last of which may be the fix."""
+
+SAID = re.compile(r"\[USER_RAISED_EXCEPTION\] (D\d{3}) (.*?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
+"""What an expression of Spark raised for Fairlead (sources.py)."""
 
 
 def fairlead_error(error: BaseException) -> FairleadError | None:
     """The FairleadError of which Spark tells, or None."""
     if isinstance(error, FairleadError):
         return error
-    found = RAISED.findall(str(error))
+    text = str(error)
+    found = RAISED.findall(text)
     if not found:
-        return None
+        said = SAID.search(text)
+        return None if said is None else DataError(said[1], said[2], "mend it, or set bad records aside: on_bad skip")
     name, code, problem, more = found[-1]  # an error raised while another was handled stands behind it
     kind: type[FairleadError] = getattr(errors, name, FairleadError)
     fix = re.search(r"\n  fix: ([^\n]*)", more)

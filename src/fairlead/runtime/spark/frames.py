@@ -17,12 +17,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fairlead.errors import DataError, UnsupportedError, UsageError
+from fairlead.errors import DataError, UsageError
 from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT, Kind
 from fairlead.order.total import SEQUENCE, SOURCE, order_column
 from fairlead.runtime.spark.reading import TYPE, Reading
-from fairlead.runtime.spark.steps import POSITION
 from fairlead.transport.intake import OnBad
 from fairlead.transport.problems import did_you_mean, not_published, unknown_type
 
@@ -44,8 +43,6 @@ FITS: Mapping[Kind, tuple[str, ...]] = {
 }
 """The Spark types whose values can be values of a data type; each value is then checked as in every other input."""
 ORDERS = (*NUMERIC, *TEXTS, "float", "double", "decimal", "timestamp", "timestamp_ntz", "date", "boolean")
-RESERVED = frozenset({POSITION, SOURCE, SEQUENCE, *map(order_column, range(64))})
-"""Names that stand beside attributes in a task's tables."""
 
 
 @dataclass(frozen=True)
@@ -254,9 +251,6 @@ def _known_types(frames: Mapping[str, Any], plan: Plan) -> None:
 
 def _fits(given: Given, name: str, kind: Kind, wanted: str, of: str) -> None:
     given.require(name, f"an attribute of '{of}'", f"add it; the frame has {', '.join(given.names)}")
-    if name in RESERVED:
-        problem = f"the attribute '{of}.{name}' has a name that this runtime keeps for itself"
-        raise UnsupportedError("U111", problem, "rename it in the declaration")
     found = given.kind(name)
     if found not in FITS[kind] and found != "void":
         fix = f"cast it to something that is a {wanted}"

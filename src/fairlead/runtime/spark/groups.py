@@ -49,7 +49,7 @@ class Group:
 
 def groups_of(plan: Plan) -> tuple[Group, ...]:
     """All subscriptions of the plan, each in one group."""
-    nested = _nested(plan)
+    nested = nested_reasons(plan)
     keyed: dict[tuple[tuple[str, tuple[str, ...]], ...], list[int]] = {}
     ordered: dict[frozenset[str], list[int]] = {}
     for number, each in enumerate(plan.subscriptions):
@@ -82,7 +82,7 @@ def _group(form: str, plan: Plan, numbers: Sequence[int], keys: Keys, reason: st
     return Group(form, own, tuple(numbers), reads, keys, reason)
 
 
-def _nested(plan: Plan) -> dict[int, str]:
+def nested_reasons(plan: Plan) -> dict[int, str]:
     """By number, why a subscription shares places beside logged events with others."""
     reading = any(plan.derived_types(each) for each in plan.subscriptions)
     found = {}

@@ -1,0 +1,1 @@
+"""Spark: `python -m benchmarks.spark` is the command, benchmarks/README.md says what its numbers mean."""

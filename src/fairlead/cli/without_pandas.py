@@ -1,0 +1,25 @@
+"""Hides pandas from the process. The first `pa.array` imports it where it is installed, to recognise its objects: a quarter of
+a second, and no command ever meets one, but for those on Spark, which look for it themselves.
+"""
+
+from __future__ import annotations
+
+import sys
+
+
+class NoPandas:
+    """An importer that finds no pandas."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError("the command line does without pandas", name=name)
+
+
+def hide() -> None:
+    sys.meta_path.insert(0, NoPandas)
+
+
+def show() -> None:
+    if NoPandas in sys.meta_path:
+        sys.meta_path.remove(NoPandas)

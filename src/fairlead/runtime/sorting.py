@@ -1,0 +1,94 @@
+"""Events that come in no order, put into the one that their content says (order/total.py).
+
+Takes: batches as transports give them, repeats not yet dropped, and the names of the order columns: attributes that every type
+that comes has. Gives: one batch in order, with positions from 0. Never: keeps anything of how the events came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fairlead.errors import DataError, UsageError
+from fairlead.model.columns import Columns, arrow_schema, record_batch
+from fairlead.model.types import Catalogue, EventType
+from fairlead.order.total import SEQUENCE, SOURCE, in_order, order_column
+from fairlead.transport.problems import did_you_mean
+from fairlead.transport.sequences import LastSequences
+
+
+class AllFresh(LastSequences):
+    """Keeps repeats: which of them is the first is known only when they are in order."""
+
+    def fresh(self, sources: Sequence[str | None] | None, sequences: Sequence[int | None]) -> list[bool] | None:
+        return None
+
+
+def in_total_order(batches: Iterable[Columns], order_by: Sequence[str] | str, catalogue: Catalogue) -> Columns:
+    """1. order, 2. positions, 3. repeats of a source's sequence are dropped; in this order a repeat takes a position, too."""
+    names = [order_by] if isinstance(order_by, str) else list(order_by)
+    if not names:
+        raise UsageError("A211", "nothing says in which order the events stand", 'order_by=["at"]')
+    found: dict[str, list[pa.Table]] = {}
+    for columns in batches:
+        for name, table in columns.tables.items():
+            found.setdefault(name, []).append(_arrived(columns, table, catalogue[name], names))
+    arrivals = {name: pa.concat_tables(tables) for name, tables in found.items()}
+    order = in_order(arrivals, len(names))  # 1
+    taken = {name: arrivals[name].take(pa.array(order.rows_of(name))) for name in order.types}
+    sources, sequences = _spread(order, taken, SOURCE), _spread(order, taken, SEQUENCE)
+    fresh = LastSequences().fresh(sources, sequences)  # 3
+    kept = np.ones(len(order), dtype=bool) if fresh is None else np.array(fresh)
+    tables = {}
+    for name in order.types:
+        mine = taken[name].filter(pa.array(kept[order.places[name]]))
+        schema = arrow_schema(catalogue[name])
+        tables[name] = record_batch([mine.column(each).combine_chunks() for each in schema.names], schema, len(mine))
+    positions = np.flatnonzero(kept)  # 2
+    return Columns(
+        order.types,
+        order.codes[kept],
+        positions.tolist() if fresh is not None else range(len(order)),
+        tables,
+        [sources[at] for at in positions] if any(each is not None for each in sources) else None,
+        [sequences[at] for at in positions] if any(each is not None for each in sequences) else None,
+        int(len(order) - kept.sum()),
+        len(order) - 1,
+    )
+
+
+def _arrived(columns: Columns, table: pa.RecordBatch, schema: EventType, names: Sequence[str]) -> pa.Table:
+    made = pa.Table.from_batches([table])
+    for number, name in enumerate(names):
+        if name not in schema.index:
+            fix = (
+                did_you_mean(name, schema.index)
+                or f"order by attributes that all types have; '{schema.name}' has {', '.join(schema.index)}"
+            )
+            raise DataError("D020", f"'{schema.name}' has no attribute '{name}' to order by", fix)
+        column = table.column(schema.index[name])
+        nan = pa.types.is_floating(column.type) and bool(np.isnan(column.to_numpy(zero_copy_only=False)).any())
+        if column.null_count or nan:
+            problem = f"an event of '{schema.name}' has no value in the order column '{name}'"
+            raise DataError("D019", problem, "leave such events out, or order by columns that are never null", name)
+        made = made.append_column(order_column(number), column)
+    places = columns.places[schema.name].tolist()
+    for name, given, kind in ((SOURCE, columns.sources, pa.string()), (SEQUENCE, columns.sequences, pa.int64())):
+        made = made.append_column(
+            name, pa.nulls(len(made), kind) if given is None else pa.array([given[at] for at in places], kind)
+        )
+    return made
+
+
+def _spread(order: Any, taken: dict[str, pa.Table], name: str) -> list[Any]:
+    """A reserved column in the order of all rows."""
+    made: list[Any] = [None] * len(order)
+    for each in order.types:
+        column = taken[each].column(name)
+        if column.null_count < len(column):
+            for at, value in zip(order.places[each].tolist(), column.to_pylist(), strict=True):
+                made[at] = value
+    return made

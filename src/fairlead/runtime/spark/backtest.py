@@ -1,0 +1,184 @@
+"""How many relations each subscription would have had on each day of the past.
+
+A relation counts on the day (UTC) of the event that completed it. Rows are ordered by time, so the rows of a day are a stretch
+of positions, and how many rows each day has says which: derived events and deadlines need no time of their own for that. What
+began before the first event that is read is not seen.
+
+Takes: a Source, a plan, a span of time. Gives: counts by subscription and day. Never: keeps a relation.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from fairlead.errors import UnsupportedError, UsageError
+from fairlead.model.plan import Plan
+from fairlead.runtime.embedded import until_microseconds
+from fairlead.runtime.spark.api import match
+from fairlead.runtime.spark.failures import coded_errors
+from fairlead.runtime.spark.sources import Ordered, Source
+from fairlead.runtime.spark.views import IN_ORDER
+from fairlead.transport.intake import OnBad
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+DAY = timedelta(days=1)
+BARS = "▏▎▍▌▋▊▉█"
+
+
+@dataclass(frozen=True)
+class Backtest:
+    """`counts` by subscription and day; all stand under None where rows are not ordered by a time."""
+
+    plan: Plan
+    counts: Counter[tuple[str, date | None]]
+    events: int
+    rejected: int
+    seconds: float
+
+    @property
+    def days(self) -> list[date]:
+        """From the first with a relation to the last, those without one too."""
+        known = [day for _, day in self.counts if day is not None]
+        if not known:
+            return []
+        return [min(known) + DAY * number for number in range((max(known) - min(known)).days + 1)]
+
+    def of(self, subscription: str) -> list[tuple[date | None, int]]:
+        found: list[tuple[date | None, int]] = [(day, self.counts[subscription, day]) for day in self.days]
+        untimed = self.counts[subscription, None]
+        return [*found, (None, untimed)] if untimed else found
+
+    def total(self, subscription: str) -> int:
+        return sum(number for (name, _), number in self.counts.items() if name == subscription)
+
+    def to_json(self) -> dict[str, Any]:
+        relations = {
+            each.name: {"total": self.total(each.name), "days": {str(day or "none"): n for day, n in self.of(each.name)}}
+            for each in self.plan.subscriptions
+        }
+        return {
+            "events": self.events,
+            "rejected": self.rejected,
+            "relations": relations,
+            "seconds": round(self.seconds, 3),
+        }
+
+
+def backtest(
+    plan: Plan, source: Source, ordered: Ordered, since: str | None = None, until: str | None = None, buckets: int | None = None
+) -> Backtest:
+    """`since` and `until` are included; a day without a time is all of it."""
+    began = time.perf_counter()
+    first, last = _moment(since, "since", end=False), _moment(until, "until", end=True)
+    if first is not None and last is not None and first > last:
+        raise UsageError("A222", f"--since {since} is after --until {until}", "begin before the end")
+    given = _between(source.good, ordered, first, last)
+    on_bad: OnBad = "stop" if source.bad is None else "skip"
+    order: dict[str, Any] = {"order_by": list(ordered.order_by), "type_column": ordered.type_column}
+    with coded_errors():
+        frame = match(plan, given, **order, buckets=buckets, on_bad=on_bad, until=last)
+        days = _days(given, ordered)
+        at = _stretch([start for _, start, _ in days]).alias("at")
+        rows = frame.groupBy("verdict", "subscription", at).count().collect()
+        bad = 0 if source.bad is None else source.bad.count()
+    counts: Counter[tuple[str, date | None]] = Counter()
+    for row in rows:
+        if row["verdict"] == IN_ORDER:
+            counts[row["subscription"], days[row["at"]][0]] += row["count"]
+    rejected = bad + sum(row["count"] for row in rows if row["verdict"] != IN_ORDER)
+    return Backtest(plan, counts, sum(number for _, _, number in days), rejected, time.perf_counter() - began)
+
+
+def _days(given: DataFrame, ordered: Ordered) -> list[tuple[date | None, int, int]]:
+    """Each day with rows, its first position, and how many rows it has."""
+    from pyspark.sql import functions as F
+
+    name = ordered.order_by[0]
+    column = F.col(f"`{name}`")
+    kind = given.schema[name].dataType.simpleString()
+    if kind == "timestamp_ntz":
+        column, kind = F.to_timestamp(F.concat(column.cast("string"), F.lit("Z"))), "timestamp"
+    if kind == "timestamp":
+        day = F.floor(F.unix_micros(column) / 86_400_000_000)
+    else:
+        day = F.unix_date(column) if kind == "date" else F.lit(None).cast("bigint")
+    rows = sorted((row["day"], row["count"]) for row in given.groupBy(day.alias("day")).count().collect())
+    starts = [0, *accumulate(number for _, number in rows)]
+    return [
+        (None if day is None else EPOCH.date() + DAY * day, start, number)
+        for (day, number), start in zip(rows, starts, strict=False)
+    ]
+
+
+def _stretch(starts: list[int]) -> Column:
+    """The number of the day of a relation: the last one that begins at or before the event that completed it."""
+    from pyspark.sql import functions as F
+
+    begun = F.filter(F.array(*map(F.lit, starts)), lambda start: start <= F.col("completed_at"))
+    return F.greatest(F.size(begun) - 1, F.lit(0)) if starts else F.lit(0)
+
+
+def _moment(text: str | None, name: str, end: bool) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        found = until_microseconds(text)
+        return EPOCH + timedelta(microseconds=found or 0)
+    start = datetime(day.year, day.month, day.day, tzinfo=UTC)
+    return start + DAY - timedelta(microseconds=1) if end else start
+
+
+def _between(frame: DataFrame, ordered: Ordered, first: datetime | None, last: datetime | None) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    if first is None and last is None:
+        return frame
+    name = ordered.order_by[0] if ordered.order_by else ""
+    kind = frame.schema[name].dataType.simpleString() if name in frame.columns else "missing"
+    if not kind.startswith("timestamp"):
+        problem = f"--since and --until need rows that are ordered by a time, and '{name}' is {kind}"
+        raise UsageError("A223", problem, "order by a TIMESTAMP column first, or leave them out")
+    for moment, later in ((first, True), (last, False)):
+        if moment is not None:
+            bound = F.lit(moment.isoformat()).cast("timestamp")
+            frame = frame.filter(F.col(f"`{name}`") >= bound if later else F.col(f"`{name}`") <= bound)
+    return frame
+
+
+def bar(number: int, most: int, width: int) -> str:
+    """A row of blocks, eighths of one at its end; something for everything that is not zero."""
+    eighths = max(1, round(8 * width * number / most)) if number and most else 0
+    whole, rest = divmod(eighths, 8)
+    return "█" * whole + (BARS[rest - 1] if rest else "")
+
+
+def plot(found: Backtest, path: str) -> None:
+    """A bar a day, stacked by subscription, as a picture."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise UnsupportedError("U113", "a picture needs matplotlib, which is not installed", "pip install matplotlib") from None
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    axes = figure.subplots()
+    days, below = found.days, [0] * len(found.days)
+    for each in found.plan.subscriptions:
+        heights = [found.counts[each.name, day] for day in days]
+        axes.bar([str(day) for day in days], heights, bottom=below, label=f"{each.name} ({found.total(each.name):,})")
+        below = [low + more for low, more in zip(below, heights, strict=True)]
+    axes.set_ylabel("relations a day")
+    axes.tick_params(axis="x", rotation=90 if len(days) > 10 else 0)
+    step = max(1, len(days) // 30)
+    axes.set_xticks(range(0, len(days), step))
+    if found.plan.subscriptions:
+        axes.legend()
+    figure.savefig(path)

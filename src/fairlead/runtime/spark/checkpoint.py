@@ -1,0 +1,73 @@
+"""The note that a stream leaves in its checkpoint: which plan it is of, and in which form its state is.
+
+A checkpoint of another plan would fail inside a task, later and with a traceback. The note is read before anything starts.
+
+Takes: a folder and what the job is. Gives: what the first run chose, or a refusal (S110, S111). Never: reads Spark's own files.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import fairlead
+from fairlead.errors import StateError
+from fairlead.runtime.spark.sinks import exists, read_text, write_text
+from fairlead.runtime.spark.stream import VERSION
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NAME = "fairlead.json"
+FIX = "begin with a new checkpoint folder, or run it as it was begun"
+
+
+@dataclass(frozen=True)
+class Note:
+    plan: str
+    order_by: tuple[str, ...]
+    position: str | None
+    state: int = VERSION
+    fairlead: str = fairlead.__version__
+
+    def text(self) -> str:
+        return json.dumps(asdict(self), indent=2) + "\n"
+
+
+def noted(spark: SparkSession, folder: str) -> Note | None:
+    """The note of a checkpoint; None where nothing has run."""
+    path = f"{folder.rstrip('/')}/{NAME}"
+    text = read_text(spark, path)
+    if text is None:
+        if exists(spark, f"{folder.rstrip('/')}/offsets"):
+            problem = f"the checkpoint {folder} is of another program: it has no {NAME}"
+            raise StateError("S111", problem, "begin with a new checkpoint folder")
+        return None
+    try:
+        content = json.loads(text)
+        return Note(**content | {"order_by": tuple(content["order_by"])})
+    except (ValueError, TypeError, KeyError):
+        raise StateError("S111", f"{path} cannot be read", "begin with a new checkpoint folder") from None
+
+
+def agree(spark: SparkSession, folder: str, wanted: Note) -> None:
+    """Write the note, or compare with the one that is there."""
+    found = noted(spark, folder)
+    if found is None:
+        write_text(spark, f"{folder.rstrip('/')}/{NAME}", wanted.text())
+        return
+    if found.state != wanted.state:
+        problem = f"the checkpoint is of version {found.state}, this is version {wanted.state}"
+        raise StateError("S110", problem, f"run it with fairlead {found.fairlead}, or begin with a new checkpoint")
+    if found.plan != wanted.plan:
+        raise StateError("S111", f"the checkpoint {folder} is of another plan", FIX)
+    for name in ("order_by", "position"):
+        before, now = getattr(found, name), getattr(wanted, name)
+        if before != now:
+            problem = f"the checkpoint {folder} was begun with {name} = {_shown(before)}, and this is {_shown(now)}"
+            raise StateError("S111", problem, FIX)
+
+
+def _shown(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else "nothing" if value is None else str(value)

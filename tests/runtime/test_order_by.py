@@ -1,0 +1,70 @@
+"""`match(order_by=…)`: the order of the input does not matter, only its content."""
+
+from __future__ import annotations
+
+import random
+
+import pyarrow as pa
+import pytest
+
+import fairlead
+
+RULES = """
+TYPE A (k INT, x DOUBLE, at TIMESTAMP) TIME at
+TYPE B (k INT, x DOUBLE, at TIMESTAMP) TIME at
+SUBSCRIPTION Pairs MATCH A a AND B b WHERE a.x <= b.x PER a.k, b.k
+"""
+
+
+def rows(count: int) -> list[dict[str, object]]:
+    chance = random.Random(7)
+    return [
+        {
+            "type": chance.choice("AB"),
+            "k": chance.randrange(3),
+            "x": chance.randrange(5) / 2,
+            "at": f"2026-01-01T00:00:{at // 4:02}Z",
+        }
+        for at in range(count)
+    ]
+
+
+def test_permuted_events_give_the_same_relations_in_the_same_order() -> None:
+    plan = fairlead.compile(RULES)
+    given = rows(200)
+    wanted = fairlead.match(plan, given, order_by=["at"])
+    assert len(wanted) > 20
+    for seed in range(5):
+        mixed = random.Random(seed).sample(given, len(given))
+        found = fairlead.match(plan, mixed, order_by="at")
+        assert [each.id for each in found] == [each.id for each in wanted]
+        assert found.receipt == wanted.receipt
+
+
+def test_a_table_is_put_in_order_too() -> None:
+    plan = fairlead.compile(RULES)
+    given = rows(100)
+    table = pa.Table.from_pylist(random.Random(1).sample(given, len(given)))
+    assert fairlead.match(plan, table, order_by=["at"]).receipt == fairlead.match(plan, given, order_by=["at"]).receipt
+
+
+def test_of_repeats_the_first_in_the_order_stays_and_all_take_a_position() -> None:
+    plan = fairlead.compile(RULES)
+    given = [
+        {"type": "B", "k": 1, "x": 9.0, "at": "2026-01-01T00:00:03Z", "_source": "p", "_sequence": 2},
+        {"type": "A", "k": 1, "x": 1.0, "at": "2026-01-01T00:00:02Z", "_source": "p", "_sequence": 1},
+        {"type": "A", "k": 1, "x": 0.0, "at": "2026-01-01T00:00:01Z", "_source": "p", "_sequence": 1},
+    ]
+    found = fairlead.match(plan, given, order_by=["at"])
+    assert found.duplicates == 1
+    assert [each.positions for each in found] == [(0, 2)]
+
+
+def test_without_a_value_to_order_by_it_is_refused() -> None:
+    plan = fairlead.compile(RULES)
+    with pytest.raises(fairlead.DataError, match="D020"):
+        fairlead.match(plan, rows(3), order_by=["when"])
+    with pytest.raises(fairlead.DataError, match="D019"):
+        fairlead.match(plan, [{"type": "A", "k": None, "x": 1.0, "at": "2026-01-01T00:00:01Z"}], order_by=["k"])
+    with pytest.raises(fairlead.UsageError, match="A211"):
+        fairlead.match(plan, rows(3), order_by=[])

@@ -1,0 +1,97 @@
+"""How a stream is doing: numbers out of Spark's own reports, on a screen and for Prometheus."""
+
+from __future__ import annotations
+
+import io
+import re
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from rich.console import Console
+
+import fairlead
+from fairlead import spark as fl
+from fairlead.cli.spark import following
+from fairlead.runtime.spark.progress import Metrics, Snapshot
+from fairlead.runtime.spark.sources import Ordered, read
+from tests.cli.shop import MARKET, RALLY, quote, write_lines
+
+LINE = re.compile(r'(# (HELP|TYPE) fairlead_\w+ .+|fairlead_\w+(\{subscription="(\\.|[^"\\])*"\})? [0-9.e+-]+)')
+
+
+def report(batch: int, **more: object) -> dict[str, object]:
+    counts = {"late": 1, "rejected": 2, "repeated": 0, "relations_0": 3}
+    plain = {
+        "batchId": batch,
+        "numInputRows": 100,
+        "durationMs": {"triggerExecution": 500},
+        "observedMetrics": {"fairlead": counts},
+    }
+    return (
+        plain
+        | {"stateOperators": [{"numRowsTotal": 1, "memoryUsedBytes": 10}, {"numRowsTotal": 2, "memoryUsedBytes": 20}]}
+        | more
+    )
+
+
+def test_reports_are_added_up() -> None:
+    metrics = Metrics(fairlead.compile(MARKET))
+    metrics.note(report(0))
+    metrics.note(report(1))
+    metrics.note(report(2, numInputRows=0, observedMetrics={}, durationMs={"triggerExecution": 9}))
+    now = metrics.snapshot()
+    assert (now.batches, now.last_batch, now.events, now.events_per_second, now.batch_seconds) == (3, 2, 200, 200.0, 0.5)
+    assert (now.late, now.rejected, now.relations, now.state_rows, now.state_bytes) == (2, 4, {"Rally": 6}, 3, 30)
+    assert now.held is None
+    metrics.note(report(3, observedMetrics={"fairlead_order": {"held": 7, "ties": 2}, "fairlead_input": {"events": 90}}))
+    assert (metrics.snapshot().held, metrics.snapshot().ties, metrics.snapshot().events) == (7, 2, 290)
+
+
+def test_the_text_is_what_prometheus_reads() -> None:
+    metrics = Metrics(fairlead.compile(MARKET))
+    metrics.note(report(0))
+    lines = metrics.metrics().splitlines()
+    assert [line for line in lines if not LINE.fullmatch(line)] == []
+    assert 'fairlead_relations_total{subscription="Rally"} 3' in lines
+    assert "fairlead_events_total 100" in lines
+    assert not any("held" in line for line in lines)  # not known, so not said
+
+
+def test_a_snapshot_is_a_table_on_the_screen() -> None:
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(following(Snapshot(batches=2, events=1234, held=7, relations={"Rally": 5})))
+    shown = console.export_text()
+    assert re.search(r"events +1,234", shown)
+    assert re.search(r"held back +7", shown)
+    assert re.search(r"Rally +5", shown)
+
+
+def test_a_stream_that_is_observed_is_counted_and_served(spark: SparkSession, tmp_path: Path) -> None:
+    plan = fairlead.compile(MARKET)
+    write_lines(tmp_path / "in.jsonl", [*RALLY, quote("ACME", 1.0, 99)])
+    source = read(spark, plan, [str(tmp_path)], Ordered(("at",)), streaming=True, form="json")
+    watching = fl.watch(spark, plan)
+    try:
+        port = watching.serve(0)
+        relations = fl.observed(fl.match(plan, source.good, order_by="at", frontier="stream"), plan)
+        query = relations.writeStream.format("noop").trigger(availableNow=True).start()
+        query.awaitTermination()
+        for _ in range(100):
+            if watching.snapshot().batches:
+                break
+            time.sleep(0.1)
+        now = watching.snapshot()
+        assert (now.events, now.relations, now.late) == (6, {"Rally": 1}, 0)
+        assert now.state_bytes > 0
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+            assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+            assert answer.read().decode() == watching.metrics()
+        with pytest.raises(urllib.error.HTTPError) as missing:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/other")
+        missing.value.close()
+    finally:
+        watching.stop()
