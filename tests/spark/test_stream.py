@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 import fairlead
 from fairlead import spark as fl
-from fairlead.errors import FairleadError, UnsupportedError, UsageError
+from fairlead.errors import UnsupportedError, UsageError
 from fairlead.model.columns import arrow_schema
 from fairlead.runtime.spark.frames import input_of
 from fairlead.runtime.spark.frontier import frontier_of
@@ -164,10 +165,6 @@ def endless(spark: SparkSession, folder: Path) -> DataFrame:
     return reading(spark, written(folder / "in", [small(("A", 1, 1))]))
 
 
-def code(error: FairleadError) -> tuple[str, str]:
-    return error.code, error.problem
-
-
 def test_a_stream_without_a_frontier_is_refused_with_what_to_do(spark: SparkSession, tmp_path: Path) -> None:
     frame = endless(spark, tmp_path)
     with pytest.raises(UnsupportedError, match="U110 nothing says how far the stream is complete") as refused:
@@ -243,19 +240,18 @@ def resumed(spark: SparkSession, plan: fairlead.Plan, folder: Path) -> Any:
 
 def test_a_checkpoint_of_version_1_is_resumed_and_one_of_another_plan_refused(spark: SparkSession, tmp_path: Path) -> None:
     other = fairlead.compile(RULES.replace("a.x < b.x", "a.x > b.x"))
-    query, refused = resumed(spark, PLAN, tmp_path / "same"), resumed(spark, other, tmp_path / "other")
-    query.awaitTermination(300)
-    found = spark.read.parquet(str(tmp_path / "same" / "out")).toArrow().column("relation_id").to_pylist()
+    assert resumed(spark, PLAN, tmp_path / "same").awaitTermination(300)
+    found = pq.read_table(tmp_path / "same" / "out", columns=["relation_id"]).column(0).to_pylist()
     before = (FIXTURE / "delivered.txt").read_text().split()
     wanted = fairlead.match(PLAN, events(FIXTURE_EVENTS, every=50))
     assert len(before) > 10
     assert len(found) > 10
     assert sorted([*before, *found]) == sorted(each.id for each in wanted)
     with pytest.raises(StreamingQueryException) as raised:
-        refused.awaitTermination(300)
+        resumed(spark, other, tmp_path / "other").awaitTermination(300)
     error = fl.fairlead_error(raised.value)
     assert error is not None
-    assert code(error) == ("S111", "the checkpoint was made with another plan")
+    assert (error.code, error.problem) == ("S111", "the checkpoint was made with another plan")
 
 
 def write_fixture(spark: SparkSession, folder: Path) -> None:
