@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from benchmarks.workload import Q1, Q2, Q3, START_US, TYPES, stream, table
-from pyspark.sql import SparkSession
+from pyspark.sql import Observation, SparkSession
 
 import fairlead
 from fairlead import spark as fl
@@ -161,7 +161,10 @@ def test_ties_in_the_order_are_broken_by_type_and_content(
     tied = events.set_column(events.schema.get_field_index("at"), "at", tenths)
     ordered = in_their_order(plan, tied, ["at"])
     frame = spark.read.parquet(written(tmp_path, tied, 4, 6))
-    assert found_on(plan, frame, order_by="at", until=UNTIL, buckets=2) == embedded(plan, ordered, UNTIL)
+    observation = Observation()
+    found = found_on(plan, frame, order_by="at", until=UNTIL, buckets=2, observation=observation)
+    assert found == embedded(plan, ordered, UNTIL)
+    assert observation.get == {"ties": len(tied) - len(set(tenths.to_pylist()))}
 
 
 def test_several_order_columns(spark: SparkSession, plan: Plan, events: pa.Table, tmp_path: Path) -> None:

@@ -87,6 +87,7 @@ def test_a_stream_that_is_observed_is_counted_and_served(spark: SparkSession, tm
         now = watching.snapshot()
         assert (now.events, now.relations, now.late) == (6, {"Rally": 1}, 0)
         assert now.state_bytes > 0
+        assert (now.held, now.ties) == (1, 0)  # the last one waits for something after it
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
             assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
             assert answer.read().decode() == watching.metrics()

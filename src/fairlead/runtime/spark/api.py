@@ -17,7 +17,7 @@ from fairlead.runtime.spark.stream import match_stream
 from fairlead.transport.intake import OnBad
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, Observation
 
 
 def match(
@@ -34,6 +34,7 @@ def match(
     on_bad: OnBad = "stop",
     frontier: Literal["types", "stream"] | None = None,
     delay: str | timedelta | None = None,
+    observation: Observation | None = None,
 ) -> DataFrame:
     """The relations of a plan over DataFrames, as a DataFrame.
 
@@ -50,6 +51,9 @@ def match(
     order, and the latest of each says how far it is complete; `frontier="stream"`: the stream as a whole does. `delay`
     allows for that much disorder; a watermark on the frame says the same. Heartbeats move the frontier of all types. What comes
     behind it has the verdict "late". Rows with a `position` need no frontier.
+
+    `observation` is told how many `ties` the tie-break decided, once the result of a finite input is computed; of a stream
+    that and the rows held back are in the metrics `fairlead_order` of its progress (`watch`).
     """
     if not isinstance(plan, Plan):
         raise UsageError(
@@ -68,4 +72,4 @@ def match(
         if until is not None:
             raise UsageError("A213", "a stream has no end to say `until` of", "send a heartbeat with that time")
         return match_stream(plan, given, groups, count, frontier_of(given, frames, frontier, delay))
-    return match_batch(plan, given, groups, count, until_microseconds(until))
+    return match_batch(plan, given, groups, count, until_microseconds(until), observation)

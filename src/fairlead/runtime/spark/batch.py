@@ -29,7 +29,7 @@ from fairlead.runtime.spark.reading import TYPE, unknown
 from fairlead.runtime.spark.steps import SLICES, TARGETS, Job, matched, numbered, sliced
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, Observation
 
 SLICE_ROWS = 1_000_000
 """Rows that one task sorts in memory: 100 MB of rows of 100 bytes, and its sort is a tenth of a second."""
@@ -39,7 +39,15 @@ SAMPLE_ROWS = 10_000
 """Order values that are looked at to find cuts: slices then differ in length by some percent."""
 
 
-def match_batch(plan: Plan, given: Input, groups: tuple[Group, ...], buckets: int, until: int | None) -> DataFrame:
+def match_batch(
+    plan: Plan,
+    given: Input,
+    groups: tuple[Group, ...],
+    buckets: int,
+    until: int | None,
+    observation: Observation | None = None,
+) -> DataFrame:
+    from pyspark.sql import functions as F
     from pyspark.sql.pandas.types import from_arrow_schema
 
     outcome = Outcome(plan)
@@ -56,8 +64,11 @@ def match_batch(plan: Plan, given: Input, groups: tuple[Group, ...], buckets: in
         return matched(job, outcome, batches)
 
     cut = given.frame.mapInArrow(slices, from_arrow_schema(SLICES)).repartitionById(len(cuts) + 1, "slice")
-    told = cut.mapInArrow(numbers, from_arrow_schema(TARGETS)).repartitionById(job.targets, "target")
-    return told.sortWithinPartitions("target", "slice").mapInArrow(matches, from_arrow_schema(outcome.schema))
+    told = cut.mapInArrow(numbers, from_arrow_schema(TARGETS))
+    if observation is not None:
+        told = told.observe(observation, F.sum("ties").alias("ties"))
+    moved = told.repartitionById(job.targets, "target")
+    return moved.sortWithinPartitions("target", "slice").mapInArrow(matches, from_arrow_schema(outcome.schema))
 
 
 def _cuts(given: Input) -> np.ndarray[Any, Any]:

@@ -89,10 +89,12 @@ def run_batch(
     if out is not None:
         require_format(spark, out.form, streaming=False)
         require_free(spark, out, overwrite)
-    counted = Observation()
+    counted, order = Observation(), Observation()
     given = source.good.observe(counted, F.count(F.lit(1)).alias("events"))
     with coded_errors():
-        frame = match(plan, given, **_order(ordered), on_bad="stop" if source.bad is None else "skip", **options).persist()
+        frame = match(
+            plan, given, **_order(ordered), on_bad="stop" if source.bad is None else "skip", observation=order, **options
+        ).persist()
         try:
             counts = _counts(frame)
             bad = 0 if source.bad is None else source.bad.count()
@@ -101,7 +103,7 @@ def run_batch(
         finally:
             frame.unpersist()
     events = int(counted.get["events"])
-    return _done(plan, counts, bad, events, None, time.perf_counter() - began)
+    return _done(plan, counts, bad, events, int(order.get["ties"] or 0), time.perf_counter() - began)
 
 
 def _write(frame: DataFrame, out: Outputs, counts: Counter[tuple[str, str | None]], bad: DataFrame | None) -> None:

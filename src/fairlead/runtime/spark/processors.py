@@ -15,7 +15,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from fairlead.errors import StateError
 from fairlead.runtime.spark.blobs import unpacked
 from fairlead.runtime.spark.parcel import Parcel
-from fairlead.runtime.spark.stream import APART, UNPLACED, Sequencing, Setup, fed, kept, resumed
+from fairlead.runtime.spark.stream import APART, COUNTED, UNPLACED, Sequencing, Setup, fed, kept, resumed
 
 STATE_BYTES_MAX = 2**31 - 2**20
 """A value of a state store is one array of Java."""
@@ -35,11 +35,12 @@ class Sequencer(StatefulProcessor):
         arrivals: dict[str, list[pa.Table]] = {}
         for row in rows:
             if row.type == UNPLACED:
-                yield Row(target=APART, buckets=0, type="", blob=bytes(row.blob))
+                yield Row(target=APART, buckets=0, type="", blob=bytes(row.blob), held=None, ties=None)
             else:
                 arrivals.setdefault(row.type, []).append(unpacked(bytes(row.blob)))
         for target, name, blob in sequencing.step({name: pa.concat_tables(arrivals[name]) for name in sorted(arrivals)}):
-            yield Row(target=target, buckets=sequencing.buckets, type=name, blob=blob)
+            yield Row(target=target, buckets=sequencing.buckets, type=name, blob=blob, held=None, ties=None)
+        yield Row(target=COUNTED, buckets=0, type="", blob=b"", held=sequencing.back.lag(), ties=sequencing.ties)
         _update(self.state, sequencing.dump(), "what is held back", "a smaller delay, or heartbeats")
 
     def close(self) -> None:

@@ -19,6 +19,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 from fairlead.model.plan import Plan
+from fairlead.runtime.spark.stream import ORDER
 from fairlead.runtime.spark.views import IN_ORDER, LATE, REJECTED, REPEATED
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 OBSERVED = "fairlead"
 INPUT = "fairlead_input"
 """Where the input is observed: how many rows of it could be read."""
-ORDER = "fairlead_order"
-"""Where the order itself is observed: how many rows it holds back, and how many ties it broke."""
 LOOPBACK = "127.0.0.1"
 CONTENT = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -45,16 +45,20 @@ if TYPE_CHECKING:
 
 VERSION = 1
 ARRIVED = pa.schema([("one", pa.int32()), ("type", pa.string()), ("blob", pa.binary())])
-TOLD = "target int, buckets int, type string, blob binary"
+TOLD = "target int, buckets int, type string, blob binary, held bigint, ties bigint"
 FOUND = "blob binary"
 APART = -1
 """Stands for a target: what goes to the output as it is."""
+COUNTED = -2
+"""Stands for a target: a row that only tells how many rows are held back and how many ties were broken."""
 UNPLACED = ":unplaced"
 """Stands for a type among arrivals: rows that have no place in the order. Their blob is what goes to the output."""
 BLOB_BYTES = 64 << 20
 """A blob is cut where it would be larger: a first micro-batch may be all that a log has, and an array of Java ends at 2 GB."""
 POSITIONS_MAX = 1 << (63 - MINOR_BITS)
 """A position and its places beside it are one 64-bit number."""
+ORDER = "fairlead_order"
+"""Where the order is observed: rows held back and ties broken, for whoever listens (progress.py)."""
 LATE_REASON = "it comes behind what was released of the order"
 
 
@@ -70,6 +74,7 @@ class Setup:
 
 
 def match_stream(plan: Plan, given: Input, groups: tuple[Group, ...], buckets: int, frontier: Frontier) -> DataFrame:
+    from pyspark.sql import functions as F
     from pyspark.sql.pandas.types import from_arrow_schema
 
     from fairlead.runtime.spark.processors import Matcher, Sequencer
@@ -80,8 +85,10 @@ def match_stream(plan: Plan, given: Input, groups: tuple[Group, ...], buckets: i
     def arrive(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return arrived(parcel.content, batches)
 
-    told = given.frame.mapInArrow(arrive, from_arrow_schema(ARRIVED)).groupBy("one")
-    found = told.transformWithState(Sequencer(parcel), TOLD, "Append", "None").groupBy("target")
+    come = given.frame.mapInArrow(arrive, from_arrow_schema(ARRIVED)).groupBy("one")
+    told = come.transformWithState(Sequencer(parcel), TOLD, "Append", "None")
+    counted = told.observe(ORDER, F.max("held").alias("held"), F.sum("ties").alias("ties"))
+    found = counted.where(F.col("target") != COUNTED).drop("held", "ties").groupBy("target")
     return found.transformWithState(Matcher(parcel), FOUND, "Append", "None").mapInArrow(delivered, relations)
 
 
@@ -164,6 +171,7 @@ class Sequencing:
         self.setup, self.job = setup, setup.job
         self.back = HoldBack(setup.frontier, setup.job.reading.keys)
         self.lasts: dict[str | None, int] = {}
+        self.ties = 0
         if state is not None:
             head, rest = _opened(state, setup)
             self.job = replace(setup.job, buckets=head["buckets"])
@@ -177,6 +185,7 @@ class Sequencing:
     def step(self, arrivals: Mapping[str, pa.Table]) -> Iterator[tuple[int, str, bytes]]:
         """One micro-batch: blobs for targets, with the type of their rows."""
         given = self.back.step(arrivals)
+        self.ties = given.order.ties
         for name, table in given.late.items():
             yield APART, "", packed(self._late(name, table))
         again = np.zeros(len(given.order), dtype=bool)
