@@ -52,7 +52,8 @@ class Driver:
     def __init__(self, master: str, folder: Path, *more: str) -> None:
         self.folder = folder
         command = [sys.executable, "-m", "tests.spark.crash_driver", master, str(folder), *more]
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+        (folder / "tmp").mkdir(exist_ok=True)  # who is killed cannot clean up
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]), "TMPDIR": str(folder / "tmp")}
         self.output = (folder / "output.txt").open("a")
         self.process = subprocess.Popen(
             command, env=environment, cwd=folder, stdout=self.output, stderr=self.output, start_new_session=True
