@@ -41,6 +41,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     end(made)
 
 
+@pytest.fixture(autouse=True)
+def active(request: pytest.FixtureRequest) -> None:
+    """A test may work in a session beside the one of all; the next one begins in that again."""
+    if "spark" in request.fixturenames:
+        made = request.getfixturevalue("spark")
+        made._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(made._jsparkSession)
+
+
 def end(session: SparkSession) -> None:
     """Stop the session and wait for its JVM, which pyspark else leaves to the end of the process."""
     session.stop()

@@ -221,10 +221,11 @@ ELSEWHERE = "/the/folder/of/the/fixture"
 
 
 def moved(folder: Path, old: str, new: str) -> None:
-    """Spark notes the full names of files that it has read."""
-    log = folder / "checkpoint" / "sources" / "0" / "0"
-    log.write_text(log.read_text().replace(old, new))
-    log.with_name(".0.crc").unlink(missing_ok=True)
+    """Spark notes the full names of files that it has read, and of those that say what its state looks like."""
+    checkpoint = folder / "checkpoint"
+    for noted in [checkpoint / "sources" / "0" / "0", *checkpoint.glob("state/*/_metadata/v2/0")]:
+        noted.write_text(noted.read_text().replace(old, new))
+        noted.with_name(".0.crc").unlink(missing_ok=True)
 
 
 def resumed(spark: SparkSession, plan: fairlead.Plan, folder: Path) -> Any:
