@@ -47,6 +47,7 @@ def active(request: pytest.FixtureRequest) -> None:
     if "spark" in request.fixturenames:
         made = request.getfixturevalue("spark")
         made._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(made._jsparkSession)
+        SparkSession._activeSession = made
 
 
 def end(session: SparkSession) -> None:
