@@ -2,7 +2,7 @@
 
 Floats are kept by their bits. Links to other nodes (-1 for none) are 32-bit numbers: those along a queue (`nn`) stand in front
 of the words in the same row, so that a step touches one line of memory; those of trees (`tt`) and hash chains (`bb`) are in
-arrays of their own.
+arrays of their own. `nn` and `ni` are two views of one memory that never meet: words begin at REF, links end before it.
 """
 
 from __future__ import annotations

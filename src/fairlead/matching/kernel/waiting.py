@@ -69,7 +69,7 @@ class Waiting:
 
     def complete(self, words: list[str], bound: int | None) -> list[str]:
         """A relation was found: copies of its nodes are made, for it may have to wait."""
-        size, width = self.shape.size, self.layout.width
+        size, fields = self.shape.size, f"range({self.layout['REF']}, {self.layout.width})"
         lines: list[str] = []
         for slot in range(size):
             lines += ["if free != -1:", f"    c{slot} = free", f"    free = ni[c{slot}, NEXT]", "else:"]
@@ -79,7 +79,7 @@ class Waiting:
             if slot == bound:
                 lines += self._copied(slot)
             else:
-                lines += [f"for field in range({width}):", f"    ni[c{slot}, field] = ni[members[{slot}], field]"]
+                lines += [f"for field in {fields}:", f"    ni[c{slot}, field] = ni[members[{slot}], field]"]
         lines.append("forbidden = False")
         deadlines = []
         for clause in self.shape.clauses:
