@@ -13,11 +13,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from fairlead.model.blobs import unpacked
 from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT
 from fairlead.order.holdback import Frontier
 from fairlead.runtime.spark import stream
-from fairlead.runtime.spark.blobs import unpacked
 from fairlead.runtime.spark.outcome import Outcome
 from fairlead.runtime.spark.reading import TYPE
 from fairlead.runtime.spark.stream import APART, UNPLACED, Sequencing, Setup, arrived, fed, kept, resumed

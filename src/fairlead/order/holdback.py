@@ -37,6 +37,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairlead.errors import StateError
+from fairlead.model.blobs import buffer_of, unpacked
 from fairlead.model.types import HEARTBEAT
 from fairlead.order.total import Order, in_order, order_column, sortable
 
@@ -159,7 +160,7 @@ class HoldBack:
 
     def dump(self) -> bytes:
         """The state as bytes; the same for the same history."""
-        tables = {name: _packed(self.held[name]) for name in sorted(self.held)}
+        tables = {name: buffer_of(self.held[name].combine_chunks()) for name in sorted(self.held)}
         head = {
             "version": VERSION,
             "bounds": {name: _written(self.bounds[name]) for name in sorted(self.bounds)},
@@ -181,7 +182,7 @@ class HoldBack:
         self.next, self.late = head["next"], head["late"]
         self.held, at = {}, 0
         for name, length in head["held"].items():
-            self.held[name] = pa.ipc.open_stream(pa.py_buffer(rest[at : at + length])).read_all()
+            self.held[name] = unpacked(rest[at : at + length])
             at += length
 
 
@@ -197,13 +198,6 @@ def head_and_rest(state: bytes | memoryview) -> tuple[dict[str, Any], memoryview
     whole = memoryview(state)
     size = int.from_bytes(whole[:4], "big")
     return json.loads(bytes(whole[4 : 4 + size])), whole[4 + size :]
-
-
-def _packed(table: pa.Table) -> pa.Buffer:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table.combine_chunks())
-    return sink.getvalue()
 
 
 def _values(table: pa.Table) -> pa.Array:

@@ -52,6 +52,13 @@ class Order:
         """The rows of a type's table in their order."""
         return self.rows[self.places[name]]
 
+    def column(self, name: str, tables: Arrivals, types: Sequence[str], kind: pa.DataType) -> pa.Array:
+        """A reserved column of the tables of these types, in the order of their rows."""
+        places = np.concatenate([np.zeros(0, dtype=np.int64), *(self.places[each] for each in types)])
+        parts = [tables[each].column(name).cast(kind).take(pa.array(self.rows_of(each))) for each in types]
+        joined = pa.chunked_array([chunk for part in parts for chunk in part.chunks], kind).combine_chunks()
+        return joined.take(pa.array(np.argsort(places, kind="stable")))
+
     @cached_property
     def places(self) -> Mapping[str, Numbers]:
         """Where in the order the rows of each type stand."""

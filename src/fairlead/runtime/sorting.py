@@ -10,11 +10,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.errors import DataError, UsageError
 from fairlead.model.columns import Columns, arrow_schema, record_batch
 from fairlead.model.types import Catalogue, EventType
+from fairlead.order.repeats import repeated
 from fairlead.order.total import SEQUENCE, SOURCE, in_order, order_column
 from fairlead.transport.problems import did_you_mean
 from fairlead.transport.sequences import LastSequences
@@ -38,24 +40,23 @@ def in_total_order(batches: Iterable[Columns], order_by: Sequence[str] | str, ca
             found.setdefault(name, []).append(_arrived(columns, table, catalogue[name], names))
     arrivals = {name: pa.concat_tables(tables) for name, tables in found.items()}
     order = in_order(arrivals, len(names))  # 1
-    taken = {name: arrivals[name].take(pa.array(order.rows_of(name))) for name in order.types}
-    sources, sequences = _spread(order, taken, SOURCE), _spread(order, taken, SEQUENCE)
-    fresh = LastSequences().fresh(sources, sequences)  # 3
-    kept = np.ones(len(order), dtype=bool) if fresh is None else np.array(fresh)
+    sources = order.column(SOURCE, arrivals, order.types, pa.string())
+    sequences = order.column(SEQUENCE, arrivals, order.types, pa.int64())
+    fresh = ~repeated(sources, sequences)[0]  # 3
     tables = {}
     for name in order.types:
-        mine = taken[name].filter(pa.array(kept[order.places[name]]))
+        mine = arrivals[name].take(pa.array(order.rows_of(name)[fresh[order.places[name]]]))
         schema = arrow_schema(catalogue[name])
         tables[name] = record_batch([mine.column(each).combine_chunks() for each in schema.names], schema, len(mine))
-    positions = np.flatnonzero(kept)  # 2
+    kept = np.flatnonzero(fresh)  # 2
     return Columns(
         order.types,
         order.codes[kept],
-        positions.tolist() if fresh is not None else range(len(order)),
+        range(len(order)) if len(kept) == len(order) else kept.tolist(),
         tables,
-        [sources[at] for at in positions] if any(each is not None for each in sources) else None,
-        [sequences[at] for at in positions] if any(each is not None for each in sequences) else None,
-        int(len(order) - kept.sum()),
+        _given(sources, kept),
+        _given(sequences, kept),
+        len(order) - len(kept),
         len(order) - 1,
     )
 
@@ -83,12 +84,5 @@ def _arrived(columns: Columns, table: pa.RecordBatch, schema: EventType, names: 
     return made
 
 
-def _spread(order: Any, taken: dict[str, pa.Table], name: str) -> list[Any]:
-    """A reserved column in the order of all rows."""
-    made: list[Any] = [None] * len(order)
-    for each in order.types:
-        column = taken[each].column(name)
-        if column.null_count < len(column):
-            for at, value in zip(order.places[each].tolist(), column.to_pylist(), strict=True):
-                made[at] = value
-    return made
+def _given(column: pa.Array, rows: npt.NDArray[np.int64]) -> list[Any] | None:
+    return None if column.null_count == len(column) else column.take(pa.array(rows)).to_pylist()

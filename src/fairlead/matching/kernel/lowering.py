@@ -7,8 +7,8 @@ again.
 
 Variables are places on the stack, which LLVM makes registers of (mem2reg); one that is read before it was assigned is 0. Arrays
 are a pointer and a length; the length of a row is known. No element is reached by way of two parameters, so all pointers are
-`noalias` (`nn` and `ni` are views of one memory, but of different elements, layout.py); indices are never negative and never out
-of range, and LLVM may rely on that only where an element is reached (`inbounds`).
+`noalias` (`nn` and `ni` are views of one memory, but of different elements, layout.py); indices are never negative and never
+out of range, and LLVM may rely on that only where an element is reached (`inbounds`).
 
 Takes: a source and the types of the arguments of `kernel`. Gives: a module as text, and what `kernel` returns and writes to.
 Raises InvariantError for what cannot be compiled, with its line.

@@ -13,7 +13,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, ValueState
 
 from fairlead.errors import StateError
-from fairlead.runtime.spark.blobs import unpacked
+from fairlead.model.blobs import unpacked
 from fairlead.runtime.spark.parcel import Parcel
 from fairlead.runtime.spark.stream import APART, COUNTED, UNPLACED, Sequencing, Setup, fed, kept, resumed
 

@@ -19,7 +19,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairlead.errors import DataError
-from fairlead.model.columns import arrow_type
 from fairlead.model.types import HEARTBEAT, Catalogue
 from fairlead.order.total import SEQUENCE, SOURCE, order_column
 from fairlead.transport.converters import MICROSECONDS
@@ -149,12 +148,3 @@ def unknown(name: str | None, reading: Reading) -> DataError:
     if declared.name == HEARTBEAT.name:
         return DataError("D003", "attribute 'at' of 'Heartbeat' is missing", "add a column 'at' of timestamps to the frame")
     return not_published(declared)
-
-
-def empty_arrivals(reading: Reading, name: str, order_types: Sequence[pa.DataType]) -> pa.Table:
-    """A table of a type without rows, as `arrivals` would have it."""
-    fields = (
-        [(each.name, arrow_type(each.type)) for each in reading.catalogue[name].attributes] if name in reading.columns else []
-    )
-    fields += [(order_column(key), kind) for key, kind in enumerate(order_types)]
-    return pa.schema(fields).empty_table()

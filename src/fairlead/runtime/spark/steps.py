@@ -22,14 +22,15 @@ import pyarrow as pa
 
 from fairlead.engine import Engine
 from fairlead.errors import DataError
+from fairlead.model.blobs import packed, unpacked
 from fairlead.model.columns import Columns, arrow_schema, record_batch
-from fairlead.order.repeats import behind, later, repeated
+from fairlead.order.repeats import behind, later
 from fairlead.order.total import SEQUENCE, SOURCE, Order, in_order, order_column, sortable
-from fairlead.runtime.spark.blobs import packed, unpacked
 from fairlead.runtime.spark.buckets import buckets_of
 from fairlead.runtime.spark.groups import Group
 from fairlead.runtime.spark.outcome import Outcome
-from fairlead.runtime.spark.reading import REJECTED, TYPE, Reader, Reading
+from fairlead.runtime.spark.reading import REJECTED, Reader, Reading
+from fairlead.runtime.spark.sequenced import POSITION, Sequenced, lasts_in
 
 SLICES = pa.schema([("slice", pa.int32()), ("type", pa.string()), ("blob", pa.binary())])
 TARGETS = pa.schema(
@@ -42,12 +43,11 @@ TARGETS = pa.schema(
         ("blob", pa.binary()),
     ]
 )
-POSITION = "_position"
 LASTS = ":lasts"
 """Stands for a type: the last sequence of each source in a slice, which every target is told."""
 SEQUENCES = ":sequences"
 """Stands for a type: positions, sources and sequences, of which one target for each source says what is a repeat."""
-APART = (REJECTED, LASTS, SEQUENCES)
+NO_EVENTS = (REJECTED, LASTS, SEQUENCES)
 ROWS_TOGETHER = 262_144
 """Input rows that are cut into slices together: a blob of fewer would be mostly schema."""
 
@@ -128,7 +128,7 @@ def numbered(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
 
 def _told(job: Job, number: int, order: Order, arrivals: Mapping[str, pa.Table]) -> Iterator[tuple[int, str, pa.Table]]:
     """What the targets get of a slice: rows of the types that they read, without repeats, and what was refused."""
-    sequenced = Sequenced(job, order, arrivals) if job.reading.sourced else None
+    sequenced = Sequenced(order, arrivals, job.positioned) if job.reading.sourced else None
     wanted = {REJECTED}.union(*(group.reads for group in job.groups))
     for name in (each for each in order.types if each in wanted):
         rows, places = order.rows_of(name), order.places[name]
@@ -145,55 +145,8 @@ def _told(job: Job, number: int, order: Order, arrivals: Mapping[str, pa.Table])
     if sequenced is not None:
         for target in range(job.targets):
             yield target, LASTS, sequenced.lasts
-        for target, part in sequenced.by_owner(job, is_first=number == 0):
+        for target, part in sequenced.by_owner(job.targets, is_first=number == 0):
             yield target, SEQUENCES, part
-
-
-class Sequenced:
-    """Sources and sequences of a slice's rows, by place. A row that was refused has none: it does not move the sequence."""
-
-    def __init__(self, job: Job, order: Order, arrivals: Mapping[str, pa.Table]) -> None:
-        names = [name for name in order.types if name != REJECTED]
-        self.places = np.concatenate([np.zeros(0, dtype=np.int64), *(order.places[name] for name in names)])
-        in_order_of_places = np.argsort(self.places, kind="stable")
-        self.places = self.places[in_order_of_places]
-        self.sources = self._column(SOURCE, pa.string(), names, order, arrivals).take(pa.array(in_order_of_places))
-        self.sequences = self._column(SEQUENCE, pa.int64(), names, order, arrivals).take(pa.array(in_order_of_places))
-        self.here, lasts = repeated(self.sources, self.sequences)
-        self.repeated = np.zeros(len(order), dtype=bool)
-        self.repeated[self.places[self.here]] = True
-        self.lasts = pa.table([pa.array(lasts.keys(), pa.string()), pa.array(lasts.values(), pa.int64())], [SOURCE, SEQUENCE])
-        self.positions = self.places
-        if job.positioned:
-            given = self._column(order_column(0), pa.int64(), names, order, arrivals)
-            self.positions = given.take(pa.array(in_order_of_places)).to_numpy()
-
-    @staticmethod
-    def _column(
-        column: str, kind: pa.DataType, names: Sequence[str], order: Order, arrivals: Mapping[str, pa.Table]
-    ) -> pa.Array:
-        parts = [arrivals[name].column(column).cast(kind).take(pa.array(order.rows_of(name))) for name in names]
-        return pa.chunked_array([chunk for part in parts for chunk in part.chunks], kind).combine_chunks()
-
-    def beside(self, table: pa.Table, places: npt.NDArray[np.int64]) -> pa.Table:
-        """The rows at these places with their sources and sequences: slices before may make repeats of them."""
-        at = pa.array(np.searchsorted(self.places, places))
-        return table.append_column(SOURCE, self.sources.take(at)).append_column(SEQUENCE, self.sequences.take(at))
-
-    def by_owner(self, job: Job, is_first: bool) -> Iterator[tuple[int, pa.Table]]:
-        """What may be a repeat. In the first slice that is known; later any row with a sequence may be."""
-        chosen = np.flatnonzero(self.here if is_first else self.sequences.is_valid().to_numpy(zero_copy_only=False))
-        sources = self.sources.take(pa.array(chosen))
-        owners = np.maximum(buckets_of([sources], len(chosen), job.targets), 0)
-        columns = [
-            pa.array(self.positions[chosen]),
-            sources,
-            self.sequences.take(pa.array(chosen)),
-            pa.array(self.here[chosen]),
-        ]
-        table = pa.table(columns, [POSITION, SOURCE, SEQUENCE, "repeated"])
-        for owner in np.unique(owners).tolist():
-            yield owner, table.filter(pa.array(owners == owner))
 
 
 def _end_of_positions(order: Order, arrivals: Mapping[str, pa.Table]) -> int:
@@ -277,10 +230,9 @@ class Task:
             again = each.filter(pa.array(each.column("repeated").to_numpy() | self._behind(each)))
             if len(again):
                 made.append(self.outcome.repeated(_moved(again, offset), again.column(SOURCE), again.column(SEQUENCE)))
-        events = {name: self._fresh(pa.concat_tables(parts)) for name, parts in tables.items() if name not in APART}
+        events = {name: self._fresh(pa.concat_tables(parts)) for name, parts in tables.items() if name not in NO_EVENTS}
         for each in tables.get(LASTS, ()):
-            more = dict(zip(each.column(SOURCE).to_pylist(), each.column(SEQUENCE).to_pylist(), strict=True))
-            self.lasts = later(self.lasts, more)
+            self.lasts = later(self.lasts, lasts_in(each))
         columns = columns_of(self.group, events, offset, self.passed - 1 if self.passed else None)
         if len(columns) or self.passed:
             made.append(self.outcome.relations(self.engine.feed(columns)))
@@ -367,20 +319,3 @@ def _row(schema: pa.Schema, *values: Any) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
         [pa.array([value], field.type) for value, field in zip(values, schema, strict=True)], schema=schema
     )
-
-
-__all__ = [
-    "SLICES",
-    "TARGETS",
-    "TYPE",
-    "Job",
-    "Sequenced",
-    "Task",
-    "columns_of",
-    "cut",
-    "matched",
-    "numbered",
-    "ordered_rows",
-    "shares",
-    "sliced",
-]

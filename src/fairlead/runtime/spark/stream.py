@@ -27,18 +27,19 @@ import pyarrow.compute as pc
 
 from fairlead.engine import Engine
 from fairlead.errors import DataError, StateError
+from fairlead.model.blobs import packed, unpacked
 from fairlead.model.identity import MINOR_BITS
 from fairlead.model.plan import Plan
 from fairlead.order.holdback import Frontier, HoldBack, head_and_rest, with_head
 from fairlead.order.repeats import behind, later
-from fairlead.order.total import SEQUENCE, SOURCE, order_column
-from fairlead.runtime.spark.blobs import packed, unpacked
+from fairlead.order.total import order_column
 from fairlead.runtime.spark.frames import Input
 from fairlead.runtime.spark.groups import Group
 from fairlead.runtime.spark.outcome import Outcome
 from fairlead.runtime.spark.parcel import Parcel
 from fairlead.runtime.spark.reading import REJECTED, TYPE, Reader
-from fairlead.runtime.spark.steps import POSITION, Job, Sequenced, Task, cut, ordered_rows, shares, together
+from fairlead.runtime.spark.sequenced import POSITION, Sequenced, lasts_in
+from fairlead.runtime.spark.steps import Job, Task, cut, ordered_rows, shares, together
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -190,7 +191,7 @@ class Sequencing:
             yield APART, "", packed(self._late(name, table))
         again = np.zeros(len(given.order), dtype=bool)
         if self.job.reading.sourced:
-            sequenced = Sequenced(self.job, given.order, given.tables)
+            sequenced = Sequenced(given.order, given.tables, self.job.positioned)
             rows = self._repeats(sequenced)
             again[sequenced.places[rows]] = True
             if len(rows):
@@ -207,8 +208,7 @@ class Sequencing:
     def _repeats(self, rows: Sequenced) -> npt.NDArray[np.int64]:
         """Which rows repeat a sequence of their source, here or in an earlier micro-batch."""
         found = np.flatnonzero(rows.here | behind(rows.sources, rows.sequences, self.lasts))
-        more = zip(rows.lasts.column(SOURCE).to_pylist(), rows.lasts.column(SEQUENCE).to_pylist(), strict=True)
-        self.lasts = later(self.lasts, dict(more))
+        self.lasts = later(self.lasts, lasts_in(rows.lasts))
         return found
 
     def _repeated(self, rows: Sequenced, chosen: npt.NDArray[np.int64], first: int) -> pa.Table:

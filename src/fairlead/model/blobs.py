@@ -1,0 +1,25 @@
+"""Tables as single binary values, in Arrow's stream format: what states hold, and what Spark shuffles instead of rows.
+
+On Spark 4.3 a shuffle and a sort cost 0.7 CPU microseconds a row, and handing rows to Python as much again; bytes cost what
+copying them costs.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+
+def buffer_of(table: pa.Table) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def packed(table: pa.Table) -> bytes:
+    return buffer_of(table).to_pybytes()  # type: ignore[no-any-return]
+
+
+def unpacked(blob: pa.Scalar | bytes | memoryview) -> pa.Table:
+    """Without a copy: the table keeps the bytes alive."""
+    return pa.ipc.open_stream(blob.as_buffer() if isinstance(blob, pa.Scalar) else pa.py_buffer(blob)).read_all()
