@@ -31,6 +31,23 @@ def test_words_are_never_reached_below_the_first_and_links_never_above_the_last(
         assert max(links) < 2 * first
 
 
+@pytest.mark.parametrize(
+    ("match", "stored"),
+    [
+        ("A a AND B b WHERE a.x < b.x", 0),  # the index decides it, whichever comes last
+        ("A a THEN B b WHERE a.x < b.x", 0),  # only B comes last, and the index of A decides it
+        ("A a AND B b WHERE a.x < b.x AND a.y < b.y", 2),  # one index a queue: the other comparison is tested
+        ("A a AND B b WHERE a.x + 1 < b.x", 0),
+        ("A a AND B b WHERE a.x < b.x + a.y", 3),  # what an index is asked for is made of queued values too
+    ],
+)
+def test_what_an_index_decides_is_neither_tested_again_nor_stored(match: str, stored: int) -> None:
+    plan = fairlead.compile(f"{TYPES}\nSUBSCRIPTION S MATCH {match}")
+    (subscription,) = plan.subscriptions
+    shape, source = form_of(subscription, subscription.branches[0], plan.catalogue, False)
+    assert len(source.layout.place_of_column) == stored <= len(shape.columns)
+
+
 def _reached(source: str, name: str) -> set[int]:
     """The elements of a row of the array that the source reads or writes."""
     found: set[int] = set()

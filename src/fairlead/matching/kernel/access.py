@@ -9,11 +9,14 @@ Takes: a shape. Gives: `Accesses`. Never: writes source (searching.py does) or s
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from functools import cached_property
 
 from fairlead.dataclass import dataclass
 from fairlead.matching.kernel.parts import Bound, Shape, Test
+
+_VALUE = re.compile(r"\bv(\d+)\[c(\d+)\]")
 
 
 @dataclass(frozen=True)
@@ -131,6 +134,24 @@ class Accesses:
             if (max(open_slots) if open_slots else (0 if bound is None else -1)) == slot:
                 found.append(test)
         return found
+
+    def tests_left(self, slot: int, newest: int | None) -> list[Test]:
+        """Those at a slot that its index does not decide."""
+        bound = self.of(slot, newest).bound if slot >= 0 else None
+        return [each for each in self.tests_at(slot, newest) if bound is None or not bound.decides(each)]
+
+    @cached_property
+    def stored(self) -> frozenset[int]:
+        """The columns that some search reads of queued events; of others, the newest event's value alone matters."""
+        read = {(int(column), -1) for each in self.shape.clauses for column, _ in _VALUE.findall(each.source)}
+        for newest in self.searches():
+            mine = None if newest is None else self.shape.newest_slot(newest)
+            for slot in range(-1, self.shape.size):
+                bound = self.of(slot, newest).bound if slot >= 0 else None
+                sources = [each.source for each in self.tests_left(slot, newest)] + ([bound.value] if bound else [])
+                found = {(int(column), int(there)) for source in sources for column, there in _VALUE.findall(source)}
+                read |= {(column, there) for column, there in found if there != mine}
+        return frozenset(column for column, _ in read)
 
     def depends(self, slot: int, newest: int | None) -> bool:
         """Whether another event at this slot could help where the slots after it failed."""

@@ -97,7 +97,7 @@ class KernelBranch:
         keys = self.instances() if not len(given.get("kt", ())) else min(self.instances() + rows, len(given["kt"]))
         pool.room_for(keys, self.buckets(), rows * most + copies, rows if self.shape.waits else 0)
         fired = pool.waiting() + rows if self.shape.waits else 0
-        out_at, out_ref = pool.buffers(rows)
+        out_at, out_ref = np.empty(rows, dtype=np.int64), np.empty((rows, size), dtype=np.int64)
         given |= {
             name: getattr(pool, name)
             for name in ("ni", "nn", "tt", "bb", "qs", "ks", "bs", "gs", "fr", "wait", "heap", "st", "members")
@@ -126,7 +126,9 @@ class KernelBranch:
         decided = Found(at, refs, due_at, born=born)
         due = given["out_due"][:found] if self.shape.waits else None
         member = self._members(given["out_key"][:found]) if len(self.branches) > 1 else None
-        made = Found(out_at[:found].copy(), out_ref[:found].copy(), due, member)
+        out_at.resize(found, refcheck=False)  # gives back what was not filled, where it lies: nobody else has seen them
+        out_ref.resize((found, size), refcheck=False)
+        made = Found(out_at, out_ref, due, member)
         forget_values(self)
         return made, decided
 

@@ -86,7 +86,9 @@ def forget_values(branch: KernelBranch) -> None:
     count = branch.buckets()
     if count >= FEW and 2 * branch.held() + FEW < count:
         _keep_buckets(branch, None)
-    texts = [at for at, column in enumerate(branch.shape.columns) if column.expression.kind in TEXTS and not column.truth]
+    columns = branch.shape.columns
+    stored = branch.source.layout.place_of_column
+    texts = [at for at in stored if columns[at].expression.kind in TEXTS and not columns[at].truth]
     if len(branch.texts) >= FEW and 2 * branch.held() * max(1, len(texts)) + FEW < len(branch.texts):
         _keep_texts(branch, texts)
 

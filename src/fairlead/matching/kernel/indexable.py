@@ -12,11 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fairlead.matching.kernel.across import WHOLE, Across
-from fairlead.matching.kernel.parts import Bound, Shape, at_slot_zero
+from fairlead.matching.kernel.parts import SWAPPED, Bound, Shape, at_slot_zero
 from fairlead.model.expression import Compare, Expression, slots_of
 from fairlead.model.types import Kind
 
-SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 Node = tuple[int, Expression]
 
 

@@ -1,8 +1,9 @@
 """The fields of a queued event: one row of 64-bit words for each, with only what the branch needs.
 
-Floats are kept by their bits. Links to other nodes (-1 for none) are 32-bit numbers: those along a queue (`nn`) stand in front
-of the words in the same row, so that a step touches one line of memory; those of trees (`tt`) and hash chains (`bb`) are in
-arrays of their own. `nn` and `ni` are two views of one memory that never meet: words begin at REF, links end before it.
+Floats are kept by their bits. Links to other nodes (-1 for none): those along a queue (`nn`, 32 bits) stand in front of the
+words in the same row, so that a step touches one line of memory; those of trees (`tt`, with the least key below) and of hash
+chains (`bb`) are in arrays of their own. `nn` and `ni` are two views of one memory that never meet: words begin at REF, links
+end before it.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from fairlead.matching.kernel.parts import Shape
 
 VIEWS = {
     "nn": ("NEXT", "PREV", "HIGH"),
-    "tt": ("LEFT", "RIGHT", "UP"),
+    "tt": ("LEFT", "RIGHT", "UP", "AGG"),
     "bb": ("BUCKET", "BNEXT", "BPREV"),
 }
-"""Fields that are not words: links between nodes, by the array that has them. HIGH is the upper half of the key."""
+"""Fields that are not words of the row, by the array that has them: links between nodes, and what is read along with them. HIGH
+is the upper half of the key, AGG the least key of a tree."""
 
 
 class Layout:
@@ -27,16 +29,18 @@ class Layout:
         """Whether the first nodes of a queue lie side by side (tree.py); source.py says no where no search begins there."""
         words = ["links", *(["high"] if self.keyed else []), "REF"]
         if self.keyed:
-            words += ["KEY", "AGG"]
+            words.append("KEY")
         if shape.windowed or shape.waits:
             words.append("TIME")
         if accesses.chosen_bits or any("nbits" in source for source in _sources(shape)):
             words.append("BITS")
         counts = [0] * shape.stride
-        self.place_of_column = []
-        for column in shape.columns:
-            self.place_of_column.append(len(words) + counts[column.queue])
-            counts[column.queue] += 1
+        self.place_of_column = {}
+        """Of the columns that some search reads."""
+        for number in sorted(accesses.stored):
+            queue = shape.columns[number].queue
+            self.place_of_column[number] = len(words) + counts[queue]
+            counts[queue] += 1
         self.fields = {name: at for at, name in enumerate(words)}
         width = len(words) + max(counts)
         self.width = width if width in (1, 2, 4) else -(-width // 8) * 8 if width > 4 else 4
@@ -49,7 +53,7 @@ class Layout:
     @property
     def bytes(self) -> int:
         """Of one queued event."""
-        return 8 * self.width + 4 * (self.linked["tt"] + self.linked["bb"])
+        return 8 * self.width + 8 * self.linked["tt"] + 4 * self.linked["bb"]
 
     @property
     def queue_width(self) -> int:

@@ -105,9 +105,9 @@ class Loading:
         for number, column in enumerate(shape.columns):
             if column.queue == queue:
                 values[number] = self.kernel.values(batch, column, name)[0][inner]
-                ni[nodes, layout.place_of_column[number]] = (
-                    values[number].view(np.int64) if column.is_double else values[number]
-                )
+                if number in layout.place_of_column:
+                    words = values[number].view(np.int64) if column.is_double else values[number]
+                    ni[nodes, layout.place_of_column[number]] = words
         tree = self.kernel.source.accesses.trees.get(queue)
         if tree is not None and tree.column is not None:
             keys = sortable(values[tree.column], tree.sign)

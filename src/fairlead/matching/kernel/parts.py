@@ -80,6 +80,15 @@ class Bound:
     slots: frozenset[int]
     text: str
 
+    def decides(self, test: Test) -> bool:
+        """The test is this comparison and nothing more: what the index finds satisfies it."""
+        mine = f"v{self.column}[c{self.slot}]"
+        both = f"{mine} {self.sign} {self.value}", f"{self.value} {SWAPPED[self.sign]} {mine}"
+        return test.source in both or test.source in (f"({each})" for each in both)
+
+
+SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
 
 @dataclass(frozen=True)
 class Clause:

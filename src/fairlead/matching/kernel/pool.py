@@ -39,7 +39,8 @@ class Pool:
         self.keys = 0
         self.ni = _aligned(0, layout.width)
         self.nn = self.ni.view(np.int32)
-        self.tt, self.bb = (np.zeros((0, layout.linked[name]), dtype=np.int32) for name in ("tt", "bb"))
+        self.tt = np.zeros((0, layout.linked["tt"]), dtype=np.int64)
+        self.bb = np.zeros((0, layout.linked["bb"]), dtype=np.int32)
         self.qs = np.zeros((0, layout.queue_width), dtype=np.int32)
         self.fr = np.zeros((0, 2 * ROW), dtype=np.int32)
         self.ks = np.zeros((0, 4), dtype=np.int64)
@@ -50,7 +51,6 @@ class Pool:
         self.st = np.zeros(len(NAMES), dtype=np.int64)
         self.st[[*NONE_FREE]], self.st[SEEN] = -1, NEVER
         self.members = np.zeros(size, dtype=np.int64)
-        self.out = np.empty(0, dtype=np.int64)
 
     def room_for(self, keys: int, buckets: int, nodes: int, waits: int) -> None:
         """At least `keys` keys and `buckets` chains, and `nodes` more nodes and `waits` more that wait."""
@@ -75,12 +75,6 @@ class Pool:
         waits += self.waiting()
         if waits > len(self.heap):
             self.wait, self.heap = _longer(self.wait, 2 * waits), _longer(self.heap, 2 * waits)
-
-    def buffers(self, rows: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Room for what a batch completes: places of completion and of members. The same memory every time."""
-        if len(self.out) < rows * (1 + self.size):
-            self.out = np.empty(rows * (1 + self.size), dtype=np.int64)
-        return self.out[:rows], self.out[rows : rows * (1 + self.size)].reshape(rows, self.size)
 
     def queued(self) -> int:
         return int(self.qs[:, COUNT].sum())

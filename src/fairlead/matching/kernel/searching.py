@@ -82,7 +82,7 @@ class Searching:
         closers: list[list[str]] = []
         for slot in range(shape.size):
             access = self.accesses.of(slot, newest)
-            tests = [self.source(f"({each.source})", newest) for each in self.accesses.tests_at(slot, newest)]
+            tests = [self.source(f"({each.source})", newest) for each in self.accesses.tests_left(slot, newest)]
             tests += self._order_tests(slot, newest)
             if access.way == "newest":
                 lines += indented([f"if {' and '.join(tests) or 'True'}:"], depth)

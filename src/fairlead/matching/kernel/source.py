@@ -53,7 +53,7 @@ NUMBER = [
 ]
 """A key that is a whole number, as its number: from a table, where they lie close together (keys.py)."""
 AHEAD = 8
-"""Places in `st`: the first free node, the first that was never used."""
+"""How many rows ahead the memory of a key is fetched: by the time its row comes, it is there."""
 
 
 @dataclass(frozen=True)
@@ -306,7 +306,7 @@ class _Loop:
         if "BUCKET" in layout:
             lines.append(f"ni[e, BUCKET] = {'bk' if queue in shape.equal else '-1'}")
         for number, column in enumerate(shape.columns):
-            if column.queue == queue:
+            if column.queue == queue and number in layout.place_of_column:
                 value = f"as_bits(x{number})" if column.is_double else f"x{number}"
                 lines.append(f"ni[e, {layout.place_of_column[number]}] = {value}")
         if "KEY" in layout:

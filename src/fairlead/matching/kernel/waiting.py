@@ -130,7 +130,7 @@ class Waiting:
         if "BITS" in self.layout:
             lines.append(f"ni[c{slot}, BITS] = b")
         for number, column in enumerate(self.shape.columns):
-            if column.queue == self.shape.queue_of_slot[slot]:
+            if column.queue == self.shape.queue_of_slot[slot] and number in self.layout.place_of_column:
                 value = f"as_bits(x{number})" if column.is_double else f"x{number}"
                 lines.append(f"ni[c{slot}, {self.layout.place_of_column[number]}] = {value}")
         return lines
