@@ -1,4 +1,5 @@
-"""Files: JSON Lines, CSV and Parquet become Columns, one file after the other, in memory that does not grow with them.
+"""Files: JSON Lines (also of CloudEvents), CSV and Parquet become Columns, one after the other, in memory that does not grow
+with them.
 
 Takes: paths of files and directories. Gives: Columns whose positions go on counting, or rising, over all files.
 Never: writes, reorders, or reads a second file before the first has ended.
@@ -29,7 +30,9 @@ from fairlead.transport.sequences import LastSequences
 from fairlead.transport.shapes import Shapes
 from fairlead.transport.tables import Part, examined, take_rows
 
-FORMATS = {
+FORMATS = {  # the first ending that fits
+    ".cloudevents.jsonl": "cloudevents",
+    ".cloudevents.jsonl.gz": "cloudevents",
     ".jsonl": "json",
     ".ndjson": "json",
     ".json": "json",
@@ -146,8 +149,12 @@ def _read(files: list[Path], intake: Intake, batch_rows: int | None, progress: P
 
 
 def _text(path: Path, intake: Intake, batch_rows: int | None, progress: Progress) -> Iterator[Columns]:
-    is_csv = format_of(path) == "csv"
-    shapes, records = (intake.text, csv_records) if is_csv else (intake.typed, json_records)
+    kind = format_of(path)
+    is_csv = kind == "csv"
+    shapes = intake.text if is_csv else intake.typed
+    records = csv_records if is_csv else json_records
+    if kind == "cloudevents":
+        from fairlead.transport.cloudevents import cloudevent_records as records
     lines = Lines(path)
     told = 0
     try:
