@@ -231,6 +231,41 @@ def test_what_is_wrong_is_said_with_code_place_and_fix(kind: str) -> None:
         assert str(error.place).startswith("event 1 of the batch" if number == 1 else "CloudEvent")
 
 
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.sampled_from(["1.0", "Login", "%", "2026-01-31T10:00:00Z"]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
+)
+NAMES = st.sampled_from([*EVENT, "sequence", "data_base64"])
+
+
+@given(st.dictionaries(NAMES, VALUES), st.sampled_from([STRUCTURED, BATCHED]), st.binary(max_size=20))
+def test_whatever_comes_is_a_record_or_an_error_of_ours(event: dict[str, Any], media: str, noise: bytes) -> None:
+    texts = {f"ce-{name}": str(value) for name, value in event.items() if name != "datacontenttype"}
+    whole = PLAIN.envelope(login(), id="1") | event
+    messages: list[tuple[Any, bytes]] = [
+        ({"content-type": media}, json.dumps(whole).encode()),
+        ({"content-type": media}, json.dumps([whole]).encode()),
+        ({"content-type": media}, noise),
+        (texts, noise),
+        (
+            {f"ce-{name}": str(value) for name, value in whole.items() if name[:4] != "data"},
+            json.dumps(event.get("data")).encode(),
+        ),
+    ]
+    for headers, content in messages:
+        try:
+            found = [each.record for each in PLAIN.read(headers, content)]
+            list(read_records(found, CATALOGUE))
+        except DataError:
+            continue
+
+
 def test_places_name_the_id_where_there_is_one() -> None:
     with pytest.raises(DataError, match="D031 CloudEvent 'A234-1234-1234': `time`"):
         EXAMPLE.read_structured(body(time="noon"))
@@ -240,6 +275,7 @@ def test_places_name_the_id_where_there_is_one() -> None:
     ("headers", "content", "code", "place"),
     [
         ({"content-type": STRUCTURED}, b"{", "D011", None),
+        ({"content-type": STRUCTURED}, b"", "D011", None),
         ({"content-type": STRUCTURED}, b"\xff", "D016", None),
         ({"content-type": STRUCTURED}, b'{"id": "a", "id": "b"}', "D015", None),
         ({"content-type": STRUCTURED}, b"[" * 100_000, "D011", None),

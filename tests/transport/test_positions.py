@@ -78,6 +78,26 @@ def test_every_way_in_takes_the_positions_as_they_are(positions: list[int], batc
             assert batches[-1].last_position == positions[-1]
 
 
+@given(
+    st.lists(st.none() | st.integers(-1, 12) | st.sampled_from([POSITIONS_MAX - 1, POSITIONS_MAX]), max_size=12),
+    st.integers(1, 5),
+)
+def test_in_any_cut_into_batches_what_is_not_above_all_before_is_set_aside(
+    positions: list[int | None], batch_rows: int
+) -> None:
+    wanted: list[int] = []
+    for each in positions:
+        if each is not None and (wanted[-1] if wanted else -1) < each < POSITIONS_MAX:
+            wanted.append(each)
+    given = records(positions)
+    if not given:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        options: Options = {"position": "position", "batch_rows": batch_rows, "on_bad": "skip"}
+        for name, read in ways(Path(folder), given, options).items():
+            assert majors(events(read)) == wanted, name
+
+
 def test_the_fast_ways_are_taken() -> None:
     given = records([3, 5, 2**40])
     intake = Intake(CATALOGUE, position_field="position")

@@ -29,7 +29,8 @@ VERSION = 1
 
 
 class Continuity:
-    """`from_beginning`: the reader has read the log from its first message, so that every source must begin with block 0."""
+    """`from_beginning`: the reader has read the log from its very first message, so that every source must begin with block 0.
+    It has not where the log forgot messages of its beginning."""
 
     def __init__(self, *, from_beginning: bool = True) -> None:
         self.from_beginning = from_beginning

@@ -300,7 +300,7 @@ def _header_value(name: str, value: str) -> str:
         text = re.sub(r"\\(.)", r"\1", text[1:-1])
     try:
         return unquote_to_bytes(text).decode()  # 2
-    except UnicodeDecodeError:
+    except UnicodeError:
         fix = "percent-encode the UTF-8 of what is not printable ASCII"
         raise DataError("D016", f"{quoted(value)} is not UTF-8", fix, f"header '{name}'") from None
 

@@ -56,7 +56,7 @@ def decoder_for(shapes: Shapes) -> JSONDecoder:
 def parsed(decoder: JSONDecoder, text: str) -> Any:
     """The value of a line, or what is wrong with it."""
     try:
-        if text[0] == "{":  # nearly always; `decode` would look for white space first
+        if text[:1] == "{":  # nearly always; `decode` would look for white space first
             record, end = decoder.raw_decode(text)
             if text[end:] in ENDS:
                 return record
