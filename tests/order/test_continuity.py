@@ -124,14 +124,6 @@ def test_types_and_sources_are_numbered_by_themselves() -> None:
     assert (reader.last("A", "p"), reader.last("A", "r")) == (0, None)
 
 
-def test_a_state_of_version_1_is_written_and_read_as_ever() -> None:
-    reader = Continuity(from_beginning=False)
-    read(reader, [("B", "q", 7), ("A", "p", 0), ("A", "", 0), ("A", "p", 1)])
-    state = '{"version": 1, "from_beginning": false, "blocks": {"A": {"": [0, 1], "p": [1, 4]}, "B": {"q": [7, 1]}}}'
-    assert written(reader) == state
-    assert written(Continuity.load(json.loads(state))) == state
-
-
 def test_a_state_of_another_version_is_refused() -> None:
     for state in ({}, {"version": 2, "blocks": {}}, {"version": 1, "blocks": None}):
         with pytest.raises(StateError, match="S122"):

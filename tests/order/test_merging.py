@@ -174,16 +174,6 @@ def test_what_no_log_gives_is_a_bug() -> None:
         merging.push("b", 2, 5, "x")
 
 
-def test_a_state_of_version_1_is_written_and_read_as_ever() -> None:
-    merging: Merging[str] = Merging(["b", "a"])
-    merging.push("b", 5, 3, "held")
-    merging.push("a", 4, 8, "gone")
-    state = '{"version": 1, "inputs": {"a": [8, 4], "b": null}}'
-    assert json.dumps(merging.dump()) == state
-    loaded: Merging[str] = Merging.load(json.loads(state))
-    assert (json.dumps(loaded.dump()), loaded.after()) == (state, {"a": 8, "b": None})
-
-
 def test_a_state_of_another_version_is_refused() -> None:
     for state in ({}, {"version": 2, "inputs": {}}, {"version": 1}):
         with pytest.raises(StateError, match="S123"):

@@ -187,32 +187,32 @@ def test_what_goes_out_comes_in_again(mode: str, given_records: list[dict[str, A
 
 
 BAD: dict[str, tuple[dict[str, Any], str, str]] = {
-    "no version": ({"specversion": ...}, "D030", "`specversion` is missing"),
-    "another version": ({"specversion": "0.3"}, "D030", "`specversion` is '0.3', not '1.0'"),
-    "no id": ({"id": ...}, "D030", "`id` is missing"),
-    "an empty id": ({"id": ""}, "D030", "`id` is not a text with something in it but ''"),
-    "no source": ({"source": None}, "D030", "`source` is missing"),
-    "no type": ({"type": ...}, "D030", "`type` is missing"),
+    "no version": ({"specversion": ...}, "D040", "`specversion` is missing"),
+    "another version": ({"specversion": "0.3"}, "D040", "`specversion` is '0.3', not '1.0'"),
+    "no id": ({"id": ...}, "D040", "`id` is missing"),
+    "an empty id": ({"id": ""}, "D040", "`id` is not a text with something in it but ''"),
+    "no source": ({"source": None}, "D040", "`source` is missing"),
+    "no type": ({"type": ...}, "D040", "`type` is missing"),
     "another prefix": ({"type": "org.StockQuote"}, "D001", "'org.StockQuote' does not begin with 'com.example.'"),
-    "no time": ({"time": "noon"}, "D031", "`time` is not a time of RFC 3339 but 'noon'"),
-    "a time without a zone": ({"time": "2026-01-31T10:00:00"}, "D031", "`time` is not a time of RFC 3339"),
-    "a finer time": ({"time": "2026-01-31T10:00:00.123456789Z"}, "D031", "is finer than a microsecond"),
-    "no such day": ({"time": "2026-02-31T10:00:00Z"}, "D031", "`time`: expected TIMESTAMP"),
-    "a sequence of letters": ({"sequence": "A7"}, "D031", "`sequence` is not an integer of 64 bits but 'A7'"),
-    "a sequence too large": ({"sequence": str(2**63)}, "D031", "`sequence` is not an integer of 64 bits"),
-    "data that is no object": ({"data": [1]}, "D032", "the data is not a JSON object but [1]"),
-    "data that is a text": ({"data": "x"}, "D032", "the data is not a JSON object but 'x'"),
-    "data that is no JSON": ({"datacontenttype": "application/xml", "data": "<a/>"}, "D032", "'application/xml', not JSON"),
+    "no time": ({"time": "noon"}, "D041", "`time` is not a time of RFC 3339 but 'noon'"),
+    "a time without a zone": ({"time": "2026-01-31T10:00:00"}, "D041", "`time` is not a time of RFC 3339"),
+    "a finer time": ({"time": "2026-01-31T10:00:00.123456789Z"}, "D041", "is finer than a microsecond"),
+    "no such day": ({"time": "2026-02-31T10:00:00Z"}, "D041", "`time`: expected TIMESTAMP"),
+    "a sequence of letters": ({"sequence": "A7"}, "D041", "`sequence` is not an integer of 64 bits but 'A7'"),
+    "a sequence too large": ({"sequence": str(2**63)}, "D041", "`sequence` is not an integer of 64 bits"),
+    "data that is no object": ({"data": [1]}, "D042", "the data is not a JSON object but [1]"),
+    "data that is a text": ({"data": "x"}, "D042", "the data is not a JSON object but 'x'"),
+    "data that is no JSON": ({"datacontenttype": "application/xml", "data": "<a/>"}, "D042", "'application/xml', not JSON"),
     "data with a type": ({"data": {"type": "Login"}}, "D002", "event type 'StockQuote' has no attribute 'type'"),
 }
 ONLY_STRUCTURED: dict[str, tuple[dict[str, Any], str, str]] = {
-    "an id that is no text": ({"id": 7}, "D030", "`id` is not a text with something in it but 7"),
-    "a media type that is no text": ({"datacontenttype": 1}, "D031", "`datacontenttype` is not text but 1"),
-    "both kinds of data": ({"data_base64": "e30="}, "D032", "there are both `data` and `data_base64`"),
-    "no base64": ({"data": ..., "data_base64": "{}"}, "D032", "`data_base64` is not base64 but '{}'"),
+    "an id that is no text": ({"id": 7}, "D040", "`id` is not a text with something in it but 7"),
+    "a media type that is no text": ({"datacontenttype": 1}, "D041", "`datacontenttype` is not text but 1"),
+    "both kinds of data": ({"data_base64": "e30="}, "D042", "there are both `data` and `data_base64`"),
+    "no base64": ({"data": ..., "data_base64": "{}"}, "D042", "`data_base64` is not base64 but '{}'"),
     "base64 of no JSON": ({"data": ..., "data_base64": "eA=="}, "D011", "the data is not valid JSON: Expecting value"),
     "base64 of no text": ({"data": ..., "data_base64": "//8="}, "D016", "the data is not UTF-8"),
-    "a truth value as sequence": ({"sequence": True}, "D031", "`sequence` is not an integer of 64 bits but True"),
+    "a truth value as sequence": ({"sequence": True}, "D041", "`sequence` is not an integer of 64 bits but True"),
 }
 
 
@@ -267,7 +267,7 @@ def test_whatever_comes_is_a_record_or_an_error_of_ours(event: dict[str, Any], m
 
 
 def test_places_name_the_id_where_there_is_one() -> None:
-    with pytest.raises(DataError, match="D031 CloudEvent 'A234-1234-1234': `time`"):
+    with pytest.raises(DataError, match="D041 CloudEvent 'A234-1234-1234': `time`"):
         EXAMPLE.read_structured(body(time="noon"))
 
 
@@ -279,14 +279,14 @@ def test_places_name_the_id_where_there_is_one() -> None:
         ({"content-type": STRUCTURED}, b"\xff", "D016", None),
         ({"content-type": STRUCTURED}, b'{"id": "a", "id": "b"}', "D015", None),
         ({"content-type": STRUCTURED}, b"[" * 100_000, "D011", None),
-        ({"content-type": STRUCTURED}, b"[]", "D030", "CloudEvent"),
-        ({"content-type": BATCHED}, b"{}", "D030", "batch"),
-        ({"content-type": BATCHED}, b"[1]", "D030", "event 0 of the batch"),
-        ({"content-type": "application/cloudevents+avro"}, b"", "D031", "header 'content-type'"),
-        ({}, b"{}", "D030", "CloudEvent"),
+        ({"content-type": STRUCTURED}, b"[]", "D040", "CloudEvent"),
+        ({"content-type": BATCHED}, b"{}", "D040", "batch"),
+        ({"content-type": BATCHED}, b"[1]", "D040", "event 0 of the batch"),
+        ({"content-type": "application/cloudevents+avro"}, b"", "D041", "header 'content-type'"),
+        ({}, b"{}", "D040", "CloudEvent"),
         ([("ce-id", "1"), ("CE-ID", "2")], b"", "D015", "header 'ce-id'"),
         ({"ce-id": "%C0%A0"}, b"", "D016", "header 'ce-id'"),
-        ({"ce-datacontenttype": "text/xml"}, b"", "D031", "header 'ce-datacontenttype'"),
+        ({"ce-datacontenttype": "text/xml"}, b"", "D041", "header 'ce-datacontenttype'"),
     ],
 )
 def test_what_is_no_event_at_all_is_refused(headers: Any, content: bytes, code: str, place: str | None) -> None:
@@ -297,7 +297,7 @@ def test_what_is_no_event_at_all_is_refused(headers: Any, content: bytes, code: 
 
 
 def test_what_cannot_be_written_is_refused() -> None:
-    with pytest.raises(DataError, match="D030 a CloudEvent has an id, and the record has no sequence"):
+    with pytest.raises(DataError, match="D040 a CloudEvent has an id, and the record has no sequence"):
         PLAIN.structured(login())
     with pytest.raises(DataError, match="D004 record 1: attribute 'attempts' of 'Login'"):
         PLAIN.batched([login(), login(attempts="x")], ids=["a", "b"])
@@ -332,16 +332,16 @@ def test_a_file_of_events_is_input_like_every_other(tmp_path: Path) -> None:
 def test_bad_lines_of_a_file_are_set_aside_with_their_lines(tmp_path: Path) -> None:
     bad = [body(time="noon"), b"{", body(data={"symbol": "A"}), b"\xff", body(id=...), body(type="a.Unknown")]
     path = write(tmp_path / "in.cloudevents.jsonl", body(), *bad, b'{"specversion": "1.', end=b"")
-    with pytest.raises(DataError, match=r"D031 .*in.cloudevents.jsonl, line 2, column 1: `time` is not"):
+    with pytest.raises(DataError, match=r"D041 .*in.cloudevents.jsonl, line 2, column 1: `time` is not"):
         list(read_files(path, CATALOGUE))
     refused: list[Rejected] = []
     assert len(events(read_files(path, CATALOGUE, on_bad="skip", rejects=refused.append))) == 1
     assert [(each.line, each.code) for each in refused] == [
-        (2, "D031"),
+        (2, "D041"),
         (3, "D011"),
         (4, "D003"),
         (5, "D016"),
-        (6, "D030"),
+        (6, "D040"),
         (7, "D001"),
         (8, "D012"),
     ]

@@ -29,8 +29,7 @@ VERSION = 1
 
 
 class Continuity:
-    """`from_beginning`: the reader has read the log from its very first message, so that every source must begin with block 0.
-    It has not where the log forgot messages of its beginning."""
+    """`from_beginning`: the reader has read the log from its first message, so that every source must begin with block 0."""
 
     def __init__(self, *, from_beginning: bool = True) -> None:
         self.from_beginning = from_beginning

@@ -91,7 +91,7 @@ class CloudEvents:
             if media == STRUCTURED:
                 return [self.read_structured(body)]
             problem = f"CloudEvents as {quoted(media)} are not read"
-            raise DataError("D031", problem, f"send {STRUCTURED} or {BATCHED}", "header 'content-type'")
+            raise DataError("D041", problem, f"send {STRUCTURED} or {BATCHED}", "header 'content-type'")
         return [self.read_binary(given, body)]
 
     def read_structured(self, body: bytes) -> Received:
@@ -101,7 +101,7 @@ class CloudEvents:
         found = self.parse(body, "the batch")
         if not isinstance(found, list):
             raise DataError(
-                "D030", f"a batch is an array of CloudEvents, not {quoted(found)}", f"send one as {STRUCTURED}", "batch"
+                "D040", f"a batch is an array of CloudEvents, not {quoted(found)}", f"send one as {STRUCTURED}", "batch"
             )
         return [self._placed(each, f"event {number} of the batch") for number, each in enumerate(found)]
 
@@ -113,7 +113,7 @@ class CloudEvents:
                 event[name[3:]] = _header_value(name, value)
         if "datacontenttype" in event:
             problem = "`ce-datacontenttype` is a header, where `content-type` says it"
-            raise DataError("D031", problem, "leave it out", "header 'ce-datacontenttype'")
+            raise DataError("D041", problem, "leave it out", "header 'ce-datacontenttype'")
         event["datacontenttype"] = given.get("content-type")
         if body.strip():
             event["data_base64"] = body
@@ -129,11 +129,11 @@ class CloudEvents:
     def record_of(self, event: Any) -> Received:
         """Of a CloudEvent as a JSON object. Raises DataError without a place."""
         if not isinstance(event, dict):
-            raise DataError("D030", f"a CloudEvent is a JSON object, not {quoted(event)}", 'send {"specversion": "1.0", …}')
+            raise DataError("D040", f"a CloudEvent is a JSON object, not {quoted(event)}", 'send {"specversion": "1.0", …}')
         if event.get("specversion") != VERSION:
             given = event.get("specversion")
             problem = "`specversion` is missing" if given is None else f"`specversion` is {quoted(given)}, not '{VERSION}'"
-            raise DataError("D030", problem, f"send CloudEvents of version {VERSION}")
+            raise DataError("D040", problem, f"send CloudEvents of version {VERSION}")
         for name in REQUIRED:
             value = event.get(name)
             if not isinstance(value, str) or not value:
@@ -142,7 +142,7 @@ class CloudEvents:
                     if value is None
                     else f"`{name}` is not a text with something in it but {quoted(value)}"
                 )
-                raise DataError("D030", problem, f"every CloudEvent has {', '.join(REQUIRED)}")
+                raise DataError("D040", problem, f"every CloudEvent has {', '.join(REQUIRED)}")
         name = self._type(event["type"])
         record = {"type": name, **self._data(event, name), "_source": event["source"]}
         schema = self.catalogue.get(name)
@@ -165,20 +165,20 @@ class CloudEvents:
         """The attributes. What else is in the data is the judge's to say, except where it would be mistaken for something."""
         media = event.get("datacontenttype")
         if media is not None and not isinstance(media, str):
-            raise DataError("D031", f"`datacontenttype` is not text but {quoted(media)}", f"send {JSON}")
+            raise DataError("D041", f"`datacontenttype` is not text but {quoted(media)}", f"send {JSON}")
         kind = (media or JSON).partition(";")[0].strip().lower()
         data, packed = event.get("data"), event.get("data_base64")
         if data is None and packed is None:
             return {}
         if kind.rpartition("/")[2] != "json" and not kind.endswith("+json"):
-            raise DataError("D032", f"the data is {quoted(media)}, not JSON", f"send the attributes as {JSON}")
+            raise DataError("D042", f"the data is {quoted(media)}, not JSON", f"send the attributes as {JSON}")
         if packed is not None:
             if data is not None:
-                raise DataError("D032", "there are both `data` and `data_base64`", "send one of them")
+                raise DataError("D042", "there are both `data` and `data_base64`", "send one of them")
             data = self.parse(_unpacked(packed), "the data")
         if not isinstance(data, dict):
             raise DataError(
-                "D032", f"the data is not a JSON object but {quoted(data)}", "send {attribute: value, …} as the data"
+                "D042", f"the data is not a JSON object but {quoted(data)}", "send {attribute: value, …} as the data"
             )
         for each in SPECIAL:
             if each in data:
@@ -234,7 +234,7 @@ class CloudEvents:
         id = id or (None if sequence is None else str(sequence))
         if id is None:
             fix = "number the records of a source in `_sequence`, or give an id"
-            raise DataError("D030", "a CloudEvent has an id, and the record has no sequence", fix)
+            raise DataError("D040", "a CloudEvent has an id, and the record has no sequence", fix)
         named = NOT_IN_A_URI.sub(lambda found: quote(found[0], safe=""), source or self.source)
         made = {"specversion": VERSION, "id": id, "source": named, "type": f"{self.prefix or ''}{schema.name}"}
         data = _values(schema, row)
@@ -311,7 +311,7 @@ def _unpacked(packed: Any) -> bytes:
     try:
         return base64.b64decode(packed, validate=True)
     except (TypeError, ValueError):
-        raise DataError("D032", f"`data_base64` is not base64 but {quoted(packed)}", "encode the data as base64") from None
+        raise DataError("D042", f"`data_base64` is not base64 but {quoted(packed)}", "encode the data as base64") from None
 
 
 def _time(value: Any) -> str:
@@ -323,7 +323,7 @@ def _time(value: Any) -> str:
             return value.upper()
         except ValueError as error:
             problem = f"`time`: {error}"
-    raise DataError("D031", problem, "send it such as 2026-01-31T12:00:00.000001Z, or in the data") from None
+    raise DataError("D041", problem, "send it such as 2026-01-31T12:00:00.000001Z, or in the data") from None
 
 
 def _whole(value: Any, name: str) -> int:
@@ -333,4 +333,4 @@ def _whole(value: Any, name: str) -> int:
     if isinstance(number, int) and not isinstance(number, bool) and low <= number <= high:
         return number
     fix = f"send the digits of a number in `{name}`, or use another extension attribute, or none"
-    raise DataError("D031", f"`{name}` is not an integer of 64 bits but {quoted(value)}", fix)
+    raise DataError("D041", f"`{name}` is not an integer of 64 bits but {quoted(value)}", fix)
