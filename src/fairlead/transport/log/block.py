@@ -42,6 +42,8 @@ class Block:
     count: int
     schema: str
     payload: bytes
+    writer: str = ""
+    """Who sent it: tells a repeat of our own from the block of another who uses our name."""
 
     @property
     def id(self) -> str:
@@ -56,6 +58,7 @@ class Block:
             "Fl-Sequence": str(self.sequence),
             "Fl-Count": str(self.count),
             "Fl-Schema": self.schema,
+            "Fl-Writer": self.writer,
         }
 
 
@@ -65,7 +68,8 @@ def block_of(headers: Mapping[str, str] | None, payload: bytes, place: str) -> B
         given = headers or {}
         number, sequence, count = (int(given[name]) for name in ("Fl-Number", "Fl-Sequence", "Fl-Count"))
         if number >= 0 and sequence >= 0 and 0 < count <= EVENTS_MAX:
-            return Block(given["Fl-Type"], given["Fl-Source"], number, sequence, count, given["Fl-Schema"], payload)
+            names = given["Fl-Type"], given["Fl-Source"]
+            return Block(*names, number, sequence, count, given["Fl-Schema"], payload, given.get("Fl-Writer", ""))
     except (KeyError, ValueError):
         pass
     raise DataError("D030", "a message of the log is not a block of events", "publish with Fairlead only", place)

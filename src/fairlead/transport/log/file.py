@@ -4,8 +4,8 @@ A record of the journal is a line of JSON with a length and a check sum, then th
 comes to the same streams, since the order of merged streams is that of the appends. A record that was not finished, at the end
 of the journal, was never acknowledged: it is cut off.
 
-Takes: a folder. Gives: the protocol of a log, on disk when it returns. Never: lets a second process in; holds a log that does not
-fit into memory.
+Takes: a folder. Gives: the protocol of a log, on disk when it returns. Never: lets a second process in; holds more than
+fits into memory.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class FileLog(MemoryLog):
         super()._made(name, sources)
 
     def _appended(self, block: Block, at: int) -> int:
-        fields = ("type", "source", "number", "sequence", "count", "schema")
+        fields = ("type", "source", "number", "sequence", "count", "schema", "writer")
         self._write({"do": "append", "at": at, "block": {name: getattr(block, name) for name in fields}}, block.payload)
         return super()._appended(block, at)
 
