@@ -107,10 +107,10 @@ def test_two_publishers_under_one_name_are_found_out() -> None:
         async with fairlead.connect() as fl, fairlead.connect(fl.url, source="s") as one:
             await fl.declare("TYPE N (x INT)")
             await one.publish("N", x=0, wait=True)
+            async with fairlead.connect(fl.url, source="s") as other:
+                await other.publish("N", x=1, wait=True)
             with pytest.raises(StateError, match="S131"):
-                async with fairlead.connect(fl.url, source="s") as other:
-                    await other.publish("N", x=1, wait=True)
-                    await one.publish("N", x=1, wait=True)
+                await one.publish("N", x=1, wait=True)
             with pytest.raises(StateError, match="S131"):
                 await one.flush()
             one._publisher._outboxes.clear()

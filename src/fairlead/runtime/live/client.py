@@ -20,9 +20,13 @@ from typing import Any, Self
 from fairlead.deliver.receipt import Comparison, Receipt
 from fairlead.errors import UsageError
 from fairlead.model.types import Catalogue
+from fairlead.runtime.live.leases import sweep
 from fairlead.runtime.live.opening import Place, place_of
 from fairlead.runtime.live.publisher import Publisher
+from fairlead.runtime.live.record import compared, forget, receipts_of
 from fairlead.runtime.live.registry import Registry
+from fairlead.runtime.live.starting import Start
+from fairlead.runtime.live.subscribing import LiveSubscription
 from fairlead.transport.log.access import Access
 from fairlead.transport.log.patient import PatientLog
 from fairlead.transport.log.protocol import Log
@@ -115,6 +119,30 @@ class Client:
         """Returns when everything accepted so far is stored."""
         self._ready()
         await self._publisher.flush()
+
+    def subscribe(self, rules: str, *, name: str | None = None, start: Start = "new", emit: bool = True) -> LiveSubscription:
+        """Relations of the rules, to be entered with `async with`. The rules may leave out types that are declared. With a
+        `name` the subscription is durable: it resumes behind the last relation acknowledged under that name. `start` says where
+        a new one begins: "new", "earliest", "snapshot", a position or a datetime (starting.py). `emit`: what the rules EMIT is
+        published."""
+        return LiveSubscription(self._ready(), self._registry, rules, name, start, emit)
+
+    async def receipts(self, name: str) -> Mapping[str, Receipt]:
+        """By group of subscriptions, what a durable subscriber has acknowledged."""
+        return await receipts_of(self._ready(), name)
+
+    async def compare(self, a: str, b: str) -> Comparison:
+        """Whether two durable subscribers have acknowledged the same, as far as both have the same subscriptions."""
+        left, right = await self.receipts(a), await self.receipts(b)
+        return compared(left, right)
+
+    async def forget(self, name: str) -> None:
+        """A durable subscriber that will not come back."""
+        await forget(self._ready(), name)
+
+    async def sweep(self) -> list[str]:
+        """Remove the merged streams that nobody needs any more; gives their names."""
+        return await sweep(self._ready())
 
 
 def connect(

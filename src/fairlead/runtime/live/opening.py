@@ -5,7 +5,8 @@
     file:folder                   a journal in a folder, for one process
     nothing                       a server of our own; its data in `data`, or in a temporary folder that goes with it
 
-Takes: what `connect` was given. Gives: an open log, and what has to be stopped when it is closed. Never: leaves a server behind.
+Takes: what `connect` was given. Gives: an open log, and what has to be stopped when it is closed. Never: leaves a server
+behind.
 """
 
 from __future__ import annotations

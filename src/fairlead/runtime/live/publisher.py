@@ -16,6 +16,7 @@ from fairlead.model.types import HEARTBEAT, EventType
 from fairlead.runtime.live.checking import Checking
 from fairlead.runtime.live.publishing import Outbox
 from fairlead.runtime.live.registry import Registry
+from fairlead.runtime.live.tasks import ended
 from fairlead.transport.log.names import checked
 from fairlead.transport.log.protocol import Log
 from fairlead.transport.problems import not_published, unknown_type
@@ -91,9 +92,7 @@ class Publisher:
         self._beating = asyncio.create_task(beating())
 
     async def close(self, *, flush: bool) -> None:
-        if self._beating is not None:
-            self._beating.cancel()
-            await asyncio.gather(self._beating, return_exceptions=True)
+        await ended(self._beating)
         try:
             if flush:
                 await self.flush()

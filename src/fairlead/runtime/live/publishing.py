@@ -13,11 +13,13 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterable
+from contextlib import suppress
 
 import pyarrow as pa
 
 from fairlead.errors import FairleadError
 from fairlead.runtime.live.checking import Checking, Row, too_large
+from fairlead.runtime.live.tasks import ended
 from fairlead.transport.log.block import BYTES_MAX, EVENTS_MAX, Block, pieces
 from fairlead.transport.log.protocol import Log
 from fairlead.transport.log.storing import require_ours, stored_once
@@ -82,10 +84,8 @@ class Outbox:
         self._raise_failed()
 
     async def close(self) -> None:
-        if self._sender is not None:
-            self._sender.cancel()
-            await asyncio.gather(self._sender, return_exceptions=True)
-            self._sender = None
+        await ended(self._sender)
+        self._sender = None
 
     async def _room(self) -> None:
         self._raise_failed()
@@ -126,16 +126,11 @@ class Outbox:
         while not self._rows and not self._queue:
             self._work.clear()
             await self._work.wait()
-        end = asyncio.get_running_loop().time() + self._linger
-        while self._rows and not self._queue and self._wanted <= self._stored:
-            left = end - asyncio.get_running_loop().time()
-            if left <= 0:
-                break
-            self._work.clear()
-            try:
-                await asyncio.wait_for(self._work.wait(), left)
-            except TimeoutError:
-                break
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._linger):
+                while self._rows and not self._queue and self._wanted <= self._stored:
+                    self._work.clear()
+                    await self._work.wait()
         if not self._queue:
             self._close_block()
 

@@ -183,7 +183,8 @@ async def connect(url: str, access: Access, replicas: int) -> JetStreamLog:
         options["tls"] = access.context()
     options |= {name: value for name, value in access.credentials().items() if value is not None}
     try:
-        await asyncio.wait_for(client.connect(**options), CONNECT_SECONDS)
+        async with asyncio.timeout(CONNECT_SECONDS):
+            await client.connect(**options)
     except (nats.errors.Error, OSError, TimeoutError, ValueError, ssl.SSLError) as error:
         await _quietly(client.close())
         cause = next((each for each in first if "uthoriz" in str(each) or "uthentic" in str(each)), None)

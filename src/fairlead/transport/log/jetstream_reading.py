@@ -96,7 +96,8 @@ class Reading:
             if not self._came:
                 self._event.clear()
                 try:
-                    await asyncio.wait_for(self._event.wait(), SILENCE_SECONDS)  # 2
+                    async with asyncio.timeout(SILENCE_SECONDS):
+                        await self._event.wait()  # 2
                 except TimeoutError:
                     raise Again("silence") from None
             found = []
