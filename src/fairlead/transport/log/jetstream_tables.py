@@ -11,7 +11,6 @@ from nats.js.errors import (
     BucketNotFoundError,
     KeyDeletedError,
     KeyNotFoundError,
-    NoKeysError,
     NotFoundError,
     ObjectDeletedError,
     ObjectNotFoundError,
@@ -70,10 +69,10 @@ class Tables:
 
     async def keys(self, table: str) -> list[str]:
         with translated(self._refusals):
-            try:
-                return sorted(await (await self._table(table)).keys())
-            except NoKeysError:
-                return []
+            await self._table(table)
+            prefix = f"$KV.{table}."  # by the leader of its stream; the client's own way, a consumer, may end before its time
+            found = await self._js.stream_info(f"KV_{table}", subjects_filter=f"{prefix}>")
+            return sorted(each.removeprefix(prefix) for each in found.state.subjects or {})
 
     async def put_object(self, store: str, name: str, value: bytes) -> None:
         with translated(self._refusals):
