@@ -34,6 +34,8 @@ LIFE_SECONDS = 2.0
 SILENCE_SECONDS = 5.0
 AGAIN_SECONDS = 0.25
 GIVE_UP_SECONDS = 60.0
+ENDED = ("Batch Completed", "Message Size Exceeds MaxBytes")
+"""What the server says of a request that has come to its end; of others, the consumer is gone or somewhere else."""
 
 
 class Again(Exception):
@@ -122,13 +124,14 @@ class Reading:
         return Stored(sequence, nanoseconds // 1000, block_of(message.headers, message.data, place_of))
 
     def _status(self, message: Msg) -> None:
-        status = (message.headers or {}).get("Status", "")
+        """A sign of life, or a request that is over; what was not sent of it has to be asked for again."""
+        told = message.headers or {}
+        status = told.get("Status", "")
         if status in ("100", ""):
             return
-        if status in ("404", "408") or (status == "409" and "Max" in (message.headers or {}).get("Description", "")):
-            self._to_come = max(0, self._to_come - int((message.headers or {}).get("Nats-Pending-Messages", ASK)))
-            return
-        raise Again(status)
+        if status not in ("404", "408") and told.get("Description") not in ENDED:
+            raise Again(status)  # 3
+        self._to_come = max(0, self._to_come - int(told.get("Nats-Pending-Messages", ASK)))
 
 
 async def read(
