@@ -73,14 +73,19 @@ async def publish_some(fl: Client, seed: int, rounds: int = 40) -> None:
 async def exported(fl: Client, types: Sequence[str]) -> list[tuple[int, dict[str, Any]]]:
     """The events of a merged stream with their positions, as a file would have them."""
     stream, catalogue = await fl.log.open_merged(types), await fl.types()
-    while await fl.log.last(stream) < sum([await fl.log.last(await fl.log.open_type(name)) for name in types]):
-        await asyncio.sleep(0.02)  # the server is still taking up what was there before
+    await merged(fl, types, sum([await fl.log.last(await fl.log.open_type(name)) for name in types]))
     found: list[tuple[int, dict[str, Any]]] = []
     for each in await taken(fl.log, stream, await fl.log.last(stream)):
         rows = decode(each.block, catalogue[each.block.type]).to_pylist()
         for position, row in zip(positions(each.sequence, each.block.count).tolist(), rows, strict=True):
             found.append((position, {"type": each.block.type} | row))
     return found
+
+
+async def merged(fl: Client, types: Sequence[str], count: int) -> None:
+    """Wait until so many blocks are merged: what is published one after the other may be merged otherwise."""
+    while await fl.log.last(await fl.log.open_merged(types)) < count:
+        await asyncio.sleep(0.01)
 
 
 def matched(text: str, events: list[tuple[int, dict[str, Any]]]) -> list[Relation]:
@@ -275,10 +280,10 @@ def test_absences_are_decided_by_heartbeats_in_the_log() -> None:
             async with fl.subscribe(rules, start="earliest") as one, fl.subscribe(rules, start="earliest") as two:
                 for number in range(3):
                     await fl.publish("Order", id=number, at=noon + timedelta(seconds=number), wait=True)
+                await merged(fl, ["Order", "Payment"], 3)
                 await fl.publish("Payment", id=1, at=noon + timedelta(seconds=30), wait=True)
+                await merged(fl, ["Order", "Payment"], 4)
                 assert await more(one) == []
-                while await fl.log.last(await fl.log.open_merged(["Order", "Payment"])) < 4:
-                    await asyncio.sleep(0.02)  # what is published one after the other may be merged otherwise
                 await fl.publish("Heartbeat", at=noon + timedelta(minutes=5), wait=True)
                 found = await more(one)
                 assert [each.members[0]["id"] for each in found] == [0, 2]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from fairlead.deliver.receipt import Comparison, Receipt
 from fairlead.errors import UsageError
@@ -30,6 +30,9 @@ from fairlead.runtime.live.subscribing import LiveSubscription
 from fairlead.transport.log.access import Access
 from fairlead.transport.log.patient import PatientLog
 from fairlead.transport.log.protocol import Log
+
+if TYPE_CHECKING:
+    from fairlead.runtime.live.sync import SyncClient
 
 LINGER_SECONDS = 0.005
 PATIENCE_SECONDS = 60.0
@@ -67,6 +70,13 @@ class Client:
             log, self._log = self._log, None
             await log.close()
             self._held.close()
+
+    @property
+    def sync(self) -> SyncClient:
+        """The same without asyncio: `with fairlead.connect().sync as fl: …`"""
+        from fairlead.runtime.live.sync import SyncClient
+
+        return SyncClient(self)
 
     def _ready(self) -> PatientLog:
         if self._log is None:

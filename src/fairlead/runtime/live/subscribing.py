@@ -10,19 +10,16 @@ the same rules does not.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from typing import Self
-
-import pyarrow as pa
 
 from fairlead.dataclass import dataclass
 from fairlead.deliver.receipt import Receipt
 from fairlead.engine import compile
 from fairlead.errors import StateError, UsageError
-from fairlead.model.layout import layout_of
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
-from fairlead.runtime.embedded import only
+from fairlead.runtime.live.batch import Batch
 from fairlead.runtime.live.following import Following
 from fairlead.runtime.live.grouping import Group, groups_of
 from fairlead.runtime.live.leases import Lease
@@ -35,40 +32,10 @@ from fairlead.runtime.live.starting import Beginning, Start, beginning_of, check
 from fairlead.runtime.live.tasks import ended
 from fairlead.transport.log.patient import PatientLog
 from fairlead.transport.log.protocol import Stream
-from fairlead.transport.write import relation_table
 
 AHEAD = 4
 """Batches that are matched before the subscriber asks for them."""
 RECEIPT_SECONDS = 1.0
-
-
-@dataclass(frozen=True, eq=False)
-class Batch(Sequence[Relation]):
-    """Relations that were completed close together, in the order of delivery; `first` is the number of the first one, from 1.
-    Those that kernels found become objects when looked at."""
-
-    plan: Plan
-    key: str
-    first: int
-    relations: Sequence[Relation]
-
-    @property
-    def last(self) -> int:
-        return self.first + len(self.relations) - 1
-
-    def __len__(self) -> int:
-        return len(self.relations)
-
-    def __iter__(self) -> Iterator[Relation]:
-        return iter(self.relations)
-
-    def __getitem__(self, at):  # type: ignore[no-untyped-def]
-        return self.relations[at]
-
-    def to_arrow(self, subscription: str | None = None) -> pa.Table:
-        """As a table (model/layout.py), without an object for a relation."""
-        chosen = self.relations if subscription is None else only(self.relations, subscription)
-        return relation_table([chosen], layout_of(self.plan, subscription))
 
 
 @dataclass(eq=False)
@@ -160,8 +127,8 @@ class LiveSubscription:
         async def receive(found: Found, silent: bool) -> None:
             known = followed.ledger.found(found.first, found.ids, silent=silent)
             if known < len(found.relations):
-                rest = found.relations[known:] if known else found.relations
-                await self._queue.put(Batch(followed.group.plan, followed.key, found.first + known, rest))
+                batch = Batch(followed.group.plan, followed.key, found.first, found.relations)
+                await self._queue.put(batch.behind(known) if known else batch)
 
         try:
             await followed.following.run(receive)
@@ -171,40 +138,54 @@ class LiveSubscription:
     async def batches(self) -> AsyncIterator[Batch]:
         """Relations as they come, many at a time where there are many."""
         while True:
-            batch = self._rest() or await self._next()
-            self._followed[batch.key].ledger.handed = batch.last
-            yield batch
-            self._let_go(batch)
+            yield await self.next_batch()
 
     async def __aiter__(self) -> AsyncIterator[Relation]:
         while True:
-            self._begun = batch = self._begun or await self._next()
-            while self._taken < len(batch):
-                relation = batch[self._taken]
-                self._taken += 1
-                self._followed[batch.key].ledger.handed = batch.first + self._taken - 1
-                yield relation
-            self._rest()
-            self._let_go(batch)
+            relation = await self.next_within(None)
+            assert relation is not None
+            yield relation
 
-    def _rest(self) -> Batch | None:
-        """What is left of a batch that was given one by one."""
-        batch, taken = self._begun, self._taken
-        self._begun, self._taken = None, 0
-        if batch is None or taken == len(batch):
+    async def next_within(self, seconds: float | None) -> Relation | None:
+        """The next relation; None where there was none for so long."""
+        while True:
+            relation = self.next_at_hand()
+            if relation is not None:
+                return relation
+            try:
+                async with asyncio.timeout(seconds):
+                    self._begun, self._taken = await self._next(), 0
+            except TimeoutError:
+                return None
+
+    async def next_batch(self) -> Batch:
+        """Waits for the next relations, and gives all that are at hand."""
+        batch = await self._next() if self._begun is None else self._begun.behind(self._taken)
+        self._begun = None
+        self._hand(batch, len(batch))
+        return batch if len(batch) else await self.next_batch()
+
+    def next_at_hand(self) -> Relation | None:
+        """The next relation, of a batch that has come already."""
+        if self._begun is None or self._taken == len(self._begun):
+            self._begun = None
             return None
-        return Batch(batch.plan, batch.key, batch.first + taken, batch.relations[taken:])
+        self._taken += 1
+        self._hand(self._begun, self._taken)
+        return self._begun[self._taken - 1]
+
+    def _hand(self, batch: Batch, count: int) -> None:
+        """So many of a batch are the subscriber's now. Without a name nothing can be resumed, so nothing is remembered."""
+        ledger = self._followed[batch.key].ledger
+        ledger.handed = max(ledger.handed, batch.first + count - 1)
+        if self._record is None and count == len(batch):
+            ledger.acknowledge(batch.last)
 
     async def _next(self) -> Batch:
         found = await self._queue.get()
         if isinstance(found, Exception):
             raise found
         return found
-
-    def _let_go(self, batch: Batch) -> None:
-        """Without a name nothing can be resumed, so nothing has to be remembered."""
-        if self._record is None:
-            self._followed[batch.key].ledger.acknowledge(batch.last)
 
     async def ack(self, done: Relation | Batch | None = None) -> None:
         """The subscriber is done with everything up to this relation or batch, of the same group; or with all it was given.
