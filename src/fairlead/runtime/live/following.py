@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
-from fairlead.errors import StateError
+from fairlead.errors import LogError, StateError
 from fairlead.runtime.live.gathering import portions
 from fairlead.runtime.live.lineage import Found, Lineage
 from fairlead.runtime.live.snapshots import Snapshots
@@ -57,10 +58,12 @@ class Following:
                     self._kept_at = clock()
 
     async def keep(self) -> None:
-        """Put the state down, unless it has passed something derived that is not stored."""
+        """Put the state down, unless it has passed something derived that is not stored. A state saves reading, and no more:
+        where the log does not take it, the subscriber goes on without."""
         if self.lineage.events > self._kept and self.lineage.is_whole and self._settled:
-            await self._snapshots.keep(self.lineage)
             self._kept = self.lineage.events
+            with suppress(LogError):
+                await self._snapshots.keep(self.lineage)
 
     async def _store(self, block: Block) -> None:
         number, after = self._tails.get((block.type, block.source)) or await self._tail(block)

@@ -13,12 +13,21 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
 import nats
 import nats.errors
 from nats.aio.client import Client
-from nats.js.api import DiscardPolicy, StorageType, StreamConfig, StreamInfo, StreamSource
+from nats.js.api import (
+    AckPolicy,
+    ConsumerConfig,
+    DeliverPolicy,
+    DiscardPolicy,
+    StorageType,
+    StreamConfig,
+    StreamInfo,
+    StreamSource,
+)
 from nats.js.errors import APIError, NotFoundError
 
 from fairlead.model.types import HEARTBEAT
@@ -28,13 +37,12 @@ from fairlead.transport.log.block import Block, block_of
 from fairlead.transport.log.jetstream_faults import Refusals, refused, translated, unreachable
 from fairlead.transport.log.jetstream_reading import read
 from fairlead.transport.log.jetstream_tables import Tables
-from fairlead.transport.log.protocol import Stored, Stream
+from fairlead.transport.log.protocol import Conflict, Stored, Stream
 
 DUPLICATES_SECONDS = 600.0
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 5.0
 NAME_IN_USE = 10058
-Answer = TypeVar("Answer")
 
 
 class JetStreamLog:
@@ -107,7 +115,10 @@ class JetStreamLog:
         headers = block.headers() | {"Nats-Expected-Last-Subject-Sequence": str(after)}
         with translated(self._refusals):
             subject = names.subject(block.type, block.source)
-            answer = await self._js.publish(subject, block.payload, timeout=ANSWER_SECONDS, headers=headers)
+            asked = self._js.publish(subject, block.payload, timeout=ANSWER_SECONDS, headers=headers)
+            answer = await self._refusals.heeded(asked, subject)
+        if answer.duplicate:
+            raise Conflict(f"the log has a block {block.id}")  # whose it is has to be seen
         return answer.seq
 
     async def last_of(self, type: str, source: str) -> Stored | None:
@@ -128,8 +139,6 @@ class JetStreamLog:
 
     async def before(self, stream: Stream, time: int) -> int:
         """By a consumer that begins at that time: its first block, less one."""
-        from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
-
         at = datetime.fromtimestamp(time // 1_000_000, UTC).replace(microsecond=time % 1_000_000)
         config = ConsumerConfig(
             deliver_policy=DeliverPolicy.BY_START_TIME, opt_start_time=at, ack_policy=AckPolicy.NONE, mem_storage=True
@@ -174,7 +183,7 @@ async def connect(url: str, access: Access, replicas: int) -> JetStreamLog:
         "servers": url.split(","),
         "error_cb": noted,
         "connect_timeout": CONNECT_SECONDS,
-        "max_reconnect_attempts": -1,
+        "max_reconnect_attempts": 1,
         "reconnect_time_wait": 0.2,
         "allow_reconnect": True,
         "ping_interval": 10,
@@ -185,6 +194,7 @@ async def connect(url: str, access: Access, replicas: int) -> JetStreamLog:
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
             await client.connect(**options)
+        client.options["max_reconnect_attempts"] = -1  # who was let in once waits for the server to come back
     except (nats.errors.Error, OSError, TimeoutError, ValueError, ssl.SSLError) as error:
         await _quietly(client.close())
         cause = next((each for each in first if "uthoriz" in str(each) or "uthentic" in str(each)), None)

@@ -5,8 +5,10 @@ Takes: exceptions of nats-py. Gives: LogError, Conflict or Unavailable. Never: h
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
+from typing import Any, TypeVar
 
 import nats.errors
 import nats.js.errors
@@ -14,6 +16,7 @@ import nats.js.errors
 from fairlead.errors import LogError
 from fairlead.transport.log.protocol import Conflict, Unavailable
 
+Answer = TypeVar("Answer")
 WRONG_LAST = {10070, 10071, 10164}
 """The server's codes for: the last sequence or message id is another one than expected."""
 FULL = {10002, 10023, 10028, 10047, 10077, 10122}
@@ -25,10 +28,25 @@ class Refusals:
 
     def __init__(self) -> None:
         self.said: str | None = None
+        self._news = asyncio.Event()
 
     async def note(self, error: Exception) -> None:
         if "permissions violation" in str(error).lower():
-            self.said = str(error).removeprefix("nats: ")
+            self.said = str(error).removeprefix("nats: ").strip("'")
+            self._news.set()
+
+    async def heeded(self, asked: Coroutine[Any, Any, Answer], subject: str) -> Answer:
+        """The answer to what was sent to a subject. Raises LogError as soon as the server says that we must not."""
+        answer = asyncio.ensure_future(asked)
+        while not answer.done():
+            self._news.clear()
+            news = asyncio.ensure_future(self._news.wait())
+            await asyncio.wait((answer, news), return_when=asyncio.FIRST_COMPLETED)
+            news.cancel()
+            if self.said is not None and f'"{subject}"'.lower() in self.said.lower() and not answer.done():
+                answer.cancel()
+                raise not_allowed(self.take() or "")
+        return answer.result()
 
     def take(self) -> str | None:
         said, self.said = self.said, None
