@@ -69,7 +69,7 @@ def translated(refusals: Refusals) -> Iterator[None]:
         if error.err_code in FULL or error.code == 507:
             fix = "make room: raise the limit or the disk's size, or remove what is no longer needed"
             raise LogError("N004", f"the log is full: {error.description}", fix) from None
-        if error.code == 503 or isinstance(error, nats.js.errors.ServiceUnavailableError):
+        if error.code in (None, 500, 503) or "in process" in str(error.description):  # a new leader, a server that is starting
             raise Unavailable(str(error.description)) from None
         if error.code == 404:
             raise LogError("N010", f"it is gone: {error.description}", "declare the types and subscribe again") from None

@@ -27,7 +27,7 @@ STOP_SECONDS_MAX = 10.0
 PR_SET_PDEATHSIG = 1
 CONFIGURATION = """\
 listen: "127.0.0.1:{port}"
-server_name: fairlead
+server_name: {name}
 ports_file_dir: {folder}
 logfile: {log}
 jetstream {{ store_dir: {store}, sync_interval: {sync} }}
@@ -37,10 +37,13 @@ jetstream {{ store_dir: {store}, sync_interval: {sync} }}
 
 class Server:
     """`durable`: every block is on the disk before it is acknowledged; otherwise within two minutes (the server's default).
-    `more`: lines of the server's own configuration, for accounts and TLS."""
+    `more`: lines of the server's own configuration, for accounts, TLS and clusters."""
 
-    def __init__(self, folder: str | os.PathLike[str], *, port: int = 0, durable: bool = True, more: str = "") -> None:
+    def __init__(
+        self, folder: str | os.PathLike[str], *, port: int = 0, durable: bool = True, more: str = "", name: str = "fairlead"
+    ) -> None:
         self.folder = Path(folder).resolve()
+        self.name = name
         self.port = port
         self.durable = durable
         self.more = more
@@ -88,6 +91,7 @@ class Server:
         quoted = {name: json.dumps(str(self.folder / name)) for name in ("data", "log")}
         return CONFIGURATION.format(
             port=self.port or -1,
+            name=self.name,
             folder=json.dumps(str(self.folder)),
             log=quoted["log"],
             store=quoted["data"],
