@@ -16,7 +16,7 @@ from tests.live.test_logs import taken
 from tests.live.test_subscribing import COVERING, EMITTING, RULES, TYPES, ids, more
 
 ROUNDS = int(os.environ.get("FAIRLEAD_FAILURES", "3"))
-"""How often a server is killed or paused: a longer run is `FAIRLEAD_FAILURES=50 FAIRLEAD_SEED=7 pytest tests/live/test_cluster.py`."""
+"""How often a server is killed or paused; `FAIRLEAD_FAILURES=50 FAIRLEAD_SEED=7` for a longer run."""
 SEED = int(os.environ.get("FAIRLEAD_SEED", "20"))
 SECONDS_MAX = 120 + 30 * ROUNDS
 

@@ -11,7 +11,10 @@ import socket
 import sys
 from pathlib import Path
 
+import pytest
+
 import fairlead
+from fairlead.errors import LogError
 from fairlead.runtime.live.client import Client
 from fairlead.transport.log.block import decode
 from fairlead.transport.log.server import Server
@@ -126,5 +129,25 @@ def test_a_killed_subscriber_goes_on_where_it_was() -> None:
                 rest = ids(await some(sub, 1))
             assert acknowledged == whole[: len(acknowledged)]
             assert rest[0] == whole[len(acknowledged)]
+
+    run(work)
+
+
+def test_a_full_server_refuses_and_keeps_what_it_has(tmp_path: Path) -> None:
+    async def work() -> None:
+        with Server(tmp_path, durable=False, bytes_max=3_000_000) as server:
+            fl = fairlead.connect(server.url, source="s")
+            await fl.__aenter__()
+            await fl.declare("TYPE T (x INT, text STRING)")
+            stored = 0
+            with pytest.raises(LogError, match="N004"):
+                for x in range(100):
+                    await fl.publish("T", x=x, text="t" * 100_000, wait=True)
+                    stored += 1
+            stream = await fl.log.open_type("T")
+            blocks = await taken(fl.log, stream, await fl.log.last(stream))
+            assert [each.block.number for each in blocks] == list(range(stored))
+            assert 10 < stored < 40
+            await fl.__aexit__(LogError, None, None)
 
     run(work)

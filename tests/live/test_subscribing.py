@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -375,5 +376,44 @@ def test_streams_that_nobody_needs_are_swept() -> None:
             assert len(await fl.sweep()) == 1
             await fl.forget("desk")
             assert len(await fl.sweep()) == 2
+
+    run(work)
+
+
+def test_a_client_that_beats_decides_absences_by_its_clock() -> None:
+    types = "TYPE Ping (id INT, at TIMESTAMP) TIME at; TYPE Pong (id INT, at TIMESTAMP) TIME at"
+    rules = "SUBSCRIPTION Lost MATCH Ping i WITHOUT Pong o WITHIN 300 MILLISECONDS OF i WHERE o.id = i.id"
+
+    async def work() -> None:
+        async with fairlead.connect(heartbeat=0.1) as fl:
+            await fl.declare(types)
+            async with fl.subscribe(rules, start="earliest") as sub:
+                await fl.publish("Ping", id=7, at=datetime.now(UTC))
+                (lost,) = await some(sub, 1)
+                assert lost.members[0]["id"] == 7
+
+    run(work)
+
+
+def test_a_log_in_a_file_is_subscribed_to_as_any_other(tmp_path: Path) -> None:
+    async def work() -> None:
+        url, got = f"file:{tmp_path}", []
+        for life in range(3):
+            async with fairlead.connect(url, source="s") as fl:
+                await fl.declare(TYPES)
+                async with fl.subscribe(EMITTING, name="desk", start="earliest") as sub:
+                    for k in range(3):
+                        await fl.publish("A", k=k, x=life, wait=True)
+                        await fl.publish("B", k=k, x=k, wait=True)
+                    for relation in await some(sub, 3 if life == 1 else 2):
+                        got.append(relation.id)
+                        await sub.ack(relation)
+                whole = ids(await rest(fl))
+        assert got == whole[: len(got)]
+        assert (len(got), len(whole)) == (7, 9)
+
+    async def rest(fl: Client) -> list[Relation]:
+        async with fl.subscribe(EMITTING, start="earliest") as sub:
+            return await more(sub)
 
     run(work)

@@ -45,17 +45,13 @@ class Ledger:
             raise StateError("S133", problem, "another log stands under this name; subscribe under another one")
 
     def number_of(self, relation_id: str) -> int:
-        """Of a relation that was delivered and is not acknowledged; of one that is, the last acknowledged."""
+        """Of a relation that was delivered and is not acknowledged."""
         wanted = from_hex([relation_id])[0]
         for first, ids in reversed(self._pending):
             (at,) = np.nonzero((ids == wanted).all(axis=1))
             if len(at):
                 return first + int(at[-1])
         raise UsageError("A249", "this relation was not delivered here, or is acknowledged", "acknowledge what was delivered")
-
-    def has(self, relation_id: str) -> bool:
-        wanted = from_hex([relation_id])[0]
-        return any((ids == wanted).all(axis=1).any() for _, ids in self._pending)
 
     def acknowledge(self, number: int) -> None:
         """All up to this number."""

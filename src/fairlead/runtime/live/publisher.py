@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from fairlead.errors import DataError
+from fairlead.errors import DataError, LogError
 from fairlead.model.types import HEARTBEAT, EventType
 from fairlead.runtime.live.checking import Checking
 from fairlead.runtime.live.publishing import Outbox
@@ -86,7 +87,8 @@ class Publisher:
 
         async def beating() -> None:
             while True:
-                await self.publish(HEARTBEAT.name, {"at": datetime.now(UTC)}, wait=True)
+                with suppress(LogError):  # the next one will do
+                    await self.publish(HEARTBEAT.name, {"at": datetime.now(UTC)}, wait=True)
                 await asyncio.sleep(seconds)
 
         self._beating = asyncio.create_task(beating())

@@ -21,6 +21,7 @@ from typing import Any
 from fairlead.errors import LogError, StateError
 from fairlead.transport.log.block import Block
 from fairlead.transport.log.memory import MemoryLog
+from fairlead.transport.log.protocol import Stream
 
 
 class FileLog(MemoryLog):
@@ -64,6 +65,8 @@ class FileLog(MemoryLog):
                 super()._made(record["name"], record["sources"])
             case "append":
                 super()._appended(Block(payload=value, **record["block"]), record["at"])
+            case "remove stream":
+                self._removed(record["name"])
             case "set":
                 super()._set(record["table"], record["key"], value)
             case "remove":
@@ -90,6 +93,10 @@ class FileLog(MemoryLog):
         fields = ("type", "source", "number", "sequence", "count", "schema", "writer")
         self._write({"do": "append", "at": at, "block": {name: getattr(block, name) for name in fields}}, block.payload)
         return super()._appended(block, at)
+
+    async def remove_stream(self, stream: Stream) -> None:
+        self._write({"do": "remove stream", "name": stream.name})
+        self._removed(stream.name)
 
     def _set(self, table: str, key: str, value: bytes) -> None:
         self._write({"do": "set", "table": table, "key": key}, value)

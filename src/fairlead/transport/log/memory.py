@@ -133,10 +133,13 @@ class MemoryLog:
         return [Stream(name, "memory") for name in sorted(self._streams) if name.startswith("FL_M_")]
 
     async def remove_stream(self, stream: Stream) -> None:
-        self._streams.pop(stream.name, None)
+        self._removed(stream.name)
+
+    def _removed(self, name: str) -> None:
+        self._streams.pop(name, None)
         for readers in self._readers.values():
-            if stream.name in readers:
-                readers.remove(stream.name)
+            if name in readers:
+                readers.remove(name)
 
     async def close(self) -> None:
         """Nothing is open."""

@@ -30,22 +30,31 @@ listen: "127.0.0.1:{port}"
 server_name: {name}
 ports_file_dir: {folder}
 logfile: {log}
-jetstream {{ store_dir: {store}, sync_interval: {sync} }}
+jetstream {{ store_dir: {store}, sync_interval: {sync}{limit} }}
 {more}
 """
 
 
 class Server:
     """`durable`: every block is on the disk before it is acknowledged; otherwise within two minutes (the server's default).
-    `more`: lines of the server's own configuration, for accounts, TLS and clusters."""
+    `bytes_max`: of all that is stored; then it is full, and refuses. `more`: lines of the server's own configuration, for
+    accounts, TLS and clusters."""
 
     def __init__(
-        self, folder: str | os.PathLike[str], *, port: int = 0, durable: bool = True, more: str = "", name: str = "fairlead"
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        port: int = 0,
+        durable: bool = True,
+        bytes_max: int | None = None,
+        more: str = "",
+        name: str = "fairlead",
     ) -> None:
         self.folder = Path(folder).resolve()
         self.name = name
         self.port = port
         self.durable = durable
+        self.bytes_max = bytes_max
         self.more = more
         self.url = ""
         self._process: subprocess.Popen[bytes] | None = None
@@ -96,6 +105,7 @@ class Server:
             log=quoted["log"],
             store=quoted["data"],
             sync="always" if self.durable else '"2m"',
+            limit="" if self.bytes_max is None else f", max_file_store: {self.bytes_max}",
             more=self.more,
         )
 
