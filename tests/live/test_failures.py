@@ -140,10 +140,15 @@ def test_a_full_server_refuses_and_keeps_what_it_has(tmp_path: Path) -> None:
             await fl.__aenter__()
             await fl.declare("TYPE T (x INT, text STRING)")
             stored = 0
-            with pytest.raises(LogError, match="N004"):
+
+            async def fill() -> None:
+                nonlocal stored
                 for x in range(100):
                     await fl.publish("T", x=x, text="t" * 100_000, wait=True)
                     stored += 1
+
+            with pytest.raises(LogError, match="N004"):
+                await fill()
             stream = await fl.log.open_type("T")
             blocks = await taken(fl.log, stream, await fl.log.last(stream))
             assert [each.block.number for each in blocks] == list(range(stored))

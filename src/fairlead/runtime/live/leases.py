@@ -11,7 +11,9 @@ import json
 import time
 import uuid
 from collections.abc import Iterable
+from contextlib import suppress
 
+from fairlead.errors import LogError
 from fairlead.runtime.live.record import TABLE as SUBSCRIBERS
 from fairlead.runtime.live.tasks import ended
 from fairlead.transport.log.names import merged_stream
@@ -47,7 +49,8 @@ class Lease:
     async def _renewing(self) -> None:
         while True:
             await asyncio.sleep(RENEW_SECONDS)
-            await self._renew()
+            with suppress(LogError):  # the next time will do
+                await self._renew()
 
 
 async def sweep(log: Log) -> list[str]:

@@ -19,7 +19,7 @@ from nats.js.kv import KeyValue
 from nats.js.object_store import ObjectStore
 
 from fairlead.transport.log.jetstream_faults import Refusals, translated
-from fairlead.transport.log.protocol import Entry
+from fairlead.transport.log.protocol import Entry, Unavailable
 
 
 class Tables:
@@ -60,7 +60,10 @@ class Tables:
             if revision is None:
                 return await held.put(key, value)
             if revision == 0:
-                return await held.create(key, value)
+                try:
+                    return await held.create(key, value)
+                except KeyNotFoundError:  # somebody else's is under way
+                    raise Unavailable(f"{key} is being written") from None
             return await held.update(key, value, revision)
 
     async def remove(self, table: str, key: str) -> None:
