@@ -417,3 +417,32 @@ def test_a_log_in_a_file_is_subscribed_to_as_any_other(tmp_path: Path) -> None:
             return await more(sub)
 
     run(work)
+
+
+def test_subtypes_unions_and_names_of_all_letters() -> None:
+    types = "TYPE Größe (x INT); TYPE Höhe EXTENDS Größe (y STRING); TYPE Ort (x INT); EVENT UNION Alles = Größe + Ort"
+    rules = "SUBSCRIPTION S MATCH Größe g SUBSCRIPTION U MATCH Alles a[2]"
+
+    async def work() -> None:
+        async with fairlead.connect() as fl:
+            await fl.declare(types)
+            async with fl.subscribe(rules, name="one", start="earliest") as sub:
+                await fl.publish("Größe", x=1, wait=True)
+                await fl.publish("Höhe", x=2, y="zwei", wait=True)
+                await fl.publish("Ort", x=3, wait=True)
+                await fl.publish("Ort", x=4, wait=True)
+                found = await more(sub)
+                assert [each.members[0].type for each in found if each.subscription == "S"] in (
+                    ["Größe", "Höhe"],
+                    ["Höhe", "Größe"],
+                )
+                assert len([each for each in found if each.subscription == "U"]) == 2
+                with pytest.raises(UsageError, match="A253"):
+                    _ = sub.receipt
+                assert sorted(each.count for each in sub.receipts.values()) == [2, 2]
+                await sub.ack(found[0])
+            async with fl.subscribe(rules, name="one") as sub:
+                again = await more(sub)
+                assert {each.id for each in found} - {each.id for each in again} == {found[0].id}
+
+    run(work)

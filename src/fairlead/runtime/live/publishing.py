@@ -17,7 +17,6 @@ from contextlib import suppress
 
 import pyarrow as pa
 
-from fairlead.errors import FairleadError
 from fairlead.runtime.live.checking import Checking, Row, too_large
 from fairlead.runtime.live.tasks import ended
 from fairlead.transport.log.block import BYTES_MAX, EVENTS_MAX, Block, pieces
@@ -41,7 +40,7 @@ class Outbox:
         self._number = self._after = self._sequence = 0
         self._resumed = False
         self._wanted = 0
-        self._failed: FairleadError | None = None
+        self._failed: Exception | None = None
         self._work, self._progress = asyncio.Event(), asyncio.Condition()
         self._sender: asyncio.Task[None] | None = None
 
@@ -116,7 +115,7 @@ class Outbox:
                 while not self._queue:
                     await self._gathered()
                 await self._send_first()
-        except FairleadError as error:
+        except Exception as error:  # whatever it is, those who wait for it are told
             self._failed = error
             async with self._progress:
                 self._progress.notify_all()

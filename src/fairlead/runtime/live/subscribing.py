@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from typing import Self
 
 from fairlead.dataclass import dataclass
 from fairlead.deliver.receipt import Receipt
 from fairlead.engine import compile
-from fairlead.errors import StateError, UsageError
+from fairlead.errors import LogError, StateError, UsageError
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
 from fairlead.runtime.live.batch import Batch
@@ -81,12 +82,14 @@ class LiveSubscription:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        """What is acknowledged is stored already; the rest is a convenience, and may fail."""
         await ended(*self._tasks)
-        for each in self._followed.values():
-            await each.following.keep()
-        if self._record is not None:
-            await self._write_receipts()
-        await self._lease.give_back()
+        with suppress(LogError):
+            for each in self._followed.values():
+                await each.following.keep()
+            if self._record is not None:
+                await self._write_receipts()
+            await self._lease.give_back()
 
     async def _planned(self, known: bool) -> Plan:
         """A known subscriber goes on with the types as they were when it began: what was added to them since is not its own."""

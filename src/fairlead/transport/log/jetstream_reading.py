@@ -27,9 +27,8 @@ from fairlead.transport.log.block import block_of
 from fairlead.transport.log.jetstream_faults import Refusals, translated
 from fairlead.transport.log.protocol import Stored, Stream, Unavailable
 
-ASK = 128
-"""Blocks asked for at a time: at 4096 events each, half a million events."""
-ASK_BYTES = 16_000_000
+ASK, ASK_BYTES = 512, 16_000_000
+"""Blocks asked for at a time: as many small ones, or as much, as a reader works at for a tenth of a second."""
 LIFE_SECONDS = 2.0
 SILENCE_SECONDS = 5.0
 AGAIN_SECONDS = 0.25
