@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fairlead.deliver.receipt import Comparison, Receipt, compare
     from fairlead.engine import Engine, compile
-    from fairlead.errors import DataError, FairleadError, LanguageError, StateError, UnsupportedError, UsageError
+    from fairlead.errors import DataError, FairleadError, LanguageError, LogError, StateError, UnsupportedError, UsageError
     from fairlead.explanation import Explanation, explain
     from fairlead.model.event import Event
     from fairlead.model.guarantee import Guarantee, Property, Verdict
@@ -14,13 +14,22 @@ if TYPE_CHECKING:
     from fairlead.model.position import Position
     from fairlead.model.relation import Relation
     from fairlead.runtime.embedded import Result, Run, match
+    from fairlead.runtime.live.client import connect
 
 __version__ = "0.1.0"
 
 _HOME = {
     "fairlead.deliver.receipt": ("Comparison", "Receipt", "compare"),
     "fairlead.engine": ("Engine", "compile"),
-    "fairlead.errors": ("DataError", "FairleadError", "LanguageError", "StateError", "UnsupportedError", "UsageError"),
+    "fairlead.errors": (
+        "DataError",
+        "FairleadError",
+        "LanguageError",
+        "LogError",
+        "StateError",
+        "UnsupportedError",
+        "UsageError",
+    ),
     "fairlead.explanation": ("Explanation", "explain"),
     "fairlead.model.event": ("Event",),
     "fairlead.model.guarantee": ("Guarantee", "Property", "Verdict"),
@@ -28,6 +37,7 @@ _HOME = {
     "fairlead.model.position": ("Position",),
     "fairlead.model.relation": ("Relation",),
     "fairlead.runtime.embedded": ("Result", "Run", "match"),
+    "fairlead.runtime.live.client": ("connect",),
 }
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
 
@@ -42,7 +52,7 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "Comparison", "DataError", "Engine", "Event", "Explanation", "FairleadError", "Guarantee", "LanguageError", "Plan",
-    "Position", "Property", "Receipt", "Relation", "Result", "Run", "StateError", "Subscription", "UnsupportedError",
-    "UsageError", "Verdict", "compare", "compile", "explain", "match",
+    "Comparison", "DataError", "Engine", "Event", "Explanation", "FairleadError", "Guarantee", "LanguageError", "LogError",
+    "Plan", "Position", "Property", "Receipt", "Relation", "Result", "Run", "StateError", "Subscription", "UnsupportedError",
+    "UsageError", "Verdict", "compare", "compile", "connect", "explain", "match",
 ]  # fmt: skip

@@ -4,6 +4,7 @@
     ├── LanguageError      L…  the text of a rule: it does not parse, or does not fit the declared types
     ├── DataError          D…  an event: unknown type, missing or extra field, wrong value
     ├── StateError         S…  a dumped state: damaged, of another version, of another plan
+    ├── LogError           N…  the log or its server: not reachable, not allowed, full
     ├── UnsupportedError   U…  something a runtime, or this installation, cannot do
     ├── UsageError         A…  an argument of the API or the command line
     └── InvariantError     X…  a fact that the code relies on does not hold: a bug, with its facts
@@ -70,6 +71,10 @@ class DataError(FairleadError):
 
 class StateError(FairleadError):
     """A dumped state that cannot be loaded."""
+
+
+class LogError(FairleadError):
+    """A log, or the server that keeps it, that cannot do what was asked of it now."""
 
 
 class UnsupportedError(FairleadError):

@@ -1,0 +1,93 @@
+"""Events as a publisher is given them, checked against their type: all of a call, or none of it.
+
+Takes: attributes of one event, or a table or records of many. Gives: canonical rows, or record batches in the type's columns.
+Never: makes an object for an event of a table; lets anything through that a file with the same events would not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from fairlead.errors import DataError, UsageError
+from fairlead.model.columns import arrow_array, arrow_schema, arrow_type, record_batch
+from fairlead.model.types import Catalogue, EventType, Kind
+from fairlead.transport.events import read_events
+from fairlead.transport.log.block import schema_digest
+from fairlead.transport.problems import oversized
+from fairlead.transport.shapes import Shape
+from fairlead.transport.tables import is_table
+
+Row = tuple[Any, ...]
+
+
+class Checking:
+    """One type, prepared. `optional`: attributes that may be left out, and are null then."""
+
+    def __init__(self, event_type: EventType, optional: frozenset[str]) -> None:
+        self.type = event_type
+        self.schema = schema_digest(event_type)
+        self._optional = dict.fromkeys(sorted(optional))
+        self._shape = Shape(event_type, 0, allow_nan=True, text=False)
+        self._catalogue = Catalogue(
+            (EventType(event_type.name, event_type.attributes, time_attribute=event_type.time_attribute),)
+        )
+        kinds = {Kind.STRING, Kind.BINARY}
+        self._sized = [at for at, each in enumerate(event_type.attributes) if each.type.kind in kinds]
+
+    def row(self, values: Mapping[str, Any]) -> Row:
+        """Raises DataError."""
+        return self._shape.row(self._optional | dict(values) if self._optional else values)
+
+    def size(self, row: Row) -> int:
+        """About the bytes that the row takes in a block."""
+        return 9 * len(row) + sum(4 * len(row[at]) for at in self._sized if row[at] is not None)
+
+    def batch(self, rows: list[Row]) -> pa.RecordBatch:
+        columns = zip(*rows, strict=True) if self.type.attributes else ()
+        arrays = [arrow_array(column, each.type) for column, each in zip(columns, self.type.attributes, strict=True)]
+        return record_batch(arrays, arrow_schema(self.type), len(rows))
+
+    def batches(self, events: Any) -> list[pa.RecordBatch]:
+        """Of a table of pyarrow, pandas or polars, of a dict of columns, or of records. Raises DataError, UsageError."""
+        if isinstance(events, Mapping):
+            events = _table(events)
+        if is_table(events):
+            events = self._completed(events)
+        elif self._optional and not isinstance(events, (str, bytes)):
+            events = [self._optional | each if isinstance(each, dict) else each for each in events]
+        found: list[pa.RecordBatch] = []
+        for columns in read_events(events, self._catalogue):
+            if len(columns.tables) > (self.type.name in columns.tables):
+                raise DataError("D001", f"only '{self.type.name}' is published here", "publish the others by their own type")
+            found += columns.tables.values()
+        return found
+
+    def _completed(self, events: Any) -> Any:
+        missing = [name for name in self._optional if name not in _names(events)]
+        if not missing:
+            return events
+        table = pa.Table.from_batches([events]) if isinstance(events, pa.RecordBatch) else pa.table(events)
+        for name in missing:
+            attribute = self.type.attributes[self.type.index[name]]
+            table = table.append_column(name, pa.nulls(table.num_rows, arrow_type(attribute.type)))
+        return table
+
+
+def _names(events: Any) -> list[str]:
+    return list(events.schema.names) if hasattr(events, "schema") and hasattr(events.schema, "names") else list(events.columns)
+
+
+def _table(columns: Mapping[str, Any]) -> pa.Table:
+    try:
+        return pa.table(dict(columns))
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise UsageError("A244", f"these are not columns: {error}", "give columns of equal length, by attribute") from None
+
+
+def too_large(count: int, payload: bytes, bytes_max: int, name: str) -> None:
+    """Raises DataError where a block, which is then one event, is more than the log takes."""
+    if len(payload) > bytes_max:
+        raise oversized(f"an event of '{name}'" if count == 1 else f"a block of '{name}'")

@@ -1,0 +1,187 @@
+"""The client of a log: declare types, publish events, subscribe to what they come to.
+
+    async with fairlead.connect() as fl:
+        await fl.declare("TYPE StockQuote (symbol STRING, value DOUBLE, at TIMESTAMP) TIME at")
+        await fl.publish("StockQuote", symbol="IBM", value=150.0, at=now)
+        async with fl.subscribe(rules, name="desk-1") as sub:
+            async for relation in sub:
+                await sub.ack(relation)
+
+Takes: texts, events. Gives: relations. Never: starts anything before it is entered, or leaves anything running after.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Self
+
+from fairlead.deliver.receipt import Comparison, Receipt
+from fairlead.errors import UsageError
+from fairlead.model.types import Catalogue
+from fairlead.runtime.live.leases import sweep
+from fairlead.runtime.live.opening import Place, place_of
+from fairlead.runtime.live.publisher import Publisher
+from fairlead.runtime.live.record import compared, forget, receipts_of
+from fairlead.runtime.live.registry import Registry
+from fairlead.runtime.live.starting import Start
+from fairlead.runtime.live.subscribing import LiveSubscription
+from fairlead.transport.log.access import Access
+from fairlead.transport.log.patient import PatientLog
+from fairlead.transport.log.protocol import Log
+
+if TYPE_CHECKING:
+    from fairlead.runtime.live.sync import SyncClient
+
+LINGER_SECONDS = 0.005
+PATIENCE_SECONDS = 60.0
+
+
+class Client:
+    """Made by `fairlead.connect`."""
+
+    def __init__(self, place: Place, source: str | None, linger: float, patience: float, heartbeat: float | None) -> None:
+        self._place, self._source, self._linger = place, source, linger
+        self._patience, self._heartbeat = patience, heartbeat
+        self._held = ExitStack()
+        self._log: PatientLog | None = None
+
+    async def __aenter__(self) -> Self:
+        try:
+            log, self._url = await self._place.open(self._held)
+            self._log = PatientLog(log, self._patience)
+        except BaseException:
+            self._held.close()
+            raise
+        self._registry = Registry(self._log)
+        self._publisher = Publisher(self._log, self._registry, self._source, self._linger, self._patience)
+        if self._heartbeat is not None:
+            self._publisher.beat(self._heartbeat)
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """What was accepted is stored first, unless something has failed already."""
+        if self._log is None:
+            return
+        try:
+            await self._publisher.close(flush=kind is None)
+        finally:
+            log, self._log = self._log, None
+            await log.close()
+            self._held.close()
+
+    @property
+    def sync(self) -> SyncClient:
+        """The same without asyncio: `with fairlead.connect().sync as fl: …`"""
+        from fairlead.runtime.live.sync import SyncClient
+
+        return SyncClient(self)
+
+    def _ready(self) -> PatientLog:
+        if self._log is None:
+            raise UsageError("A248", "the client is not connected", "use it inside `async with fairlead.connect() as fl:`")
+        return self._log
+
+    @property
+    def log(self) -> Log:
+        """The log itself, for those who want to read it as it is."""
+        return self._ready()
+
+    @property
+    def url(self) -> str:
+        """Where other clients find the log."""
+        self._ready()
+        return self._url
+
+    @property
+    def source(self) -> str:
+        """The name under which this client publishes."""
+        return self._publisher.source
+
+    async def declare(self, text: str) -> list[str]:
+        """Declare types for all clients of the log; gives their names. The same again changes nothing; attributes may be added
+        at the end. Raises LanguageError, UsageError."""
+        self._ready()
+        names = await self._registry.declare(text)
+        await self._publisher.renew()
+        return names
+
+    async def types(self) -> Catalogue:
+        """All declared types."""
+        self._ready()
+        await self._registry.refresh()
+        return self._registry.catalogue
+
+    async def publish(self, type: str, values: Mapping[str, Any] | None = None, /, *, wait: bool = False, **more: Any) -> None:
+        """One event, by its attributes. Returns when it is accepted; with `wait`, when it is stored. Raises DataError where it
+        does not fit its type, LogError where the log failed."""
+        self._ready()
+        await self._publisher.publish(type, {**values, **more} if values else more, wait)
+
+    async def publish_many(self, type: str, events: Any, *, wait: bool = False) -> int:
+        """Many events of one type: a table of pyarrow, pandas or polars, a dict of columns, or records. All are checked before
+        any is accepted. Gives their number."""
+        self._ready()
+        return await self._publisher.publish_many(type, events, wait)
+
+    async def flush(self) -> None:
+        """Returns when everything accepted so far is stored."""
+        self._ready()
+        await self._publisher.flush()
+
+    def subscribe(self, rules: str, *, name: str | None = None, start: Start = "new", emit: bool = True) -> LiveSubscription:
+        """Relations of the rules, to be entered with `async with`. The rules may leave out types that are declared. With a
+        `name` the subscription is durable: it resumes behind the last relation acknowledged under that name. `start` says where
+        a new one begins: "new", "earliest", "snapshot", a position or a datetime (starting.py). `emit`: what the rules EMIT is
+        published."""
+        return LiveSubscription(self._ready(), self._registry, rules, name, start, emit)
+
+    async def receipts(self, name: str) -> Mapping[str, Receipt]:
+        """By group of subscriptions, what a durable subscriber has acknowledged."""
+        return await receipts_of(self._ready(), name)
+
+    async def compare(self, a: str, b: str) -> Comparison:
+        """Whether two durable subscribers have acknowledged the same, as far as both have the same subscriptions."""
+        left, right = await self.receipts(a), await self.receipts(b)
+        return compared(left, right)
+
+    async def forget(self, name: str) -> None:
+        """A durable subscriber that will not come back."""
+        await forget(self._ready(), name)
+
+    async def sweep(self) -> list[str]:
+        """Remove the merged streams that nobody needs any more; gives their names."""
+        return await sweep(self._ready())
+
+
+def connect(
+    url: str | None = None,
+    *,
+    data: str | os.PathLike[str] | None = None,
+    source: str | None = None,
+    replicas: int | None = None,
+    linger: float = LINGER_SECONDS,
+    patience: float = PATIENCE_SECONDS,
+    heartbeat: float | None = None,
+    user: str | None = None,
+    password: str | None = None,
+    token: str | None = None,
+    nkey: str | None = None,
+    ca: str | None = None,
+    certificate: str | None = None,
+    key: str | None = None,
+) -> Client:
+    """A client, to be entered with `async with`.
+
+    `url` (or FAIRLEAD_URL) is that of a NATS server or cluster; without one, a server of our own keeps the log in the folder
+    `data`, or in a temporary one. `source` names this publisher; under the same name a later client goes on with its numbers.
+    `linger`: how long a block stays open for more events. `patience`: how long to ask again when no server answers.
+    `heartbeat`: publish the time every so many seconds. `nkey`, `ca`, `certificate` and `key` are files; all of the last seven
+    may come from the environment (FAIRLEAD_USER, …).
+    """
+    access = Access(user, password, token, nkey, ca, certificate, key)
+    return Client(place_of(url, data, replicas, access), source, linger, patience, heartbeat)
+
+
+__all__ = ["Client", "Comparison", "Receipt", "connect"]

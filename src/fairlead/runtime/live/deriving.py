@@ -1,0 +1,95 @@
+"""What subscriptions EMIT, as blocks for the log.
+
+The derived events of a subscription that are completed by one block of the log are one block (or a few, if they are many). So
+its number and its content are a function of the log and the subscription: whoever has the same subscription, or does it
+again, makes the same block, and the log takes it once.
+
+Takes: relations in the order of delivery. Gives: blocks. Never: reads a clock; stores anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from fairlead.dataclass import dataclass
+from fairlead.errors import UnsupportedError
+from fairlead.model.columns import arrow_array, arrow_schema, record_batch
+from fairlead.model.layout import Layout, layout_of
+from fairlead.model.plan import Plan, Subscription
+from fairlead.model.relation import Relation
+from fairlead.model.types import NO_TIME, EventType, Kind
+from fairlead.runtime.embedded import only
+from fairlead.transport.log.block import INDEX_BITS, Block, pieces, schema_digest
+from fairlead.transport.write import relation_table
+
+
+@dataclass(frozen=True)
+class Deriving:
+    """One subscription that emits. `source`: the name under which its events are published."""
+
+    subscription: Subscription
+    plan: Plan
+    source: str
+
+    @cached_property
+    def type(self) -> EventType:
+        return self.plan.catalogue[str(self.subscription.emits)]
+
+    @cached_property
+    def layout(self) -> Layout:
+        return layout_of(self.plan, self.subscription.name)
+
+    def blocks(self, relations: Sequence[Relation], number: int, sequence: int) -> Iterator[Block]:
+        """The blocks of these relations, numbered on."""
+        mine = only(relations, self.subscription.name)
+        if not len(mine):
+            return
+        table = relation_table([mine], self.layout)
+        completed = table.column("completed_at").to_numpy() >> INDEX_BITS
+        batch = self._batch(table, mine)
+        cuts = [0, *(np.flatnonzero(np.diff(completed)) + 1).tolist(), len(completed)]
+        for low, high in pairwise(cuts):
+            # a copy of its own: what it is cut from depends on how the log was read
+            for count, payload in pieces(batch.take(pa.array(range(low, high)))):
+                schema = schema_digest(self.type)
+                yield Block(self.type.name, self.source, number, sequence, count, schema, payload)
+                number, sequence = number + 1, sequence + count
+
+    def _batch(self, table: pa.Table, relations: Sequence[Relation]) -> pa.RecordBatch:
+        emitted = table.column("emitted").combine_chunks()
+        if isinstance(emitted, pa.ChunkedArray):
+            emitted = pa.concat_arrays(emitted.chunks)
+        schema = arrow_schema(self.type)
+        columns = [emitted.field(each.name).cast(each.type) for each in schema]
+        at = self.type.time_index
+        if at is not None and columns[at].null_count:
+            columns[at] = self._times(columns[at], relations)
+        return record_batch(columns, schema, table.num_rows)
+
+    def _times(self, column: pa.Array, relations: Sequence[Relation]) -> pa.Array:
+        """Where the emitted TIME is null, the largest time of the members (docs/semantics.md)."""
+        given = column.cast(pa.int64()).to_pylist()
+        found = [
+            max((member.time for member in each.members if member.time is not None), default=NO_TIME) if time is None else time
+            for time, each in zip(given, relations, strict=True)
+        ]
+        return arrow_array(found, self.type.attributes[self.type.time_index or 0].type)
+
+
+def derivings_of(plan: Plan, origin: int) -> tuple[Deriving, ...]:
+    """Of all subscriptions that emit. Raises UnsupportedError where what they emit cannot be published."""
+    found = []
+    for each in plan.subscriptions:
+        if each.emits is None:
+            continue
+        for attribute in plan.catalogue[each.emits].attributes:
+            if attribute.type.kind is Kind.INTERVAL:
+                problem = f"'{each.emits}' has an interval, '{attribute.name}', and events with one cannot be published"
+                raise UnsupportedError("U122", problem, "emit a number, or subscribe with emit=False")
+        found.append(Deriving(each, plan, f"e-{each.digest[:24]}-{origin:x}"))
+    return tuple(found)

@@ -1,0 +1,47 @@
+"""Which declaration of a type may follow which.
+
+Attributes may be added at the end; old events have null there. An older declaration, given again, changes nothing. Whatever
+else is different would change what stored events mean.
+
+Takes: two declarations of a type. Gives: its text, whether one may follow the other, and if not, why. Never: does I/O.
+"""
+
+from __future__ import annotations
+
+from fairlead.model.types import Attribute, Catalogue, EventType
+
+
+def own_attributes(each: EventType, catalogue: Catalogue) -> tuple[Attribute, ...]:
+    return each.attributes[len(catalogue[each.supertype].attributes) if each.supertype else 0 :]
+
+
+def declaration(each: EventType, catalogue: Catalogue) -> str:
+    """The text of a declared type; compiled again, it gives the type."""
+    if each.is_union:
+        return f"EVENT UNION {each.name} = {' + '.join(each.members)}"
+    extends = f" EXTENDS {each.supertype}" if each.supertype else ""
+    above = catalogue[each.supertype].time_attribute if each.supertype else None
+    time = f" TIME {each.time_attribute}" if each.time_attribute and not above else ""
+    return f"TYPE {each.name}{extends} ({', '.join(map(str, own_attributes(each, catalogue)))}){time}"
+
+
+def difference(old: EventType, new: EventType, old_types: Catalogue, new_types: Catalogue) -> str | None:
+    """In words, why `new` cannot follow `old`; None where it can."""
+    if old.is_union != new.is_union:
+        return "it was a union" if old.is_union else "it was no union"
+    if old.is_union:
+        return None if old.members == new.members else f"its members were {' + '.join(old.members)}"
+    if old.supertype != new.supertype:
+        return f"it extended {old.supertype}" if old.supertype else "it extended no type"
+    if old.time_attribute != new.time_attribute:
+        return f"its TIME was {old.time_attribute}" if old.time_attribute else "it had no TIME"
+    before, after = own_attributes(old, old_types), own_attributes(new, new_types)
+    for was, now in zip(before, after, strict=False):
+        if was != now:
+            return f"attribute '{was}' stood where '{now}' stands"
+    return None
+
+
+def is_older(old: EventType, new: EventType) -> bool:
+    """Given that one may follow the other: `new` adds nothing to `old`."""
+    return len(new.attributes) <= len(old.attributes)

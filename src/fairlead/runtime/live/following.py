@@ -1,0 +1,89 @@
+"""Following a stream for one group: read, match, store what is derived, hand over, put states down.
+
+The order of the steps is what makes all of it happen once:
+
+    1. match: the relations and derived blocks are a function of the log
+    2. store the derived blocks that the log does not have yet
+    3. hand the relations over
+    4. now and then, store the state: what it has passed is stored (2), so whoever begins with it need not store it again
+
+Takes: a lineage and its stream. Gives: what is found, to whoever receives it. Never: goes faster than it is received.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from fairlead.errors import LogError, StateError
+from fairlead.runtime.live.gathering import portions
+from fairlead.runtime.live.lineage import Found, Lineage
+from fairlead.runtime.live.snapshots import Snapshots
+from fairlead.transport.log.block import Block
+from fairlead.transport.log.protocol import Log, Stream
+from fairlead.transport.log.storing import stored_once
+
+Receive = Callable[[Found, bool], Awaitable[None]]
+SNAPSHOT_EVENTS = 2_000_000
+SNAPSHOT_SECONDS = 30.0
+"""A state is put down after so many events, or so long after the last one, if there were any."""
+FEW, PAUSES, PAUSE_SECONDS_MAX = 4096, 8, 0.02
+"""An engine takes about as long for one event as for a thousand. After few events it is left alone for some times as long, so
+that the next ones come together: ten subscribers then take less than one processor, each some milliseconds later."""
+
+
+class Following:
+    """`silent_until`: what is found up to this sequence is from before the subscriber joined."""
+
+    def __init__(self, log: Log, stream: Stream, lineage: Lineage, snapshots: Snapshots, patience: float) -> None:
+        self._log, self._stream, self.lineage, self._snapshots = log, stream, lineage, snapshots
+        self._patience = patience
+        self.silent_until = 0
+        self._tails: dict[tuple[str, str], tuple[int, int]] = {}
+        self._kept, self._kept_at = lineage.events, 0.0
+        self._settled = True
+
+    async def run(self, receive: Receive) -> None:
+        clock = asyncio.get_running_loop().time
+        self._kept_at = clock()
+        async for blocks in self._log.read(self._stream, self.lineage.after):
+            begun, events = clock(), self.lineage.events
+            for some in portions(blocks, self.silent_until):
+                self._settled = False
+                found = self.lineage.feed(some)  # 1
+                for block in found.derived:
+                    await self._store(block)  # 2
+                self._settled = True
+                await receive(found, self.lineage.after <= self.silent_until)  # 3
+                fresh = self.lineage.events - self._kept
+                if fresh >= SNAPSHOT_EVENTS or (fresh and clock() - self._kept_at > SNAPSHOT_SECONDS):
+                    await self.keep()  # 4
+                    self._kept_at = clock()
+            if self.lineage.events - events < FEW:
+                await asyncio.sleep(min(PAUSE_SECONDS_MAX, PAUSES * (clock() - begun)))
+
+    async def keep(self) -> None:
+        """Put the state down, unless it has passed something derived that is not stored. A state saves reading, and no more:
+        where the log does not take it, the subscriber goes on without."""
+        if self.lineage.events > self._kept and self.lineage.is_whole and self._settled:
+            self._kept = self.lineage.events
+            with suppress(LogError):
+                await self._snapshots.keep(self.lineage)
+
+    async def _store(self, block: Block) -> None:
+        number, after = self._tails.get((block.type, block.source)) or await self._tail(block)
+        if block.number <= number:
+            return  # an equal subscriber has stored it, or we have, in a former life
+        if block.number > number + 1:
+            problem = f"derived blocks of '{block.type}' are missing: the log has {number + 1}, and {block.number} is next"
+            raise StateError("S135", problem, "forget the subscriber, and subscribe anew")
+        found = await stored_once(self._log, block, after, self._patience)
+        self._tails[block.type, block.source] = found.block.number, found.sequence
+
+    async def _tail(self, block: Block) -> tuple[int, int]:
+        await self._log.open_type(block.type)
+        last = await self._log.last_of(block.type, block.source)
+        found = (-1, 0) if last is None else (last.block.number, last.sequence)
+        self._tails[block.type, block.source] = found
+        return found

@@ -1,0 +1,60 @@
+"""Blocks of a stream as the columns that an engine takes.
+
+Takes: blocks in the order of the stream. Gives: Columns, whose positions are those of the log. Never: makes an object of an
+event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from fairlead.model.columns import Columns, arrow_schema, code_type
+from fairlead.model.types import Catalogue
+from fairlead.transport.log.block import decode, positions
+from fairlead.transport.log.protocol import Stored
+
+EVENTS_TOGETHER = 16_384
+"""Events that an engine is given at a time: preparing a batch costs about a millisecond, and small blocks share it."""
+
+
+def portions(blocks: Sequence[Stored], border: int) -> Iterator[Sequence[Stored]]:
+    """Blocks that go to the engine together. None has blocks on both sides of the sequence `border`."""
+    start = events = 0
+    for at, each in enumerate(blocks):
+        full = events + each.block.count > EVENTS_TOGETHER
+        if at > start and (full or blocks[at - 1].sequence <= border < each.sequence):
+            yield blocks[start:at]
+            start, events = at, 0
+        events += each.block.count
+    if start < len(blocks):
+        yield blocks[start:]
+
+
+def columns_of(blocks: Sequence[Stored], catalogue: Catalogue, first: int) -> Columns:
+    """The events at positions from `first` on."""
+    types = tuple(dict.fromkeys(each.block.type for each in blocks))
+    code = {name: at for at, name in enumerate(types)}
+    batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in types}
+    places, counts = [], []
+    for each in blocks:
+        batch, at = decode(each.block, catalogue[each.block.type]), positions(each.sequence, each.block.count)
+        if at[0] < first:
+            batch, at = batch.slice(int(np.searchsorted(at, first))), at[at >= first]
+        batches[each.block.type].append(batch)
+        places.append(at)
+        counts.append(len(at))
+    codes = np.repeat(np.array([code[each.block.type] for each in blocks], dtype=code_type(len(types))), counts)
+    tables = {name: _joined(mine, arrow_schema(catalogue[name])) for name, mine in batches.items()}
+    return Columns(types, codes, np.concatenate(places), tables)  # type: ignore[arg-type]
+
+
+def _joined(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    if not len(schema):
+        rows = sum(each.num_rows for each in batches)
+        return pa.RecordBatch.from_struct_array(pa.array([{}] * rows, type=pa.struct([])))
+    return pa.concat_batches(batches)

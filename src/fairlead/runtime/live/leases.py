@@ -1,0 +1,79 @@
+"""Which merged streams somebody needs: leases, and durable subscribers.
+
+Takes: streams in use. Gives: `sweep`, which removes the others. Never: removes what a durable subscriber has read, or what a
+stream in use takes its blocks from.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+import uuid
+from collections.abc import Iterable
+from contextlib import suppress
+
+from fairlead.errors import LogError
+from fairlead.runtime.live.record import TABLE as SUBSCRIBERS
+from fairlead.runtime.live.tasks import ended
+from fairlead.transport.log.names import merged_stream
+from fairlead.transport.log.protocol import Log
+
+TABLE = "FL_LEASES"
+RENEW_SECONDS = 30.0
+LEASE_SECONDS = 120.0
+
+
+class Lease:
+    """On the streams of some type sets, for as long as it is held."""
+
+    def __init__(self, log: Log, type_sets: Iterable[tuple[str, ...]]) -> None:
+        self._log, self._sets = log, sorted(type_sets)
+        self._key = uuid.uuid4().hex
+        self._task: asyncio.Task[None] | None = None
+
+    async def take(self) -> None:
+        await self._renew()
+        self._task = asyncio.create_task(self._renewing())
+
+    async def give_back(self) -> None:
+        if self._task is not None:
+            await ended(self._task)
+            self._task = None
+            await self._log.remove(TABLE, self._key)
+
+    async def _renew(self) -> None:
+        told = {"types": [list(each) for each in self._sets], "until": time.time() + LEASE_SECONDS}
+        await self._log.put(TABLE, self._key, json.dumps(told).encode())
+
+    async def _renewing(self) -> None:
+        while True:
+            await asyncio.sleep(RENEW_SECONDS)
+            with suppress(LogError):  # the next time will do
+                await self._renew()
+
+
+async def sweep(log: Log) -> list[str]:
+    """Remove the merged streams that nobody needs; gives their names."""
+    needed = {merged_stream(types[:count]) for types in await _in_use(log) for count in range(1, len(types) + 1)}
+    removed = [each for each in await log.merged() if each.name not in needed]
+    for each in removed:
+        await log.remove_stream(each)
+    return [each.name for each in removed]
+
+
+async def _in_use(log: Log) -> list[list[str]]:
+    found: list[list[str]] = []
+    for key in await log.keys(TABLE):
+        entry = await log.get(TABLE, key)
+        if entry is not None:
+            told = json.loads(entry.value)
+            if told["until"] > time.time():
+                found += told["types"]
+            else:
+                await log.remove(TABLE, key)
+    for key in await log.keys(SUBSCRIBERS):
+        entry = await log.get(SUBSCRIBERS, key)
+        if entry is not None:
+            found += [each["types"] for each in json.loads(entry.value)["groups"].values()]
+    return found

@@ -1,0 +1,71 @@
+"""What a subscriber was given of one group, and how far it has acknowledged: numbers, ids and the receipt.
+
+Takes: relations as they are found, by number and id. Gives: which of them are to be delivered, the number of a relation,
+receipts. Never: forgets an id before it is acknowledged.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+
+from fairlead.deliver.receipt import Receipt, ReceiptBook
+from fairlead.errors import StateError, UsageError
+from fairlead.model.identity import Words, from_hex
+from fairlead.runtime.live.lineage import copied
+
+
+class Ledger:
+    """`book` counts what is acknowledged. `acknowledged`: how much of what is found anew was acknowledged before, with the
+    digest that it came to then."""
+
+    def __init__(self, book: ReceiptBook, acknowledged: int, digest: str | None) -> None:
+        self.book = book
+        self._until, self._digest = acknowledged, digest
+        self._pending: deque[tuple[int, Words]] = deque()
+        self.handed = book.count
+        self._check()
+
+    def found(self, first: int, ids: Words, *, silent: bool) -> int:
+        """How many of these were acknowledged before, or are from before the subscriber joined: they are not delivered."""
+        known = len(ids) if silent else min(len(ids), max(0, self._until - first + 1))
+        if known:
+            self.book.note(ids[:known])
+            self.handed = self.book.count
+            self._check()
+        if known < len(ids):
+            self._pending.append((first + known, ids[known:]))
+        return known
+
+    def _check(self) -> None:
+        """What was acknowledged must come out as it did then."""
+        if self.book.count == self._until and self._digest is not None and self.book.receipt().digest != self._digest:
+            problem = f"the first {self._until} deliveries are not those that were acknowledged"
+            raise StateError("S133", problem, "another log stands under this name; subscribe under another one")
+
+    def number_of(self, relation_id: str) -> int:
+        """Of a relation that was delivered and is not acknowledged."""
+        wanted = from_hex([relation_id])[0]
+        for first, ids in reversed(self._pending):
+            (at,) = np.nonzero((ids == wanted).all(axis=1))
+            if len(at):
+                return first + int(at[-1])
+        raise UsageError("A249", "this relation was not delivered here, or is acknowledged", "acknowledge what was delivered")
+
+    def acknowledge(self, number: int) -> None:
+        """All up to this number."""
+        while self._pending and self._pending[0][0] <= number:
+            first, ids = self._pending.popleft()
+            count = min(len(ids), number - first + 1)
+            self.book.note(ids[:count])
+            if count < len(ids):
+                self._pending.appendleft((first + count, ids[count:]))
+        self.handed = max(self.handed, self.book.count)
+
+    def receipt(self) -> Receipt:
+        """Of what the subscriber was given."""
+        book = copied(self.book)
+        for first, ids in self._pending:
+            book.note(ids[: max(0, self.handed - first + 1)])
+        return book.receipt()

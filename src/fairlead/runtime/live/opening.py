@@ -1,0 +1,66 @@
+"""Where a client's log is: at a URL, in a server of its own, in a folder, or in memory.
+
+    nats://host:port[,nats://…]   a NATS server or cluster (tls:// as well)
+    memory:                       this process, nothing is kept
+    file:folder                   a journal in a folder, for one process
+    nothing                       a server of our own; its data in `data`, or in a temporary folder that goes with it
+
+Takes: what `connect` was given. Gives: an open log, and what has to be stopped when it is closed. Never: leaves a server
+behind.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import ExitStack
+
+from fairlead.dataclass import dataclass
+from fairlead.errors import UnsupportedError, UsageError
+from fairlead.transport.log.access import Access
+from fairlead.transport.log.protocol import Log
+
+
+@dataclass(frozen=True)
+class Place:
+    url: str | None
+    data: str | None
+    replicas: int
+    access: Access
+
+    async def open(self, held: ExitStack) -> tuple[Log, str]:
+        """The log and its URL. What is to be undone goes to `held`. Raises LogError, UnsupportedError."""
+        if self.url is not None and self.url.startswith("memory:"):
+            from fairlead.transport.log.memory import MemoryLog
+
+            return MemoryLog(), self.url
+        if self.url is not None and self.url.startswith("file:"):
+            from fairlead.transport.log.file import FileLog
+
+            return FileLog(self.url.removeprefix("file:")), self.url
+        try:
+            from fairlead.transport.log.jetstream import connect
+        except ModuleNotFoundError as error:
+            if error.name is None or not error.name.startswith("nats"):
+                raise
+            raise UnsupportedError("U121", "the client of NATS is not installed", "pip install 'fairlead[live]'") from None
+        url = self.url or self._started(held)
+        return await connect(url, self.access, self.replicas), url
+
+    def _started(self, held: ExitStack) -> str:
+        from fairlead.transport.log.server import Server
+
+        folder = self.data or held.enter_context(tempfile.TemporaryDirectory(prefix="fairlead-", ignore_cleanup_errors=True))
+        return held.enter_context(Server(folder, durable=self.data is not None)).url
+
+
+def place_of(url: str | None, data: str | os.PathLike[str] | None, replicas: int | None, access: Access) -> Place:
+    if url is not None and data is not None:
+        raise UsageError("A246", "both a url and a data folder are given", "give the one that the events are in")
+    if url is None and data is None:
+        url = os.environ.get("FAIRLEAD_URL") or None
+    if replicas is None:
+        replicas = int(os.environ.get("FAIRLEAD_REPLICAS", "1"))
+    if replicas not in (1, 3, 5):
+        raise UsageError("A247", f"replicas is {replicas}", "use 1, or 3 or 5 in a cluster of so many servers")
+    return Place(url, None if data is None else os.fspath(data), replicas, access.with_environment())

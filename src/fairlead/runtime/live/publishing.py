@@ -1,0 +1,156 @@
+"""Publishing events of one type: they are gathered into blocks, which are stored one after the other.
+
+One block is under way at a time. So blocks are stored in their order whatever fails, the log can refuse what it already has,
+and while an answer is awaited the next block fills: the slower the log, the larger the blocks. A block is closed when it is
+full, some milliseconds after its first event (`linger`), or when somebody waits for it.
+
+Takes: checked events. Gives: back when they are accepted (`put`) or stored (`stored`). Never: drops an event; holds more than
+`QUEUED_MAX`: then who publishes waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+from contextlib import suppress
+
+import pyarrow as pa
+
+from fairlead.runtime.live.checking import Checking, Row, too_large
+from fairlead.runtime.live.tasks import ended
+from fairlead.transport.log.block import BYTES_MAX, EVENTS_MAX, Block, pieces
+from fairlead.transport.log.protocol import Log
+from fairlead.transport.log.storing import require_ours, stored_once
+
+QUEUED_MAX = 16
+"""Closed blocks that wait for their turn: up to 64k events or 8 MB."""
+
+
+class Outbox:
+    """The events of one type on their way. `writer` tells this publisher from another of the same source name."""
+
+    def __init__(self, log: Log, checking: Checking, source: str, writer: str, linger: float, patience: float) -> None:
+        self._log, self.checking, self._source, self._writer = log, checking, source, writer
+        self._linger, self._patience = linger, patience
+        self._rows: list[Row] = []
+        self._bytes = 0
+        self._queue: deque[tuple[int, bytes, str]] = deque()
+        self._accepted = self._stored = 0
+        self._number = self._after = self._sequence = 0
+        self._resumed = False
+        self._wanted = 0
+        self._failed: Exception | None = None
+        self._work, self._progress = asyncio.Event(), asyncio.Condition()
+        self._sender: asyncio.Task[None] | None = None
+
+    async def put(self, row: Row) -> None:
+        """One event. Raises what has failed before, once."""
+        await self._room()
+        self._rows.append(row)
+        self._bytes += self.checking.size(row)
+        self._accepted += 1
+        if len(self._rows) == 1:
+            self._work.set()
+        if len(self._rows) == EVENTS_MAX or self._bytes > BYTES_MAX:
+            self._close_block()
+            self._work.set()
+            await asyncio.sleep(0)  # a loop that only publishes lets it be sent
+
+    def sized(self, batches: Iterable[pa.RecordBatch]) -> list[tuple[int, bytes]]:
+        """Record batches as blocks; raises DataError where an event is larger than the log takes."""
+        found = [each for batch in batches for each in pieces(batch)]
+        for count, payload in found:
+            too_large(count, payload, self._log.bytes_max, self.checking.type.name)
+        return found
+
+    async def put_blocks(self, blocks: Iterable[tuple[int, bytes]]) -> None:
+        for count, payload in blocks:
+            await self._room()
+            self._close_block()  # what was published before stands before
+            self._queue.append((count, payload, self.checking.schema))
+            self._accepted += count
+            self._work.set()
+
+    async def stored(self) -> None:
+        """Waits until everything accepted so far is stored. Raises what fails; what was not stored is kept, and sent when
+        somebody publishes or waits again."""
+        target = self._wanted = self._accepted
+        self._begin()
+        self._work.set()
+        async with self._progress:
+            await self._progress.wait_for(lambda: self._stored >= target or self._failed is not None)
+        self._raise_failed()
+
+    async def close(self) -> None:
+        await ended(self._sender)
+        self._sender = None
+
+    async def _room(self) -> None:
+        self._raise_failed()
+        self._begin()
+        if len(self._queue) >= QUEUED_MAX:
+            async with self._progress:
+                await self._progress.wait_for(lambda: len(self._queue) < QUEUED_MAX or self._failed is not None)
+            self._raise_failed()
+
+    def _begin(self) -> None:
+        if self._sender is None or self._sender.done():
+            self._sender = asyncio.create_task(self._send())
+
+    def _raise_failed(self) -> None:
+        failed, self._failed = self._failed, None
+        if failed is not None:
+            raise failed
+
+    def _close_block(self) -> None:
+        if self._rows:
+            rows, self._rows, self._bytes = self._rows, [], 0
+            self._queue += [(*each, self.checking.schema) for each in pieces(self.checking.batch(rows))]
+
+    async def _send(self) -> None:
+        try:
+            await self._resume()
+            while True:
+                while not self._queue:
+                    await self._gathered()
+                await self._send_first()
+        except Exception as error:  # whatever it is, those who wait for it are told
+            self._failed = error
+            async with self._progress:
+                self._progress.notify_all()
+
+    async def _gathered(self) -> None:
+        """Waits for the first event, then for as long as a block may stay open."""
+        while not self._rows and not self._queue:
+            self._work.clear()
+            await self._work.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._linger):
+                while self._rows and not self._queue and self._wanted <= self._stored:
+                    self._work.clear()
+                    await self._work.wait()
+        if not self._queue:
+            self._close_block()
+
+    async def _resume(self) -> None:
+        """Take up the numbers of this source where they were left, in this life or a former one."""
+        if not self._resumed:
+            await self._log.open_type(self.checking.type.name)
+            last = await self._log.last_of(self.checking.type.name, self._source)
+            if last is not None:
+                self._after, self._number = last.sequence, last.block.number + 1
+                self._sequence = last.block.sequence + last.block.count
+            self._resumed = True
+
+    async def _send_first(self) -> None:
+        count, payload, schema = self._queue[0]
+        name = self.checking.type.name
+        block = Block(name, self._source, self._number, self._sequence, count, schema, payload, self._writer)
+        found = await stored_once(self._log, block, self._after, self._patience)
+        require_ours(found, block)
+        self._queue.popleft()
+        self._after, self._number, self._sequence = found.sequence, self._number + 1, self._sequence + count
+        self._stored += count
+        async with self._progress:
+            self._progress.notify_all()

@@ -1,0 +1,87 @@
+"""A durable subscriber as the log knows it: its rules, and how far it has acknowledged each group.
+
+One process at a time has a name: who opens it takes it over, and the one before finds out when it next acknowledges (S134).
+
+Takes: a name and rules. Gives: what was acknowledged under that name. Never: lets two processes acknowledge under one name.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from fairlead.deliver.receipt import Comparison, Receipt, compare
+from fairlead.errors import StateError, UsageError
+from fairlead.transport.log.names import checked
+from fairlead.transport.log.protocol import Conflict, Log
+
+TABLE, RECEIPTS = "FL_SUBS", "FL_RECEIPTS"
+
+
+class Record:
+    """`groups`: by the key of the group, its stream, origin, and the acknowledged number of deliveries with their digest."""
+
+    def __init__(self, log: Log, name: str) -> None:
+        self._log, self.name = log, checked(name, "subscriber")
+        self._revision = 0
+        self._session = uuid.uuid4().hex[:16]
+        self.rules = self.text = self.digest = ""
+        self.groups: dict[str, dict[str, Any]] = {}
+
+    async def read(self) -> bool:
+        """Whether the name is known."""
+        entry = await self._log.get(TABLE, self.name)
+        if entry is None:
+            return False
+        told = json.loads(entry.value)
+        self._revision = entry.revision
+        self.rules, self.text, self.digest, self.groups = told["rules"], told["text"], told["digest"], told["groups"]
+        return True
+
+    def require(self, digest: str) -> None:
+        if self.digest != digest:
+            problem = f"'{self.name}' is subscribed to other rules"
+            raise UsageError("A245", problem, "subscribe under another name, or forget this one")
+
+    async def write(self) -> None:
+        told = {
+            "session": self._session,
+            "rules": self.rules,
+            "text": self.text,
+            "digest": self.digest,
+            "groups": self.groups,
+        }
+        try:
+            self._revision = await self._log.put(TABLE, self.name, json.dumps(told).encode(), self._revision)
+        except Conflict:
+            problem = f"another process has subscribed as '{self.name}' in the meantime"
+            raise StateError("S134", problem, "give every process a name of its own") from None
+
+    async def write_receipts(self, receipts: Mapping[str, Receipt]) -> None:
+        told = {key: each.to_json() for key, each in receipts.items()}
+        await self._log.put(RECEIPTS, self.name, json.dumps(told).encode())
+
+
+async def receipts_of(log: Log, name: str) -> dict[str, Receipt]:
+    """By group, what a subscriber acknowledged. Raises UsageError."""
+    entry = await log.get(RECEIPTS, checked(name, "subscriber"))
+    if entry is None:
+        known = ", ".join((await log.keys(RECEIPTS))[:10]) or "none"
+        raise UsageError("A250", f"there is no subscriber '{name}'", f"known subscribers: {known}")
+    return {key: Receipt.from_json(each) for key, each in json.loads(entry.value).items()}
+
+
+def compared(a: Mapping[str, Receipt], b: Mapping[str, Receipt]) -> Comparison:
+    """Group by group; the first that differs is told."""
+    shared = [key for key in a if key in b]
+    if not shared:
+        return Comparison(False, "the receipts are of different subscriptions, so they need not agree")
+    found = [compare(a[key], b[key]) for key in shared]
+    return next((each for each in found if not each), Comparison(True, agreed=sum(each.agreed for each in found)))
+
+
+async def forget(log: Log, name: str) -> None:
+    for table in (TABLE, RECEIPTS):
+        await log.remove(table, checked(name, "subscriber"))

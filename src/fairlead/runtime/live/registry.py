@@ -1,0 +1,188 @@
+"""The declared types, which all clients of a log share: one text a type, in a table of the log.
+
+Takes: declarations. Gives: the catalogue of all types, and plans of rules that leave their types out. Never: lets a declaration
+replace another that stored events do not fit (evolution.py).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from fairlead.dataclass import dataclass
+from fairlead.engine import compile
+from fairlead.errors import LanguageError, Place, UsageError
+from fairlead.language.compile import compile_text
+from fairlead.language.parse import parse
+from fairlead.model.plan import Plan
+from fairlead.model.types import HEARTBEAT, Catalogue, EventType, Kind
+from fairlead.runtime.live.evolution import declaration, difference, is_older, own_attributes
+from fairlead.transport.log.names import token
+from fairlead.transport.log.protocol import Conflict, Log
+
+TABLE = "FL_TYPES"
+
+
+@dataclass(frozen=True)
+class Declared:
+    """`required`: how many of its own attributes were there from the beginning; the others may be left out. `derived`: nobody
+    declared it but a subscription that emits it."""
+
+    name: str
+    text: str
+    version: int = 1
+    required: int = 0
+    derived: bool = False
+    revision: int = 0
+
+    def value(self) -> bytes:
+        fields = ("name", "text", "version", "required", "derived")
+        return json.dumps({name: getattr(self, name) for name in fields}).encode()
+
+
+class Registry:
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._declared: dict[str, Declared] = {}
+        self.catalogue = Catalogue()
+
+    async def refresh(self) -> None:
+        """What others have declared."""
+        found = {}
+        for key in await self._log.keys(TABLE):
+            entry = await self._log.get(TABLE, key)
+            if entry is not None:
+                each = Declared(**json.loads(entry.value), revision=entry.revision)
+                found[each.name] = each
+        self._declared = found
+        self.catalogue = compile_text(_text(found, ())).catalogue
+
+    async def find(self, name: str) -> EventType | None:
+        """A type by its name, declared here or by another client."""
+        if name not in self.catalogue:
+            await self.refresh()
+        return self.catalogue.get(name)
+
+    def is_derived(self, name: str) -> bool:
+        return name in self._declared and self._declared[name].derived
+
+    def optional(self, name: str) -> frozenset[str]:
+        """Attributes that were added to the type, or to one above it, after events of it were published."""
+        found: set[str] = set()
+        each: EventType | None = self.catalogue[name]
+        while each is not None and each.name in self._declared:
+            added = own_attributes(each, self.catalogue)[self._declared[each.name].required :]
+            found.update(attribute.name for attribute in added)
+            each = self.catalogue[each.supertype] if each.supertype else None
+        return frozenset(found)
+
+    async def declare(self, text: str) -> list[str]:
+        """Store the types of a text, and give their names. Raises LanguageError, UsageError; then nothing was stored."""
+        rules = compile_names(text)
+        if rules.subscriptions:
+            raise UsageError("A242", "the text to declare has subscriptions", "declare types; subscribe to the rest")
+        while True:
+            await self.refresh()
+            plan = self._compiled(text, rules.declared, compile_text)
+            if await self._stored([plan.catalogue[name] for name in rules.declared], plan.catalogue, derived=False):
+                await self.refresh()
+                return list(rules.declared)
+
+    async def plan(self, text: str) -> Plan:
+        """The plan of rules, with the declared types that they leave out. Those that they have are declared; so are those that
+        they emit. Raises LanguageError, UsageError."""
+        rules = compile_names(text)
+        while True:
+            await self.refresh()
+            left_out = {*rules.declared, *(name for name in rules.emitted if self.is_derived(name))}
+            plan = self._compiled(text, left_out, compile)
+            mine = [plan.catalogue[name] for name in rules.declared]
+            emitted = [plan.catalogue[name] for name in rules.emitted if name not in rules.declared]
+            publishable = [each for each in emitted if all(a.type.kind is not Kind.INTERVAL for a in each.attributes)]
+            fresh = [replace(each, supertype=None) for each in publishable if each.derived]
+            if await self._stored(mine, plan.catalogue, derived=False) and await self._stored(
+                fresh, plan.catalogue, derived=True
+            ):
+                return plan
+
+    def _compiled(self, text: str, left_out: Iterable[str], compiling: object) -> Plan:
+        before = _text(self._declared, left_out)
+        lines = before.count("\n")
+        try:
+            return compiling(before + text)  # type: ignore[operator,no-any-return]
+        except LanguageError as error:
+            place = error.place
+            if isinstance(place, Place) and place.line > lines:
+                place = replace(place, line=place.line - lines)
+            raise LanguageError(error.code, error.problem, error.fix, place, error.excerpt) from None
+
+    async def _stored(self, types: Iterable[EventType], catalogue: Catalogue, *, derived: bool) -> bool:
+        """1. all are allowed, 2. store what is new. False where another client was faster: then look again."""
+        changed: list[Declared] = []
+        for each in types:  # 1
+            old = self._declared.get(each.name)
+            text = declaration(each, catalogue)
+            if old is None:
+                changed.append(Declared(each.name, text, 1, len(own_attributes(each, catalogue)), derived))
+                continue
+            if derived and not old.derived:
+                continue  # it is declared: the plan was checked against that
+            was = self.catalogue[each.name]
+            told = difference(was, each, self.catalogue, catalogue)
+            if told is not None:
+                fix = "give the new type another name; attributes may be added at the end only"
+                raise UsageError("A243", f"'{each.name}' is declared otherwise: {told}", fix)
+            if not is_older(was, each):
+                changed.append(replace(old, text=text, version=old.version + 1, derived=derived and old.derived))
+        try:
+            for new in changed:  # 2
+                await self._log.open_type(new.name)
+                await self._log.put(TABLE, token(new.name), new.value(), new.revision)
+        except Conflict:
+            return False
+        return True
+
+
+@dataclass(frozen=True)
+class Names:
+    declared: tuple[str, ...]
+    emitted: tuple[str, ...]
+    subscriptions: tuple[str, ...]
+
+
+def compile_names(text: str) -> Names:
+    """What a text declares, emits and subscribes to, before its types are known. Raises LanguageError."""
+    from fairlead.language.fault import Fault
+    from fairlead.language.source import Source
+
+    try:
+        rules = parse(text)
+    except Fault as fault:
+        raise Source(text, None).error(fault) from None
+    emitted = dict.fromkeys(each.emit.type.text for each in rules.subscriptions if each.emit)
+    return Names(
+        tuple(each.name.text for each in rules.declarations),
+        tuple(emitted),
+        tuple(each.name.text for each in rules.subscriptions),
+    )
+
+
+def _text(declared: Mapping[str, Declared], left_out: Iterable[str]) -> str:
+    """The declarations, one a line, supertypes first and unions last."""
+    skipped = {*left_out, HEARTBEAT.name}
+    chosen = {name: each.text for name, each in sorted(declared.items()) if name not in skipped}
+    done: dict[str, str] = {}
+
+    def add(name: str) -> None:
+        text = chosen[name]
+        words = text.split(maxsplit=4)
+        if words[0] == "TYPE" and words[2] == "EXTENDS" and words[3] in chosen and words[3] not in done:
+            add(words[3])
+        done.setdefault(name, text)
+
+    for name, text in chosen.items():
+        if text.startswith("TYPE"):
+            add(name)
+    unions = [text for text in chosen.values() if not text.startswith("TYPE")]
+    return "".join(f"{each}\n" for each in (*done.values(), *unions))

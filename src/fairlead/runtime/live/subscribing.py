@@ -1,0 +1,235 @@
+"""A subscription at work: relations as they are completed, acknowledged when the subscriber is done with them.
+
+A group of subscriptions (grouping.py) is followed by a task of its own, up to a few batches ahead of the subscriber. What is
+acknowledged is never delivered again under this name, and what is not, is: in the same order, from the first one on.
+
+Takes: rules, a name, where to start. Gives: relations one by one, or in batches. Never: delivers what another subscriber with
+the same rules does not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from typing import Self
+
+from fairlead.dataclass import dataclass
+from fairlead.deliver.receipt import Receipt
+from fairlead.engine import compile
+from fairlead.errors import LogError, StateError, UsageError
+from fairlead.model.plan import Plan
+from fairlead.model.relation import Relation
+from fairlead.runtime.live.batch import Batch
+from fairlead.runtime.live.following import Following
+from fairlead.runtime.live.grouping import Group, groups_of
+from fairlead.runtime.live.leases import Lease
+from fairlead.runtime.live.ledger import Ledger
+from fairlead.runtime.live.lineage import Found, copied
+from fairlead.runtime.live.record import Record
+from fairlead.runtime.live.registry import Registry
+from fairlead.runtime.live.snapshots import Snapshots
+from fairlead.runtime.live.starting import Beginning, Start, beginning_of, check_start, is_leading
+from fairlead.runtime.live.tasks import ended
+from fairlead.transport.log.patient import PatientLog
+from fairlead.transport.log.protocol import Stream
+
+AHEAD = 4
+"""Batches that are matched before the subscriber asks for them."""
+RECEIPT_SECONDS = 1.0
+
+
+@dataclass(eq=False)
+class Followed:
+    group: Group
+    stream: Stream
+    key: str
+    following: Following
+    ledger: Ledger
+
+
+class LiveSubscription:
+    """Made by `Client.subscribe`; to be entered with `async with`."""
+
+    def __init__(self, log: PatientLog, registry: Registry, rules: str, name: str | None, start: Start, emit: bool) -> None:
+        check_start(start)
+        self._log, self._registry, self._rules, self._start, self._emit = log, registry, rules, start, emit
+        self._record = Record(log, name) if name is not None else None
+        self._followed: dict[str, Followed] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._queue: asyncio.Queue[Batch | Exception] = asyncio.Queue(AHEAD)
+        self._begun: Batch | None = None
+        self._taken = 0
+        self._receipts_at = 0.0
+
+    @property
+    def name(self) -> str | None:
+        return self._record.name if self._record else None
+
+    async def __aenter__(self) -> Self:
+        known = self._record is not None and await self._record.read()
+        self.plan = await self._planned(known)
+        for group in groups_of(self.plan):
+            stream = await group.stream(self._log)
+            followed = await self._opened(group, stream, group.key(stream), known)
+            self._followed[followed.key] = followed
+        if self._record is not None:
+            await self._record.write()
+            await self._write_receipts()
+        self._lease = Lease(self._log, {each.group.types for each in self._followed.values()})
+        await self._lease.take()
+        self._tasks = [asyncio.create_task(self._follow(each)) for each in self._followed.values()]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """What is acknowledged is stored already; the rest is a convenience, and may fail."""
+        await ended(*self._tasks)
+        with suppress(LogError):
+            for each in self._followed.values():
+                await each.following.keep()
+            if self._record is not None:
+                await self._write_receipts()
+            await self._lease.give_back()
+
+    async def _planned(self, known: bool) -> Plan:
+        """A known subscriber goes on with the types as they were when it began: what was added to them since is not its own."""
+        if known and self._record is not None and self._record.rules == self._rules:
+            return compile(self._record.text)
+        plan = await self._registry.plan(self._rules)
+        if not plan.subscriptions:
+            raise UsageError("A252", "the rules have no subscription", "add SUBSCRIPTION … MATCH …")
+        if self._record is not None:
+            if known:
+                self._record.require(plan.digest)
+            self._record.rules, self._record.text, self._record.digest = self._rules, plan.text, plan.digest
+        return plan
+
+    async def _opened(self, group: Group, stream: Stream, key: str, known: bool) -> Followed:
+        saved = self._record.groups.get(key) if self._record is not None and known else None
+        if known and saved is None:
+            raise StateError("S136", f"the stream that '{self.name}' has read is gone", "forget the subscriber, and begin anew")
+        if saved is None:
+            begun = await beginning_of(self._log, stream, key, self._start)
+            count = None if begun.at_newest else 0
+        else:
+            leading = await is_leading(self._log, key, saved["origin"])
+            begun, count = Beginning(saved["origin"], saved["silent_until"], leading=leading), saved["count"]
+        snapshots = Snapshots(self._log, group, key, begun.origin)
+        by = begun.silent_until if begun.silent_until and count is None else None
+        lineage = await snapshots.begin(count, by, emits=self._emit and begun.leading)
+        following = Following(self._log, stream, lineage, snapshots, self._log.patience)
+        following.silent_until = begun.silent_until
+        ledger = Ledger(copied(lineage.book), saved["count"] or 0 if saved else 0, saved["digest"] if saved else None)
+        if self._record is not None and saved is None:
+            told = {"types": group.types, "origin": begun.origin, "silent_until": begun.silent_until}
+            count = lineage.book.count if not begun.silent_until else None
+            self._record.groups[key] = told | {"count": count, "digest": None if count is None else ledger.receipt().digest}
+        return Followed(group, stream, key, following, ledger)
+
+    async def _follow(self, followed: Followed) -> None:
+        async def receive(found: Found, silent: bool) -> None:
+            known = followed.ledger.found(found.first, found.ids, silent=silent)
+            if known < len(found.relations):
+                batch = Batch(followed.group.plan, followed.key, found.first, found.relations)
+                await self._queue.put(batch.behind(known) if known else batch)
+
+        try:
+            await followed.following.run(receive)
+        except Exception as error:
+            await self._queue.put(error)
+
+    async def batches(self) -> AsyncIterator[Batch]:
+        """Relations as they come, many at a time where there are many."""
+        while True:
+            yield await self.next_batch()
+
+    async def __aiter__(self) -> AsyncIterator[Relation]:
+        while True:
+            relation = await self.next_within(None)
+            assert relation is not None
+            yield relation
+
+    async def next_within(self, seconds: float | None) -> Relation | None:
+        """The next relation; None where there was none for so long."""
+        while True:
+            relation = self.next_at_hand()
+            if relation is not None:
+                return relation
+            try:
+                async with asyncio.timeout(seconds):
+                    self._begun, self._taken = await self._next(), 0
+            except TimeoutError:
+                return None
+
+    async def next_batch(self) -> Batch:
+        """Waits for the next relations, and gives all that are at hand."""
+        batch = await self._next() if self._begun is None else self._begun.behind(self._taken)
+        self._begun = None
+        self._hand(batch, len(batch))
+        return batch if len(batch) else await self.next_batch()
+
+    def next_at_hand(self) -> Relation | None:
+        """The next relation, of a batch that has come already."""
+        if self._begun is None or self._taken == len(self._begun):
+            self._begun = None
+            return None
+        self._taken += 1
+        self._hand(self._begun, self._taken)
+        return self._begun[self._taken - 1]
+
+    def _hand(self, batch: Batch, count: int) -> None:
+        """So many of a batch are the subscriber's now. Without a name nothing can be resumed, so nothing is remembered."""
+        ledger = self._followed[batch.key].ledger
+        ledger.handed = max(ledger.handed, batch.first + count - 1)
+        if self._record is None and count == len(batch):
+            ledger.acknowledge(batch.last)
+
+    async def _next(self) -> Batch:
+        found = await self._queue.get()
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    async def ack(self, done: Relation | Batch | None = None) -> None:
+        """The subscriber is done with everything up to this relation or batch, of the same group; or with all it was given.
+        Returns when that is stored. Raises StateError where another process has taken the name over."""
+        if isinstance(done, Batch):
+            self._followed[done.key].ledger.acknowledge(done.last)
+        elif done is not None:
+            ledger = next((each.ledger for each in self._followed.values() if done.subscription in each.group.names), None)
+            if ledger is None:
+                raise UsageError("A249", f"'{done.subscription}' is not subscribed to here", "acknowledge what was delivered")
+            ledger.acknowledge(ledger.number_of(done.id))
+        else:
+            for each in self._followed.values():
+                each.ledger.acknowledge(each.ledger.handed)
+        if self._record is not None:
+            for key, each in self._followed.items():
+                if each.ledger.book.count:
+                    self._record.groups[key] |= {"count": each.ledger.book.count, "digest": each.ledger.book.receipt().digest}
+            await self._record.write()
+            if asyncio.get_running_loop().time() - self._receipts_at > RECEIPT_SECONDS:
+                await self._write_receipts()
+
+    async def _write_receipts(self) -> None:
+        assert self._record is not None
+        self._receipts_at = asyncio.get_running_loop().time()
+        await self._record.write_receipts({key: each.ledger.book.receipt() for key, each in self._followed.items()})
+
+    @property
+    def receipts(self) -> Mapping[str, Receipt]:
+        """By group, the receipt of what was delivered so far."""
+        return {key: each.ledger.receipt() for key, each in self._followed.items()}
+
+    @property
+    def receipt(self) -> Receipt:
+        """Of what was delivered so far, where all subscriptions read the same types."""
+        if len(self._followed) > 1:
+            raise UsageError("A253", "these rules are several groups, with a receipt each", "use `receipts`")
+        return next(iter(self.receipts.values()))
+
+    async def lag(self) -> int:
+        """Blocks that are stored and not read yet, over all groups."""
+        return sum(
+            [await self._log.last(each.stream) - each.following.lineage.after for each in self._followed.values()], start=0
+        )

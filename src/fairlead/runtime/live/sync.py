@@ -1,0 +1,152 @@
+"""The client without asyncio: the same, run by a thread of its own.
+
+    with fairlead.connect().sync as fl:
+        fl.declare(types)
+        with fl.subscribe(rules, name="desk-1") as sub:
+            for relation in sub:
+                sub.ack(relation)
+
+Takes: what the client takes. Gives: what it gives, when it is there. Never: does anything itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from fairlead.deliver.receipt import Comparison, Receipt
+from fairlead.model.relation import Relation
+from fairlead.model.types import Catalogue
+from fairlead.runtime.live.batch import Batch
+from fairlead.runtime.live.starting import Start
+from fairlead.runtime.live.subscribing import LiveSubscription
+
+if TYPE_CHECKING:
+    from fairlead.runtime.live.client import Client
+
+Answer = TypeVar("Answer")
+Call = Callable[[Coroutine[Any, Any, Any]], Any]
+
+
+class SyncClient:
+    """Made by `Client.sync`; see there for what the methods do."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="fairlead-live", daemon=True)
+
+    def _call(self, work: Coroutine[Any, Any, Answer]) -> Answer:
+        waiting = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return waiting.result()
+        except BaseException:  # an interrupt from the keyboard ends the work, too
+            waiting.cancel()
+            raise
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        try:
+            self._call(self._client.__aenter__())
+        except BaseException:
+            self._stop()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        try:
+            self._call(self._client.__aexit__(kind, error, trace))
+        finally:
+            self._stop()
+
+    def _stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    @property
+    def url(self) -> str:
+        return self._client.url
+
+    @property
+    def source(self) -> str:
+        return self._client.source
+
+    def declare(self, text: str) -> list[str]:
+        return self._call(self._client.declare(text))
+
+    def types(self) -> Catalogue:
+        return self._call(self._client.types())
+
+    def publish(self, type: str, values: Mapping[str, Any] | None = None, /, *, wait: bool = False, **more: Any) -> None:
+        self._call(self._client.publish(type, values, wait=wait, **more))
+
+    def publish_many(self, type: str, events: Any, *, wait: bool = False) -> int:
+        return self._call(self._client.publish_many(type, events, wait=wait))
+
+    def flush(self) -> None:
+        self._call(self._client.flush())
+
+    def subscribe(self, rules: str, *, name: str | None = None, start: Start = "new", emit: bool = True) -> SyncSubscription:
+        async def made() -> LiveSubscription:
+            return self._client.subscribe(rules, name=name, start=start, emit=emit)
+
+        return SyncSubscription(self._call(made()), self._call)
+
+    def receipts(self, name: str) -> Mapping[str, Receipt]:
+        return self._call(self._client.receipts(name))
+
+    def compare(self, a: str, b: str) -> Comparison:
+        return self._call(self._client.compare(a, b))
+
+    def forget(self, name: str) -> None:
+        self._call(self._client.forget(name))
+
+    def sweep(self) -> list[str]:
+        return self._call(self._client.sweep())
+
+
+class SyncSubscription:
+    """Made by `SyncClient.subscribe`."""
+
+    def __init__(self, live: LiveSubscription, call: Call) -> None:
+        self._live, self._call = live, call
+
+    def __enter__(self) -> Self:
+        self._call(self._live.__aenter__())
+        return self
+
+    def __exit__(self, *told: object) -> None:
+        self._call(self._live.__aexit__(*told))
+
+    def __iter__(self) -> Iterator[Relation]:
+        """For ever: break when you have enough."""
+        while True:
+            relation = self.next()
+            assert relation is not None
+            yield relation
+
+    def next(self, timeout: float | None = None) -> Relation | None:
+        """The next relation; None where there was none for so many seconds."""
+        relation = self._live.next_at_hand()
+        return relation if relation is not None else self._call(self._live.next_within(timeout))
+
+    def batches(self) -> Iterator[Batch]:
+        while True:
+            yield self._call(self._live.next_batch())
+
+    def ack(self, done: Relation | Batch | None = None) -> None:
+        self._call(self._live.ack(done))
+
+    def lag(self) -> int:
+        return int(self._call(self._live.lag()))
+
+    @property
+    def receipt(self) -> Receipt:
+        return self._live.receipt
+
+    @property
+    def receipts(self) -> Mapping[str, Receipt]:
+        return self._live.receipts

@@ -1,0 +1,78 @@
+"""Who we are to a server: user and password, token, key, certificates; from arguments or from the environment.
+
+Takes: what `connect` was given. Gives: it, completed by FAIRLEAD_USER, FAIRLEAD_PASSWORD, FAIRLEAD_TOKEN, FAIRLEAD_NKEY (a
+file), FAIRLEAD_CA, FAIRLEAD_CERTIFICATE, FAIRLEAD_KEY. Never: prints a secret.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Mapping
+from dataclasses import field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from fairlead.dataclass import dataclass
+from fairlead.errors import UsageError
+
+VARIABLES: Mapping[str, str] = {
+    "user": "FAIRLEAD_USER",
+    "password": "FAIRLEAD_PASSWORD",
+    "token": "FAIRLEAD_TOKEN",
+    "nkey": "FAIRLEAD_NKEY",
+    "ca": "FAIRLEAD_CA",
+    "certificate": "FAIRLEAD_CERTIFICATE",
+    "key": "FAIRLEAD_KEY",
+}
+
+
+@dataclass(frozen=True)
+class Access:
+    """`nkey`, `ca`, `certificate` and `key` are files."""
+
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
+    nkey: str | None = None
+    ca: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+
+    def with_environment(self) -> Access:
+        """What was not given is taken from the environment, unless another way of saying who we are was given."""
+        given = {each.name for each in fields(self) if getattr(self, each.name) is not None}
+        known = bool(given & {"user", "token", "nkey"})
+        found: dict[str, str] = {}
+        for name, variable in VARIABLES.items():
+            if name not in given and os.environ.get(variable) and not (known and name in ("user", "password", "token", "nkey")):
+                found[name] = os.environ[variable]
+        return replace(self, **found) if found else self
+
+    @property
+    def encrypted(self) -> bool:
+        return bool(self.ca or self.certificate)
+
+    def credentials(self) -> dict[str, Any]:
+        if self.nkey is not None:
+            _present(self.nkey, "nkey")
+        return {"user": self.user, "password": self.password, "token": self.token, "nkeys_seed": self.nkey}
+
+    def context(self) -> ssl.SSLContext:
+        if self.ca is not None:
+            _present(self.ca, "ca")
+        try:
+            made = ssl.create_default_context(cafile=self.ca)
+            if self.certificate is not None:
+                _present(self.certificate, "certificate")
+                made.load_cert_chain(self.certificate, self.key)
+        except (ssl.SSLError, OSError) as error:
+            raise UsageError(
+                "A241", f"the certificates cannot be used: {error}", "give PEM files: ca, certificate, key"
+            ) from None
+        return made
+
+
+def _present(path: str, what: str) -> None:
+    if not Path(path).is_file():
+        raise UsageError("A241", f"{what}: there is no file {path!r}", "give the path of a file")

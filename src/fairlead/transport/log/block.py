@@ -1,0 +1,139 @@
+"""Blocks: events of one type from one source, as they travel and are stored.
+
+A block is an Arrow IPC stream of one record batch, and a few numbers beside it:
+
+    number     of the block among those of its source and type, from 0, rising by one: a repeat has the same number
+    sequence   of its first event among those of its source and type
+    schema     the digest of the declaration that its columns follow
+
+An event is found by its block's sequence in a stream and its index in the block; both together are its position, which
+depends on the log alone, wherever one begins to read.
+
+Takes: record batches. Gives: blocks, and record batches in the form of a type as the reader knows it. Never: does I/O.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fairlead.dataclass import dataclass
+from fairlead.errors import DataError
+from fairlead.model.columns import arrow_schema, record_batch
+from fairlead.model.types import EventType
+
+INDEX_BITS = 12
+EVENTS_MAX = 1 << INDEX_BITS
+"""Events of a block. A position has 42 bits (model/identity.py), so a stream may have 2**30 blocks of up to 4096 events."""
+BYTES_MAX = 512_000
+"""Bytes of a block with more than one event: half of what a server takes by default, and a millisecond on a slow network."""
+
+
+@dataclass(frozen=True)
+class Block:
+    type: str
+    source: str
+    number: int
+    sequence: int
+    count: int
+    schema: str
+    payload: bytes
+    writer: str = ""
+    """Who sent it: tells a repeat of our own from the block of another who uses our name."""
+
+    @property
+    def id(self) -> str:
+        return f"{self.source}:{self.type}:{self.number}"
+
+    def headers(self) -> dict[str, str]:
+        return {
+            "Nats-Msg-Id": self.id,
+            "Fl-Type": self.type,
+            "Fl-Source": self.source,
+            "Fl-Number": str(self.number),
+            "Fl-Sequence": str(self.sequence),
+            "Fl-Count": str(self.count),
+            "Fl-Schema": self.schema,
+            "Fl-Writer": self.writer,
+        }
+
+
+def block_of(headers: Mapping[str, str] | None, payload: bytes, place: str) -> Block:
+    """The block of a stored message. Raises DataError where something else wrote it."""
+    try:
+        given = headers or {}
+        number, sequence, count = (int(given[name]) for name in ("Fl-Number", "Fl-Sequence", "Fl-Count"))
+        if number >= 0 and sequence >= 0 and 0 < count <= EVENTS_MAX:
+            names = given["Fl-Type"], given["Fl-Source"]
+            return Block(*names, number, sequence, count, given["Fl-Schema"], payload, given.get("Fl-Writer", ""))
+    except (KeyError, ValueError):
+        pass
+    raise DataError("D030", "a message of the log is not a block of events", "publish with Fairlead only", place)
+
+
+def schema_digest(event_type: EventType) -> str:
+    """Of the attributes in their order: the columns of a block."""
+    return hashlib.sha256(", ".join(map(str, event_type.attributes)).encode()).hexdigest()[:16]
+
+
+def encode(batch: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+def pieces(batch: pa.RecordBatch) -> Iterator[tuple[int, bytes]]:
+    """A record batch as payloads of blocks, in order, each with its number of events."""
+    rows = min(EVENTS_MAX, max(1, BYTES_MAX * batch.num_rows // max(1, batch.nbytes)))
+    for low in range(0, batch.num_rows, rows):
+        yield from _fitting(batch.slice(low, rows))
+
+
+def _fitting(batch: pa.RecordBatch) -> Iterator[tuple[int, bytes]]:
+    payload = encode(batch)
+    if len(payload) <= BYTES_MAX or batch.num_rows == 1:
+        yield batch.num_rows, payload
+        return
+    half = batch.num_rows // 2
+    yield from _fitting(batch.slice(0, half))
+    yield from _fitting(batch.slice(half))
+
+
+def decode(block: Block, event_type: EventType) -> pa.RecordBatch:
+    """The events in the columns of the type as the reader knows it: attributes that were added later are null in old events,
+    and those that the reader does not know yet are left out. Raises DataError where the block is damaged."""
+    wanted = arrow_schema(event_type)
+    try:
+        batch = pa.ipc.open_stream(block.payload).read_next_batch()
+    except (pa.ArrowException, StopIteration, OSError):
+        raise _damaged(block) from None
+    if batch.num_rows != block.count:
+        raise _damaged(block)
+    if batch.schema.equals(wanted):
+        return batch
+    columns = []
+    for field in wanted:
+        at = batch.schema.get_field_index(field.name)
+        if at < 0:
+            columns.append(pa.nulls(batch.num_rows, field.type))
+        elif batch.schema.field(at).type.equals(field.type):
+            columns.append(batch.column(at))
+        else:
+            raise _damaged(block)
+    return record_batch(columns, wanted, batch.num_rows)
+
+
+def positions(sequence: int, count: int) -> npt.NDArray[np.int64]:
+    """The positions of the events of the block that is stored as `sequence`."""
+    first = sequence << INDEX_BITS
+    return np.arange(first, first + count, dtype=np.int64)
+
+
+def _damaged(block: Block) -> DataError:
+    problem = f"block {block.number} of '{block.type}' from source '{block.source}' does not hold events of that type"
+    return DataError("D031", problem, "publish with Fairlead only, with the types that are declared")

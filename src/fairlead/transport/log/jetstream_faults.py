@@ -1,0 +1,103 @@
+"""What a NATS server or its client says, as Fairlead's errors.
+
+Takes: exceptions of nats-py. Gives: LogError, Conflict or Unavailable. Never: hides what the server said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import nats.errors
+import nats.js.errors
+
+from fairlead.errors import LogError
+from fairlead.transport.log.protocol import Conflict, Unavailable
+
+Answer = TypeVar("Answer")
+WRONG_LAST = {10070, 10071, 10164}
+"""The server's codes for: the last sequence or message id is another one than expected."""
+FULL = {10002, 10023, 10028, 10047, 10077, 10122}
+"""Not enough memory or storage, or a limit of the account or the stream."""
+
+
+class Refusals:
+    """What the server did not allow: it says so beside the answers, which then do not come."""
+
+    def __init__(self) -> None:
+        self.said: str | None = None
+        self._news = asyncio.Event()
+
+    async def note(self, error: Exception) -> None:
+        if "permissions violation" in str(error).lower():
+            self.said = str(error).removeprefix("nats: ").strip("'")
+            self._news.set()
+
+    async def heeded(self, asked: Coroutine[Any, Any, Answer], subject: str) -> Answer:
+        """The answer to what was sent to a subject. Raises LogError as soon as the server says that we must not."""
+        answer = asyncio.ensure_future(asked)
+        while not answer.done():
+            self._news.clear()
+            news = asyncio.ensure_future(self._news.wait())
+            await asyncio.wait((answer, news), return_when=asyncio.FIRST_COMPLETED)
+            news.cancel()
+            if self.said is not None and f'"{subject}"'.lower() in self.said.lower() and not answer.done():
+                answer.cancel()
+                raise not_allowed(self.take() or "")
+        return answer.result()
+
+    def take(self) -> str | None:
+        said, self.said = self.said, None
+        return said
+
+
+def not_allowed(said: str) -> LogError:
+    return LogError("N003", f"the server does not allow it: {said}", "ask for the right, or connect as somebody who has it")
+
+
+@contextmanager
+def translated(refusals: Refusals) -> Iterator[None]:
+    try:
+        yield
+    except nats.js.errors.KeyWrongLastSequenceError as error:
+        raise Conflict(str(error)) from None
+    except nats.js.errors.APIError as error:
+        if error.err_code in WRONG_LAST:
+            raise Conflict(str(error.description)) from None
+        if error.err_code in FULL or error.code == 507:
+            fix = "make room: raise the limit or the disk's size, or remove what is no longer needed"
+            raise LogError("N004", f"the log is full: {error.description}", fix) from None
+        if error.code in (None, 500, 503) or "in process" in str(error.description):  # a new leader, a server that is starting
+            raise Unavailable(str(error.description)) from None
+        if error.code == 404:
+            raise LogError("N010", f"it is gone: {error.description}", "declare the types and subscribe again") from None
+        raise LogError("N008", f"the server refuses: {error.description}", "see the server's log") from None
+    except nats.errors.MaxPayloadError:
+        raise LogError("N009", "the block is larger than the server takes", "raise the server's max_payload") from None
+    except (nats.errors.AuthorizationError, nats.errors.SecureConnRequiredError) as error:
+        raise refused(error) from None
+    except (
+        TimeoutError,
+        nats.errors.TimeoutError,
+        nats.js.errors.NoStreamResponseError,
+        nats.errors.NoRespondersError,
+        nats.errors.ConnectionClosedError,
+        nats.errors.StaleConnectionError,
+        nats.errors.OutboundBufferLimitError,
+        OSError,
+    ) as error:
+        said = refusals.take()
+        if said is not None:
+            raise not_allowed(said) from None
+        raise Unavailable(str(error) or type(error).__name__) from None
+
+
+def refused(error: Exception) -> LogError:
+    said = str(error).removeprefix("nats: ").strip("'")
+    return LogError("N002", f"the server refuses the connection: {said}", "give its user and password, token or key (connect)")
+
+
+def unreachable(url: str, why: str) -> LogError:
+    return LogError("N001", f"no server answers at {url}: {why}", "start one (`fairlead up`), or correct the url")

@@ -1,0 +1,48 @@
+"""What things are called in a log: streams, subjects, sources and keys.
+
+Takes: names of types, sources and subscribers. Gives: names that every server accepts, the same for the same. Never: does I/O.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+
+from fairlead.errors import UsageError
+
+NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def token(name: str) -> str:
+    """A type's name, of any letters, as a word of a subject, a key or a stream's name."""
+    return "".join(each if each.isascii() and (each.isalnum() or each == "_") else f"={each.encode().hex()}" for each in name)
+
+
+def checked(name: str, what: str) -> str:
+    """A name that a user chose for a source or a subscriber."""
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        fix = "use up to 64 letters, digits, - and _"
+        raise UsageError("A240", f"{name!r} cannot be the name of a {what}", fix)
+    return name
+
+
+def type_stream(name: str) -> str:
+    return f"FL_T_{token(name)}"
+
+
+def subject(type_name: str, source: str) -> str:
+    return f"fl.t.{token(type_name)}.{source}"
+
+
+def merged_stream(types: Iterable[str]) -> str:
+    """Of these types, in the order of their names, and heartbeats."""
+    joined = "\n".join(sorted(types))
+    return f"FL_M_{hashlib.sha256(joined.encode()).hexdigest()[:16]}"
+
+
+def merged_sources(types: Iterable[str], heartbeat: str) -> tuple[str, str]:
+    """The two streams that the merged stream takes its blocks from: that of all types but the last one, and the last one's. So
+    the order of the first types is the same in every stream that has them. At the beginning stand the heartbeats."""
+    *before, last = sorted(types)
+    return merged_stream(before) if before else type_stream(heartbeat), type_stream(last)

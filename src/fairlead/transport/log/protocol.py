@@ -1,0 +1,105 @@
+"""What a log is, whoever keeps it.
+
+A stream holds blocks in one order, numbered from 1. There is one for each type, which publishers append to, and merged ones,
+which take up what their sources hold as it comes; the order of a merged stream is fixed by the log, once. Beside the streams a
+log has tables (small values under a key, with a revision to compare) and objects (large values under a name).
+
+Implementations promise: what `append` and `put` have returned is not lost; readers of a stream see the same blocks under the
+same sequences. They do not promise that an append whose answer was lost was not stored: see `Conflict`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import NamedTuple, Protocol
+
+from fairlead.transport.log.block import Block
+
+
+class Conflict(Exception):
+    """What was to be changed is not as it was expected to be: another has changed it, or an attempt before did."""
+
+
+class Unavailable(Exception):
+    """No answer in time: it may have been done or not. Asking again is safe, and may help."""
+
+
+class Stored(NamedTuple):
+    """A block in a stream. `time`: when it was stored there, in microseconds since 1970."""
+
+    sequence: int
+    time: int
+    block: Block
+
+
+class Entry(NamedTuple):
+    value: bytes
+    revision: int
+
+
+class Stream(NamedTuple):
+    """`made` tells a stream from another one of the same name that was there before, whose sequences mean nothing here."""
+
+    name: str
+    made: str
+
+
+class Log(Protocol):
+    bytes_max: int
+    """The largest payload of a block."""
+
+    async def open_type(self, name: str) -> Stream:
+        """The stream of a type, made if it is not there."""
+        ...
+
+    async def open_merged(self, types: Sequence[str]) -> Stream:
+        """The stream of several types and heartbeats, made if it is not there."""
+        ...
+
+    async def append(self, block: Block, after: int) -> int:
+        """Store a block in the stream of its type, if `after` is the sequence of the last one of its source there (0: none).
+        Raises Conflict, Unavailable, LogError."""
+        ...
+
+    async def last_of(self, type: str, source: str) -> Stored | None:
+        """The last block of a source in the stream of a type."""
+        ...
+
+    def read(self, stream: Stream, after: int) -> AsyncIterator[Sequence[Stored]]:
+        """What stands behind the sequence `after`, and what comes, for ever; several blocks at a time where there are."""
+        ...
+
+    async def last(self, stream: Stream) -> int:
+        """The last sequence of the stream, 0 if it is empty."""
+        ...
+
+    async def before(self, stream: Stream, time: int) -> int:
+        """The sequence of the last block that was stored before that time (microseconds)."""
+        ...
+
+    async def get(self, table: str, key: str) -> Entry | None: ...
+
+    async def put(self, table: str, key: str, value: bytes, revision: int | None = None) -> int:
+        """Gives the new revision. With `revision`, only if that is the present one (0: there is none). Raises Conflict."""
+        ...
+
+    async def remove(self, table: str, key: str) -> None: ...
+
+    async def keys(self, table: str) -> list[str]:
+        """In the order of names; those of removed values may be among them."""
+        ...
+
+    async def put_object(self, store: str, name: str, value: bytes) -> None: ...
+    async def get_object(self, store: str, name: str) -> bytes | None: ...
+    async def remove_object(self, store: str, name: str) -> None: ...
+
+    async def objects(self, store: str) -> list[str]:
+        """In the order of names."""
+        ...
+
+    async def merged(self) -> list[Stream]:
+        """The merged streams that there are."""
+        ...
+
+    async def remove_stream(self, stream: Stream) -> None: ...
+    async def close(self) -> None: ...

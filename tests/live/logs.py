@@ -1,0 +1,39 @@
+"""Logs of each kind for the tests: in memory, in a file, in a server of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fairlead.transport.log.access import Access
+from fairlead.transport.log.file import FileLog
+from fairlead.transport.log.jetstream import connect
+from fairlead.transport.log.memory import MemoryLog
+from fairlead.transport.log.protocol import Log
+from fairlead.transport.log.server import Server
+
+SECONDS_MAX = 30
+
+
+@asynccontextmanager
+async def a_log(kind: str) -> AsyncIterator[Log]:
+    with tempfile.TemporaryDirectory(prefix="fairlead-log-") as folder:
+        if kind == "memory":
+            yield MemoryLog()
+        elif kind == "file":
+            log = FileLog(folder)
+            yield log
+            await log.close()
+        else:
+            with Server(folder, durable=False) as server:
+                connected = await connect(server.url, Access(), 1)
+                yield connected
+                await connected.close()
+
+
+def run(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    """A coroutine to its end, within a time that no test needs."""
+    return asyncio.run(asyncio.wait_for(work(), SECONDS_MAX))
