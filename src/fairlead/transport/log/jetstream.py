@@ -130,6 +130,15 @@ class JetStreamLog:
                 return None
         return Stored(found.seq or 0, 0, block_of(found.headers, found.data or b"", f"{stream} {found.seq}"))
 
+    async def sources(self, type: str) -> list[str]:
+        stream, subjects = names.type_stream(type), f"fl.t.{names.token(type)}.*"
+        with translated(self._refusals):
+            try:
+                found = await self._js.stream_info(stream, subjects_filter=subjects)
+            except NotFoundError:
+                return []
+        return sorted(each.rsplit(".", 1)[-1] for each in found.state.subjects or ())
+
     def read(self, stream: Stream, after: int) -> AsyncIterator[Sequence[Stored]]:
         return read(self._client, self._js, self._refusals, stream, after)
 
