@@ -106,6 +106,13 @@ class Registry:
             ):
                 return plan
 
+    async def read_plan(self, text: str) -> Plan:
+        """The plan of rules, for somebody who only reads: nothing is declared. Raises LanguageError."""
+        rules = compile_names(text)
+        await self.refresh()
+        left_out = {*rules.declared, *(name for name in rules.emitted if self.is_derived(name))}
+        return self._compiled(text, left_out, compile)
+
     def _compiled(self, text: str, left_out: Iterable[str], compiling: object) -> Plan:
         before = _text(self._declared, left_out)
         lines = before.count("\n")
