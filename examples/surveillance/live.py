@@ -115,7 +115,7 @@ def show(console: Console, day: pa.Table, folder: Path) -> bool:
         embedded = [each.id for each in again_found] == ids
         said = "the same relations as desk-1, under the same ids, in the same order" if embedded else "not what desk-1 has"
         console.print(Text(f"one process over an exported file ({exported.events:,} events)  {said}", style=_colour(embedded)))
-        spark = _spark(console, plan, fl.url, folder / "exported.parquet", ids)
+        spark = _spark(console, plan, fl.url, ids)
     return whole and embedded and spark and all(compared.values()) and len(ids) > 0
 
 
@@ -131,7 +131,7 @@ def _table(found: dict[str, tuple[Desk, dict[str, Any]]]) -> Table:
     return made
 
 
-def _spark(console: Console, plan: fairlead.Plan, url: str, exported: Path, ids: list[str]) -> bool:
+def _spark(console: Console, plan: fairlead.Plan, url: str, ids: list[str]) -> bool:
     """Whether Spark finds the same; also where it could not be asked, which is said."""
     try:
         from fairlead import spark as fls
@@ -143,14 +143,13 @@ def _spark(console: Console, plan: fairlead.Plan, url: str, exported: Path, ids:
         return True
     try:
         with console.status("Spark"):
-            direct = hasattr(fls, "log")  # the log as a data source; without it, what was exported from it
-            events = fls.log(session, url, plan=plan) if direct else session.read.parquet(str(exported))
+            events = fls.log(session, url, plan=plan)
             rows = fls.match(plan, events, position="position").where("verdict = 'in order'").collect()
     finally:
         session.stop()
     same = sorted(each.relation_id for each in rows) == sorted(ids)
     said = "the same relations as desk-1, under the same ids" if same else "not what desk-1 has"
-    console.print(Text(f"a Spark job over the {'same log' if direct else 'exported events'}  {said}", style=_colour(same)))
+    console.print(Text(f"a Spark job over the same log  {said}", style=_colour(same)))
     return same
 
 

@@ -104,5 +104,5 @@ def only_group(plan: Plan) -> Group:
     if len(groups) > 1:
         told = "; ".join(f"{', '.join(each.names)} from {' and '.join(each.types)}" for each in groups)
         problem = f"these rules read {len(groups)} streams, each with an order of its own: {told}"
-        raise UsageError("A260", problem, "give the rules of one stream at a time, or name a subscription")
+        raise UsageError("A260", problem, "give the rules of one stream at a time (`fairlead export`: name a subscription)")
     return groups[0]
