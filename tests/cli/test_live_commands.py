@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -114,6 +116,27 @@ def test_a_tail_sees_what_is_published_while_it_follows(url: str) -> None:
         found, _ = process.communicate(timeout=60)
     assert process.returncode == 0
     assert json.loads(found)["emitted"] == {"symbol": "ACME", "gain": 2.5}
+
+
+def test_on_a_terminal_progress_goes_to_the_standard_error(url: str) -> None:
+    write_lines(Path("many.jsonl"), [quote("ACME", 1.0, each % 3000) for each in range(20_000)])
+    Path("each.fl").write_text("SUBSCRIPTION Each MATCH StockQuote q")
+    for arguments, word in (
+        (["publish", "--from", "many.jsonl", "--declare", "types.fl", "--json"], "publishing"),
+        (["tail", "each.fl", "--start", "earliest", "--until-end", "--out", "out.jsonl", "--json"], "relations"),
+    ):
+        leader, follower = pty.openpty()
+        environment = os.environ | {"COLUMNS": "120", "TERM": "xterm"}
+        with subprocess.Popen(command(*arguments), stdout=subprocess.PIPE, stderr=follower, env=environment) as process:
+            os.close(follower)
+            shown = b""
+            with contextlib.suppress(OSError):  # the process has closed its end
+                while more := os.read(leader, 65536):
+                    shown += more
+            assert process.stdout is not None
+            assert json.loads(process.stdout.read())
+        os.close(leader)
+        assert word in shown.decode()
 
 
 def test_every_format_is_published(url: str) -> None:
