@@ -131,9 +131,9 @@ def by_subscription(plan: Plan, table: pa.Table) -> dict[str, list[str]]:
 COMPARED = ("relation_id", "branch", "completed_at", "place", "positions", "members", "emitted")
 
 
-def embedded(plan: Plan, events: Any, until: Any = None) -> dict[str, list[str]]:
+def embedded(plan: Plan, events: Any, until: Any = None, position: str | None = None) -> dict[str, list[str]]:
     """The same of the embedded runtime."""
-    return shown(plan, fairlead.match(plan, events, until=until).batches)
+    return shown(plan, fairlead.match(plan, events, until=until, position=position).batches)
 
 
 def shown(plan: Plan, delivered: Sequence[Any]) -> dict[str, list[str]]:

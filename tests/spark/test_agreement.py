@@ -138,6 +138,19 @@ def test_a_position_is_the_order_and_the_number(
     assert found_on(plan, frame, position="offset", until=UNTIL) == wanted
 
 
+def test_positions_with_gaps_give_what_the_embedded_runtime_finds_at_them(
+    spark: SparkSession, plan: Plan, events: pa.Table, wanted: dict[str, list[str]], tmp_path: Path
+) -> None:
+    blocks = np.cumsum(np.random.default_rng(7).integers(0, 50, len(events)) == 0) << 12
+    numbered = events.append_column("offset", pa.array(blocks + np.arange(len(events)) % 4096)).sort_by("offset")
+    offsets = numbered.column("offset").to_numpy()
+    assert (offsets[1:] > offsets[:-1]).all()
+    found = embedded(plan, numbered, UNTIL, position="offset")
+    assert found != wanted
+    frame = spark.read.parquet(written(tmp_path, numbered, 3, 6))
+    assert found_on(plan, frame, position="offset", until=UNTIL) == found
+
+
 def in_their_order(plan: Plan, rows: pa.Table, columns: list[str]) -> pa.Table:
     """Sorted by the definition (tests/order/slow.py)."""
 

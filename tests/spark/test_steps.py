@@ -99,7 +99,7 @@ def test_positions_of_a_log_are_the_positions_of_relations(
     assert by_subscription(plan, found) == shown(plan, wanted)
 
 
-@pytest.mark.parametrize("positions", [[0, 0], [3, 3], [-1, 0]])
+@pytest.mark.parametrize("positions", [[0, 0], [3, 3], [-1, 0], [0, 2**42 - 1]])
 def test_positions_that_number_no_rows_are_refused(positions: list[int]) -> None:
     plan = fairlead.compile("TYPE A (x INT)\nSUBSCRIPTION S MATCH A a")
     reading = reading_of(plan, 1)

@@ -56,6 +56,12 @@ events_option = click.option(
 until_option = click.option(
     "--until", metavar="TIME", help="Nothing more comes up to and including this time: absences due by then are decided."
 )
+position_option = click.option(
+    "--position",
+    "position_field",
+    metavar="COLUMN",
+    help="The field or column that has the position, such as the offset in a log.",
+)
 allow_nan_option = click.option("--allow-nan", is_flag=True, help="Let NaN and infinities in; without it they are bad records.")
 event_by_event_option = click.option(
     "--event-by-event",

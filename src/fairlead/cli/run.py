@@ -15,6 +15,7 @@ from fairlead.cli.options import (
     event_by_event_option,
     events_option,
     json_option,
+    position_option,
     rules_argument,
     until_option,
 )
@@ -44,6 +45,7 @@ class Job:
     batch_rows: int | None
     show_progress: bool
     event_by_event: bool
+    position_field: str | None = None
 
     @property
     def rejects_path(self) -> str | None:
@@ -56,6 +58,7 @@ class Job:
 @click.command(cls=EventsCommand, short_help="Match the events of files and write the relations.")
 @rules_argument
 @events_option
+@position_option
 @click.option("--out", metavar="FILE", help="Write the relations here: .jsonl, .parquet, or - for the standard output.")
 @click.option("--receipt", metavar="FILE", help="Write the receipt (JSON) here, for `fairlead compare`.")
 @click.option(
@@ -71,6 +74,7 @@ class Job:
 def run(
     rules: str,
     events: tuple[str, ...],
+    position_field: str | None,
     out: str | None,
     receipt: str | None,
     on_bad: Literal["stop", "skip"],
@@ -89,6 +93,7 @@ def run(
       fairlead run market.fl --events quotes.jsonl reports.parquet
       fairlead run market.fl --events quotes.jsonl --out rallies.parquet --receipt rallies.receipt.json
       fairlead run market.fl --events quotes.jsonl --out - | jq .emitted
+      fairlead run market.fl --events exported.parquet --position position
 
     Out come the number of relations of each subscription, the first of them, what the order guarantees, and a receipt: two
     runs with the same receipt delivered the same relations in the same order.
@@ -99,7 +104,9 @@ def run(
     """
     if rejects and on_bad == "stop":
         raise click.UsageError("--rejects needs --on-bad skip: in stop mode the first bad record ends the run")
-    job = Job(rules, events, out, receipt, on_bad, rejects, allow_nan, until, batch_rows, not quiet, event_by_event)
+    job = Job(
+        rules, events, out, receipt, on_bad, rejects, allow_nan, until, batch_rows, not quiet, event_by_event, position_field
+    )
     summary = perform(job)
     if as_json:
         from fairlead.cli.options import print_json
@@ -139,17 +146,24 @@ def perform(job: Job) -> Summary:
             receipt = outputs.enter_context(TextOutput(job.receipt))
             rejects = outputs.enter_context(RejectWriter(job.rejects_path)) if job.rejects_path else None
             relations = outputs.enter_context(open_relations(job.out, plan)) if job.out else None
-        rows, nan = job.batch_rows, job.allow_nan
         if job.on_bad == "stop" and appears_at_once(job.out):  # 3
-            validate_files(files, plan.catalogue, allow_nan=nan, batch_rows=rows, progress=progress.pass_over("checking"))
+            validate_files(
+                files,
+                plan.catalogue,
+                allow_nan=job.allow_nan,
+                batch_rows=job.batch_rows,
+                progress=progress.pass_over("checking"),
+                position=job.position_field,
+            )
         batches = read_files(  # 4
             files,
             plan.catalogue,
             on_bad=job.on_bad,
             rejects=rejects,
-            allow_nan=nan,
-            batch_rows=rows,
+            allow_nan=job.allow_nan,
+            batch_rows=job.batch_rows,
             progress=progress.pass_over("matching"),
+            position=job.position_field,
         )
         outputs.enter_context(closing(batches))  # it reads ahead: whatever fails, that ends first
         first: list[Relation] = []

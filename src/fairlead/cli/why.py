@@ -12,6 +12,7 @@ from fairlead.cli.options import (
     allow_nan_option,
     events_option,
     json_option,
+    position_option,
     print_json,
     rules_argument,
     until_option,
@@ -32,6 +33,7 @@ VERDICT_STYLES = {"matched": "green", "pending": "yellow", "waiting": "yellow", 
 @click.option(
     "--at", "position", required=True, metavar="POSITION", help="The event's position: 7, or 7+1 for a derived event."
 )
+@position_option
 @click.option("--subscription", "-s", metavar="NAME", help="Only this one.")
 @allow_nan_option
 @until_option
@@ -40,6 +42,7 @@ def why(
     rules: str,
     events: tuple[str, ...],
     position: str,
+    position_field: str | None,
     subscription: str | None,
     allow_nan: bool,
     until: str | None,
@@ -53,7 +56,7 @@ def why(
 
     Out comes a verdict (not read, no key, refused, noted, expired, disposed, waiting, cancelled, pending or matched) and
     its reason: the condition that is not true with the values it read, the window, the disposal, the missing partner.
-    Positions count from 0 over all records of all files.
+    Positions count from 0 over all records of all files, unless --position names the field that has them.
     """
     from fairlead.cli.rules import load_plan
     from fairlead.errors import UsageError
@@ -66,7 +69,8 @@ def why(
         names = ", ".join(each.name for each in plan.subscriptions)
         raise UsageError("A001", f"the plan has no subscription {subscription!r}", fix=f"choose one of: {names}")
     seen: list[Event] = []
-    batches = _noting(read_files(events, plan.catalogue, allow_nan=allow_nan), position, plan.catalogue, seen)
+    read = read_files(events, plan.catalogue, allow_nan=allow_nan, position=position_field)
+    batches = _noting(read, position, plan.catalogue, seen)
     findings = explained(plan, batches, position, until_microseconds(until))
     chosen = [each for each in findings if subscription in (None, each.subscription)]
     if as_json:

@@ -27,6 +27,9 @@ FIRST, SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 MINOR_BITS = 21
 """Places beside one event: twice the limit of derived events, 2,000,000, fit into 21 bits."""
 MINOR_MASK = (1 << MINOR_BITS) - 1
+POSITIONS_MAX = (1 << (63 - MINOR_BITS)) - 1
+"""A position and its places beside it are one 64-bit number. The very last is left free: what `until` decides stands before the
+position after the last event."""
 BLOCK = 16_384
 """Ids mixed at a time: the dozen arrays on the way stay in the processor's cache."""
 

@@ -138,14 +138,16 @@ def match(
     events: Any,
     *,
     order_by: Sequence[str] | str | None = None,
+    position: str | None = None,
     until: datetime | str | None = None,
     event_by_event: bool = False,
 ) -> Result:
     """All relations of a finite input: dicts with "type", or a pyarrow, pandas or polars table.
 
     The order of the input is the order, unless `order_by` names attributes to order by; ties are then broken by type, source,
-    sequence and content, as on Spark, so that the order depends on the events alone. `until` says that nothing more comes up to
-    and including that time, so that absences due by then are decided.
+    sequence and content, as on Spark, so that the order depends on the events alone. Positions count from 0, unless `position`
+    names a field or column that has them, such as the offset in a log: whole numbers that rise, with gaps or without. `until`
+    says that nothing more comes up to and including that time, so that absences due by then are decided.
     `event_by_event` goes without machine code, some hundred times slower. A plan that cannot be compiled is refused
     otherwise (U001).
     """
@@ -157,7 +159,7 @@ def match(
         )
     run = Run(plan, event_by_event=event_by_event)
     batches, members = [], 0
-    for columns in _read(events, plan, order_by):
+    for columns in _read(events, plan, order_by, position):
         found = run.feed(columns)
         batches.append(found)
         if isinstance(found, Relations):
@@ -169,9 +171,11 @@ def match(
     return Result(plan, tuple(batches), receipt, run.events, run.duplicates)
 
 
-def _read(events: Any, plan: Plan, order_by: Sequence[str] | str | None) -> Iterable[Columns]:
+def _read(events: Any, plan: Plan, order_by: Sequence[str] | str | None, position: str | None) -> Iterable[Columns]:
     if order_by is None:
-        return read_events(events, plan.catalogue)
+        return read_events(events, plan.catalogue, position=position)
+    if position is not None:
+        raise UsageError("A210", "both order_by and position are given", "give the one that events are ordered by")
     from fairlead.runtime.sorting import AllFresh, in_total_order
 
     return [in_total_order(read_events(events, plan.catalogue, last_sequences=AllFresh()), order_by, plan.catalogue)]

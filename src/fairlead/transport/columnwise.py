@@ -18,6 +18,7 @@ from fairlead.model.limits import LIMITS
 from fairlead.model.types import Kind
 from fairlead.model.values import INT_RANGE
 from fairlead.transport.converters import DOUBTS, NULL, column, only
+from fairlead.transport.positions import Positions, positions_of_values
 from fairlead.transport.shapes import Shape, Shapes, is_unicode
 
 
@@ -32,6 +33,10 @@ class Grouped:
     kept: list[int] | None = None
     places: Mapping[str, Rows] | None = None
     """The rows of each type, as Columns has them, where they are known."""
+    positions: Positions | None = None
+    """Those that the records brought along."""
+    last: int | None = None
+    """The last position of all records, where they brought them along; refused ones included."""
 
 
 def columnwise(records: list[Any], shapes: Shapes) -> Grouped | None:
@@ -55,6 +60,9 @@ def columnwise(records: list[Any], shapes: Shapes) -> Grouped | None:
         if not all(plain):
             grouped.sources = _sources(records)
             grouped.sequences = _sequences(records, shapes.text)
+        if shapes.position_field is not None:
+            brought = positions_of_values(list(map(itemgetter(shapes.position_field), records)), text=shapes.text)
+            grouped.positions, grouped.last = brought, int(brought[-1])
     except DOUBTS:
         return None
     return grouped
@@ -85,9 +93,9 @@ def sized_batch(arrays: list[pa.Array], shape: Shape, rows: int) -> pa.RecordBat
 
 
 def _exact_fields(rows: list[Any], shape: Shape) -> bool:
-    """True: every record has `type` and as many fields as the type has attributes. False: some have `_source` or
+    """True: every record has `type` and as many fields as the type has (and its position). False: some have `_source` or
     `_sequence`. Raises if a record has other fields (that the attributes are there, taking them shows)."""
-    wanted = len(shape.names)
+    wanted = shape.fields
     if set(map(len, rows)) == {wanted + 1} and all("type" in row for row in rows):
         return True
     for row in rows:

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator
 from fairlead.errors import DataError, Place
 from fairlead.model.limits import LIMITS
 from fairlead.transport.lines import Line, Parsed, decoded
-from fairlead.transport.problems import SPECIAL, oversized, quoted, unknown_column
+from fairlead.transport.positions import no_column
+from fairlead.transport.problems import oversized, quoted, unknown_column
 from fairlead.transport.shapes import Shapes
 
 Cell = str | None
@@ -50,10 +51,12 @@ def _header(row: tuple[int, str, list[Cell] | DataError, bool], shapes: Shapes, 
     if isinstance(cells, DataError):
         raise DataError(cells.code, f"the header cannot be read: {cells.problem}", cells.fix, place)
     names = [cell or "" for cell in cells]
+    if shapes.position_field is not None and shapes.position_field not in names:
+        raise no_column(shapes.position_field, names, place)
     for at, name in enumerate(names):
         if name in names[:at]:
             raise DataError("D015", f"the column {quoted(name)} occurs twice", "name every column once", place)
-        if name not in shapes.attribute_names and name not in SPECIAL:
+        if name not in shapes.attribute_names and name not in shapes.special:
             raise unknown_column(name, shapes.columns_known, place)
     if "type" not in names and shapes.default is None:
         raise DataError("D014", "the header has no `type` column", "name each row's event type in a column `type`", place)

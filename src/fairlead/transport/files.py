@@ -1,6 +1,7 @@
-"""Files: JSON Lines, CSV and Parquet become Columns, one file after the other, in memory that does not grow with them.
+"""Files: JSON Lines (also of CloudEvents), CSV and Parquet become Columns, one after the other, in memory that does not grow
+with them.
 
-Takes: paths of files and directories. Gives: Columns whose positions go on counting over all files.
+Takes: paths of files and directories. Gives: Columns whose positions go on counting, or rising, over all files.
 Never: writes, reorders, or reads a second file before the first has ended.
 
 A bad record stops the reading, or is skipped and handed to `rejects`. What concerns a whole file (it is not there, its
@@ -29,7 +30,9 @@ from fairlead.transport.sequences import LastSequences
 from fairlead.transport.shapes import Shapes
 from fairlead.transport.tables import Part, examined, take_rows
 
-FORMATS = {
+FORMATS = {  # the first ending that fits
+    ".cloudevents.jsonl": "cloudevents",
+    ".cloudevents.jsonl.gz": "cloudevents",
     ".jsonl": "json",
     ".ndjson": "json",
     ".json": "json",
@@ -64,14 +67,16 @@ def read_files(
     progress: Progress | None = None,
     start: int = 0,
     last_sequences: LastSequences | None = None,
+    position: str | None = None,
 ) -> Generator[Columns, None, None]:
     """The records of the files as Columns. That every file exists and has a known format is checked at once; the rest as it
     is read. Without `batch_rows`, text is read by BATCH_ROWS and Parquet by up to TABLE_ROWS records. `progress` is called
-    with the number of bytes (of the files, as stored) read since its last call.
+    with the number of bytes (of the files, as stored) read since its last call. `position`: the field or column that has the
+    positions, rising over all files; without it they count from `start`.
 
     Parquet is read ahead by a thread, which ends with the iterator, or when that is closed."""
     files = resolve(paths)
-    intake = Intake(catalogue, start, allow_nan, on_bad, rejects, last_sequences or LastSequences())
+    intake = Intake(catalogue, start, allow_nan, on_bad, rejects, last_sequences or LastSequences(), position)
     return _read(files, intake, batch_rows, progress or (lambda count: None))
 
 
@@ -86,13 +91,14 @@ def validate_files(
     progress: Progress | None = None,
     start: int = 0,
     last_sequences: LastSequences | None = None,
+    position: str | None = None,
 ) -> Validation:
     """Reads everything and keeps nothing: raises what `read_files` would raise, before a run has begun.
     `last_sequences` is not changed."""
     seen = LastSequences.load(last_sequences.dump()) if last_sequences is not None else LastSequences()
-    intake = Intake(catalogue, start, allow_nan, on_bad, rejects, seen)
+    intake = Intake(catalogue, start, allow_nan, on_bad, rejects, seen, position)
     events = sum(map(len, _read(resolve(paths), intake, batch_rows, progress or (lambda count: None))))
-    return Validation(intake.position - start, events, intake.duplicates, intake.rejected)
+    return Validation(intake.records, events, intake.duplicates, intake.rejected)
 
 
 def resolve(paths: PathLike | Iterable[PathLike]) -> list[Path]:
@@ -143,8 +149,12 @@ def _read(files: list[Path], intake: Intake, batch_rows: int | None, progress: P
 
 
 def _text(path: Path, intake: Intake, batch_rows: int | None, progress: Progress) -> Iterator[Columns]:
-    is_csv = format_of(path) == "csv"
-    shapes, records = (intake.text, csv_records) if is_csv else (intake.typed, json_records)
+    kind = format_of(path)
+    is_csv = kind == "csv"
+    shapes = intake.text if is_csv else intake.typed
+    records = csv_records if is_csv else json_records
+    if kind == "cloudevents":
+        from fairlead.transport.cloudevents import cloudevent_records as records
     lines = Lines(path)
     told = 0
     try:

@@ -2,7 +2,7 @@
 
 The order of the steps is what makes positions, duplicates and errors the same for every kind of input:
 
-1. Every record of the batch takes the next position, whatever becomes of it.
+1. Every record of the batch takes the next position, whatever becomes of it; or has one, where records bring them along.
 2. The batch is read the fast way; in any doubt record by record, by the judge.
 3. A bad record stops everything before anything of its batch is given or remembered, or (skip) is handed to `rejects`.
 4. Of the valid records, repeats of a source's sequence are dropped and counted. A rejected record does not move the
@@ -14,7 +14,7 @@ Takes: batches of records (or of columns already checked). Gives: Columns. Never
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any, Literal
 
@@ -26,6 +26,7 @@ from fairlead.errors import DataError, Place, UsageError
 from fairlead.model.columns import Codes, Columns, arrow_array, code_type, record_batch
 from fairlead.model.types import Catalogue
 from fairlead.transport.columnwise import Grouped, columnwise
+from fairlead.transport.positions import position_of
 from fairlead.transport.problems import Rejected, Rejects, at, oversized
 from fairlead.transport.sequences import LastSequences
 from fairlead.transport.shapes import Shape, Shapes
@@ -65,7 +66,8 @@ class Batch:
 
 @dataclass
 class Intake:
-    """`position` is the next one to be given. `last_sequences` may come from an earlier run."""
+    """`position` is the next one to be given. `last_sequences` may come from an earlier run. `position_field` has the position
+    of each record, where they bring it along; then it is `position` or above."""
 
     catalogue: Catalogue
     position: int = 0
@@ -73,38 +75,56 @@ class Intake:
     on_bad: OnBad = "stop"
     rejects: Rejects | None = None
     last_sequences: LastSequences = field(default_factory=LastSequences)
+    position_field: str | None = None
+    records: int = 0
     rejected: int = 0
     duplicates: int = 0
 
     def __post_init__(self) -> None:
         if self.on_bad not in ("stop", "skip"):
             raise UsageError("A101", f"on_bad is {self.on_bad!r}", fix="use 'stop' or 'skip'")
-        self.typed = Shapes(self.catalogue, allow_nan=self.allow_nan)
-        self.text = Shapes(self.catalogue, allow_nan=self.allow_nan, text=True)
+        self.typed = Shapes(self.catalogue, allow_nan=self.allow_nan, position_field=self.position_field)
+        self.text = Shapes(self.catalogue, allow_nan=self.allow_nan, text=True, position_field=self.position_field)
 
     def take(self, batch: Batch, *, text: bool = False) -> Columns:
         """The Columns of a batch of records. `text`: the values are cells of text (CSV)."""
         shapes = self.text if text else self.typed
-        grouped = columnwise(batch.records, shapes) or self._judged(batch, shapes)
+        grouped = columnwise(batch.records, shapes)
+        if grouped is None or not self.goes_on(grouped):
+            grouped = self._judged(batch, shapes)
         return self.admit(grouped, len(batch.records))
+
+    def goes_on(self, grouped: Grouped) -> bool:
+        """Whether the positions that the records brought along, which rise, go on from those before."""
+        return grouped.positions is None or not len(grouped.positions) or int(grouped.positions[0]) >= self.position
 
     def _judged(self, batch: Batch, shapes: Shapes) -> Grouped:
         rows: dict[int, list[tuple[Any, ...]]] = {}
         found = Grouped(codes := [], {}, sources := [], sequences := [], kept := [])
         refused: list[Rejected] = []
+        field, least, brought = self.position_field, self.position, []  # type: str | None, int, list[int]
+        first = self.position if field is None else self.records
         for index, record in enumerate(batch.records):
+            position = self.position + index if field is None else None
             try:
+                if field is not None and isinstance(record, Mapping):
+                    position = position_of(record, field, least, text=shapes.text)
+                    least = position + 1
                 shape, row, source, sequence = shapes.judge(record)
             except DataError as error:
                 if self.on_bad == "stop":
-                    raise at(error, batch.place(index, self.position + index)) from None
-                refused.append(self._rejected(batch, index, error))
+                    raise at(error, batch.place(index, first + index)) from None
+                refused.append(_rejected(batch, index, position, error))
                 continue
+            if position is not None:
+                brought.append(position)
             rows.setdefault(shape.code, []).append(row)
             codes.append(shape.code)
             sources.append(source)
             sequences.append(sequence)
             kept.append(index)
+        if field is not None:
+            found.positions, found.last = np.array(brought, dtype=np.int64), least - 1
         found.tables = {shapes.names[code]: _table(rows[code], shapes.by_code[code]) for code in sorted(rows)}
         for each in refused:
             self.rejected += 1
@@ -112,17 +132,20 @@ class Intake:
                 self.rejects(each)
         return found
 
-    def _rejected(self, batch: Batch, index: int, error: DataError) -> Rejected:
-        line = batch.lines[index] if batch.lines is not None else None
-        text = batch.text(index).encode("utf-8", "replace").decode()
-        return Rejected(batch.file, line, self.position + index, error.code, error.problem, text)
-
-    def admit(self, grouped: Grouped, count: int) -> Columns:
-        """Positions for `count` records of which the grouped ones are valid, without the repeats among them."""
+    def _positions(self, grouped: Grouped, count: int) -> Sequence[int]:
+        """Of the valid ones among `count` records; the next record stands behind all of them."""
+        if grouped.positions is not None:
+            self.position = self.position if grouped.last is None else grouped.last + 1
+            return grouped.positions  # type: ignore[return-value]
         start, self.position = self.position, self.position + count
         given = range(start, start + count)
         complete = grouped.kept is None or len(grouped.kept) == count
-        positions: Sequence[int] = given if complete else [given[index] for index in grouped.kept or ()]
+        return given if complete else [given[index] for index in grouped.kept or ()]
+
+    def admit(self, grouped: Grouped, count: int) -> Columns:
+        """Positions for `count` records of which the grouped ones are valid, without the repeats among them."""
+        positions = self._positions(grouped, count)
+        self.records += count
         codes = np.asarray(grouped.codes, dtype=code_type(len(self.typed.names)))
         tables, places = grouped.tables, grouped.places
         sources, sequences = _present(grouped.sources), _present(grouped.sequences)
@@ -131,13 +154,19 @@ class Intake:
         if fresh is not None:
             tables, places = _filtered(self.typed, codes, tables, fresh), None
             codes = codes[np.array(fresh)]
-            positions = _where(positions, fresh)
+            positions = positions[np.array(fresh)] if isinstance(positions, np.ndarray) else _where(positions, fresh)
             sources = None if sources is None else _where(sources, fresh)
             sequences = _where(sequences or (), fresh)
             dropped = fresh.count(False)
             self.duplicates += dropped
-        last = start + count - 1 if count else None
+        last = self.position - 1 if count and self.position else None
         return Columns(self.typed.names, codes, positions, tables, sources, sequences, dropped, last, places)
+
+
+def _rejected(batch: Batch, index: int, position: int | None, error: DataError) -> Rejected:
+    line = batch.lines[index] if batch.lines is not None else None
+    text = batch.text(index).encode("utf-8", "replace").decode()
+    return Rejected(batch.file, line, position, error.code, error.problem, text)
 
 
 def _present(values: list[Any] | None) -> list[Any] | None:

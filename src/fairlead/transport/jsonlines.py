@@ -34,25 +34,29 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def json_records(lines: Iterable[Line], shapes: Shapes, file: str) -> Iterator[Parsed]:
     """The records of a JSON Lines file. Where a type has a DECIMAL, numbers with a fraction are read as their digits say."""
-    decoder = JSONDecoder(object_pairs_hook=_object, parse_float=Decimal if shapes.needs_decimal else None)
+    decoder = decoder_for(shapes)
     for number, content, ended, error in lines:
         text = error if error is not None else decoded(content)
         if isinstance(text, DataError):
             shown = content.decode("utf-8", "replace").rstrip("\r\n")
-            yield number, shown, text if ended or error is not None else _cut()
+            yield number, shown, text if ended or error is not None else cut_short()
         elif text and not text.isspace():
-            record = _parsed(decoder, text)
+            record = parsed(decoder, text)
             if isinstance(record, JSONDecodeError):
-                record = _invalid(text, record, Place(line=number, file=file)) if ended else _cut()
+                record = _invalid(text, record, Place(line=number, file=file)) if ended else cut_short()
             elif shapes.needs_decimal:
-                record = _floats(record, shapes)
+                record = floats(record, shapes)
             yield number, text.rstrip("\r\n"), record
 
 
-def _parsed(decoder: JSONDecoder, text: str) -> Any:
+def decoder_for(shapes: Shapes) -> JSONDecoder:
+    return JSONDecoder(object_pairs_hook=_object, parse_float=Decimal if shapes.needs_decimal else None)
+
+
+def parsed(decoder: JSONDecoder, text: str) -> Any:
     """The value of a line, or what is wrong with it."""
     try:
-        if text[0] == "{":  # nearly always; `decode` would look for white space first
+        if text[:1] == "{":  # nearly always; `decode` would look for white space first
             record, end = decoder.raw_decode(text)
             if text[end:] in ENDS:
                 return record
@@ -73,12 +77,12 @@ def _invalid(text: str, error: JSONDecodeError, place: Place) -> DataError:
     return DataError("D011", f"not valid JSON: {error.msg}", "write one JSON object a line", where, excerpt)
 
 
-def _cut() -> DataError:
+def cut_short() -> DataError:
     problem = "the file ends in the middle of a line: it has no newline and is not valid JSON"
     return DataError("D012", problem, "let the writer finish, or copy the file again")
 
 
-def _floats(record: Any, shapes: Shapes) -> Any:
+def floats(record: Any, shapes: Shapes) -> Any:
     """Decimals only for DECIMAL attributes; every other number with a fraction is a float, as usual."""
     if not isinstance(record, dict):
         return record

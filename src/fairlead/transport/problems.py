@@ -36,12 +36,15 @@ CODES: Mapping[str, str] = MappingProxyType(
         "D016": "The text is not valid UTF-8.",
         "D017": "The line is not valid CSV, or has another number of cells than the header.",
         "D018": "The output cannot be written.",
-        "D019": "A row has no value in an order column.",
-        "D020": "A DataFrame lacks a column: the type's, an order column or an attribute's.",
+        "D019": "A row or record has no value in an order column, or no position where they are in a field.",
+        "D020": "A DataFrame or table lacks a column: the type's, an order column, the position's or an attribute's.",
         "D021": "Rows cannot be ordered by a column of that type, or frames give it different types.",
         "D022": "The type of a DataFrame's column cannot hold the values of the attribute.",
-        "D023": "A position is negative, or that of another row.",
+        "D023": "A position is not a whole number within the limit, is not above the one before it, or is that of another row.",
         "D024": "A line of JSON or CSV that Spark cannot read with the types of its columns.",
+        "D040": "The message is no CloudEvent of version 1.0, or lacks its `id`, `source` or `type`.",
+        "D041": "An attribute of a CloudEvent has a value that it cannot have.",
+        "D042": "The data of a CloudEvent is not a JSON object.",
     }
 )
 
@@ -54,11 +57,12 @@ NAME_LENGTH_MAX = 80
 
 @dataclass(frozen=True)
 class Rejected:
-    """A record that was refused and left out. `line` counts from 1 in text files; rows of tables count from 0."""
+    """A record that was refused and left out. `line` counts from 1 in text files; rows of tables count from 0. `position` is
+    None where records bring their positions along and this one has none."""
 
     file: str | None
     line: int | None
-    position: int
+    position: int | None
     code: str
     problem: str
     record: str

@@ -20,7 +20,8 @@ from fairlead.transport.sequences import LastSequences
 
 
 class RecordReader:
-    """Reads records in batches; positions go on counting over all calls of `read`."""
+    """Reads records in batches; positions go on counting over all calls of `read`. `position`: the field that has them, where
+    records bring them along."""
 
     def __init__(
         self,
@@ -32,13 +33,14 @@ class RecordReader:
         on_bad: OnBad = "stop",
         rejects: Rejects | None = None,
         last_sequences: LastSequences | None = None,
+        position: str | None = None,
     ) -> None:
         self.batch_rows = batch_rows
-        self.intake = Intake(catalogue, start, allow_nan, on_bad, rejects, last_sequences or LastSequences())
+        self.intake = Intake(catalogue, start, allow_nan, on_bad, rejects, last_sequences or LastSequences(), position)
 
     @property
     def position(self) -> int:
-        """The position of the next record."""
+        """The position of the next record; where records bring theirs along, the least that it may have."""
         return self.intake.position
 
     @property

@@ -27,12 +27,15 @@ ABSENT: Any = object()
 class Shape:
     """One publishable type, prepared for reading."""
 
-    def __init__(self, event_type: EventType, code: int, allow_nan: bool, text: bool) -> None:
+    def __init__(self, event_type: EventType, code: int, allow_nan: bool, text: bool, position_field: str | None) -> None:
         self.name = event_type.name
         self.code = code
         self.attributes = event_type.attributes
         self.names = tuple(each.name for each in event_type.attributes)
-        self.allowed = frozenset(self.names) | frozenset(SPECIAL)
+        known = frozenset(self.names) | frozenset(SPECIAL)
+        self.allowed = known if position_field is None else known | {position_field}
+        self.fields = len(self.names) + len(self.allowed) - len(known)
+        """Attributes, and the position where it is none of them."""
         self.time_index = event_type.time_index
         self.schema = arrow_schema(event_type)
         self.decimals = frozenset(each.name for each in event_type.attributes if each.type.kind is Kind.DECIMAL)
@@ -73,9 +76,10 @@ class Shape:
 
 
 class Shapes:
-    """All publishable types of a catalogue, numbered: declared ones in order, then Heartbeat."""
+    """All publishable types of a catalogue, numbered: declared ones in order, then Heartbeat. `position_field`: what has the
+    position of a record, where they bring it along; it may be an attribute, too."""
 
-    def __init__(self, catalogue: Catalogue, *, allow_nan: bool, text: bool = False) -> None:
+    def __init__(self, catalogue: Catalogue, *, allow_nan: bool, text: bool = False, position_field: str | None = None) -> None:
         publishable = [each for each in catalogue if not each.derived and not each.is_union]
         self.default = publishable[0].name if len(publishable) == 1 else None
         if all(each.name != HEARTBEAT.name for each in publishable):
@@ -83,11 +87,13 @@ class Shapes:
         self.catalogue = catalogue
         self.names = tuple(each.name for each in publishable)
         self.name_array = text_array(self.names)
-        self.by_code = [Shape(each, code, allow_nan, text) for code, each in enumerate(publishable)]
+        self.by_code = [Shape(each, code, allow_nan, text, position_field) for code, each in enumerate(publishable)]
         self.code_of = {each.name: each.code for each in self.by_code}
         self.by_name = {each.name: each for each in self.by_code}
         self.attribute_names = frozenset(name for each in self.by_code for name in each.names)
-        self.columns_known = tuple(dict.fromkeys([*SPECIAL, *(name for each in self.by_code for name in each.names)]))
+        self.position_field = position_field
+        self.special = SPECIAL if position_field is None else (*SPECIAL, position_field)
+        self.columns_known = tuple(dict.fromkeys([*self.special, *(name for each in self.by_code for name in each.names)]))
         self.allow_nan = allow_nan
         self.text = text
         self.needs_decimal = any(attribute.type.kind is Kind.DECIMAL for each in publishable for attribute in each.attributes)

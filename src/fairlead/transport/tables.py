@@ -21,7 +21,8 @@ from fairlead.model.types import INTEGER, Catalogue
 from fairlead.transport.casts import plain, values_of
 from fairlead.transport.columnwise import Grouped
 from fairlead.transport.intake import Batch, Intake, OnBad
-from fairlead.transport.problems import SPECIAL, Rejects, unknown_column
+from fairlead.transport.positions import no_column
+from fairlead.transport.problems import Rejects, unknown_column
 from fairlead.transport.sequences import LastSequences
 from fairlead.transport.shapes import Shapes
 from fairlead.transport.wide import by_type
@@ -49,17 +50,19 @@ def read_table(
     on_bad: OnBad = "stop",
     rejects: Rejects | None = None,
     last_sequences: LastSequences | None = None,
+    position: str | None = None,
 ) -> Iterator[Columns]:
-    """The table's rows as Columns, in order. Raises DataError with the row at the first bad one (or skips it)."""
-    intake = Intake(catalogue, start, allow_nan, on_bad, rejects, last_sequences or LastSequences())
-    for batch in record_batches(data, catalogue, batch_rows):
+    """The table's rows as Columns, in order. Raises DataError with the row at the first bad one (or skips it). `position`: the
+    column that has the positions; without it they count from `start`."""
+    intake = Intake(catalogue, start, allow_nan, on_bad, rejects, last_sequences or LastSequences(), position)
+    for batch in record_batches(data, catalogue, batch_rows, position):
         yield take_rows(examined(batch, intake.typed), intake)
 
 
-def record_batches(data: Any, catalogue: Catalogue, batch_rows: int) -> Iterator[pa.RecordBatch]:
+def record_batches(data: Any, catalogue: Catalogue, batch_rows: int, position: str | None = None) -> Iterator[pa.RecordBatch]:
     """Any table as record batches of at most `batch_rows` rows, none empty."""
     if _is_pandas(data):
-        data = _from_pandas(data, catalogue)
+        data = _from_pandas(data, catalogue, position)
     elif not isinstance(data, (pa.Table, pa.RecordBatch, pa.RecordBatchReader)):
         data = data.to_arrow() if hasattr(data, "to_arrow") else pa.RecordBatchReader.from_stream(data)
     if isinstance(data, pa.Table):
@@ -74,7 +77,7 @@ def record_batches(data: Any, catalogue: Catalogue, batch_rows: int) -> Iterator
 @dataclass(frozen=True)
 class Part:
     """A record batch, looked at as far as that depends on nothing before it. `grouped` is None in doubt; only then the columns
-    are still needed."""
+    are still needed, or where its positions may not go on from those before."""
 
     columns: Mapping[str, pa.Array]
     rows: int
@@ -85,12 +88,13 @@ def examined(batch: pa.RecordBatch, shapes: Shapes, file: str | None = None) -> 
     """The pure half of reading a record batch. Raises DataError where its columns do not fit the types."""
     columns = _columns(batch, shapes, file)
     grouped = by_type(columns, batch.num_rows, shapes)
-    return Part({} if grouped is not None else columns, batch.num_rows, grouped)
+    done_with = grouped is not None and shapes.position_field is None
+    return Part({} if done_with else columns, batch.num_rows, grouped)
 
 
 def take_rows(part: Part, intake: Intake, *, file: str | None = None, first_row: int = 0) -> Columns:
     """The other half: positions, repeats and errors. `file` and `first_row` say where the rows stand."""
-    if part.grouped is not None:
+    if part.grouped is not None and intake.goes_on(part.grouped):
         return intake.admit(part.grouped, part.rows)
     lines = range(first_row, first_row + part.rows) if file is not None else None
     return intake.take(Batch(_records(part.columns, part.rows, intake.typed), file, lines, unit="row"))
@@ -98,11 +102,13 @@ def take_rows(part: Part, intake: Intake, *, file: str | None = None, first_row:
 
 def _columns(batch: pa.RecordBatch, shapes: Shapes, file: str | None) -> dict[str, pa.Array]:
     columns: dict[str, pa.Array] = {}
+    if shapes.position_field is not None and shapes.position_field not in batch.schema.names:
+        raise no_column(shapes.position_field, batch.schema.names, file or "table")
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         place = f"{file}, column {name!r}" if file else f"column {name!r}"
         if name in columns:
             raise DataError("D015", f"the column '{name}' occurs twice", "name every column once", place)
-        if name not in shapes.attribute_names and name not in SPECIAL:
+        if name not in shapes.attribute_names and name not in shapes.special:
             raise unknown_column(name, shapes.columns_known, place)
         columns[name] = column if name == "type" else plain(column)
     if "type" not in columns and shapes.default is None:
@@ -128,7 +134,7 @@ def _is_pandas(data: Any) -> bool:
     return type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns")
 
 
-def _from_pandas(frame: Any, catalogue: Catalogue) -> pa.Table:
+def _from_pandas(frame: Any, catalogue: Catalogue, position: str | None) -> pa.Table:
     """pandas has no null among its floats: NaN is null here, and a column of integers that became floats only because a
     cell was missing becomes integers again."""
     import pyarrow.compute as pc
@@ -141,7 +147,7 @@ def _from_pandas(frame: Any, catalogue: Catalogue) -> pa.Table:
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         reason = "; ".join(str(each) for each in reversed(error.args))
         raise DataError("D004", f"the frame mixes data types: {reason}", "give every column one type", "table") from None
-    whole = {a.name for each in catalogue for a in each.attributes if a.type.kind in INTEGER} | {"_sequence"}
+    whole = {a.name for each in catalogue for a in each.attributes if a.type.kind in INTEGER} | {"_sequence", position}
     for at, field in enumerate(table.schema):
         column = table.column(at)
         if field.name in whole and is_.is_floating(field.type) and column.null_count:

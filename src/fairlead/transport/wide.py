@@ -20,6 +20,7 @@ from fairlead.model.columns import Codes, Rows, bits_of, code_type, rows_by_code
 from fairlead.transport.casts import cast, plain
 from fairlead.transport.columnwise import Grouped, sized_batch
 from fairlead.transport.converters import DOUBTS
+from fairlead.transport.positions import positions_of_column
 from fairlead.transport.shapes import Shape, Shapes
 
 DICTIONARY_MAX = 1_000
@@ -37,7 +38,11 @@ def by_type(columns: Mapping[str, pa.Array], rows: int, shapes: Shapes) -> Group
             tables[shape.name] = _rows_of(columns, shape, None if len(present) == 1 else at, rows)
         _nothing_foreign(columns, rows, present, tables)
         known = {shape.name: at for shape, at in zip(present, places.values(), strict=True)}
-        return Grouped(codes, tables, _sources(columns.get("_source")), _sequences(columns.get("_sequence")), places=known)
+        found = Grouped(codes, tables, _sources(columns.get("_source")), _sequences(columns.get("_sequence")), places=known)
+        if shapes.position_field is not None:
+            found.positions = positions_of_column(columns[shapes.position_field])
+            found.last = int(found.positions[-1])
+        return found
     except DOUBTS:
         return None
 

@@ -98,7 +98,7 @@ class Reader:
         if not refused_here:
             kept = reserved
         else:
-            bad = [each.position for each in refused_here]
+            bad = [each.position for each in refused_here if each.position is not None]
             kept = reserved.take(pa.array(np.delete(np.arange(batch.num_rows), bad)))
         for each in kept.schema.names:
             table = table.append_column(each, kept.column(each))

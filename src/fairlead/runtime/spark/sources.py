@@ -130,6 +130,9 @@ def form_of(path: str) -> Form:
     if kind is None:
         fix = f"say it: --events-format; known endings: {', '.join(FORMATS)}"
         raise DataError("D013", "nothing tells the format of the events", fix, path)
+    if kind == "cloudevents":
+        fix = "match them with `fairlead run`, or give spark.match a frame of their data"
+        raise DataError("D013", "files of CloudEvents are not read on Spark", fix, path)
     return kind  # type: ignore[return-value]
 
 

@@ -24,6 +24,7 @@ from fairlead.engine import Engine
 from fairlead.errors import DataError
 from fairlead.model.blobs import packed, unpacked
 from fairlead.model.columns import Columns, arrow_schema, record_batch
+from fairlead.model.identity import POSITIONS_MAX
 from fairlead.order.repeats import behind, later
 from fairlead.order.total import SEQUENCE, SOURCE, Order, in_order, order_column, sortable
 from fairlead.runtime.spark.buckets import buckets_of
@@ -150,14 +151,17 @@ def _told(job: Job, number: int, order: Order, arrivals: Mapping[str, pa.Table])
 
 
 def _end_of_positions(order: Order, arrivals: Mapping[str, pa.Table]) -> int:
-    """The number after the last position of a slice. Raises DataError where two rows have one position, or one is negative."""
+    """The number after the last position of a slice. Raises DataError where two rows have one, or one is out of range."""
     fix = "name a column that numbers all rows, such as the offset of a log with one partition"
     if order.ties:
         raise DataError("D023", f"{order.ties:,} rows have the position of another row", fix)
     ends = [(int(column[0].as_py()), int(column[-1].as_py())) for column in _positions(order, arrivals)]
     if min(low for low, _ in ends) < 0:
         raise DataError("D023", "a position is negative", fix)
-    return max(high for _, high in ends) + 1
+    end = max(high for _, high in ends) + 1
+    if end > POSITIONS_MAX:
+        raise DataError("D023", f"a position is {end - 1}, beyond {POSITIONS_MAX - 1:,}", fix)
+    return end
 
 
 def _positions(order: Order, arrivals: Mapping[str, pa.Table]) -> Iterator[Any]:

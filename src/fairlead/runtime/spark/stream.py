@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 from fairlead.engine import Engine
 from fairlead.errors import DataError, StateError
 from fairlead.model.blobs import packed, unpacked
-from fairlead.model.identity import MINOR_BITS
+from fairlead.model.identity import POSITIONS_MAX
 from fairlead.model.plan import Plan
 from fairlead.order.holdback import Frontier, HoldBack, head_and_rest, with_head
 from fairlead.order.repeats import behind, later
@@ -56,8 +56,6 @@ UNPLACED = ":unplaced"
 """Stands for a type among arrivals: rows that have no place in the order. Their blob is what goes to the output."""
 BLOB_BYTES = 64 << 20
 """A blob is cut where it would be larger: a first micro-batch may be all that a log has, and an array of Java ends at 2 GB."""
-POSITIONS_MAX = 1 << (63 - MINOR_BITS)
-"""A position and its places beside it are one 64-bit number."""
 ORDER = "fairlead_order"
 """Where the order is observed: rows held back and ties broken, for whoever listens (progress.py)."""
 LATE_REASON = "it comes behind what was released of the order"

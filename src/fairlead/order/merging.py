@@ -1,0 +1,143 @@
+"""Several ordered inputs as one order, by the time at which each message was stored: what a disjunction reads.
+
+The order is a function of what the inputs hold, message by message, and of nothing else:
+
+    1. the time of a message: the largest stored time of its input up to it (a clock that was set back moves nothing back)
+    2. the name of the input
+    3. the sequence within the input
+
+What an input still brings has at least the time of its last message. So a message may go once every other input has been seen
+past it: at a later time, or at the same time where the other's name comes behind. The rest is held. A quiet input holds up all
+others, until a heartbeat in it says how far its time is; a heartbeat is a message with a place in its input like every other.
+How the inputs interleave on arrival changes when something is released, never what comes before what.
+
+A state names the last message of each input that is done with, and its time. What is held is not in it: the log has that, and a
+reader that goes on reads on behind those messages.
+
+Takes: messages of named inputs, each input in its order. Gives: what is released, in the one order. Never: reads a clock, drops
+a message, releases before the order is certain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Any, Generic, TypeVar
+
+from fairlead.errors import StateError, UsageError, require
+
+Item = TypeVar("Item")
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Released(Generic[Item]):
+    """A message in the one order. `time`: its stored time, made monotone within its input."""
+
+    input: str
+    time: int
+    sequence: int
+    item: Item
+
+
+@dataclass(slots=True)
+class Input:
+    """How far an input was seen: the sequence and the time of its last message; None before the first. `ended`: nothing more
+    comes. `done`: the last message before all that are held, as sequence and time."""
+
+    sequence: int | None = None
+    time: int | None = None
+    ended: bool = False
+    done: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Silent:
+    """Stands for the item of a message that is not given out."""
+
+
+SILENT = _Silent()
+
+
+class Merging(Generic[Item]):
+    """`inputs`: the names of all of them; each has to be seen for anything to be released, unless it is the only one. Times are
+    whole numbers of one unit, whichever. `held`: messages that wait, heartbeats not counted."""
+
+    def __init__(self, inputs: Iterable[str]) -> None:
+        given = list(inputs)
+        if not given or len(set(given)) != len(given):
+            fix = "name every input once, and at least one"
+            raise UsageError("A230", f"the inputs to merge are {', '.join(map(repr, given)) or 'none'}", fix)
+        self._inputs = {name: Input() for name in sorted(given)}
+        self._held: list[tuple[int, str, int, Item | _Silent]] = []
+        self.held = 0
+
+    def push(self, name: str, stored: int, sequence: int, item: Item) -> list[Released[Item]]:
+        """The next message of an input, and what may go now that it is there."""
+        return self._take(name, stored, sequence, item)
+
+    def heartbeat(self, name: str, stored: int, sequence: int) -> list[Released[Item]]:
+        """A message of an input that only says how far its time is."""
+        return self._take(name, stored, sequence, SILENT)
+
+    def end(self, name: str) -> list[Released[Item]]:
+        """Nothing more comes in this input."""
+        self._inputs[name].ended = True
+        return self._release()
+
+    def waits_for(self) -> tuple[str, ...]:
+        """The inputs that have to be seen further for the next message to go; none where nothing is held."""
+        return () if not self.held else self._behind(self._held[0])
+
+    def after(self) -> dict[str, int | None]:
+        """By input the sequence of the last message that is done with; None where a reader that goes on begins anew."""
+        return {name: None if each.done is None else each.done[0] for name, each in self._inputs.items()}
+
+    def _take(self, name: str, stored: int, sequence: int, item: Item | _Silent) -> list[Released[Item]]:
+        mine = self._inputs[name]
+        rises = mine.sequence is None or sequence > mine.sequence
+        require(rises and not mine.ended, "the sequences of an input rise", input=name, last=mine.sequence, got=sequence)
+        time = stored if mine.time is None else max(stored, mine.time)
+        mine.sequence, mine.time = sequence, time
+        heappush(self._held, (time, name, sequence, item))
+        self.held += not isinstance(item, _Silent)
+        return self._release()
+
+    def _release(self) -> list[Released[Item]]:
+        found: list[Released[Item]] = []
+        while self._held and not self._behind(self._held[0]):
+            time, name, sequence, item = heappop(self._held)
+            self._inputs[name].done = sequence, time
+            if not isinstance(item, _Silent):
+                self.held -= 1
+                found.append(Released(name, time, sequence, item))
+        return found
+
+    def _behind(self, message: tuple[int, str, int, Item | _Silent]) -> tuple[str, ...]:
+        """The other inputs that may still bring something that belongs before the message."""
+        place = message[0], message[1]
+        return tuple(
+            name
+            for name, each in self._inputs.items()
+            if name != message[1] and not each.ended and (each.time is None or (each.time, name) < place)
+        )
+
+    def dump(self) -> dict[str, Any]:
+        """How far the inputs are done with; equal states have equal bytes as JSON. What is held has to be read again."""
+        return {"version": VERSION, "inputs": {name: each.done and list(each.done) for name, each in self._inputs.items()}}
+
+    @classmethod
+    def load(cls, state: Mapping[str, Any]) -> Merging[Item]:
+        """The inverse of `dump`; go on with the messages behind `after`. Raises StateError."""
+        if state.get("version") != VERSION or not isinstance(state.get("inputs"), Mapping):
+            problem = f"the state of merged inputs has version {state.get('version')!r}, wanted {VERSION}"
+            raise StateError(
+                "S123", problem, "load it with the Fairlead that wrote it, or read the inputs from their beginning"
+            )
+        loaded: Merging[Item] = cls(state["inputs"])
+        for name, done in state["inputs"].items():
+            if done is not None:
+                sequence, time = map(int, done)
+                loaded._inputs[name] = Input(sequence, time, done=(sequence, time))
+        return loaded
