@@ -30,7 +30,7 @@ class Checking:
         self.type = event_type
         self.schema = schema_digest(event_type)
         self._optional = dict.fromkeys(sorted(optional))
-        self._shape = Shape(event_type, 0, allow_nan=True, text=False)
+        self._shape = Shape(event_type, 0, allow_nan=True, text=False, position_field=None)
         self._catalogue = Catalogue(
             (EventType(event_type.name, event_type.attributes, time_attribute=event_type.time_attribute),)
         )
