@@ -29,8 +29,8 @@ from fairlead.transport.log.protocol import Stored, Stream, Unavailable
 
 ASK = 512
 BUDGET, ASK_BYTES_MIN, ASK_BYTES_MAX = 24_000_000, 1_100_000, 4_000_000
-"""Blocks and bytes asked for at a time; each reader may have asked twice. A server gives up a connection on which 64 MB wait, so
-the readers of a connection share less than that. One block has up to a megabyte."""
+"""Blocks and bytes asked for at a time; each reader may have asked twice. A server gives up a connection on which 64 MB wait,
+so the readers of a connection share less than that. One block has up to a megabyte."""
 LIFE_SECONDS = 2.0
 SILENCE_SECONDS = 5.0
 AGAIN_SECONDS = 0.25
