@@ -19,7 +19,7 @@ from fairlead.model.types import HEARTBEAT
 from fairlead.order.total import SEQUENCE, SOURCE, order_column
 from fairlead.runtime.spark.groups import groups_of
 from fairlead.runtime.spark.outcome import Outcome
-from fairlead.runtime.spark.reading import TYPE, Reading
+from fairlead.runtime.spark.reading import CODE, TYPE, Reading
 from fairlead.runtime.spark.steps import Job, matched, numbered, sliced
 from fairlead.transport.events import read_events
 from fairlead.transport.write import relation_table
@@ -43,7 +43,11 @@ def input_table(plan: Plan, reading: Reading, events: Sequence[dict[str, Any]], 
         for name, table in batch.tables.items():
             tables.setdefault(name, []).append(table)
     names = [each["type"] for each in events] if all("type" in each for each in events) else [next(iter(tables))] * len(events)
-    made: dict[str, Any] = {TYPE: pa.array(names, pa.string())}
+    codes = {name: code for code, name in enumerate(reading.types)}
+    made: dict[str, Any] = {
+        CODE: pa.array([codes.get(name) for name in names], pa.int32()),
+        TYPE: pa.array([None if name in codes else name for name in names], pa.string()),
+    }
     for number, column in enumerate(orders):
         made[order_column(number)] = column
     if reading.sourced:

@@ -19,7 +19,7 @@ from fairlead.model.types import HEARTBEAT
 from fairlead.order.holdback import Frontier
 from fairlead.runtime.spark import stream
 from fairlead.runtime.spark.outcome import Outcome
-from fairlead.runtime.spark.reading import TYPE
+from fairlead.runtime.spark.reading import CODE
 from fairlead.runtime.spark.stream import APART, UNPLACED, Sequencing, Setup, arrived, fed, kept, resumed
 from tests.spark.in_process import input_table, job_of, reading_of
 
@@ -114,8 +114,9 @@ class Streaming:
 
 def streamed(plan: Plan, events: Sequence[Event], buckets: int, random: Random, sourced: bool = False) -> pa.Table:
     """What a stream of the events gives, in any order of arrival and any rounds; the last event is a heartbeat."""
-    rows = input_table(plan, reading_of(plan, 1, sourced), events, [pa.array(range(len(events)), pa.int64())])
-    names = rows.column(TYPE).to_pylist()
+    reading = reading_of(plan, 1, sourced)
+    rows = input_table(plan, reading, events, [pa.array(range(len(events)), pa.int64())])
+    names = [reading.types[code] for code in rows.column(CODE).to_pylist()]
     frontier = Frontier(tuple(sorted(set(names))), together=random.random() < 0.3)
     order = list(range(len(names))) if frontier.together else mixed(names, random)
     query = Streaming(setup_of(plan, buckets, frontier, sourced), random)

@@ -1,9 +1,9 @@
 """The fields of a queued event: one row of 64-bit words for each, with only what the branch needs.
 
 Floats are kept by their bits. Links to other nodes (-1 for none): those along a queue (`nn`, 32 bits) stand in front of the
-words in the same row, so that a step touches one line of memory; those of trees (`tt`, with the least key below) and of hash
-chains (`bb`) are in arrays of their own. `nn` and `ni` are two views of one memory that never meet: words begin at REF, links
-end before it.
+words in the same row, so that a step touches one line of memory. Those of trees (`tt`, 64 bits where trees have keys: the least
+one below stands there too) and of hash chains (`bb`) are in arrays of their own. `nn` and `ni` are two views of one memory that
+never meet: words begin at REF, links end before it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Layout:
     @property
     def bytes(self) -> int:
         """Of one queued event."""
-        return 8 * self.width + 8 * self.linked["tt"] + 4 * self.linked["bb"]
+        return 8 * self.width + (8 if self.keyed else 4) * self.linked["tt"] + 4 * self.linked["bb"]
 
     @property
     def queue_width(self) -> int:

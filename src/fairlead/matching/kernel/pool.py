@@ -39,7 +39,7 @@ class Pool:
         self.keys = 0
         self.ni = _aligned(0, layout.width)
         self.nn = self.ni.view(np.int32)
-        self.tt = np.zeros((0, layout.linked["tt"]), dtype=np.int64)
+        self.tt = np.zeros((0, layout.linked["tt"]), dtype=np.int64 if layout.keyed else np.int32)
         self.bb = np.zeros((0, layout.linked["bb"]), dtype=np.int32)
         self.qs = np.zeros((0, layout.queue_width), dtype=np.int32)
         self.fr = np.zeros((0, 2 * ROW), dtype=np.int32)

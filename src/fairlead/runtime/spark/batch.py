@@ -3,8 +3,9 @@
     input ─sliced─► blobs ─shuffle by slice─► numbered ─► blobs ─shuffle by target─► matched ─► relations
 
 A small job comes first, when `match` is called: it counts the rows, and refuses nulls in the order columns and, unless bad rows
-are skipped, what else Spark can see to be wrong. Where there are many rows a second one looks at some thousand order values, to
-cut the order into slices of about equal length. Where the cuts are does not matter to the answer, only to who sorts how much.
+are skipped, what else Spark can see to be wrong. Where there are many rows that do not lie evenly, a second one looks at some
+thousand order values, to cut the order into slices of about equal length. Where the cuts are does not matter to the answer,
+only to who sorts how much. Of plain Parquet files the footers tell all of this (scans.py).
 
 Takes: an Input and the groups of a plan. Gives: a DataFrame of `Outcome.schema`. Never: collects events on the driver.
 """
@@ -25,7 +26,8 @@ from fairlead.order.total import order_column, sortable
 from fairlead.runtime.spark.frames import Input
 from fairlead.runtime.spark.groups import Group
 from fairlead.runtime.spark.outcome import Outcome
-from fairlead.runtime.spark.reading import TYPE, unknown
+from fairlead.runtime.spark.reading import CODE, TYPE, unknown
+from fairlead.runtime.spark.scans import Scan, scan_of
 from fairlead.runtime.spark.steps import SLICES, TARGETS, Job, matched, numbered, sliced
 
 if TYPE_CHECKING:
@@ -35,6 +37,8 @@ SLICE_ROWS = 1_000_000
 """Rows that one task sorts in memory: 100 MB of rows of 100 bytes, and its sort is a tenth of a second."""
 SMALL_ROWS = 100_000
 """Below this the whole input is one slice: starting a task costs more than sorting it."""
+EVEN = 0.02
+"""How far, in parts of the range, mean and deviation may be from those of evenly spread values."""
 SAMPLE_ROWS = 10_000
 """Order values that are looked at to find cuts: slices then differ in length by some percent."""
 
@@ -51,11 +55,13 @@ def match_batch(
     from pyspark.sql.pandas.types import from_arrow_schema
 
     outcome = Outcome(plan)
-    cuts = _cuts(given)
+    spark = given.frame.sparkSession
+    scan = scan_of(given.sources, spark.sparkContext.defaultParallelism)
+    cuts = _cuts(given, scan)
     job = Job(given.reading, groups, buckets, cuts, given.positioned, until)
 
     def slices(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return sliced(job, batches)
+        return sliced(job, batches if scan is None else scan.read(number for each in batches for number in each[0].to_pylist()))
 
     def numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return numbered(job, batches)
@@ -63,7 +69,8 @@ def match_batch(
     def matches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return matched(job, outcome, batches)
 
-    cut = given.frame.mapInArrow(slices, from_arrow_schema(SLICES)).repartitionById(len(cuts) + 1, "slice")
+    rows = given.frame if scan is None else spark.range(0, len(scan.tasks), 1, len(scan.tasks))
+    cut = rows.mapInArrow(slices, from_arrow_schema(SLICES)).repartitionById(len(cuts) + 1, "slice")
     told = cut.mapInArrow(numbers, from_arrow_schema(TARGETS))
     if observation is not None:
         told = told.observe(observation, F.sum("ties").alias("ties"))
@@ -71,8 +78,30 @@ def match_batch(
     return moved.sortWithinPartitions("target", "slice").mapInArrow(matches, from_arrow_schema(outcome.schema))
 
 
-def _cuts(given: Input) -> np.ndarray[Any, Any]:
+def _cuts(given: Input, scan: Scan | None) -> np.ndarray[Any, Any]:
     """The first order value of every slice but the first. Raises DataError for what a look at all rows shows to be wrong."""
+    nulls = None if scan is None else scan.nulls()
+    if scan is None or nulls is None:
+        return _cuts_of_rows(given)
+    for name, rows in zip(given.order_by, nulls, strict=True):
+        _require_values(name, rows)
+    slices = _slices(given, sum(group.rows for group in scan.groups))
+    return scan.cuts(slices) if slices > 1 else np.zeros(0, dtype=np.int64)
+
+
+def _slices(given: Input, rows: int) -> int:
+    cores = given.frame.sparkSession.sparkContext.defaultParallelism
+    return 1 if rows < SMALL_ROWS else cores * -(-rows // (cores * SLICE_ROWS))
+
+
+def _require_values(name: str, missing: int) -> None:
+    if missing:
+        problem = f"{missing:,} rows have no value in the order column '{name}'"
+        raise DataError("D019", problem, "filter these rows out, or order by columns that are never null", name)
+
+
+def _cuts_of_rows(given: Input) -> np.ndarray[Any, Any]:
+    """By a job over all rows."""
     from pyspark.sql import functions as F
 
     first = order_column(0)
@@ -81,24 +110,32 @@ def _cuts(given: Input) -> np.ndarray[Any, Any]:
     for each, kind in kinds.items():
         missing = F.col(each).isNull() | F.isnan(each) if kind == "double" else F.col(each).isNull()
         wanted.append(F.count_if(missing).alias(each))
+    if kinds[first] == "bigint":
+        wanted += [F.min(first).alias("least"), F.max(first).alias("most")]
+        wanted += [F.avg(first).alias("mean"), F.stddev_pop(first).alias("deviation")]
     doubts = list(_doubts(given)) if given.reading.on_bad == "stop" else []
     wanted += [column.alias(f"doubt{at}") for at, (column, _) in enumerate(doubts)]
     found = given.frame.agg(*wanted).collect()[0]
     for each, name in zip(kinds, given.order_by, strict=True):
-        if found[each]:
-            problem = f"{found[each]:,} rows have no value in the order column '{name}'"
-            raise DataError("D019", problem, "filter these rows out, or order by columns that are never null", name)
+        _require_values(name, found[each])
     for at, (_, error) in enumerate(doubts):
         if found[f"doubt{at}"]:
             raise error(found[f"doubt{at}"])
     rows = found["rows"]
-    cores = given.frame.sparkSession.sparkContext.defaultParallelism
-    slices = 1 if rows < SMALL_ROWS else max(cores, -(-rows // SLICE_ROWS))
+    slices = _slices(given, rows)
     if kinds[first] not in ("bigint", "double") or slices == 1:
         return np.zeros(0, dtype=np.int64)
+    if "least" in found and _is_even(found["least"], found["most"], found["mean"], found["deviation"]):
+        return np.unique(np.linspace(found["least"], found["most"], slices + 1).astype(np.int64)[1:-1])
     some = F.rand() * rows < SAMPLE_ROWS
     sample = np.sort(sortable(given.frame.select(first).where(some).toArrow().column(0).combine_chunks()).to_numpy())
     return np.unique(sample[[len(sample) * at // slices for at in range(1, slices)]]) if len(sample) else sample
+
+
+def _is_even(least: int, most: int, mean: float, deviation: float) -> bool:
+    """Order values that lie as evenly as times mostly do are cut by their range alone, without a look at some of them."""
+    width = most - least
+    return abs(mean - least - width / 2) <= EVEN * width and abs(deviation - width / 12**0.5) <= EVEN * width
 
 
 def _doubts(given: Input) -> Iterator[tuple[Column, Callable[[Any], DataError]]]:
@@ -107,14 +144,14 @@ def _doubts(given: Input) -> Iterator[tuple[Column, Callable[[Any], DataError]]]
     is wrong with values, the workers find (failures.py)."""
     from pyspark.sql import functions as F
 
-    reading, of_type = given.reading, F.col(TYPE)
-    yield F.count_if(of_type.isNull()), lambda rows: unknown(None, reading)
-    strange = ~of_type.isin(*reading.types)
+    reading, of_none = given.reading, F.col(CODE).isNull()
+    yield F.count_if(of_none & F.col(TYPE).isNull()), lambda rows: unknown(None, reading)
+    strange = of_none & F.col(TYPE).isNotNull()
     yield F.count_if(strange), lambda rows: unknown(given.frame.where(strange).agg(F.min(TYPE)).collect()[0][0], reading)
     for name, columns in reading.columns.items():
         schema = reading.catalogue[name]
         for attribute in schema.attributes:
-            column, mine = F.col(columns[attribute.name]), of_type == name
+            column, mine = F.col(columns[attribute.name]), F.col(CODE) == reading.types.index(name)
             if attribute.name == schema.time_attribute:
                 problem = f"the event time '{attribute.name}' of '{name}' is null"
                 yield F.count_if(mine & column.isNull()), _error("D006", problem, "every event of a type with TIME has a time")

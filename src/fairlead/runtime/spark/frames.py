@@ -1,6 +1,7 @@
 """DataFrames of the user become one frame of a known form, or are refused before anything runs.
 
-    _type                        the event type of each row
+    _code                        the event type of each row, as its number among those that can come; null for any other
+    _type                        what the row says its type is, where that is none
     _order0, _order1, …          the order columns, as values that Arrow can sort; or the position, where rows have one
     _source, _sequence           who published it and as what number, if the user names such columns
     _value0, _value1, …          the attributes: one column for a name and a Spark type: frames may give one name several
@@ -21,7 +22,8 @@ from fairlead.errors import DataError, UsageError
 from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT, Kind
 from fairlead.order.total import SEQUENCE, SOURCE, order_column
-from fairlead.runtime.spark.reading import TYPE, Reading
+from fairlead.runtime.spark.reading import CODE, TYPE, Reading
+from fairlead.runtime.spark.scans import Recipe
 from fairlead.transport.intake import OnBad
 from fairlead.transport.problems import did_you_mean, not_published, unknown_type
 
@@ -47,12 +49,13 @@ ORDERS = (*NUMERIC, *TEXTS, "float", "double", "decimal", "timestamp", "timestam
 
 @dataclass(frozen=True)
 class Input:
-    """`frame` has the columns above. `positioned`: `_order0` is the position itself."""
+    """`frame` has the columns above. `positioned`: `_order0` is the position itself. `sources`: the frames it is made of."""
 
     frame: DataFrame
     reading: Reading
     positioned: bool
     order_by: tuple[str, ...]
+    sources: tuple[tuple[DataFrame, Recipe], ...] = ()
 
 
 class Given:
@@ -62,6 +65,7 @@ class Given:
         self.of = of
         self.names = frame.columns
         self.kinds = {field.name: field.dataType for field in frame.schema.fields}
+        self.whole = frame
         self.frame = frame.toDF(*(f"c{at}" for at in range(len(self.names))))
 
     def column(self, name: str) -> Column:
@@ -104,14 +108,18 @@ def input_of(
     _one_order(given, order, position is not None)
     types = dict.fromkeys((*plan.input_types, HEARTBEAT.name)) if not given[0].of else {each.of: None for each in given}
     columns, numbers = _attributes(plan, given, tuple(types), order)
-    parts = [_selected(each, columns, numbers, order, type_column if not each.of else None, source, sequence) for each in given]
-    whole = parts[0]
-    for part in parts[1:]:
-        whole = whole.unionByName(part, allowMissingColumns=True)
     read = _read(plan)
     others = tuple(name for name in types if name not in columns and name not in read)
     reading = Reading(plan.catalogue, columns, others, len(order), source is not None or sequence is not None, on_bad)
-    return Input(whole, reading, position is not None, tuple(order))
+    parts = [_selected(each, reading, numbers, order, type_column if not each.of else None, source, sequence) for each in given]
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = whole.unionByName(part, allowMissingColumns=True)
+    recipes = (
+        (each.whole, _recipe(each, reading, numbers, order, type_column if not each.of else None, source, sequence))
+        for each in given
+    )
+    return Input(whole, reading, position is not None, tuple(order), tuple(recipes))
 
 
 def _order_columns(order_by: Sequence[str] | str | None, position: str | None) -> list[str]:
@@ -176,7 +184,7 @@ def _beats(frame: Given) -> bool:
 
 def _selected(
     given: Given,
-    columns: Mapping[str, Mapping[str, str]],
+    reading: Reading,
     numbers: Mapping[tuple[str, str], str],
     order: Sequence[str],
     type_column: str | None,
@@ -185,17 +193,51 @@ def _selected(
 ) -> DataFrame:
     from pyspark.sql import functions as F
 
-    chosen: list[Column] = [(F.lit(given.of) if type_column is None else given.column(type_column)).cast("string").alias(TYPE)]
+    chosen = _typed(given, reading, type_column)
     for number, each in enumerate(order):
         chosen.append(_ordering(given, each).alias(order_column(number)))
     if source is not None or sequence is not None:
         chosen.append((F.lit(None) if source is None else given.column(source)).cast("string").alias(SOURCE))
         chosen.append((F.lit(None) if sequence is None else given.column(sequence)).cast("bigint").alias(SEQUENCE))
-    held = {column for name, mine in columns.items() if given.of in ("", name) for column in mine.values()}
-    for (name, _), column in numbers.items():
-        if column in held:
-            chosen.append(given.column(name).alias(column))
+    for column, name in _values(given, reading, numbers).items():
+        chosen.append(given.column(name).alias(column))
     return given.frame.select(*chosen)
+
+
+def _values(given: Given, reading: Reading, numbers: Mapping[tuple[str, str], str]) -> dict[str, str]:
+    """The columns of attributes that the frame gives, and what they are called in it."""
+    held = {column for name, mine in reading.columns.items() if given.of in ("", name) for column in mine.values()}
+    return {column: name for (name, _), column in numbers.items() if column in held}
+
+
+def _recipe(
+    given: Given,
+    reading: Reading,
+    numbers: Mapping[tuple[str, str], str],
+    order: Sequence[str],
+    type_column: str | None,
+    source: str | None,
+    sequence: str | None,
+) -> Recipe:
+    """What `_selected` says to Spark, for a reader of files."""
+    code = reading.types.index(given.of) if given.of in reading.types else None
+    values = _values(given, reading, numbers)
+    return Recipe(tuple(order), values, reading.types, code, type_column, source, sequence)
+
+
+def _typed(given: Given, reading: Reading, type_column: str | None) -> list[Column]:
+    """The type of a row is a number from here on: a text would cost every row as much as two values do."""
+    from pyspark.sql import functions as F
+
+    if type_column is None:
+        known = given.of in reading.types
+        code = F.lit(reading.types.index(given.of) if known else None).cast("int")
+        return [code.alias(CODE), F.lit(None if known else given.of).cast("string").alias(TYPE)]
+    said = given.column(type_column).cast("string")
+    number, text = F.lit(None).cast("int"), said
+    for at, name in reversed(list(enumerate(reading.types))):
+        number, text = F.when(said == name, F.lit(at)).otherwise(number), F.when(said == name, F.lit(None)).otherwise(text)
+    return [number.alias(CODE), text.alias(TYPE)]
 
 
 def _ordering(given: Given, name: str) -> Column:

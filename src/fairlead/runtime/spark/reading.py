@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fairlead.errors import DataError
 from fairlead.model.types import HEARTBEAT, Catalogue
@@ -28,7 +27,7 @@ from fairlead.transport.tables import examined, take_rows
 
 REJECTED = ":rejected"
 """Stands for a type among arrivals: the rows that were refused, at their places."""
-TYPE = "_type"
+CODE, TYPE = "_code", "_type"
 REFUSED = [("code", pa.string()), ("problem", pa.string()), ("record", pa.string())]
 
 
@@ -59,13 +58,11 @@ class Reader:
 
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
-        self.names = pa.array(reading.types, pa.string())
         self.intakes = {name: _intake(reading, name) for name in reading.columns}
 
     def codes(self, batch: pa.RecordBatch) -> npt.NDArray[np.int32]:
         """The number of each row's type among `reading.types`; behind the last one where it is unknown or null."""
-        found = pc.index_in(batch.column(TYPE).cast(pa.string()), value_set=self.names)
-        return found.fill_null(len(self.names)).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+        return batch.column(CODE).fill_null(len(self.reading.types)).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
     def arrivals(self, code: int, batch: pa.RecordBatch) -> dict[str, pa.Table]:
         """Rows of one type."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -20,13 +21,12 @@ from typing import TYPE_CHECKING
 from fairlead.errors import UsageError
 from fairlead.runtime.spark.installed import require_spark
 from fairlead.runtime.spark.java import java_environment
-from fairlead.runtime.spark.settings import QUIET, SETTINGS, local_cores, settings_for
+from fairlead.runtime.spark.settings import COLLECTOR, OPTIONS, QUIET, SETTINGS, local_cores, settings_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MASTER = "local[*]"
-OPTIONS = "spark.driver.extraJavaOptions"
 
 
 def session(master: str | None = None, app: str = "fairlead", **settings: object) -> SparkSession:
@@ -53,6 +53,9 @@ def _new(master: str, app: str, wanted: dict[str, str]) -> SparkSession:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     (folder / "log4j2.properties").write_text(QUIET, encoding="utf-8")
     made = {name: setting.value for name, setting in settings_for(master, folder).items()}
+    given = [wanted.get(OPTIONS, ""), os.environ.get("JAVA_TOOL_OPTIONS", ""), os.environ.get("JDK_JAVA_OPTIONS", "")]
+    if any(re.search(r"-XX:\+Use\w+GC", each) for each in given):  # Java does not start with two collectors
+        made[OPTIONS] = made[OPTIONS].replace(COLLECTOR, "").strip()
     if OPTIONS in wanted:
         wanted = wanted | {OPTIONS: f"{made[OPTIONS]} {wanted[OPTIONS]}"}
     with _environment(_variables(master)):

@@ -53,6 +53,10 @@ LOCAL_SETTINGS: Mapping[str, Setting] = MappingProxyType(
             f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager",
             "on a local disk Hadoop starts a process for each file else: 130 ms a batch become 25",
         ),
+        "spark.python.unix.domain.socket.enabled": Setting(
+            "true", "two full TCP connections of a worker can wait for each other for minutes on new kernels; these cannot"
+        ),
+        "spark.shuffle.compress": Setting("false", "blobs are copied through the page cache for less than packing them costs"),
     }
 )
 """What is right on one machine alone: on HDFS the other file manager has the atomic rename."""
@@ -70,6 +74,8 @@ logger.gateway.level = error
 """
 """Log4j from the first line on; `setLogLevel` comes after Spark's greetings."""
 
+OPTIONS = "spark.driver.extraJavaOptions"
+COLLECTOR = "-XX:+UseParallelGC"
 MEMORY_GIB = (1, 8)
 """The heap of a local session, where all tasks share it: a quarter of the memory, as Java takes by itself, within these."""
 GIB = 1 << 30
@@ -77,15 +83,17 @@ GIB = 1 << 30
 
 def settings_for(master: str, folder: Path | str) -> dict[str, Setting]:
     """All settings of a new session on that master, which keeps its files in that folder."""
-    logging = f'"-Dlog4j2.configurationFile=file:{folder}/log4j2.properties"'
+    options = f'"-Dlog4j2.configurationFile=file:{folder}/log4j2.properties"'
     made = {
         **SETTINGS,
         "spark.sql.warehouse.dir": Setting(f"{folder}/warehouse", "no spark-warehouse in the working directory"),
-        "spark.driver.extraJavaOptions": Setting(logging, "errors only, from the first line on"),
+        OPTIONS: Setting(options, "errors only, from the first line on"),
     }
     cores = local_cores(master)
     if cores is not None:
         made |= LOCAL_SETTINGS
+        why = "errors only, from the first line on; the collector that does not handle a blob as a special case"
+        made[OPTIONS] = Setting(f"{options} {COLLECTOR}", why)
         made["spark.sql.shuffle.partitions"] = Setting(
             str(cores), "one for each core, not 200; a stream keeps the number that it began with"
         )

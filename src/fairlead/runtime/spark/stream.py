@@ -37,7 +37,7 @@ from fairlead.runtime.spark.frames import Input
 from fairlead.runtime.spark.groups import Group
 from fairlead.runtime.spark.outcome import Outcome
 from fairlead.runtime.spark.parcel import Parcel
-from fairlead.runtime.spark.reading import REJECTED, TYPE, Reader
+from fairlead.runtime.spark.reading import CODE, REJECTED, TYPE, Reader
 from fairlead.runtime.spark.sequenced import POSITION, Sequenced, lasts_in
 from fairlead.runtime.spark.steps import Job, Task, cut, ordered_rows, shares, together
 
@@ -158,7 +158,7 @@ def _refused(setup: Setup, batch: pa.RecordBatch) -> pa.Table:
         problems = [f"the row has no value in the order column '{setup.order_by[at]}'" for at in firsts]
     if setup.job.reading.on_bad == "stop":
         raise DataError(code, problems[0], fix)
-    names = batch.column(TYPE)
+    names = pc.coalesce(pa.array(setup.job.reading.types, pa.string()).take(batch.column(CODE)), batch.column(TYPE))
     nothing = pa.nulls(len(problems), pa.int64())
     return setup.outcome.rejected(nothing, pa.array([code] * len(problems)), pa.array(problems), names)
 
