@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -44,13 +43,23 @@ async def some(sub: LiveSubscription, count: int) -> list[Relation]:
 
 
 async def more(sub: LiveSubscription, seconds: float = 0.5) -> list[Relation]:
-    """What comes until nothing came for a while."""
+    """What comes until nothing came for a while and all that is stored was read."""
     found: list[Relation] = []
-    relations = sub.__aiter__()
-    with suppress(TimeoutError):
-        while True:
-            found.append(await asyncio.wait_for(anext(relations), seconds))
-    return found
+    while True:
+        relation = await sub.next_within(seconds)
+        if relation is not None:
+            found.append(relation)
+        elif await settled(sub):
+            return found
+
+
+async def settled(sub: LiveSubscription) -> bool:
+    """Whether everything published is merged and read: on a busy machine that takes its time."""
+    for each in sub._followed.values():
+        published = sum([await sub._log.last(await sub._log.open_type(name)) for name in each.group.types])
+        if each.following.lineage.after < max(published, await sub._log.last(each.stream)):
+            return False
+    return sub._queue.empty()
 
 
 def ids(relations: Sequence[Relation]) -> list[str]:
