@@ -228,6 +228,11 @@ class LiveSubscription:
             raise UsageError("A253", "these rules are several groups, with a receipt each", "use `receipts`")
         return next(iter(self.receipts.values()))
 
+    @property
+    def events_read(self) -> int:
+        """Over all groups, from their origins on."""
+        return sum(each.following.lineage.events for each in self._followed.values())
+
     async def lag(self) -> int:
         """Blocks that are stored and not read yet, over all groups."""
         return sum(
