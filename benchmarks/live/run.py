@@ -26,7 +26,7 @@ PROCESSES = 2
 TICK = 0.01
 """Seconds between two publications at a pace."""
 GIVE_UP = 60.0
-SETTLED = 0.3
+SETTLED = 0.4
 """The part of a paced run that is not measured: compiling, and the first blocks."""
 
 
