@@ -37,6 +37,7 @@ from fairlead.transport.log.block import Block, block_of
 from fairlead.transport.log.jetstream_faults import Refusals, refused, translated, unreachable
 from fairlead.transport.log.jetstream_reading import read
 from fairlead.transport.log.jetstream_tables import Tables
+from fairlead.transport.log.jetstream_watching import Watching
 from fairlead.transport.log.protocol import Conflict, Stored, Stream
 
 DUPLICATES_SECONDS = 600.0
@@ -130,8 +131,17 @@ class JetStreamLog:
                 return None
         return Stored(found.seq or 0, 0, block_of(found.headers, found.data or b"", f"{stream} {found.seq}"))
 
-    def read(self, stream: Stream, after: int) -> AsyncIterator[Sequence[Stored]]:
-        return read(self._client, self._js, self._refusals, stream, after)
+    async def read(self, stream: Stream, after: int) -> AsyncIterator[Sequence[Stored]]:
+        watching = asyncio.create_task(self._watched(stream))
+        try:
+            async for some in read(self._client, self._js, self._refusals, stream, after):
+                yield some
+        finally:
+            watching.cancel()
+
+    async def _watched(self, stream: Stream) -> None:
+        if self._replicas > 1 and stream.name.startswith(names.MERGED):
+            await Watching(self._client, self._js, self._refusals, stream.name).run()
 
     async def last(self, stream: Stream) -> int:
         with translated(self._refusals):
@@ -154,7 +164,7 @@ class JetStreamLog:
             while every:
                 found += every
                 every = await self._js.streams_info(offset=len(found))
-        return [stream_of(each) for each in found if (each.config.name or "").startswith("FL_M_")]
+        return [stream_of(each) for each in found if (each.config.name or "").startswith(names.MERGED)]
 
     async def remove_stream(self, stream: Stream) -> None:
         self._opened.pop(stream.name, None)
