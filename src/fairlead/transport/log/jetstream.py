@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any
 
@@ -35,7 +36,7 @@ from fairlead.transport.log import names
 from fairlead.transport.log.access import Access
 from fairlead.transport.log.block import Block, block_of
 from fairlead.transport.log.jetstream_faults import Refusals, refused, translated, unreachable
-from fairlead.transport.log.jetstream_reading import read
+from fairlead.transport.log.jetstream_reading import Readers, read
 from fairlead.transport.log.jetstream_tables import Tables
 from fairlead.transport.log.jetstream_watching import Watching
 from fairlead.transport.log.protocol import Conflict, Stored, Stream
@@ -49,8 +50,8 @@ NAME_IN_USE = 10058
 class JetStreamLog:
     """Made by `connect`."""
 
-    def __init__(self, client: Client, refusals: Refusals, replicas: int) -> None:
-        self._client, self._refusals, self._replicas = client, refusals, replicas
+    def __init__(self, client: Client, readers: Readers, refusals: Refusals, replicas: int) -> None:
+        self._client, self._readers, self._refusals, self._replicas = client, readers, refusals, replicas
         self._js = client.jetstream(timeout=ANSWER_SECONDS)
         self._tables = Tables(self._js, replicas, refusals)
         self._opened: dict[str, Stream] = {}
@@ -134,8 +135,9 @@ class JetStreamLog:
     async def read(self, stream: Stream, after: int) -> AsyncIterator[Sequence[Stored]]:
         watching = asyncio.create_task(self._watched(stream))
         try:
-            async for some in read(self._client, self._js, self._refusals, stream, after):
-                yield some
+            async with aclosing(read(self._client, self._js, self._readers, self._refusals, stream, after)) as reading:
+                async for some in reading:
+                    yield some
         finally:
             watching.cancel()
 
@@ -182,7 +184,7 @@ def stream_of(info: StreamInfo) -> Stream:
 
 async def connect(url: str, access: Access, replicas: int) -> JetStreamLog:
     """Raises LogError where nobody answers, or the server does not let us in."""
-    refusals, client = Refusals(), Client()
+    refusals, readers, client = Refusals(), Readers(), Client()
     first: list[Exception] = []
 
     async def noted(error: Exception) -> None:
@@ -192,6 +194,7 @@ async def connect(url: str, access: Access, replicas: int) -> JetStreamLog:
     options: dict[str, Any] = {
         "servers": url.split(","),
         "error_cb": noted,
+        "reconnected_cb": readers.reconnected,
         "connect_timeout": CONNECT_SECONDS,
         "max_reconnect_attempts": 1,
         "reconnect_time_wait": 0.2,
@@ -212,7 +215,7 @@ async def connect(url: str, access: Access, replicas: int) -> JetStreamLog:
             raise refused(cause or error) from None
         shown = first[0] if first else error
         raise unreachable(url, str(shown) or type(shown).__name__) from None
-    return JetStreamLog(client, refusals, replicas)
+    return JetStreamLog(client, readers, refusals, replicas)
 
 
 async def _quietly(closing: Awaitable[None]) -> None:
