@@ -24,7 +24,7 @@ from fairlead.errors import LogError
 from fairlead.testing.live.cluster import Cluster
 from fairlead.testing.live.faults import FAULTS, Step
 from fairlead.testing.live.judging import judged, the_log, the_rest, wait_for_deliveries
-from fairlead.testing.live.setting import MERGED, NAMES, RULES, SOURCES, TYPES
+from fairlead.testing.live.setting import MERGED, NAMES, RELAYED, RULES, SOURCES, TYPES
 from fairlead.testing.live.workers import Worker
 from fairlead.transport.log.names import merged_stream, type_stream
 
@@ -68,7 +68,8 @@ class Campaign:
                 for name, types in SOURCES.items()
             ]
             self.subscribers = [
-                Worker(name, self._folder, "subscriber", "acked", [url, name, rules]) for name, rules in RULES.items()
+                Worker(name, self._folder, "subscriber", "acked", [url, name, rules, RELAYED.get(name, "")])
+                for name, rules in RULES.items()
             ]
             for each in self.workers:
                 stack.callback(each.kill)
@@ -128,12 +129,15 @@ class Campaign:
         problems = self._stopped(self.publishers)  # 3
         self.say("publishers are done")
         copy = asyncio.run(the_log(self.cluster.url, GET_ON_SECONDS_MAX))
+        while wait_for_deliveries(copy, self.subscribers, GET_ON_SECONDS_MAX):
+            before, copy = copy, asyncio.run(the_log(self.cluster.url, GET_ON_SECONDS_MAX))
+            if copy.count == before.count:  # nobody has answered any more
+                break
         self.say("the log is copied")
-        wait_for_deliveries(copy, self.subscribers, GET_ON_SECONDS_MAX)
         problems += self._stopped(self.subscribers)
         self.say("subscribers are done")
         outcome = asyncio.run(the_rest(self.cluster.url, copy))  # 4
-        found, counts = judged(outcome, self.publishers, self.subscribers)
+        found, counts = judged(outcome, self.workers, self.subscribers)
         counts["troubles survived"] = sum("trouble" in line for each in self.workers for line in each.record.lines)
         self.say("judged")
         return Report(problems + found, self.told, counts)

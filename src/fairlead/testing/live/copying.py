@@ -33,6 +33,11 @@ class Copy:
     matched: dict[tuple[TypeSet, str], Sequence[Relation]] = field(default_factory=dict)
     """What was found in a merged stream, by the digest of a plan (checks.py)."""
 
+    @property
+    def count(self) -> int:
+        """Blocks of all types."""
+        return sum(map(len, self.types.values()))
+
     def missing(self) -> list[Name]:
         """What a merged stream does not have of its types."""
         found = []

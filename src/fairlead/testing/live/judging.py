@@ -78,9 +78,9 @@ def wait_for_deliveries(copy: Copy, workers: Sequence[Worker], seconds: float) -
         time.sleep(0.2)
 
 
-def judged(outcome: Outcome, publishers: Sequence[Worker], subscribers: Sequence[Worker]) -> tuple[list[str], dict[str, int]]:
+def judged(outcome: Outcome, workers: Sequence[Worker], subscribers: Sequence[Worker]) -> tuple[list[str], dict[str, int]]:
     catalogue = PLANS[EQUAL[0]].catalogue
-    records = {each.name: each.record.refresh() for each in publishers}
+    records = {each.name: each.record.refresh() for each in workers if each.record.last("sent")}
     problems = list(outcome.problems)
     problems += checks.stored(outcome.copy, catalogue, records)
     problems += checks.merged(outcome.copy)

@@ -20,5 +20,7 @@ RULES = {
 EQUAL = "one", "two"
 EMITTED = "Pair"
 NAMES = ("A", "B", "C")
+RELAYED = {"covering": "C"}
+"""Who answers relations with events, and of which type."""
 SOURCES = {"left": "A,B", "right": "B,C", "more": "A,C"}
 MERGED: tuple[tuple[str, ...], ...] = (("A", "B"), ("A", "B", "C"))

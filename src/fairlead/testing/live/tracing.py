@@ -53,13 +53,15 @@ class Subscriber:
 
 
 def trace_of_run(copy: Copy, catalogue: Catalogue, sent: Mapping[Identity, int], subscribers: Iterable[Subscriber]) -> Trace:
-    """`sent`: when each event was published first. Those that nobody says he published are multicast at time 0."""
+    """`sent`: when each event was published first; at time 0, where nobody says. Answers are those of a first subscription."""
     widest = first_of_each(copy.merged[max(copy.merged, key=len)])
     events = dict(zip(identities(widest).values(), columns_of(widest, catalogue, 0).events(catalogue), strict=True))
-    multicasts = [Multicast(who[1], sent.get(who, 0), event) for who, event in events.items()]
+    everyone = list(subscribers)
+    answering = {each.name: f"{each.name}/{each.plan.subscriptions[0].name}" for each in everyone}
+    multicasts = [Multicast(answering.get(who[1], who[1]), sent.get(who, 0), event) for who, event in events.items()]
     places = {types: identities(first_of_each(blocks)) for types, blocks in copy.merged.items()}
     processes, deliveries = [], []
-    for each in subscribers:
+    for each in everyone:
         for subscription in each.plan.subscriptions:
             process = Process(f"{each.name}/{subscription.name}", conjunctions_of(subscription, each.plan.catalogue))
             processes.append(process)
@@ -69,7 +71,8 @@ def trace_of_run(copy: Copy, catalogue: Catalogue, sent: Mapping[Identity, int],
                 deliveries += [
                     _delivery(process, line, [events[at[position]] for position in line["positions"]]) for line in lines
                 ]
-    processes += [Process(name) for name in dict.fromkeys(each.process for each in multicasts)]
+    known = {each.name for each in processes}
+    processes += [Process(name) for name in dict.fromkeys(each.process for each in multicasts) if name not in known]
     return Trace(tuple(processes), tuple(multicasts), tuple(deliveries))
 
 
