@@ -220,6 +220,33 @@ def test_an_incompatible_type_is_refused(url: str) -> None:
     fine("declare", "other.fl")
 
 
+def test_types_may_lean_on_declared_ones_and_rules_bring_theirs_along(url: str) -> None:
+    fine("declare", "types.fl")
+    Path("more.fl").write_text("TYPE Tick EXTENDS StockQuote (venue STRING)")
+    assert json.loads(fine("declare", "more.fl", "--json").stdout) == {"types": ["Tick"]}
+    assert fine("declare", "market.fl").output == "declared: EarningsReport, StockQuote\n"
+    done = fairlead("declare", "-", stdin="TYPE Bad (v NOTHING)")
+    assert (done.exit_code, "<stdin>, line 1" in done.stderr) == (1, True)
+
+
+def test_a_reader_that_goes_away_has_acknowledged_what_it_read(url: str) -> None:
+    write_lines(Path("many.jsonl"), [quote("ACME", 1.0, each % 3000) for each in range(20_000)])
+    Path("each.fl").write_text("SUBSCRIPTION Each MATCH StockQuote q")
+    fine("publish", "--from", "many.jsonl", "--declare", "types.fl", "-q")
+    arguments = command("tail", "each.fl", "--start", "earliest", "--name", "n", "-q")
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert json.loads(process.stdout.readline())["subscription"] == "Each"
+        process.stdout.close()
+        assert process.wait(60) == 141
+        assert process.stderr.read() == ""
+    rest = ids(fine("tail", "each.fl", "--name", "n", "--until-end", "-q").stdout)
+    everything = ids(fine("tail", "each.fl", "--start", "earliest", "--until-end", "-q").stdout)
+    assert len(everything) == 20_000
+    assert rest == everything[-len(rest) :]
+
+
 def test_without_a_server_the_commands_say_how_to_get_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FAIRLEAD_URL", raising=False)
     done = fairlead("streams")

@@ -480,3 +480,20 @@ def test_new_is_what_is_published_from_now_on_also_where_the_stream_is_new() -> 
                 assert [each.members[0]["k"] for each in await more(sub)] == [1000]
 
     run(work)
+
+
+def test_rules_may_declare_a_type_again_that_others_have_extended() -> None:
+    async def work() -> None:
+        async with fairlead.connect("memory:") as fl:
+            await fl.declare("TYPE A (k INT); TYPE B (k INT)")
+            await fl.declare("TYPE Sub EXTENDS A (x INT); EVENT UNION Both = A + B")
+            await fl.declare("TYPE Lower EXTENDS Sub (y INT)")
+            assert await fl.declare("TYPE A (k INT)") == ["A"]
+            rules = "SUBSCRIPTION S MATCH A a"
+            async with fl.subscribe(f"TYPE A (k INT) {rules} -- and no more", start="earliest") as sub:
+                await fl.publish("Lower", k=1, x=2, y=3)
+                (found,) = await some(sub, 1)
+            async with fl.subscribe(rules, start="earliest") as sub:
+                assert ids(await some(sub, 1)) == [found.id]
+
+    run(work)

@@ -28,24 +28,27 @@ def declare(types: str, where: Where, as_json: bool) -> None:
     The same again changes nothing. Attributes may be added at the end: events from before have null there. Anything else is
     refused (A243), since it would change what stored events mean.
     """
-    text = declarations(types)
+    from fairlead.cli.rules import read_rules
+
+    text = read_rules(types)
     with where.opened() as fl:
-        names = fl.declare(text) if text else []
+        names = declare_types(fl, text, types)
     if as_json:
         print_json({"types": names})
     else:
         click.echo(f"declared: {', '.join(names)}" if names else "nothing to declare")
 
 
-def declare_types(fl: SyncClient, path: str) -> list[str]:
-    text = declarations(path)
-    return fl.declare(text) if text else []
-
-
-def declarations(path: str) -> str:
-    """The TYPE declarations of a file of rules, without its subscriptions. Raises LanguageError with the place in the file."""
-    from fairlead.cli.rules import load_plan
+def declare_types(fl: SyncClient, text: str, path: str) -> list[str]:
+    """The types of a text, which may lean on others that are declared; of whole rules, those that they bring along. Raises
+    LanguageError with the place in the file, UsageError."""
+    from fairlead.cli.rules import naming, shown_name
+    from fairlead.engine import compile
     from fairlead.runtime.live.evolution import declaration
+    from fairlead.runtime.live.registry import compile_names
 
-    plan = load_plan(path)
-    return "\n".join(declaration(each, plan.catalogue) for each in plan.catalogue if not each.derived)
+    with naming(path):
+        if compile_names(text).subscriptions:
+            known = compile(text, shown_name(path)).catalogue
+            text = "\n".join(declaration(each, known) for each in known if not each.derived)
+        return fl.declare(text)

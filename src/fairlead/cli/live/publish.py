@@ -57,17 +57,17 @@ def publish(
     Events of one type keep their order. Between types the log decides, once and for everybody: it takes the types of a batch
     as they arrive. Smaller batches (--batch-rows) stay closer to the order of the file, and take longer.
     """
+    from fairlead.cli.live.declare import declare_types
     from fairlead.cli.progress import Progress
+    from fairlead.cli.rules import read_rules
     from fairlead.transport.files import bytes_of, read_files, resolve, validate_files
 
-    found = resolve(files)
+    found, text = resolve(files), read_rules(rules) if rules else ""
     began = perf_counter()
     counts: dict[str, int] = {}
     with where.opened(source=source) as fl, Progress(bytes_of(found), shown=not quiet, to_stdout=False) as progress:
         if rules is not None:
-            from fairlead.cli.live.declare import declare_types
-
-            declare_types(fl, rules)
+            declare_types(fl, text, rules)
         known = _catalogue(fl, type_name)
         validate_files(found, known, allow_nan=allow_nan, progress=progress.pass_over("checking"))
         reading = read_files(
