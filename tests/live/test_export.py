@@ -42,6 +42,30 @@ def test_the_file_comes_to_the_relations_of_a_live_subscriber(tmp_path: Path) ->
     run(work)
 
 
+def test_heartbeats_are_in_the_file(tmp_path: Path) -> None:
+    types = "TYPE A (k INT, at TIMESTAMP) TIME at TYPE B (k INT, at TIMESTAMP) TIME at"
+    rules = "SUBSCRIPTION Alone MATCH A a WITHOUT B b WITHIN 1 SECONDS OF a WHERE b.k = a.k"
+
+    async def work() -> None:
+        async with fairlead.connect() as fl:
+            await fl.declare(types)
+            for second in range(5):
+                await fl.publish("A", k=second, at=f"2026-01-01T00:00:0{second}Z", wait=True)
+                if second % 2:
+                    await fl.publish("B", k=second, at=f"2026-01-01T00:00:0{second}Z", wait=True)
+            await fl.publish("Heartbeat", at="2026-01-01T00:01:00Z", wait=True)
+            await export(fl.log, rules, tmp_path / "events.parquet")
+            async with fl.subscribe(rules, start="earliest") as sub:
+                live = await more(sub)
+        table = pq.read_table(tmp_path / "events.parquet")
+        assert table.column("type").to_pylist().count("Heartbeat") == 1
+        found = fairlead.match(fairlead.compile(f"{types} {rules}"), table, position="position")
+        assert ids(found.relations) == ids(live)
+        assert live
+
+    run(work)
+
+
 def test_a_url_and_types(tmp_path: Path) -> None:
     with fairlead.connect().sync as fl:
         fl.declare(TYPES)

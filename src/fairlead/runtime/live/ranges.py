@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from fairlead.errors import LogError
 from fairlead.order.continuity import Continuity
+from fairlead.transport.log.block import INDEX_BITS
 from fairlead.transport.log.protocol import Log, Stored, Stream
 
 SILENCE_SECONDS_MAX = 60.0
@@ -26,20 +27,13 @@ async def blocks_between(log: Log, stream: Stream, after: int, last: int) -> Asy
         while after < last:
             found = []
             for each in await _next(reading, stream, after, last):
-                if each.sequence > last:
+                if after == last:
                     break
                 if each.sequence != after + 1:
-                    raise _lost(stream, after, each.sequence)
+                    raise _lost(stream, after, min(each.sequence, last + 1))
                 after = each.sequence
-                block = each.block
-                if continuity.check(block.type, block.source, block.number, block.count):
+                if continuity.check(each.block.type, each.block.source, each.block.number, each.block.count):
                     found.append(each)
-            else:
-                if found:
-                    yield found
-                continue
-            if after < last:
-                raise _lost(stream, after, last + 1)
             if found:
                 yield found
     finally:
@@ -56,4 +50,6 @@ async def _next(reading: AsyncIterator[Sequence[Stored]], stream: Stream, after:
 
 def _lost(stream: Stream, after: int, found: int) -> LogError:
     problem = f"blocks {after + 1:,} to {found - 1:,} of the stream {stream.name} are not there any more: events are lost"
-    return LogError("N020", problem, f"restore them from a backup, or begin behind them: start at the position {found << 12}")
+    return LogError(
+        "N020", problem, f"restore them from a backup, or begin behind them: start at the position {found << INDEX_BITS}"
+    )

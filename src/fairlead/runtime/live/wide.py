@@ -19,7 +19,7 @@ import pyarrow as pa
 from fairlead.errors import UsageError
 from fairlead.model.columns import arrow_schema
 from fairlead.runtime.live.selecting import Selection
-from fairlead.transport.log.block import decode, positions
+from fairlead.transport.log.block import INDEX_BITS, decode, positions
 from fairlead.transport.log.protocol import Stored
 
 ROWS = 65_536
@@ -50,7 +50,7 @@ class Wide:
         rows = 0
         for each in blocks:
             batch = self._batch(each)
-            if each.sequence << 12 < first:
+            if each.sequence << INDEX_BITS < first:
                 batch = batch.slice(int(np.searchsorted(batch.column(0).to_numpy(), first)))
             held.append(batch)
             rows += batch.num_rows
