@@ -20,6 +20,7 @@ from fairlead.cli import without_pandas
 from fairlead.cli.backtest import backtest
 from fairlead.cli.compare import compare
 from fairlead.cli.explain import explain
+from fairlead.cli.gateway import gateway
 from fairlead.cli.lint import lint
 from fairlead.cli.run import run
 from fairlead.cli.shell import TERMINATED, Shell
@@ -47,7 +48,7 @@ def cli() -> None:
     """
 
 
-for command in (run, explain, lint, test, why, compare, spark, backtest):
+for command in (run, explain, lint, test, why, compare, spark, backtest, gateway):
     cli.add_command(command)
 
 

@@ -36,7 +36,7 @@ class Publisher:
         self._beating: asyncio.Task[None] | None = None
 
     async def publish(self, type: str, values: Mapping[str, Any], wait: bool) -> None:
-        outbox = self._outboxes.get(type) or await self._outbox(type)
+        outbox = self._outboxes.get(type) or await self.outbox(type)
         row = outbox.checking.row(values)
         if outbox.checking.size(row) > LARGE:
             outbox.sized([outbox.checking.batch([row])])
@@ -46,7 +46,7 @@ class Publisher:
 
     async def publish_many(self, type: str, events: Any, wait: bool) -> int:
         """1. all of it is checked, 2. all of it is sent."""
-        outbox = self._outboxes.get(type) or await self._outbox(type)
+        outbox = self._outboxes.get(type) or await self.outbox(type)
         blocks = outbox.sized(outbox.checking.batches(events))  # 1
         await outbox.put_blocks(blocks)  # 2
         if wait:
@@ -59,7 +59,10 @@ class Publisher:
             if isinstance(each, BaseException):
                 raise each
 
-    async def _outbox(self, name: str) -> Outbox:
+    async def outbox(self, name: str) -> Outbox:
+        """Where events of a type are gathered. Raises DataError where the type cannot be published."""
+        if name in self._outboxes:
+            return self._outboxes[name]
         known = await self._registry.find(name) if isinstance(name, str) else None
         if known is None:
             raise unknown_type(name, (each.name for each in self._registry.catalogue))
