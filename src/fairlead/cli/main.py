@@ -21,6 +21,7 @@ from fairlead.cli.backtest import backtest
 from fairlead.cli.compare import compare
 from fairlead.cli.explain import explain
 from fairlead.cli.gateway import gateway
+from fairlead.cli.kafka import kafka
 from fairlead.cli.lint import lint
 from fairlead.cli.run import run
 from fairlead.cli.shell import TERMINATED, Shell
@@ -48,7 +49,7 @@ def cli() -> None:
     """
 
 
-for command in (run, explain, lint, test, why, compare, spark, backtest, gateway):
+for command in (run, explain, lint, test, why, compare, spark, backtest, gateway, kafka):
     cli.add_command(command)
 
 
