@@ -15,7 +15,7 @@ from fairlead.transport.log.memory import MemoryLog
 from fairlead.transport.log.protocol import Log
 from fairlead.transport.log.server import Server
 
-SECONDS_MAX = 30
+SECONDS_MAX = 120
 
 
 @asynccontextmanager

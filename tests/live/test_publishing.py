@@ -34,10 +34,14 @@ def test_events_are_stored_in_the_order_of_the_calls(url: str | None) -> None:
             await fl.publish("Quote", symbol="A", value=1.0, at=NOW)
             await fl.publish_many("Quote", {"symbol": ["B", "C"], "value": [2, 3], "at": [NOW, NOW]})
             await fl.publish("Quote", {"symbol": "D", "value": 4.0}, at="2026-01-31T12:00:00Z", wait=True)
-            assert [row["symbol"] for row in await stored(fl, "Quote", 3)] == ["A", "B", "C", "D"]
+            assert [row["symbol"] for row in await stored(fl, "Quote", 1)] == ["A", "B", "C", "D"]
             last = await fl.log.last_of("Quote", "desk")
             assert last is not None
-            assert (last.block.number, last.block.sequence) == (2, 3)
+            assert (last.block.number, last.block.sequence, last.block.count) == (0, 0, 4)
+            await fl.publish_many("Quote", {"symbol": ["E"] * 5000, "value": [2] * 5000, "at": [NOW] * 5000}, wait=True)
+            last = await fl.log.last_of("Quote", "desk")
+            assert last is not None
+            assert (last.block.number, last.block.sequence, last.block.count) == (2, 4100, 904)
 
     run(work)
 

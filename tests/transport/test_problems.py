@@ -245,7 +245,7 @@ def test_an_output_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 def test_every_code_has_a_meaning_and_a_test() -> None:
     here, of_frames = Path(__file__).parent, Path(__file__).parents[1] / "spark"
-    files = [here / "test_problems.py", here / "test_cloudevents.py"]
+    files = [here / "test_problems.py", here / "test_cloudevents.py", here.parent / "live" / "test_logs.py"]
     files += [of_frames / name for name in ("test_bad_input.py", "test_steps.py", "test_cli.py")]
     source = "".join(each.read_text(encoding="utf-8") for each in files)
     assert [code for code in CODES if f'"{code}"' not in source] == []

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import tempfile
 import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from openapi_spec_validator import validate
 
+from fairlead.transport.log.server import Server
 from fairlead.web.gateway import Settings
 from fairlead.web.routes import DOCUMENT, ROUTES, application
-from tests.web.served import RULES, asking, run
+from fairlead.web.serving import gateway
+from tests.cli.shop import fairlead
+from tests.web.served import RULES, Asker, asking, run
 
 
 def test_the_description_is_valid_and_has_every_route() -> None:
@@ -140,6 +146,53 @@ def test_counters_are_in_the_format_of_prometheus() -> None:
             assert 'fairlead_gateway_requests_total{method="other",path="other",status="404"} 1\n' in text
 
     run(work)
+
+
+def test_a_log_that_does_not_answer_is_said() -> None:
+    async def work() -> None:
+        with tempfile.TemporaryDirectory() as folder, Server(folder, durable=False) as server:
+            async with (
+                gateway(server.url, Settings(patience=1.0)) as address,
+                aiohttp.ClientSession(address) as session,
+            ):
+                asker = Asker(session, server.url)
+                await asker.declare()
+                await asker.pairs(range(1))
+                port = server.port = int(server.url.rpartition(":")[2])
+                server.stop()
+                numbered = {"type": "A", "k": 7, "x": 0, "_source": "s", "_sequence": 7}
+                for record in (numbered, {"type": "A", "k": 8, "x": 0}):
+                    status, error = await asker.post("/events", record)
+                    assert (status, error["code"]) == (503, "N001")
+                assert (await asker.ask("GET", "/health"))[0] == 503
+                server.port = port
+                server.start()
+                async with asyncio.timeout(30):
+                    while (await asker.ask("GET", "/health"))[0] != 200:
+                        await asyncio.sleep(0.1)
+                assert (await asker.post("/events", numbered))[0] in (200, 202)  # 200: the first attempt was stored after all
+                assert await asker.post("/events", numbered) == (200, {"stored": 0, "repeated": 1})
+
+    run(work)
+
+
+@pytest.mark.parametrize(
+    ("package", "ours", "arguments", "code"),
+    [
+        ("aiohttp", "fairlead.web", ["gateway"], "U130"),
+        ("confluent_kafka", "fairlead.runtime.kafka", ["kafka", "in", "--brokers", "b", "--topic", "t", "--type", "A"], "U131"),
+    ],
+)
+def test_what_is_not_installed_is_said(
+    package: str, ours: str, arguments: list[str], code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [each for each in sys.modules if each.startswith(ours)]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    result = fairlead(*arguments)
+    assert result.exit_code == 1
+    assert code in result.stderr
+    assert "pip install 'fairlead[" in result.stderr
 
 
 @pytest.fixture

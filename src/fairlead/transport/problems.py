@@ -42,6 +42,8 @@ CODES: Mapping[str, str] = MappingProxyType(
         "D022": "The type of a DataFrame's column cannot hold the values of the attribute.",
         "D023": "A position is not a whole number within the limit, is not above the one before it, or is that of another row.",
         "D024": "A line of JSON or CSV that Spark cannot read with the types of its columns.",
+        "D030": "A message of the log is not a block of events.",
+        "D031": "A block of the log does not hold events of its type.",
         "D040": "The message is no CloudEvent of version 1.0, or lacks its `id`, `source` or `type`.",
         "D041": "An attribute of a CloudEvent has a value that it cannot have.",
         "D042": "The data of a CloudEvent is not a JSON object.",

@@ -26,6 +26,7 @@ from fairlead.runtime.live.publisher import Publisher
 from fairlead.runtime.live.publishing import Outbox
 from fairlead.runtime.live.registry import Registry
 from fairlead.runtime.numbered import Numbered, source_name
+from fairlead.transport.log.block import BYTES_MAX
 from fairlead.transport.log.protocol import Log
 from fairlead.transport.problems import SPECIAL, at, quoted
 
@@ -107,7 +108,10 @@ class Publishing:
             )
         try:
             async with asyncio.timeout(self._patience + 5):
-                await part.outbox.put_blocks(blocks)
+                if len(blocks) == 1 and batch.nbytes < BYTES_MAX:
+                    await part.outbox.put_table(batch)  # a block together with other requests
+                else:
+                    await part.outbox.put_blocks(blocks)
                 await part.outbox.stored()
         except TimeoutError:
             raise LogError("N001", "the server does not answer", "number the events of a source, and send them again") from None

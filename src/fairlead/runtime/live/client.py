@@ -13,13 +13,17 @@ Takes: texts, events. Gives: relations. Never: starts anything before it is ente
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
+
+import pyarrow as pa
 
 from fairlead.deliver.receipt import Comparison, Receipt
 from fairlead.errors import UsageError
 from fairlead.model.types import Catalogue
+from fairlead.runtime.live.exporting import exported
+from fairlead.runtime.live.grouping import groups_of
 from fairlead.runtime.live.leases import sweep
 from fairlead.runtime.live.opening import Place, place_of
 from fairlead.runtime.live.publisher import Publisher
@@ -136,6 +140,14 @@ class Client:
         a new one begins: "new", "earliest", "snapshot", a position or a datetime (starting.py). `emit`: what the rules EMIT is
         published."""
         return LiveSubscription(self._ready(), self._registry, rules, name, start, emit)
+
+    async def export(self, rules: str) -> AsyncIterator[pa.Table]:
+        """The stored events that the rules read, with their positions, as tables: matched elsewhere, they give the same ids."""
+        groups = groups_of(await self._registry.plan(rules))
+        if len(groups) != 1:
+            raise UsageError("A254", "these rules read several streams", "export the rules that read the same types together")
+        async for table in exported(self._ready(), groups[0]):
+            yield table
 
     async def receipts(self, name: str) -> Mapping[str, Receipt]:
         """By group of subscriptions, what a durable subscriber has acknowledged."""

@@ -47,11 +47,12 @@ def columns_of(blocks: Sequence[Stored], catalogue: Catalogue, first: int) -> Co
         places.append(at)
         counts.append(len(at))
     codes = np.repeat(np.array([code[each.block.type] for each in blocks], dtype=code_type(len(types))), counts)
-    tables = {name: _joined(mine, arrow_schema(catalogue[name])) for name, mine in batches.items()}
+    tables = {name: joined(mine, arrow_schema(catalogue[name])) for name, mine in batches.items()}
     return Columns(types, codes, np.concatenate(places), tables)  # type: ignore[arg-type]
 
 
-def _joined(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+def joined(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+    """One after the other, also where they have no columns."""
     if len(batches) == 1:
         return batches[0]
     if not len(schema):

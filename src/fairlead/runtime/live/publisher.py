@@ -18,6 +18,7 @@ from fairlead.runtime.live.checking import Checking
 from fairlead.runtime.live.publishing import Outbox
 from fairlead.runtime.live.registry import Registry
 from fairlead.runtime.live.tasks import ended
+from fairlead.transport.log.block import BYTES_MAX, EVENTS_MAX
 from fairlead.transport.log.names import checked
 from fairlead.transport.log.protocol import Log
 from fairlead.transport.problems import not_published, unknown_type
@@ -45,13 +46,18 @@ class Publisher:
             await outbox.stored()
 
     async def publish_many(self, type: str, events: Any, wait: bool) -> int:
-        """1. all of it is checked, 2. all of it is sent."""
+        """1. all of it is checked, 2. all of it is sent: a little with what comes beside it, much in blocks of its own."""
         outbox = self._outboxes.get(type) or await self.outbox(type)
-        blocks = outbox.sized(outbox.checking.batches(events))  # 1
-        await outbox.put_blocks(blocks)  # 2
+        tables = outbox.checking.batches(events)  # 1
+        count = sum(int(each.num_rows) for each in tables)
+        if count < EVENTS_MAX and sum(each.nbytes for each in tables) < BYTES_MAX:
+            for table in tables:
+                await outbox.put_table(table)  # 2
+        else:
+            await outbox.put_blocks(outbox.sized(tables))  # 1, 2
         if wait:
             await outbox.stored()
-        return sum(count for count, _ in blocks)
+        return count
 
     async def flush(self) -> None:
         found = await asyncio.gather(*(each.stored() for each in self._outboxes.values()), return_exceptions=True)
@@ -82,8 +88,7 @@ class Publisher:
         for name, outbox in self._outboxes.items():
             known = self._registry.catalogue[name]
             if known != outbox.checking.type and name != HEARTBEAT.name:
-                await outbox.stored()
-                outbox.checking = Checking(known, self._registry.optional(name))
+                outbox.change(Checking(known, self._registry.optional(name)))
 
     def beat(self, seconds: float) -> None:
         """Publish a heartbeat with the time of our clock, again and again."""

@@ -18,6 +18,7 @@ from contextlib import suppress
 import pyarrow as pa
 
 from fairlead.runtime.live.checking import Checking, Row, too_large
+from fairlead.runtime.live.gathering import joined
 from fairlead.runtime.live.tasks import ended
 from fairlead.transport.log.block import BYTES_MAX, EVENTS_MAX, Block, pieces
 from fairlead.transport.log.protocol import Log
@@ -34,7 +35,8 @@ class Outbox:
         self._log, self.checking, self._source, self._writer = log, checking, source, writer
         self._linger, self._patience = linger, patience
         self._rows: list[Row] = []
-        self._bytes = 0
+        self._tables: list[pa.RecordBatch] = []
+        self._events = self._bytes = 0
         self._queue: deque[tuple[int, bytes, str]] = deque()
         self._accepted = self._stored = 0
         self._number = self._after = self._sequence = 0
@@ -48,11 +50,22 @@ class Outbox:
         """One event. Raises what has failed before, once."""
         await self._room()
         self._rows.append(row)
-        self._bytes += self.checking.size(row)
-        self._accepted += 1
-        if len(self._rows) == 1:
+        await self._gather(1, self.checking.size(row))
+
+    async def put_table(self, table: pa.RecordBatch) -> None:
+        """Events that fit into a block with others."""
+        await self._room()
+        self._end_rows()
+        self._tables.append(table)
+        await self._gather(table.num_rows, table.nbytes)
+
+    async def _gather(self, events: int, size: int) -> None:
+        if not self._events:
             self._work.set()
-        if len(self._rows) == EVENTS_MAX or self._bytes > BYTES_MAX:
+        self._events += events
+        self._bytes += size
+        self._accepted += events
+        if self._events >= EVENTS_MAX or self._bytes > BYTES_MAX:
             self._close_block()
             self._work.set()
             await asyncio.sleep(0)  # a loop that only publishes lets it be sent
@@ -103,10 +116,22 @@ class Outbox:
         if failed is not None:
             raise failed
 
-    def _close_block(self) -> None:
+    def change(self, checking: Checking) -> None:
+        """The type has attributes more from now on."""
+        self._close_block()
+        self.checking = checking
+
+    def _end_rows(self) -> None:
         if self._rows:
-            rows, self._rows, self._bytes = self._rows, [], 0
-            self._queue += [(*each, self.checking.schema) for each in pieces(self.checking.batch(rows))]
+            self._tables.append(self.checking.batch(self._rows))
+            self._rows = []
+
+    def _close_block(self) -> None:
+        self._end_rows()
+        if self._tables:
+            whole = joined(self._tables, self._tables[0].schema)
+            self._queue += [(*each, self.checking.schema) for each in pieces(whole)]
+            self._tables, self._events, self._bytes = [], 0, 0
 
     async def _send(self) -> None:
         try:
@@ -122,12 +147,12 @@ class Outbox:
 
     async def _gathered(self) -> None:
         """Waits for the first event, then for as long as a block may stay open."""
-        while not self._rows and not self._queue:
+        while not self._events and not self._queue:
             self._work.clear()
             await self._work.wait()
         with suppress(TimeoutError):
             async with asyncio.timeout(self._linger):
-                while self._rows and not self._queue and self._wanted <= self._stored:
+                while self._events and not self._queue and self._wanted <= self._stored:
                     self._work.clear()
                     await self._work.wait()
         if not self._queue:

@@ -26,7 +26,7 @@ class Record:
     def __init__(self, log: Log, name: str) -> None:
         self._log, self.name = log, checked(name, "subscriber")
         self._revision = 0
-        self._session = uuid.uuid4().hex[:16]
+        self._holder = uuid.uuid4().hex[:16]
         self.rules = self.text = self.digest = ""
         self.groups: dict[str, dict[str, Any]] = {}
 
@@ -47,7 +47,7 @@ class Record:
 
     async def write(self) -> None:
         told = {
-            "session": self._session,
+            "holder": self._holder,
             "rules": self.rules,
             "text": self.text,
             "digest": self.digest,

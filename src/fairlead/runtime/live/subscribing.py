@@ -109,7 +109,7 @@ class LiveSubscription:
         if known and saved is None:
             raise StateError("S136", f"the stream that '{self.name}' has read is gone", "forget the subscriber, and begin anew")
         if saved is None:
-            begun = await beginning_of(self._log, stream, key, self._start)
+            begun = await beginning_of(self._log, group, stream, key, self._start)
             count = None if begun.at_newest else 0
         else:
             leading = await is_leading(self._log, key, saved["origin"])
@@ -229,6 +229,11 @@ class LiveSubscription:
         if len(self._followed) > 1:
             raise UsageError("A253", "these rules are several groups, with a receipt each", "use `receipts`")
         return next(iter(self.receipts.values()))
+
+    @property
+    def events_read(self) -> int:
+        """Over all groups, from their origins on."""
+        return sum(each.following.lineage.events for each in self._followed.values())
 
     async def lag(self) -> int:
         """Blocks that are stored and not read yet, over all groups."""

