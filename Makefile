@@ -2,9 +2,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
 CASES ?= 20000
+SECONDS ?= 600
+SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check lint types layers format equal search grammar clean
+.PHONY: help install run test check lint types layers format equal failures search grammar clean
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -45,6 +47,9 @@ format: .venv/installed-dev  ## write the one style
 
 equal: .venv/installed-dev  ## the matcher equals the reference on CASES=20000 generated cases
 	FAIRLEAD_CASES=$(CASES) $(BIN)/python -m pytest tests/match/test_equal_to_reference.py -n auto --hypothesis-show-statistics
+
+failures: .venv/installed-dev  ## servers, links, readers and writers fail for SECONDS=600 by the schedule SEED=1
+	$(BIN)/python -m fairlead.testing.live --seconds $(SECONDS) --seed $(SEED)
 
 search: .venv/installed-dev  ## search counterexamples for all 16 combinations and 14 properties anew
 	$(BIN)/python -m fairlead.testing.search --cases 1000 --seed 1 --jobs 2 --write

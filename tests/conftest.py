@@ -1,4 +1,4 @@
-"""Profiles for generated cases: `FAIRLEAD_CASES=20000` asks for more of them (see `make equal`)."""
+"""Profiles for generated cases: `FAIRLEAD_CASES=20000` asks for more (see `make equal`); the Spark session of the tests."""
 
 import atexit
 import os
@@ -6,6 +6,8 @@ import shutil
 import tempfile
 
 from hypothesis import HealthCheck, settings
+
+from tests.spark_session import active, pytest_collection_modifyitems, spark  # noqa: F401
 
 if "FAIRLEAD_CACHE" not in os.environ:  # compiled kernels: a folder for this run, which its worker processes inherit
     os.environ["FAIRLEAD_CACHE"] = tempfile.mkdtemp(prefix="fairlead-tests-")

@@ -35,9 +35,7 @@ def main() -> None:
     print(f"load average {load()}\n")
     found: list[dict[str, Any]] = []
     numbers = [int(each) for each in given.subscribers.split(",")]
-    print(
-        "| scenario | side | subscribers | events/s each, best | spread | CPU s: publisher, subscribers, server | all read |"
-    )
+    print("| scenario | side | subscribers | events/s each, best | spread | CPU s: publisher, subscribers, server | all read |")
     print("|---|---|---|---|---|---|---|")
     top: dict[tuple[str, str], float] = {}
     for name in given.scenarios.split(","):

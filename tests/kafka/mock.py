@@ -27,6 +27,13 @@ class Kafka:
             self._producer.produce(topic, body, partition=partition, headers=headers)
         assert self._producer.flush(10) == 0
 
+    def count(self, topic: str) -> int:
+        """Messages of partition 0."""
+        consumer = Consumer({"bootstrap.servers": self.brokers, "group.id": "test"})
+        _, high = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)
+        consumer.close()
+        return int(high)
+
     def received(self, topic: str, count: int) -> list[Any]:
         """The messages of partition 0, so many, and no more."""
         consumer = Consumer({"bootstrap.servers": self.brokers, "group.id": "test", "auto.offset.reset": "earliest"})

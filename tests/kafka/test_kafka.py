@@ -128,7 +128,8 @@ def test_relations_are_sent_once_though_the_acknowledgement_was_lost(monkeypatch
                     stop = asyncio.Event()
                     task = asyncio.create_task(send_out(sub, outlet, stop))
                     if low != 10:
-                        await asyncio.sleep(1)
+                        while await asyncio.to_thread(kafka.count, "alarms") < low + 10:
+                            await asyncio.sleep(0.05)
                         stop.set()
                     await asyncio.wait({task}, timeout=15)
                     assert task.done()

@@ -17,7 +17,7 @@ from fairlead.web.serving import gateway
 
 TYPES = "TYPE A (k INT, x INT); TYPE B (k INT, x INT)"
 RULES = "SUBSCRIPTION S MATCH A a AND B b WHERE a.k = b.k"
-SECONDS_MAX = 60
+SECONDS_MAX = 120
 Answer = tuple[int, Any]
 
 

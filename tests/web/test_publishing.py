@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 from typing import Any
 
 import pytest
@@ -107,6 +108,9 @@ def test_bodies_that_are_not_read() -> None:
             ]:
                 found, error = await asker.ask("POST", "/events", data=body, headers={"Content-Type": media})
                 assert (found, error["code"]) == (status, code)
+            packed = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+            for body, status in [(b"[]" + b" " * 100, 200), (b" " * 5_000_000, 413)]:
+                assert (await asker.ask("POST", "/events", data=gzip.compress(body), headers=packed))[0] == status
             assert await stored(asker) == []
 
     run(work)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from typing import Any
 
 import aiohttp
@@ -71,6 +72,47 @@ def test_the_last_id_means_the_same_in_another_gateway() -> None:
             async with two.session.get(stream(), headers={"Last-Event-ID": first[2]["id"]}) as response:
                 rest = await some(response, 3)
             assert [each.relation["id"] for each in first[:3] + rest] == await expected(one, 6)
+
+    run(work)
+
+
+def test_a_stream_that_began_with_what_is_new_resumes_too() -> None:
+    async def work() -> None:
+        async with asking() as asker:
+            await asker.declare()
+            await asker.pairs(range(5))
+            async with asker.session.get(stream(), params={"rules": RULES}) as response:
+                await asker.pairs(range(5, 10))
+                first = await some(response, 3)
+            async with asker.session.get(stream(), headers={"Last-Event-ID": first[1]["id"]}) as response:
+                rest = await some(response, 3)
+            assert [each.relation["events"][0]["k"] for each in first[:2] + rest] == [5, 6, 7, 8, 9]
+            # nothing was delivered yet, and the listener says so
+            async with asker.session.get(stream("other"), params={"rules": RULES, "after": "0"}) as response:
+                await asker.pairs(range(10, 12))
+                assert [each.relation["events"][0]["k"] for each in await some(response, 2)] == [10, 11]
+
+    run(work)
+
+
+def test_a_killed_gateway_leaves_nothing_undelivered_or_doubled() -> None:
+    async def work() -> None:
+        async with asking() as asker:
+            await asker.declare()
+            await asker.pairs(range(40))
+            found: list[Any] = []
+            for count in (7, 13, 20):
+                command = [sys.executable, "-c", "from fairlead.cli.main import main; main()", "gateway", "--url", asker.url]
+                process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+                assert process.stdout is not None
+                address = (await process.stdout.readline()).decode().removeprefix("gateway at ").strip()
+                headers = {"Last-Event-ID": found[-1]["id"]} if found else {}
+                async with aiohttp.ClientSession() as session:
+                    response = await session.get(address + stream(), params=NEW, headers=headers)
+                    found += await some(response, count)
+                    process.kill()
+                    await process.wait()
+            assert [each.relation["id"] for each in found] == await expected(asker, 40)
 
     run(work)
 
@@ -311,7 +353,7 @@ def test_stopping_the_gateway_ends_its_streams() -> None:
                     await asyncio.sleep(0.1)
                     assert not waiting.done()
                     began = asyncio.get_running_loop().time()
-                assert asyncio.get_running_loop().time() - began < 3
+                assert asyncio.get_running_loop().time() - began < 8
                 assert await waiting == []
 
     run(work)

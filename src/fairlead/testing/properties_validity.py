@@ -140,7 +140,10 @@ def _left_behind(trace: Trace, stream: Stream, slot: int, horizon: int, between:
         event = multicast.event
         if event.position in stream.first_delivery or not conjunction.takes(slot, event):
             continue
-        ahead = [each for each in own[:at] if conjunction.key_of(slot, each.event) == conjunction.key_of(slot, event)]
+        ahead = own[:at]
+        if conjunction.branch.keys:
+            key = conjunction.key_of(slot, event)
+            ahead = [each for each in ahead if conjunction.key_of(slot, each.event) == key]
         needed = horizon + _waiting(stream, slot, ahead, multicast.time)
         rounds = Rounds(conjunction, between, {slot: event}, windowed=False)
         if _reaches(rounds, (each.event for each in trace.in_order if each.event.position > event.position), needed):

@@ -19,16 +19,19 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 from fairlead.dataclass import dataclass
 from fairlead.errors import DataError, LogError
-from fairlead.runtime.live.checking import Row
+from fairlead.model.columns import arrow_schema
+from fairlead.runtime.live.gathering import joined
 from fairlead.runtime.live.publisher import Publisher
 from fairlead.runtime.live.publishing import Outbox
 from fairlead.runtime.live.registry import Registry
 from fairlead.runtime.numbered import Numbered, source_name
 from fairlead.transport.log.block import BYTES_MAX
 from fairlead.transport.log.protocol import Log
-from fairlead.transport.problems import SPECIAL, at, quoted
+from fairlead.transport.problems import at, quoted
 
 SOURCES_MAX = 10_000
 """Sources whose last number is remembered, half a kilobyte each; of others it is looked up in the log."""
@@ -47,8 +50,13 @@ class Part:
 
     outbox: Outbox
     source: str | None
-    rows: list[Row]
+    records: list[Any]
     numbers: list[int]
+
+    def batch(self) -> pa.RecordBatch:
+        """Checked by columns. Raises DataError, not always with the record that comes first."""
+        checking = self.outbox.checking
+        return joined(checking.batches(self.records), arrow_schema(checking.type))
 
 
 class Publishing:
@@ -67,13 +75,13 @@ class Publishing:
 
     async def publish(self, records: Sequence[tuple[str, Any]]) -> Counts:
         try:
-            parts = await self._checked(records)  # 1
+            checked = await self._checked(records)  # 1
         except DataError as error:
             if error.code not in MAYBE_NEWER:
                 raise
             await self.renew()
-            parts = await self._checked(records)
-        sized = [(part, batch := part.outbox.checking.batch(part.rows), part.outbox.sized([batch])) for part in parts]  # 2
+            checked = await self._checked(records)
+        sized = [(part, batch, part.outbox.sized([batch])) for part, batch in checked]  # 2
         new = await asyncio.gather(*(self._store(*each) for each in sized), return_exceptions=True)  # 3
         for each in new:
             if isinstance(each, BaseException):
@@ -81,27 +89,39 @@ class Publishing:
         stored = sum(each for each in new if isinstance(each, int))
         return Counts(stored, len(records) - stored)
 
-    async def _checked(self, records: Sequence[tuple[str, Any]]) -> list[Part]:
+    async def _checked(self, records: Sequence[tuple[str, Any]]) -> list[tuple[Part, pa.RecordBatch]]:
+        parts: dict[tuple[str, str | None], Part] = {}
+        try:
+            for _, record in records:
+                await self._add(record, parts)
+            return [(each, each.batch()) for each in parts.values()]
+        except DataError:
+            await self._find_first(records)
+            raise
+
+    async def _find_first(self, records: Sequence[tuple[str, Any]]) -> None:
+        """Raises what is wrong with the first record that is, with its place."""
         parts: dict[tuple[str, str | None], Part] = {}
         for place, record in records:
             try:
-                await self._add(record, parts)
+                (await self._add(record, parts)).outbox.checking.row(record)
             except DataError as error:
                 raise at(error, place) from None
-        return list(parts.values())
 
-    async def _add(self, record: Any, parts: dict[tuple[str, str | None], Part]) -> None:
+    async def _add(self, record: Any, parts: dict[tuple[str, str | None], Part]) -> Part:
         name, source, number = _special(record)
-        outbox = await self._publisher.outbox(name)
-        part = parts.setdefault((name, source), Part(outbox, source, [], []))
-        part.rows.append(outbox.checking.row({key: value for key, value in record.items() if key not in SPECIAL}))
+        part = parts.get((name, source))
+        if part is None:
+            part = parts[name, source] = Part(await self._publisher.outbox(name), source, [], [])
+        part.records.append(record)
         if number is not None:
             if part.numbers and number <= part.numbers[-1]:
                 problem = f"`_sequence` is {number} after {part.numbers[-1]}, of the same source and type"
                 raise DataError("D010", problem, "send the events of a source in the order of their numbers")
             part.numbers.append(number)
+        return part
 
-    async def _store(self, part: Part, batch: Any, blocks: Sequence[tuple[int, bytes]]) -> int:
+    async def _store(self, part: Part, batch: pa.RecordBatch, blocks: Sequence[tuple[int, bytes]]) -> int:
         if part.source is not None:
             return await self._of(part.outbox.checking.type.name, part.source).store(
                 batch, part.numbers, part.outbox.checking.schema
@@ -115,7 +135,7 @@ class Publishing:
                 await part.outbox.stored()
         except TimeoutError:
             raise LogError("N001", "the server does not answer", "number the events of a source, and send them again") from None
-        return len(part.rows)
+        return len(part.records)
 
     def _of(self, type: str, source: str) -> Numbered:
         key = type, source
@@ -133,7 +153,7 @@ def _special(record: Any) -> tuple[str, str | None, int | None]:
     if not isinstance(record, dict):
         fix = 'a record is {"type": …, attribute: value, …}'
         raise DataError("D009", f"the record is not an object but {quoted(record)}", fix)
-    name, source, number = (record.get(each) for each in SPECIAL)
+    name, source, number = record.get("type"), record.get("_source"), record.get("_sequence")
     if not isinstance(name, str):
         problem = "the record has no `type`" if name is None else f"`type` is not text but {quoted(name)}"
         raise DataError("D009", problem, "name the event type in the field `type`, or as ?type=")

@@ -19,16 +19,13 @@ import re
 from fairlead.dataclass import dataclass
 from fairlead.matching.kernel.access import Accesses, can_be_loose, leaves_loose
 from fairlead.matching.kernel.counters import counted
+from fairlead.matching.kernel.disposing import Disposing
 from fairlead.matching.kernel.helpers import HELPERS
 from fairlead.matching.kernel.layout import Layout
 from fairlead.matching.kernel.parts import Lane, Shape, every_bit
+from fairlead.matching.kernel.queues import Queues
 from fairlead.matching.kernel.searching import Searching, indented
 from fairlead.matching.kernel.tree import (
-    BUILD,
-    KEEP,
-    ROW,
-    ROW_DROP,
-    ROW_LINK,
     SORTABLE,
     WORST,
     key_of,
@@ -39,7 +36,6 @@ from fairlead.matching.kernel.tree import (
     tree_source,
 )
 from fairlead.matching.kernel.waiting import Waiting
-from fairlead.matching.precede import needs_in_front
 from fairlead.model.plan import Disposal
 
 NUMBER = [
@@ -76,7 +72,8 @@ class _Loop:
         self.shape, self.accesses, self.layout, self.paired = shape, accesses, layout, paired
         self.searching = Searching(shape, accesses, layout)
         self.waiting = Waiting(shape, layout, self.searching)
-        self.needs = needs_in_front(shape.branch)
+        self.queues = Queues(shape, accesses, layout)
+        self.disposing = Disposing(shape, self.queues)
 
     def source(self) -> Source:
         searches = self.searching.sources()
@@ -96,11 +93,7 @@ class _Loop:
             parts.append(past_source(self.layout, "after", False))
         parts += tree_source(self.layout) if self.accesses.trees else []
         parts += [SORTABLE] if "sortable(" in used else []
-        parts += [self.layout.named(each) for each in (self._link(), self._drop())]
-        if self.needs:
-            parts.append(self.layout.named(self._trim_function()))
-        if self.shape.windowed:
-            parts.append(self.layout.named(self._expire()))
+        parts += self.queues.functions()
         parts += [HELPERS[name] for name in self.shape.helpers]
         text = counted("\n\n".join(parts))
         arguments = self._arguments(text)
@@ -184,7 +177,7 @@ class _Loop:
             lines += self._note(lane.queues[0])
         else:
             lines += self._into_one(lane.queues[0])
-        lines += self._forget()
+        lines += self.disposing.forget()
         return [line for line in lines if line]
 
     def _notes(self, lane: Lane) -> bool:
@@ -215,7 +208,7 @@ class _Loop:
                 "if rising:",
                 "    ks[k, 0] = tm",
                 "    if ks[k, 3] < tm - within:",
-                f"        free = expire(k, tm - within, free, ks, {self._state()})",
+                f"        free = expire(k, tm - within, free, ks, {self.queues.state()})",
                 "elif tm < ks[k, 0] - within:",
                 *too_late,
             ]
@@ -243,7 +236,7 @@ class _Loop:
         keeps = shape.disposal is Disposal.FIRST_PREFIX and shape.needed[queue] > 1
         bound = [
             f"if {self._enough(queue)} and {self.searching.calls[f'search_{queue}']}:",
-            *indented([*hit, *self._dispose_bound(queue), *(["ks[k, 1] |= 1"] if leaves_loose(shape) else [])], 1),
+            *indented([*hit, *self.disposing.with_newest(queue), *(["ks[k, 1] |= 1"] if leaves_loose(shape) else [])], 1),
             *indented([*(self._enter(queue) if keeps else []), *self._trim(), *self._note_oldest()], 1),
             *(["else:", *indented(enter, 1)]),
         ]
@@ -263,7 +256,9 @@ class _Loop:
         enough = " and ".join(f"qs[k * {shape.stride} + {at}, 2] >= {n}" for at, n in enumerate(shape.needed))
         return [
             f"if {enough} and {self.searching.calls['search_free']}:",
-            *indented([*self._hit(None), *self._dispose_free(), *(["ks[k, 1] |= 1"] if leaves_loose(shape) else [])], 1),
+            *indented(
+                [*self._hit(None), *self.disposing.among_queued(), *(["ks[k, 1] |= 1"] if leaves_loose(shape) else [])], 1
+            ),
             "else:",
             "    ks[k, 1] &= ~1",
         ]
@@ -320,12 +315,12 @@ class _Loop:
             at = f"k * {shape.stride} + {queue}"
             if tree.column is not None:
                 lines += [f"if qs[{at}, 2] == 0 or key < gs[{at}]:", f"    gs[{at}] = key"]
-        return [*lines, f"link(e, k * {shape.stride} + {queue}, {indexed}, {self._state()})"]
+        return [*lines, f"link(e, k * {shape.stride} + {queue}, {indexed}, {self.queues.state()})"]
 
     def _enter_alive(self, queue: int) -> list[str]:
         """Queued only if it can still be a member: the newest event stands behind all that are queued. Unless its type goes
         several ways and it is queued itself already: then what is dead leaves again."""
-        needs = dict(self.needs).get(queue)
+        needs = dict(self.queues.needs).get(queue)
         if needs is None:
             return self._enter(queue)
         if self.shape.paired:
@@ -345,28 +340,7 @@ class _Loop:
         return ["if not ks[k, 1] & 2:", *indented(["oldest = 9223372036854775807", *lines, "ks[k, 3] = oldest"], 1)]
 
     def _trim(self) -> list[str]:
-        return [f"free = trim(k, free, {self._state()})"] if self.needs else []
-
-    def _trim_function(self) -> str:
-        """Events that can be in no relation to come leave (see precede.py)."""
-        lines = [f"def trim(k, free, {self._state()}):"]
-        for queue, needs in self.needs:
-            at = f"k * {self.shape.stride} + {queue}"
-            lines += [f"    c = qs[{at}, 0]", "    while c != -1:", "        alive = False"]
-            for each in needs:
-                tests, before = [], []
-                for other, n in each:
-                    there = f"k * {self.shape.stride} + {other}"
-                    before += [
-                        f"f{other} = qs[{there}, 0]",
-                        *[f"f{other} = ni[f{other}, NEXT] if f{other} != -1 else -1"] * (n - 1),
-                    ]
-                    tests.append(f"f{other} != -1 and ni[f{other}, REF] < ni[c, REF]")
-                lines += indented([*before, f"if {' and '.join(tests)}:", "    alive = True"], 2)
-            lines += indented(
-                ["if alive:", "    break", f"free = drop(c, c, {at}, free, {self._state()})", f"c = qs[{at}, 0]"], 2
-            )
-        return "\n".join([*lines, "    return free"])
+        return [f"free = trim(k, free, {self.queues.state()})"] if self.queues.needs else []
 
     def _key(self, queue: int) -> list[str]:
         tree = self.accesses.trees.get(queue)
@@ -378,11 +352,6 @@ class _Loop:
         tests += [f"x{tree.column} == x{tree.column}"] if column.is_double else []
         key = f"{value} if {' and '.join(tests)} else {WORST}" if tests else value
         return [f"key = {key}", "ni[e, KEY] = key", "ni[e, HIGH] = key >> 32"]
-
-    def _state(self) -> str:
-        chains = ["bs", "bb"] if self.shape.equal else []
-        rows = ["fr", "st"] if self.layout.rowed else []
-        return ", ".join(["qs", *chains, "ni", "nn", *(["tt"] if self.accesses.trees else []), *rows])
 
     # Matches
 
@@ -399,231 +368,3 @@ class _Loop:
             *(f"out_ref[found, {slot}] = {each}" for slot, each in enumerate(words)),
             "found += 1",
         ]
-
-    def _dispose_bound(self, newest: int) -> list[str]:
-        """What leaves after a match with the newest event, which is not queued yet."""
-        if self.shape.overlapping:
-            return self._dispose_by_place(self.shape.newest_slot(newest))
-        lines = []
-        bound, disposal = self.shape.newest_slot(newest), self.shape.disposal
-        for queue in range(len(self.shape.needed)):
-            slots = self.shape.slots_of(queue)
-            oldest, last = (slots[-1], slots[0]) if self.shape.recent else (slots[0], slots[-1])
-            at = f"k * {self.shape.stride} + {queue}"
-            head, tail = f"qs[{at}, 0]", f"qs[{at}, 1]"
-            whole = [f"if {head} != -1:", f"    {self._leave(queue, head, tail)}"]
-            if disposal is Disposal.INFIX:
-                lines += [self._leave(queue, f"members[{slot}]", f"members[{slot}]") for slot in slots if slot != bound]
-            elif disposal is Disposal.INFIX_POSTFIX:
-                lines += [self._leave(queue, f"members[{oldest}]", tail)] if oldest != bound else []
-            elif disposal is Disposal.PREFIX_INFIX:
-                lines += whole if last == bound else [self._leave(queue, head, f"members[{last}]")]
-            else:
-                lines += whole if oldest == bound else [self._leave(queue, head, f"members[{oldest}]")]
-        return lines
-
-    def _dispose_free(self) -> list[str]:
-        """What leaves after a match that was found among queued events."""
-        if self.shape.overlapping:
-            return self._dispose_by_place(None)
-        lines = []
-        disposal = self.shape.disposal
-        for queue in range(len(self.shape.needed)):
-            slots = self.shape.slots_of(queue)
-            oldest, last = (slots[-1], slots[0]) if self.shape.recent else (slots[0], slots[-1])
-            at = f"k * {self.shape.stride} + {queue}"
-            if disposal is Disposal.INFIX:
-                lines += [self._leave(queue, f"members[{slot}]", f"members[{slot}]") for slot in slots]
-            elif disposal is Disposal.INFIX_POSTFIX:
-                lines.append(self._leave(queue, f"members[{oldest}]", f"qs[{at}, 1]"))
-            else:
-                lines.append(
-                    self._leave(queue, f"qs[{at}, 0]", f"members[{last if disposal is Disposal.PREFIX_INFIX else oldest}]")
-                )
-        return lines
-
-    def _dispose_by_place(self, bound: int | None) -> list[str]:
-        """The same for events that can sit in several queues: by place in the order, and members leave every queue."""
-        shape, disposal = self.shape, self.shape.disposal
-        lines = [f"m{slot} = {'w' if slot == bound else f'ni[members[{slot}], REF]'}" for slot in range(shape.size)]
-        for queue in range(len(shape.needed)):
-            slots = shape.slots_of(queue)
-            oldest, last = (slots[-1], slots[0]) if shape.recent else (slots[0], slots[-1])
-            at = f"k * {shape.stride} + {queue}"
-            head, tail = f"qs[{at}, 0]", f"qs[{at}, 1]"
-            if disposal in (Disposal.PREFIX_INFIX, Disposal.FIRST_PREFIX):
-                up_to = last if disposal is Disposal.PREFIX_INFIX else oldest
-                lines += [f"while {head} != -1 and ni[{head}, REF] <= m{up_to}:", f"    {self._leave(queue, head, head)}"]
-            elif disposal is Disposal.INFIX_POSTFIX:
-                lines += [f"while {tail} != -1 and ni[{tail}, REF] >= m{oldest}:", f"    {self._leave(queue, tail, tail)}"]
-            if disposal is not Disposal.FIRST_PREFIX:
-                for slot in range(shape.size):
-                    lines += [
-                        f"c = {tail}",
-                        f"while c != -1 and ni[c, REF] > m{slot}:",
-                        "    c = ni[c, PREV]",
-                        f"if c != -1 and ni[c, REF] == m{slot}:",
-                        f"    {self._leave(queue, 'c', 'c')}",
-                    ]
-        return lines
-
-    def _leave(self, queue: int, first: str, last: str) -> str:
-        return f"free = drop({first}, {last}, k * {self.shape.stride} + {queue}, free, {self._state()})"
-
-    def _forget(self) -> list[str]:
-        """Noted events that no queued anchor precedes leave: no relation to come can be forbidden by them."""
-        lines = []
-        for clause in self.shape.clauses:
-            at = f"k * {self.shape.stride} + {clause.queue}"
-            anchor = f"qs[k * {self.shape.stride} + {self.shape.queue_of(clause.left)}, 0]"
-            lines += [
-                f"anchor = {anchor}",
-                f"c = qs[{at}, 0]",
-                "if c != -1 and (anchor == -1 or ni[c, REF] < ni[anchor, REF]):",
-                f"    while qs[{at}, 0] != -1 and (anchor == -1 or ni[qs[{at}, 0], REF] <= ni[anchor, REF]):",
-                f"        {self._leave(clause.queue, f'qs[{at}, 0]', f'qs[{at}, 0]')}",
-            ]
-        return lines
-
-    # Functions of every kernel
-
-    def _link(self) -> str:
-        chain = (
-            f"""
-    n = ni[e, BUCKET]
-    if n >= 0:
-        n = n * {self.shape.stride} + at % {self.shape.stride}
-        ni[e, BPREV] = bs[n, 1]
-        ni[e, BNEXT] = -1
-        if bs[n, 1] == -1:
-            bs[n, 0] = e
-        else:
-            ni[bs[n, 1], BNEXT] = e
-        bs[n, 1] = e"""
-            if self.shape.equal
-            else ""
-        )
-        tree = (
-            f"""
-    if qs[at, 3] != -1:
-        attach(e, at, qs, ni, nn, tt)
-    elif indexed and qs[at, 2] > {BUILD}:
-        built(at, qs, ni, nn, tt)"""
-            if self.accesses.trees
-            else ""
-        )
-        row = ROW_LINK.replace("ROW", str(ROW)) if self.layout.rowed else ""
-        return f"""def link(e, at, indexed, {self._state()}):
-    before = qs[at, 1]
-    ni[e, PREV] = before
-    ni[e, NEXT] = -1
-    if before == -1:
-        qs[at, 0] = e
-    else:
-        ni[before, NEXT] = e
-    qs[at, 1] = e
-    qs[at, 2] += 1{chain}{tree}{row}"""
-
-    def _drop(self) -> str:
-        """Takes a stretch of a queue, from `first` to `last`, out of it."""
-        chain = (
-            f"""
-        n = ni[c, BUCKET]
-        if n >= 0:
-            n = n * {self.shape.stride} + at % {self.shape.stride}
-            if ni[c, BPREV] == -1:
-                bs[n, 0] = ni[c, BNEXT]
-            else:
-                ni[ni[c, BPREV], BNEXT] = ni[c, BNEXT]
-            if ni[c, BNEXT] == -1:
-                bs[n, 1] = ni[c, BPREV]
-            else:
-                ni[ni[c, BNEXT], BPREV] = ni[c, BPREV]"""
-            if self.shape.equal
-            else ""
-        )
-        trees = bool(self.accesses.trees)
-        whole = (
-            """
-    if before == -1 and after == -1:
-        qs[at, 3] = -1"""
-            if trees
-            else ""
-        )
-        leave = (
-            """
-        if qs[at, 3] != -1:
-            detach(c, at, qs, ni, nn, tt)"""
-            if trees
-            else ""
-        )
-        short = (
-            f"""
-    if qs[at, 2] < {KEEP}:
-        qs[at, 3] = -1"""
-            if trees
-            else ""
-        )
-        row = ROW_DROP.replace("ROW", str(ROW)) if self.layout.rowed else ""
-        return f"""def drop(first, last, at, free, {self._state()}):{row}
-    before = ni[first, PREV]
-    after = ni[last, NEXT]
-    if before == -1:
-        qs[at, 0] = after
-    else:
-        ni[before, NEXT] = after
-    if after == -1:
-        qs[at, 1] = before
-    else:
-        ni[after, PREV] = before{whole}
-    c = first
-    while True:
-        step = ni[c, NEXT]
-        qs[at, 2] -= 1{chain}{leave}
-        ni[c, NEXT] = free
-        free = c
-        if c == last:
-            break
-        c = step{short}
-    return free"""
-
-    def _expire(self) -> str:
-        """What falls behind the window of a key leaves. Bit 1 of the flags goes once all queues are in the order of time."""
-        loose = (
-            """
-                ks[k, 1] |= 1"""
-            if self.shape.contiguous
-            else ""
-        )
-        state = self._state()
-        trimmed = (
-            f"""
-    if free != was:
-        free = trim(k, free, {state})"""
-            if self.needs
-            else ""
-        )
-        return f"""def expire(k, horizon, free, ks, {state}):
-    was = free
-    oldest = 9223372036854775807
-    late = False
-    for at in range(k * {self.shape.stride}, k * {self.shape.stride} + {len(self.shape.needed)}):
-        c = qs[at, 0]
-        before = horizon
-        while c != -1:
-            step = ni[c, NEXT]
-            if ni[c, TIME] < horizon:
-                free = drop(c, c, at, free, {state}){loose}
-            else:
-                if ni[c, TIME] < oldest:
-                    oldest = ni[c, TIME]
-                if not ks[k, 1] & 2:
-                    break
-                if ni[c, TIME] < before:
-                    late = True
-                before = ni[c, TIME]
-            c = step
-    ks[k, 3] = oldest
-    if ks[k, 1] & 2 and not late:
-        ks[k, 1] &= ~2{trimmed}
-    return free"""

@@ -14,6 +14,7 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.dataclass import dataclass
@@ -50,15 +51,8 @@ class Deriving:
         if not len(mine):
             return
         table = relation_table([mine], self.layout)
-        completed = table.column("completed_at").to_numpy() >> INDEX_BITS
-        batch = self._batch(table, mine)
-        cuts = [0, *(np.flatnonzero(np.diff(completed)) + 1).tolist(), len(completed)]
-        for low, high in pairwise(cuts):
-            # a copy of its own: what it is cut from depends on how the log was read
-            for count, payload in pieces(batch.take(pa.array(range(low, high)))):
-                schema = schema_digest(self.type)
-                yield Block(self.type.name, self.source, number, sequence, count, schema, payload)
-                number, sequence = number + 1, sequence + count
+        completed = table.column("completed_at").to_numpy()
+        yield from numbered(self.type, self.source, self._batch(table, mine), completed, number, sequence)
 
     def _batch(self, table: pa.Table, relations: Sequence[Relation]) -> pa.RecordBatch:
         emitted = table.column("emitted").combine_chunks()
@@ -79,6 +73,19 @@ class Deriving:
             for time, each in zip(given, relations, strict=True)
         ]
         return arrow_array(found, self.type.attributes[self.type.time_index or 0].type)
+
+
+def numbered(
+    event_type: EventType, source: str, batch: pa.RecordBatch, completed: npt.NDArray[np.int64], number: int, sequence: int
+) -> Iterator[Block]:
+    """Events that were completed at these positions, as blocks that are numbered on: those of one block of the log together."""
+    cuts = [0, *(np.flatnonzero(np.diff(completed >> INDEX_BITS)) + 1).tolist(), len(completed)]
+    schema = schema_digest(event_type)
+    for low, high in pairwise(cuts):
+        # a copy of its own: what it is cut from depends on how the log was read
+        for count, payload in pieces(batch.take(pa.array(range(low, high)))):
+            yield Block(event_type.name, source, number, sequence, count, schema, payload)
+            number, sequence = number + 1, sequence + count
 
 
 def derivings_of(plan: Plan, origin: int) -> tuple[Deriving, ...]:

@@ -106,6 +106,23 @@ class Registry:
             ):
                 return plan
 
+    async def read_plan(self, text: str) -> Plan:
+        """The plan of rules, for somebody who only reads: nothing is declared. Raises LanguageError, UsageError."""
+        rules = compile_names(text)
+        await self.refresh()
+        left_out = {*rules.declared, *(name for name in rules.emitted if self.is_derived(name))}
+        plan = self._compiled(text, left_out, compile)
+        for name in rules.declared:
+            if name in self._declared:
+                self._require_agreeing(plan.catalogue[name], plan.catalogue)
+        return plan
+
+    def _require_agreeing(self, each: EventType, catalogue: Catalogue) -> None:
+        told = difference(self.catalogue[each.name], each, self.catalogue, catalogue)
+        if told is not None:
+            fix = "give the new type another name; attributes may be added at the end only"
+            raise UsageError("A243", f"'{each.name}' is declared otherwise: {told}", fix)
+
     def _compiled(self, text: str, left_out: Iterable[str], compiling: object) -> Plan:
         before = _text(self._declared, left_out)
         lines = before.count("\n")
@@ -129,10 +146,7 @@ class Registry:
             if derived and not old.derived:
                 continue  # it is declared: the plan was checked against that
             was = self.catalogue[each.name]
-            told = difference(was, each, self.catalogue, catalogue)
-            if told is not None:
-                fix = "give the new type another name; attributes may be added at the end only"
-                raise UsageError("A243", f"'{each.name}' is declared otherwise: {told}", fix)
+            self._require_agreeing(each, catalogue)
             if not is_older(was, each):
                 changed.append(replace(old, text=text, version=old.version + 1, derived=derived and old.derived))
         try:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any
 
@@ -37,6 +38,7 @@ from fairlead.transport.log.block import Block, block_of
 from fairlead.transport.log.jetstream_faults import Refusals, refused, translated, unreachable
 from fairlead.transport.log.jetstream_reading import Readers, read
 from fairlead.transport.log.jetstream_tables import Tables
+from fairlead.transport.log.jetstream_watching import Watching
 from fairlead.transport.log.protocol import Conflict, Stored, Stream
 
 DUPLICATES_SECONDS = 600.0
@@ -129,8 +131,18 @@ class JetStreamLog:
                 return None
         return Stored(found.seq or 0, 0, block_of(found.headers, found.data or b"", f"{stream} {found.seq}"))
 
-    def read(self, stream: Stream, after: int) -> AsyncIterator[Sequence[Stored]]:
-        return read(self._client, self._js, self._readers, self._refusals, stream, after)
+    async def read(self, stream: Stream, after: int) -> AsyncIterator[Sequence[Stored]]:
+        watching = asyncio.create_task(self._watched(stream))
+        try:
+            async with aclosing(read(self._client, self._js, self._readers, self._refusals, stream, after)) as reading:
+                async for some in reading:
+                    yield some
+        finally:
+            watching.cancel()
+
+    async def _watched(self, stream: Stream) -> None:
+        if self._replicas > 1 and stream.name.startswith(names.MERGED):
+            await Watching(self._client, self._js, self._refusals, stream.name).run()
 
     async def last(self, stream: Stream) -> int:
         with translated(self._refusals):
@@ -153,7 +165,7 @@ class JetStreamLog:
             while every:
                 found += every
                 every = await self._js.streams_info(offset=len(found))
-        return [stream_of(each) for each in found if (each.config.name or "").startswith("FL_M_")]
+        return [stream_of(each) for each in found if (each.config.name or "").startswith(names.MERGED)]
 
     async def remove_stream(self, stream: Stream) -> None:
         with translated(self._refusals):

@@ -22,6 +22,9 @@ WRONG_LAST = {10070, 10071, 10164}
 FULL = {10002, 10023, 10028, 10047, 10077, 10122}
 """Not enough memory or storage, or a limit of the account or the stream."""
 
+NO_PEERS = 10005
+"""There are fewer servers than replicas; mostly because one was not heard of yet."""
+
 
 class Refusals:
     """What the server did not allow: it says so beside the answers, which then do not come."""
@@ -69,7 +72,8 @@ def translated(refusals: Refusals) -> Iterator[None]:
         if error.err_code in FULL or error.code == 507:
             fix = "make room: raise the limit or the disk's size, or remove what is no longer needed"
             raise LogError("N004", f"the log is full: {error.description}", fix) from None
-        if error.code in (None, 500, 503) or "in process" in str(error.description):  # a new leader, a server that is starting
+        starting = error.err_code == NO_PEERS or "in process" in str(error.description)
+        if error.code in (None, 500, 503) or starting:  # a new leader, a server that is starting
             raise Unavailable(str(error.description)) from None
         if error.code == 404:
             raise LogError("N010", f"it is gone: {error.description}", "declare the types and subscribe again") from None

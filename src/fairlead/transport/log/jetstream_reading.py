@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -162,7 +162,7 @@ class Reading:
 
 async def read(
     client: Client, js: JetStreamContext, readers: Readers, refusals: Refusals, stream: Stream, after: int
-) -> AsyncIterator[Sequence[Stored]]:
+) -> AsyncGenerator[Sequence[Stored], None]:
     loop = asyncio.get_running_loop()
     alive = loop.time()
     while True:

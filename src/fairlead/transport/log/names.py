@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from fairlead.errors import UsageError
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+MERGED = "FL_M_"
 
 
 def token(name: str) -> str:
@@ -38,7 +39,7 @@ def subject(type_name: str, source: str) -> str:
 def merged_stream(types: Iterable[str]) -> str:
     """Of these types, in the order of their names, and heartbeats."""
     joined = "\n".join(sorted(types))
-    return f"FL_M_{hashlib.sha256(joined.encode()).hexdigest()[:16]}"
+    return f"{MERGED}{hashlib.sha256(joined.encode()).hexdigest()[:16]}"
 
 
 def merged_sources(types: Iterable[str], heartbeat: str) -> tuple[str, str]:

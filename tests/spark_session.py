@@ -1,19 +1,18 @@
-"""One Spark session for all tests of this folder, made for short jobs: a small heap, one compiler tier, few partitions.
+"""One Spark session for all tests that use it, made for short jobs: a small heap, one compiler tier, few partitions.
 
-All tests here that use it are of one xdist group, so with `--dist loadgroup` one worker process has the one JVM.
+All tests that use it are of one xdist group, so with `--dist loadgroup` one worker process has the one JVM.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from pyspark import SparkContext
-from pyspark.sql import SparkSession
 
-from fairlead.runtime.spark.session import session
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 os.environ.setdefault("SPARK_AUTH_SOCKET_TIMEOUT", "120")  # a Python worker that starts on a busy machine needs its time
 FAST = {
@@ -26,16 +25,16 @@ FAST = {
 
 @pytest.hookimpl(tryfirst=True)  # xdist reads the marks in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = Path(__file__).parent
     for item in items:
-        needs = here in item.path.parents and "spark" in getattr(item, "fixturenames", ())
-        if needs and item.config.pluginmanager.hasplugin("xdist"):
+        if "spark" in getattr(item, "fixturenames", ()) and item.config.pluginmanager.hasplugin("xdist"):
             item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The session; its files are in a temporary folder and its JVM ends with it."""
+    from fairlead.runtime.spark.session import session
+
     made = session("local[2]", "fairlead tests", **FAST, **{"spark.local.dir": tmp_path_factory.mktemp("spark")})
     yield made
     end(made)
@@ -45,6 +44,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 def active(request: pytest.FixtureRequest) -> None:
     """A test may work in a session beside the one of all; the next one begins in that again."""
     if "spark" in request.fixturenames:
+        from pyspark.sql import SparkSession
+
         made = request.getfixturevalue("spark")
         made._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(made._jsparkSession)
         SparkSession._activeSession = made
@@ -52,6 +53,8 @@ def active(request: pytest.FixtureRequest) -> None:
 
 def end(session: SparkSession) -> None:
     """Stop the session and wait for its JVM, which pyspark else leaves to the end of the process."""
+    from pyspark import SparkContext
+
     session.stop()
     gateway = SparkContext._gateway
     assert gateway is not None

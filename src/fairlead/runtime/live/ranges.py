@@ -1,0 +1,55 @@
+"""A part of a stream, from one sequence to another: all of it, or an error that says what is missing.
+
+Takes: a stream, the sequence behind which to begin, the last one. Gives: blocks, without repeats. Never: waits for what comes
+later; skips what retention or an administrator has removed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+from fairlead.errors import LogError
+from fairlead.order.continuity import Continuity
+from fairlead.transport.log.block import INDEX_BITS
+from fairlead.transport.log.protocol import Log, Stored, Stream
+
+SILENCE_SECONDS_MAX = 60.0
+"""A block that is stored is there in milliseconds, or when a cluster has found its leader again."""
+
+
+async def blocks_between(log: Log, stream: Stream, after: int, last: int) -> AsyncIterator[Sequence[Stored]]:
+    """The blocks behind `after`, up to and including `last`. Raises LogError where one is not there any more, StateError where
+    the numbers of a source have a gap."""
+    continuity = Continuity(from_beginning=after == 0)
+    reading = log.read(stream, after).__aiter__()
+    try:
+        while after < last:
+            found = []
+            for each in await _next(reading, stream, after, last):
+                if after == last:
+                    break
+                if each.sequence != after + 1:
+                    raise _lost(stream, after, min(each.sequence, last + 1))
+                after = each.sequence
+                if continuity.check(each.block.type, each.block.source, each.block.number, each.block.count):
+                    found.append(each)
+            if found:
+                yield found
+    finally:
+        await reading.aclose()  # type: ignore[attr-defined]
+
+
+async def _next(reading: AsyncIterator[Sequence[Stored]], stream: Stream, after: int, last: int) -> Sequence[Stored]:
+    try:
+        async with asyncio.timeout(SILENCE_SECONDS_MAX):
+            return await anext(reading)
+    except TimeoutError:
+        raise _lost(stream, after, last + 1) from None
+
+
+def _lost(stream: Stream, after: int, found: int) -> LogError:
+    problem = f"blocks {after + 1:,} to {found - 1:,} of the stream {stream.name} are not there any more: events are lost"
+    return LogError(
+        "N020", problem, f"restore them from a backup, or begin behind them: start at the position {found << INDEX_BITS}"
+    )

@@ -1,0 +1,96 @@
+"""Which stream of a log somebody reads as a table: that of a set of types, the same that live subscribers read.
+
+Takes: names of types, or rules. Gives: the types, as the reader knows them, and their stream. Never: declares anything;
+takes rules that read several streams for one, whose positions would mean nothing together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from fairlead.dataclass import dataclass
+from fairlead.errors import LogError, UsageError
+from fairlead.model.plan import Plan
+from fairlead.model.types import HEARTBEAT, Catalogue
+from fairlead.runtime.live.grouping import Group, groups_of
+from fairlead.runtime.live.registry import Registry
+from fairlead.transport.log.protocol import Log, Stream
+from fairlead.transport.problems import not_published, unknown_type
+
+BEHIND_SECONDS_MAX = 10.0
+PAUSE_SECONDS = 0.01
+
+
+@dataclass(frozen=True)
+class Selection:
+    """`types` by name. `timed`: with heartbeats also where it is one type, which is read from its own stream otherwise."""
+
+    types: tuple[str, ...]
+    timed: bool
+    catalogue: Catalogue
+
+    @property
+    def merged(self) -> bool:
+        return self.timed or len(self.types) > 1
+
+    @property
+    def comes(self) -> tuple[str, ...]:
+        """The types of the events in the stream."""
+        return (*self.types, HEARTBEAT.name) if self.merged else self.types
+
+    async def stream(self, log: Log) -> Stream:
+        return await (log.open_merged(self.types) if self.merged else log.open_type(self.types[0]))
+
+    async def complete(self, log: Log, stream: Stream) -> int:
+        """The last sequence of the stream, when everything is in it that the types' own streams hold by now: a merged stream
+        takes their blocks up one after the other. Raises LogError where it has stopped to do so."""
+        last = await log.last(stream)
+        if not self.merged:
+            return last
+        wanted = sum([await log.last(await log.open_type(each)) for each in self.comes])
+        clock = asyncio.get_running_loop().time
+        moved = clock()
+        while last < wanted:
+            if clock() - moved > BEHIND_SECONDS_MAX:
+                problem = f"the stream {stream.name} is {wanted - last:,} blocks behind its types, and does not go on"
+                raise LogError("N021", problem, "see the server's log; try again when all servers are there")
+            await asyncio.sleep(PAUSE_SECONDS)
+            before, last = last, await log.last(stream)
+            if last > before:
+                moved = clock()
+        return last
+
+
+async def select(log: Log, what: str | Sequence[str], *, heartbeats: bool = False) -> Selection:
+    """Of rules (a text) or of types (their names). Raises DataError, LanguageError, UsageError."""
+    registry = Registry(log)
+    if isinstance(what, str):
+        return selection_of(await registry.read_plan(what))
+    await registry.refresh()
+    known = [each.name for each in registry.catalogue if not each.is_union]
+    if not what:
+        raise UsageError("A261", "no type is named to read", f"name some of: {', '.join(known)}")
+    for name in what:
+        if name in registry.catalogue and registry.catalogue[name].is_union:
+            raise not_published(registry.catalogue[name])
+        if name not in known:
+            raise unknown_type(name, known)
+    return Selection(tuple(sorted(set(what))), heartbeats, registry.catalogue)
+
+
+def selection_of(plan: Plan) -> Selection:
+    """Of the events that the subscriptions of a plan read."""
+    group = only_group(plan)
+    return Selection(group.types, group.timed, plan.catalogue)
+
+
+def only_group(plan: Plan) -> Group:
+    groups = groups_of(plan)
+    if not groups:
+        raise UsageError("A252", "the rules have no subscription", "add SUBSCRIPTION … MATCH …")
+    if len(groups) > 1:
+        told = "; ".join(f"{', '.join(each.names)} from {' and '.join(each.types)}" for each in groups)
+        problem = f"these rules read {len(groups)} streams, each with an order of its own: {told}"
+        raise UsageError("A260", problem, "give the rules of one stream at a time")
+    return groups[0]

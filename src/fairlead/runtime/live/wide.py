@@ -1,0 +1,88 @@
+"""Blocks of several types as rows of one table: position, type, and the attributes of all types by name.
+
+    position   of the event in the stream (transport/log/block.py)
+    type       of the event
+    source     who published it, and
+    sequence   as what number of that type; both only where they are asked for, and no attribute is called so
+    …          attributes, null in events of types that have no such attribute
+
+Takes: blocks in the order of the stream. Gives: record batches. Never: makes an object of an event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from fairlead.errors import UsageError
+from fairlead.model.columns import arrow_schema
+from fairlead.runtime.live.selecting import Selection
+from fairlead.transport.log.block import INDEX_BITS, decode, positions
+from fairlead.transport.log.protocol import Stored
+
+ROWS = 65_536
+"""Of a record batch: small blocks are put together up to so many."""
+
+
+class Wide:
+    """The table of a selection. `position` is the name of its column."""
+
+    def __init__(self, selection: Selection, position: str = "position", *, origin: bool = False) -> None:
+        self._types = {name: selection.catalogue[name] for name in selection.comes}
+        fields: dict[str, pa.Field] = {}
+        for name, each in self._types.items():
+            for field in arrow_schema(each):
+                known = fields.setdefault(field.name, field)
+                fields[field.name] = _common(known, field, name)
+        if position in fields or position in ("type", ""):
+            raise UsageError("A262", f"'{position}' is an attribute of a type", "name the column of positions otherwise")
+        self._origin = [name for name in ("source", "sequence") if origin and name not in fields and name != position]
+        special = {"source": pa.string(), "sequence": pa.int64()}
+        before = [(position, pa.int64()), ("type", pa.string()), *((name, special[name]) for name in self._origin)]
+        self.schema = pa.schema([*before, *fields.values()])
+        self._attributes = list(fields.values())
+
+    def batches(self, blocks: Iterable[Stored], first: int = 0) -> Iterator[pa.RecordBatch]:
+        """The events at positions from `first` on."""
+        held: list[pa.RecordBatch] = []
+        rows = 0
+        for each in blocks:
+            batch = self._batch(each)
+            if each.sequence << INDEX_BITS < first:
+                batch = batch.slice(int(np.searchsorted(batch.column(0).to_numpy(), first)))
+            held.append(batch)
+            rows += batch.num_rows
+            if rows >= ROWS:
+                yield joined(held)
+                held, rows = [], 0
+        if rows:
+            yield joined(held)
+
+    def _batch(self, stored: Stored) -> pa.RecordBatch:
+        block = stored.block
+        events = decode(block, self._types[block.type])
+        columns = [pa.array(positions(stored.sequence, block.count)), pa.repeat(block.type, block.count)]
+        for name in self._origin:
+            counted = np.arange(block.sequence, block.sequence + block.count)
+            columns.append(pa.repeat(block.source, block.count) if name == "source" else pa.array(counted))
+        for field in self._attributes:
+            at = events.schema.get_field_index(field.name)
+            column = pa.nulls(block.count, field.type) if at < 0 else events.column(at)
+            columns.append(column if column.type.equals(field.type) else column.cast(field.type))
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
+def _common(known: pa.Field, field: pa.Field, name: str) -> pa.Field:
+    """INT and BIGINT are BIGINT together; other types of one name have nothing in common."""
+    if known.type.equals(field.type):
+        return known
+    if {str(known.type), str(field.type)} == {"int32", "int64"}:
+        return pa.field(known.name, pa.int64())
+    problem = f"'{field.name}' is {field.type} in '{name}' and {known.type} in another type: they have no column in common"
+    raise UsageError("A263", problem, "read these types apart, or give the attribute another name")

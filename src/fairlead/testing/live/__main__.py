@@ -1,0 +1,37 @@
+"""A run with faults, told as it goes: python -m fairlead.testing.live [--seconds 600] [--faults 8] [--seed 1] [--folder DIR]"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from fairlead.errors import LogError
+from fairlead.testing.live.campaign import Campaign
+from fairlead.testing.live.faults import schedule, until
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m fairlead.testing.live", description="Failures, with real servers.")
+    parser.add_argument("--faults", type=int, default=1_000_000, help="how many faults at most")
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long faults go on")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--pause", type=float, default=0.25, help="seconds between a publisher's bursts")
+    parser.add_argument("--folder", type=Path, help="keep data, logs and records there")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="fairlead-failures-") as temporary:
+        folder = given.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            with Campaign(folder, given.pause, say=lambda line: print(line, flush=True)) as campaign:
+                report = campaign.run(until(given.seconds, schedule(given.seed, given.faults)))
+        except LogError as error:
+            print(error, file=sys.stderr)
+            return 1
+    print(report.outcome)
+    return 1 if report.problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,148 @@
+"""A whole run: a cluster, publishers and subscribers at work, faults by the schedule, then the checks.
+
+    1. the servers, the types, the workers
+    2. fault after fault; after each one, every worker must get on again
+    3. publishers come to their end, subscribers get what is left
+    4. the log is copied, and everything is compared
+
+Takes: a folder, steps of a schedule. Gives: a report. Never: leaves a process behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Self
+
+import fairlead
+from fairlead.dataclass import dataclass
+from fairlead.errors import LogError
+from fairlead.testing.live.cluster import Cluster
+from fairlead.testing.live.faults import FAULTS, Step
+from fairlead.testing.live.judging import judged, the_log, the_rest, wait_for_deliveries
+from fairlead.testing.live.setting import MERGED, NAMES, RELAYED, RULES, SOURCES, TYPES
+from fairlead.testing.live.workers import Worker
+from fairlead.transport.log.names import merged_stream, type_stream
+
+GET_ON_SECONDS_MAX = 90.0
+"""After a fault is undone: elections, reconnections, new consumers, on a busy machine."""
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """`told`: what happened, with the seconds since the beginning."""
+
+    problems: list[str]
+    told: list[str]
+    counts: dict[str, int]
+
+    @property
+    def outcome(self) -> str:
+        counts = ", ".join(f"{count:,} {what}" for what, count in self.counts.items())
+        return "\n".join([counts, *(f"PROBLEM: {each}" for each in self.problems)])
+
+    def __str__(self) -> str:
+        return "\n".join([*self.told, self.outcome])
+
+
+class Campaign:
+    """`pause`: seconds between a publisher's small bursts. `say` is told what happens as it does."""
+
+    def __init__(self, folder: Path, pause: float = 0.25, say: Callable[[str], None] = lambda line: None) -> None:
+        self._folder, self._pause, self._say = folder, pause, say
+        self._began = time.monotonic()
+        self.told: list[str] = []
+        self.streams = [*map(type_stream, NAMES), *map(merged_stream, MERGED)]
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            self.cluster = stack.enter_context(Cluster(self._folder))  # 1
+            asyncio.run(self._declare())
+            url = self.cluster.url
+            self.publishers = [
+                Worker(name, self._folder, "publisher", "stored", [url, name, types, str(self._pause)])
+                for name, types in SOURCES.items()
+            ]
+            self.subscribers = [
+                Worker(name, self._folder, "subscriber", "acked", [url, name, rules, RELAYED.get(name, "")])
+                for name, rules in RULES.items()
+            ]
+            for each in self.workers:
+                stack.callback(each.kill)
+                each.start()
+            self._held = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._held.close()
+
+    @property
+    def workers(self) -> list[Worker]:
+        return [*self.publishers, *self.subscribers]
+
+    async def _declare(self) -> None:
+        async with fairlead.connect(self.cluster.url, replicas=3) as fl:
+            await fl.declare(TYPES)
+
+    def say(self, line: str) -> None:
+        self.told.append(f"{time.monotonic() - self._began:6.1f}  {line}")
+        self._say(self.told[-1])
+
+    def run(self, steps: Iterable[Step]) -> Report:
+        """Raises LogError where somebody does not get on after a fault."""
+        self.get_on("at the beginning")
+        for step in steps:  # 2
+            with self._broken(step):
+                time.sleep(step.hold)
+            self.get_on(f"after {', '.join(step.faults)}")
+        return self._finished()
+
+    @contextmanager
+    def _broken(self, step: Step) -> Iterator[None]:
+        rolls = random.Random(step.seed)
+        with ExitStack() as stack:
+            for name in step.faults:
+                self.say(stack.enter_context(FAULTS[name](self, rolls)))
+            yield
+        self.say("  mended")
+
+    def get_on(self, when: str) -> None:
+        """Waits until every worker has done something new."""
+        since, end = time.monotonic_ns(), time.monotonic() + GET_ON_SECONDS_MAX
+        waiting = self.workers
+        while waiting := [each for each in waiting if each.record.last(each.key) < since]:
+            for each in self.workers:
+                if each.ended:
+                    raise LogError("N001", f"{when}, {each.ended}", "see its record")
+            if time.monotonic() > end:
+                names = ", ".join(each.name for each in waiting)
+                history = "\n".join(self.told)
+                raise LogError("N001", f"{when}, {names} did not get on\n{history}", f"see the records in {self._folder}")
+            time.sleep(0.05)
+        self.say("  all get on")
+
+    def _finished(self) -> Report:
+        problems = self._stopped(self.publishers)  # 3
+        self.say("publishers are done")
+        copy = asyncio.run(the_log(self.cluster.url, GET_ON_SECONDS_MAX))
+        while wait_for_deliveries(copy, self.subscribers, GET_ON_SECONDS_MAX):
+            before, copy = copy, asyncio.run(the_log(self.cluster.url, GET_ON_SECONDS_MAX))
+            if copy.count == before.count:  # nobody has answered any more
+                break
+        self.say("the log is copied")
+        problems += self._stopped(self.subscribers)
+        self.say("subscribers are done")
+        outcome = asyncio.run(the_rest(self.cluster.url, copy))  # 4
+        found, counts = judged(outcome, self.workers, self.subscribers)
+        counts["troubles survived"] = sum("trouble" in line for each in self.workers for line in each.record.lines)
+        self.say("judged")
+        return Report(problems + found, self.told, counts)
+
+    def _stopped(self, workers: list[Worker]) -> list[str]:
+        for each in workers:
+            each.ask_to_stop()
+        return [said for each in workers if (said := each.wait())]

@@ -1,0 +1,76 @@
+"""The log as it is when all is over: the blocks of every stream, in order.
+
+Takes: a client, types, sets of types that are merged. Gives: a copy of the streams. Never: returns before the merged streams
+have everything that the streams of the types have.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import field
+
+from fairlead.dataclass import dataclass
+from fairlead.model.relation import Relation
+from fairlead.runtime.live.client import Client
+from fairlead.transport.log.protocol import Stored, Stream
+
+TypeSet = tuple[str, ...]
+Name = tuple[str, str, int]
+"""Of a block: type, source, number."""
+
+
+def name_of(stored: Stored) -> Name:
+    return stored.block.type, stored.block.source, stored.block.number
+
+
+@dataclass(frozen=True, eq=False)
+class Copy:
+    """`types`: by type, its own stream; `merged`: by the types, their merged stream."""
+
+    types: dict[str, list[Stored]]
+    merged: dict[TypeSet, list[Stored]]
+    matched: dict[tuple[TypeSet, str], Sequence[Relation]] = field(default_factory=dict)
+    """What was found in a merged stream, by the digest of a plan (checks.py)."""
+
+    @property
+    def count(self) -> int:
+        """Blocks of all types."""
+        return sum(map(len, self.types.values()))
+
+    def missing(self) -> list[Name]:
+        """What a merged stream does not have of its types."""
+        found = []
+        for types, blocks in self.merged.items():
+            have = {name_of(each) for each in blocks}
+            found += [name_of(each) for name in types for each in self.types[name] if name_of(each) not in have]
+        return found
+
+
+async def copied(fl: Client, types: Iterable[str], merged: Iterable[TypeSet], seconds: float) -> Copy:
+    """After `seconds` the merged streams are taken as they are."""
+    loop = asyncio.get_running_loop()
+    own = {name: await _taken(fl, await fl.log.open_type(name)) for name in types}
+    end = loop.time() + seconds
+    while True:
+        copy = Copy(own, {each: await _taken(fl, await fl.log.open_merged(each)) for each in merged})
+        if not copy.missing() or loop.time() > end:
+            return copy
+        await asyncio.sleep(0.5)
+
+
+async def _taken(fl: Client, stream: Stream) -> list[Stored]:
+    found: list[Stored] = []
+    last = await fl.log.last(stream)
+    if last:
+        async for some in fl.log.read(stream, 0):
+            found += some
+            if found[-1].sequence >= last:
+                break
+    return found
+
+
+def first_of_each(blocks: Sequence[Stored]) -> list[Stored]:
+    """Without those that are there again."""
+    seen: set[Name] = set()
+    return [each for each in blocks if not (name_of(each) in seen or seen.add(name_of(each)))]  # type: ignore[func-returns-value]

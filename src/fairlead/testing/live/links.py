@@ -1,0 +1,125 @@
+"""Links between servers that can be cut: each is a small proxy, so it works without any rights.
+
+    open      what comes is passed on
+    refused   connections are closed, and new ones as soon as they are made
+    silent    connections stay, and nothing passes; what was sent comes when the link is open again
+
+Takes: ports to pass on to. Gives: ports in their place. Never: changes or drops a byte of a connection that stays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Iterable
+from contextlib import suppress
+from typing import Any, Literal, Self, TypeVar
+
+Way = Literal["open", "refused", "silent"]
+Result = TypeVar("Result")
+SECONDS_MAX = 10.0
+CHUNK = 65_536
+
+
+class Link:
+    """One direction in which connections are made; bytes go both ways."""
+
+    def __init__(self, target: int) -> None:
+        self._target = target
+        self._way: Way = "open"
+        self._flowing = asyncio.Event()
+        self._flowing.set()
+        self._ends: set[asyncio.StreamWriter] = set()
+
+    async def open(self) -> int:
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def become(self, way: Way) -> None:
+        self._way = way
+        if way == "silent":
+            self._flowing.clear()
+        else:
+            self._flowing.set()
+        if way == "refused":
+            for each in list(self._ends):
+                each.transport.abort()
+
+    async def close(self) -> None:
+        self._server.close()
+        await self.become("refused")
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._ends.add(writer)
+        onward: asyncio.StreamWriter | None = None
+        try:
+            await self._flowing.wait()
+            if self._way == "open":
+                back, onward = await asyncio.open_connection("127.0.0.1", self._target)
+                self._ends.add(onward)
+                await asyncio.gather(self._pump(reader, onward), self._pump(back, writer))
+        except (OSError, asyncio.CancelledError):
+            pass  # either side is gone, and so is the other; or all come to their end
+        finally:
+            for each in (writer, onward):
+                if each is not None:
+                    self._ends.discard(each)
+                    each.transport.abort()
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while some := await reader.read(CHUNK):
+            await self._flowing.wait()
+            writer.write(some)
+            await writer.drain()
+        raise ConnectionError("closed")
+
+
+class Links:
+    """All links of a cluster, in a thread of their own: whoever is busy elsewhere does not hold them up."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._links: dict[tuple[int, int], Link] = {}
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(TimeoutError):
+            self._do(self._ended())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(SECONDS_MAX)
+        self._loop.close()
+
+    def between(self, one: int, other: int, target: int) -> int:
+        """The port at which `one` finds `other`, which listens at `target`."""
+
+        async def opened() -> int:
+            link = self._links[one, other] = Link(target)
+            return await link.open()
+
+        return self._do(opened())
+
+    def turn(self, pairs: Iterable[tuple[int, int]], way: Way) -> None:
+        """Both directions of each pair."""
+
+        async def turned() -> None:
+            for one, other in pairs:
+                for key in ((one, other), (other, one)):
+                    await self._links[key].become(way)
+
+        self._do(turned())
+
+    async def _ended(self) -> None:
+        for each in self._links.values():
+            await each.close()
+        mine = asyncio.current_task()
+        rest = [task for task in asyncio.all_tasks() if task is not mine]
+        for task in rest:
+            task.cancel()
+        await asyncio.gather(*rest, return_exceptions=True)
+
+    def _do(self, work: Coroutine[Any, Any, Result]) -> Result:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(SECONDS_MAX)

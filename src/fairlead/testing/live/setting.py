@@ -1,0 +1,26 @@
+"""Who publishes what, and who subscribes to what, while things fail.
+
+Two subscribers have equal rules, one covers a subscription of theirs (its conjunction extends `Free`), one shares rules with
+both. `Free`, `Covering` and `Either` are promised every property; `Joined` has conditions across events, and emits.
+"""
+
+from __future__ import annotations
+
+TYPES = "TYPE A (k INT, x INT); TYPE B (k INT, x INT); TYPE C (k INT, x INT);"
+FREE = "SUBSCRIPTION Free MATCH A a AND B b"
+JOINED = "SUBSCRIPTION Joined MATCH A a AND B b WHERE a.k = b.k EMIT Pair (k = a.k, total = a.x + b.x)"
+COVERING = "SUBSCRIPTION Covering MATCH A a AND B b AND C c"
+EITHER = "SUBSCRIPTION Either MATCH (A a AND B b) OR (A a AND C c)"
+RULES = {
+    "one": f"{FREE} {JOINED}",
+    "two": f"{FREE} {JOINED}",
+    "covering": f"{COVERING} {EITHER}",
+    "either": f"{EITHER} {FREE}",
+}
+EQUAL = "one", "two"
+EMITTED = "Pair"
+NAMES = ("A", "B", "C")
+RELAYED = {"covering": "C"}
+"""Who answers relations with events, and of which type."""
+SOURCES = {"left": "A,B", "right": "B,C", "more": "A,C"}
+MERGED: tuple[tuple[str, ...], ...] = (("A", "B"), ("A", "B", "C"))

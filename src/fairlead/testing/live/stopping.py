@@ -1,0 +1,25 @@
+"""The end of a child process: when its parent closes its input, or is gone.
+
+Takes: the standard input. Gives: an event; some time later the process ends, whatever it is doing. Never: ends it before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+
+END_SECONDS = 60.0
+
+
+def asked_to_stop() -> asyncio.Event:
+    asked, loop, file = asyncio.Event(), asyncio.get_running_loop(), sys.stdin.fileno()
+
+    def readable() -> None:
+        if not os.read(file, 1024):
+            loop.remove_reader(file)
+            asked.set()
+            loop.call_later(END_SECONDS, os._exit, 3)
+
+    loop.add_reader(file, readable)
+    return asked

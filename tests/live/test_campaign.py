@@ -1,0 +1,25 @@
+"""Three servers whose leaders, links, readers and writers fail by a schedule: nothing is lost or doubled, nobody disagrees.
+
+`FAIRLEAD_FAILURE_SECONDS=1800 FAIRLEAD_FAILURE_SEED=7 pytest tests/live/test_campaign.py`, or `make failures`, for more.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from fairlead.testing.live.campaign import Campaign
+from fairlead.testing.live.faults import schedule, until
+
+SECONDS = float(os.environ.get("FAIRLEAD_FAILURE_SECONDS", "45"))
+SEED = int(os.environ.get("FAIRLEAD_FAILURE_SEED", "3"))
+FAULTS = 8 if SECONDS < 60 else 1_000_000
+"""Each kind once, where the machine is fast enough."""
+
+
+def test_whatever_fails_nothing_is_lost_or_doubled_and_nobody_disagrees(tmp_path: Path) -> None:
+    with Campaign(tmp_path) as campaign:
+        report = campaign.run(until(SECONDS, schedule(SEED, FAULTS)))
+    assert not report.problems, str(report)
+    assert report.counts["events"] > 100, str(report)
+    assert report.counts["deliveries"] > 100, str(report)

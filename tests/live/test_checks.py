@@ -1,0 +1,152 @@
+"""The checks of the failure suite find what they are there for: each is given a run in which something went wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import fairlead
+from fairlead.deliver.receipt import ReceiptBook
+from fairlead.runtime.embedded import id_words
+from fairlead.runtime.live.grouping import groups_of
+from fairlead.testing.live import checks
+from fairlead.testing.live.copying import Copy, copied
+from fairlead.testing.live.deliveries import Given, given
+from fairlead.testing.live.judging import PLANS
+from fairlead.testing.live.publisher import key_of
+from fairlead.testing.live.setting import MERGED, NAMES, TYPES
+from fairlead.testing.live.tracing import Subscriber, trace_of_run
+
+SOURCES = ("left", "right")
+EVENTS = 12
+
+
+async def published() -> Copy:
+    async with fairlead.connect("memory:") as fl:
+        await fl.declare(TYPES)
+        for each in MERGED:
+            await fl.log.open_merged(each)
+        for source in SOURCES:
+            fl._publisher.source = source
+            fl._publisher._outboxes.clear()
+            for x in range(EVENTS):
+                for name in NAMES:
+                    await fl.publish(name, k=key_of(source, name, x), x=x, wait=True)
+        return await copied(fl, NAMES, MERGED, 0)
+
+
+@pytest.fixture
+def copy() -> Copy:
+    return asyncio.run(published())
+
+
+RECORDS = {
+    source: [line for name in NAMES for line in ({"sent": EVENTS - 1, "type": name}, {"stored": EVENTS, "type": name})]
+    for source in SOURCES
+}
+CATALOGUE = PLANS["one"].catalogue
+
+
+def subscriber(copy: Copy, name: str, break_it: Callable[[list[Any]], object] = lambda lines: None) -> Subscriber:
+    """One who was given what is due, and what `break_it` makes of it."""
+    found = {}
+    for at, group in enumerate(groups_of(PLANS[name])):
+        lines: list[Any] = [
+            {
+                "number": number,
+                "id": each.id,
+                "subscription": each.subscription,
+                "branch": each.branch,
+                "positions": each.positions,
+                "at": time.monotonic_ns(),
+            }
+            for number, each in enumerate(checks.expected(copy, group), 1)
+        ]
+        break_it(lines)
+        found[str(at)] = Given(lines)
+    return Subscriber(name, PLANS[name], found)
+
+
+def receipts(copy: Copy, who: Subscriber) -> dict[str, Any]:
+    found = {}
+    for key, group in who.groups.items():
+        book = ReceiptBook(group.plan.digest)
+        book.note(id_words(checks.expected(copy, group)))
+        found[key] = book.receipt()
+    return found
+
+
+def kept(copy: Copy, *everyone: Subscriber) -> list[str]:
+    return checks.kept(trace_of_run(copy, CATALOGUE, {}, everyone), PLANS)
+
+
+def test_what_went_well_is_found_to_be_well(copy: Copy) -> None:
+    everyone = [subscriber(copy, name) for name in PLANS]
+    assert checks.stored(copy, CATALOGUE, RECORDS) == []
+    assert checks.merged(copy) == []
+    assert [checks.delivered(copy, who, receipts(copy, who)) for who in everyone] == [[]] * 4
+    assert kept(copy, *everyone) == []
+    assert sum(len(each.lines) for who in everyone for each in who.given.values()) > 50
+
+
+def test_a_lost_a_doubled_and_a_changed_block_are_found(copy: Copy) -> None:
+    blocks = copy.types["A"]
+    changed = blocks[3]._replace(block=replace(blocks[3].block, payload=blocks[4].block.payload))
+    for broken, words in [
+        (blocks[:3] + blocks[4:], "not numbered one by one"),
+        (blocks[:4] + blocks[3:], "not numbered one by one"),
+        (blocks[:-1], "12 events of A from right were acknowledged, 11 are stored"),
+        ([*blocks[:3], changed], "not as they were"),
+    ]:
+        assert words in str(checks.stored(Copy(copy.types | {"A": broken}, copy.merged), CATALOGUE, RECORDS))
+
+
+def test_merged_streams_that_lack_something_or_differ_in_their_order_are_found(copy: Copy) -> None:
+    short, long = (copy.merged[each] for each in MERGED)
+    assert "lacks block" in str(checks.merged(Copy(copy.types, {MERGED[0]: short[:-1], MERGED[1]: long})))
+    turned = [*short[:2], short[3], short[2], *short[4:]]
+    assert "differ in their order" in str(checks.merged(Copy(copy.types, {MERGED[0]: turned, MERGED[1]: long})))
+    assert checks.merged(Copy(copy.types, {MERGED[0]: [*short, short[0]], MERGED[1]: long})) == []  # again is not wrong
+
+
+def test_deliveries_that_are_missing_or_turned_are_found(copy: Copy) -> None:
+    less = subscriber(copy, "one", lambda lines: lines.pop())
+    assert "are due" in str(checks.delivered(copy, less, receipts(copy, less)))
+    assert "receipt" in str(checks.delivered(copy, less, {}))
+    assert "conjunction agreement" in str(kept(copy, less, subscriber(copy, "two")))
+
+    def turn(lines: list[Any]) -> None:
+        lines[0]["at"], lines[-1]["at"] = lines[-1]["at"], lines[0]["at"]
+
+    assert "type total order" in str(kept(copy, subscriber(copy, "one", turn), subscriber(copy, "two")))
+    covering = subscriber(copy, "covering")
+    assert "covering agreement" in str(kept(copy, covering, subscriber(copy, "one", lambda lines: lines.__delitem__(slice(4)))))
+
+
+def line(number: int, id: str) -> dict[str, Any]:
+    return {"number": number, "id": id, "group": "g", "at": 0}
+
+
+BEGUN: dict[str, Any] = {"begun": "desk"}
+ACKED: dict[str, Any] = {"acked": 1, "group": "g"}
+
+
+@pytest.mark.parametrize(
+    ("lines", "wrong"),
+    [
+        ([BEGUN, line(1, "a"), ACKED, line(2, "b"), BEGUN, line(2, "b"), line(3, "c")], None),
+        ([BEGUN, line(1, "a"), ACKED, line(2, "b"), BEGUN, line(3, "c")], None),  # acknowledged, and killed before it said so
+        ([BEGUN, line(1, "a"), ACKED, BEGUN, line(1, "a")], "is given number 1 where 2 to 2 should come"),
+        ([BEGUN, line(1, "a"), ACKED, BEGUN, line(3, "c")], "is given number 3 where 2 to 2 should come"),
+        ([BEGUN, line(1, "a"), line(3, "c")], "is given number 3 where 2 to 2 should come"),
+        ([BEGUN, line(1, "a"), BEGUN, line(1, "b")], "is given b as number 1, which was a before"),
+    ],
+)
+def test_a_life_begins_behind_what_was_acknowledged(lines: list[dict[str, Any]], wrong: str | None) -> None:
+    _, problems = given("desk", lines)
+    assert problems == ([] if wrong is None else [f"desk {wrong}"])

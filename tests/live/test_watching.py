@@ -1,0 +1,81 @@
+"""A merged stream whose leader waits for its sources: another leader takes over. Real servers do it in test_campaign.py."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import nats.js.errors
+import pytest
+from nats.js.api import ClusterInfo, StreamConfig, StreamInfo, StreamSourceInfo, StreamState
+
+from fairlead.transport.log import jetstream_watching
+from fairlead.transport.log.jetstream_faults import Refusals, translated
+from fairlead.transport.log.jetstream_watching import Watching, is_silent
+from fairlead.transport.log.protocol import Unavailable
+
+SECOND = 1_000_000_000
+
+
+def told(*active: int | None, leader: str = "one", names: str = "FL_T_A") -> StreamInfo:
+    state = StreamState(messages=0, bytes=0, first_seq=0, last_seq=0, consumer_count=0)
+    sources = [StreamSourceInfo(name=names, active=each) for each in active]
+    return StreamInfo(StreamConfig(name="FL_M_x"), state, sources=sources, cluster=ClusterInfo(leader=leader))
+
+
+@pytest.mark.parametrize(
+    ("active", "silent"),
+    [((), False), ((0, SECOND), False), ((0, -1), True), ((None,), True), ((20 * SECOND, 0), True)],
+)
+def test_a_source_that_is_not_heard_of_is_silent(active: tuple[int | None, ...], silent: bool) -> None:
+    assert is_silent(told(*active)) == silent
+
+
+class Server:
+    """Says what it was told to say, and notes what it is asked to do."""
+
+    def __init__(self, infos: dict[str, list[StreamInfo]]) -> None:
+        self._infos, self.asked = infos, list[str]()
+
+    async def stream_info(self, name: str) -> StreamInfo:
+        left = self._infos[name]
+        return left.pop(0) if len(left) > 1 else left[0]
+
+    async def request(self, subject: str, *_: object, **__: object) -> None:
+        self.asked.append(subject)
+
+
+def watched(monkeypatch: pytest.MonkeyPatch, infos: dict[str, list[StreamInfo]]) -> list[str]:
+    monkeypatch.setattr(jetstream_watching, "PATIENCE_SECONDS", 0.0)
+
+    async def work() -> list[str]:
+        server: Any = Server(infos)
+        watching = Watching(server, server, Refusals(), "FL_M_x")
+        for _ in range(3):
+            await watching._look("FL_M_x")
+            await asyncio.sleep(0.001)
+        return list(server.asked)
+
+    return asyncio.run(work())
+
+
+def test_a_leader_whose_source_stays_silent_steps_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    down = ["$JS.API.STREAM.LEADER.STEPDOWN.FL_M_x"]
+    assert watched(monkeypatch, {"FL_M_x": [told(-1), told(-1), told(0)]}) == down
+    assert watched(monkeypatch, {"FL_M_x": [told(-1), told(0), told(-1)]}) == []
+    assert watched(monkeypatch, {"FL_M_x": [told(-1), told(-1, leader="two"), told(0)]}) == []
+    assert watched(monkeypatch, {"FL_M_x": [told(-1, leader="")]}) == []
+
+
+def test_streams_that_a_merged_one_is_made_of_are_looked_at_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    infos = {"FL_M_x": [told(0, names="FL_M_y")], "FL_M_y": [told(-1), told(-1), told(0)]}
+    assert watched(monkeypatch, infos) == ["$JS.API.STREAM.LEADER.STEPDOWN.FL_M_y"]
+
+
+def test_a_cluster_that_is_still_coming_together_is_asked_again() -> None:
+    def refuse() -> None:
+        with translated(Refusals()):
+            raise nats.js.errors.BadRequestError(code=400, err_code=10005, description="no suitable peers for placement")
+
+    with pytest.raises(Unavailable, match="no suitable peers"):
+        refuse()
