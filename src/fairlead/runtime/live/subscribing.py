@@ -239,7 +239,7 @@ class LiveSubscription:
 
     async def ends(self) -> Mapping[str, int]:
         """By group, the sequence at which everything is merged that is stored now."""
-        return {key: await end_of(self._log, each.group, each.stream) for key, each in self._followed.items()}
+        return {key: await end_of(self._log, each.stream, each.group.types) for key, each in self._followed.items()}
 
     async def has_passed(self, ends: Mapping[str, int]) -> bool:
         """Whether everything up to these ends was matched, and all of it handed over."""
