@@ -22,7 +22,11 @@ help:  ## what there is
 
 install: .venv/installed  ## make .venv with the package and what it needs
 
-run: .venv/installed  ## the main job: surveillance of a trading day, with two subscribers that agree
+.venv/installed-run: .venv/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[live,spark$(shell command -v java >/dev/null || echo ,java)]'
+	touch $@
+
+run: .venv/installed-run  ## the main job: surveillance of a trading day, by files, live, and on Spark, all of which agree
 	$(BIN)/python examples/surveillance/run.py
 
 test: .venv/installed-dev  ## everything: style, types, layers, all tests

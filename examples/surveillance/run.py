@@ -6,8 +6,9 @@
    in tiny ones. A third reads the day with two events swapped.
 2. What they found is held against what was planted in the day (planted.json).
 3. Their receipts are compared: the first two must agree, and the third must not.
+4. The day is published to a log, followed live by three desks, and matched by Spark over the same events (live.py).
 
-The exit code is 0 only if every planted episode was found, nothing else was, and the receipts say what they must.
+The exit code is 0 only if every planted episode was found, nothing else was, and all that must agree does.
 """
 
 from __future__ import annotations
@@ -228,6 +229,19 @@ def next_steps(near_miss: int) -> list[str]:
     ]
 
 
+def live_part(console: Console, day: pa.Table, folder: Path) -> bool:
+    """live.py, where what it needs is installed."""
+    try:
+        import nats  # noqa: F401
+    except ImportError:
+        console.print("The live part is left out: pip install 'fairlead[live,spark]'")
+        return True
+    sys.path.insert(0, str(HERE))
+    from live import show
+
+    return show(console, day, folder)
+
+
 def main(limit: int | None) -> int:
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
     began = time.perf_counter()
@@ -277,7 +291,10 @@ def main(limit: int | None) -> int:
         console.print(
             Text(f"         {who} delivered ").append(shown(relation) if relation else Text("nothing")), soft_wrap=True
         )
-    good = exact and agree.equal and not differ.equal
+    console.print()
+    with tempfile.TemporaryDirectory(prefix="fairlead-run-") as name:
+        live_agrees = live_part(console, day, Path(name))
+    good = exact and agree.equal and not differ.equal and live_agrees
     console.print(f"\nDone in {time.perf_counter() - began:.0f} s. Next:")
     for command in next_steps(near_miss):
         console.print(Text(f"  {command}", style="cyan"), soft_wrap=True)

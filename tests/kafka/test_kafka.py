@@ -99,7 +99,7 @@ def test_what_kafka_does_not_have_any_more_is_said() -> None:
             other.topic("orders")
             one.send("orders", [{"k": n, "x": 0} for n in range(5)])
             assert await bring_in(fl, topic(one), asyncio.Event()) == 5
-            with pytest.raises(LogError, match="N021"):
+            with pytest.raises(LogError, match="N031"):
                 await bring_in(fl, topic(other), asyncio.Event())
             assert await bring_in(fl, topic(other, source="other"), asyncio.Event()) == 0
             with pytest.raises(UsageError, match="A280"):

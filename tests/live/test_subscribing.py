@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import fairlead
@@ -107,7 +107,7 @@ def matched(text: str, events: list[tuple[int, dict[str, Any]]]) -> list[Relatio
     return list(engine.feed(replace(columns, positions=[at for at, _ in events])))
 
 
-def test_equal_subscribers_agree_and_so_does_the_embedded_engine_over_the_exported_events() -> None:
+def test_equal_subscribers_agree_and_so_does_the_embedded_engine_over_the_exported_events(tmp_path: Path) -> None:
     async def work() -> None:
         async with fairlead.connect() as fl, fairlead.connect(fl.url) as other:
             await fl.declare(TYPES)
@@ -135,8 +135,9 @@ def test_equal_subscribers_agree_and_so_does_the_embedded_engine_over_the_export
             book.note(id_words(expected))
             assert book.receipt() == one.receipt
             assert [each.members for each in expected][:1][0][0].values == first[0].members[0].values
-            tables = pa.concat_tables([table async for table in fl.export(RULES)])
-            by_table = fairlead.match(fairlead.compile(f"{TYPES}; {RULES}"), tables, position="position")
+            await fl.export(RULES, tmp_path / "events.parquet")
+            table = pq.read_table(tmp_path / "events.parquet")
+            by_table = fairlead.match(fairlead.compile(f"{TYPES}; {RULES}"), table, position="position")
             assert ids(by_table[:]) == ids(first)
             assert by_table.receipt.digest == one.receipt.digest
             of_three = matched(f"{TYPES}; {COVERING}", await exported(fl, ["A", "B", "C"]))
@@ -477,5 +478,22 @@ def test_new_is_what_is_published_from_now_on_also_where_the_stream_is_new() -> 
                 await fl.publish("A", k=1000, x=1, wait=True)
                 await fl.publish("B", k=1000, x=2, wait=True)
                 assert [each.members[0]["k"] for each in await more(sub)] == [1000]
+
+    run(work)
+
+
+def test_rules_may_declare_a_type_again_that_others_have_extended() -> None:
+    async def work() -> None:
+        async with fairlead.connect("memory:") as fl:
+            await fl.declare("TYPE A (k INT); TYPE B (k INT)")
+            await fl.declare("TYPE Sub EXTENDS A (x INT); EVENT UNION Both = A + B")
+            await fl.declare("TYPE Lower EXTENDS Sub (y INT)")
+            assert await fl.declare("TYPE A (k INT)") == ["A"]
+            rules = "SUBSCRIPTION S MATCH A a"
+            async with fl.subscribe(f"TYPE A (k INT) {rules} -- and no more", start="earliest") as sub:
+                await fl.publish("Lower", k=1, x=2, y=3)
+                (found,) = await some(sub, 1)
+            async with fl.subscribe(rules, start="earliest") as sub:
+                assert ids(await some(sub, 1)) == [found.id]
 
     run(work)

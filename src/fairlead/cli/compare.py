@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from itertools import islice, zip_longest
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from fairlead.cli.live.options import Where, log_options
 from fairlead.cli.options import json_option, print_json
 
 if TYPE_CHECKING:
@@ -14,18 +16,24 @@ if TYPE_CHECKING:
     from fairlead.deliver.receipt import Receipt
 
 
-@click.command(short_help="Compare two receipts or two outputs of runs.")
+@click.command(short_help="Compare two receipts, two outputs of runs or two subscribers.")
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="B")
+@log_options
 @json_option
 @click.pass_context
-def compare(ctx: click.Context, first: str, second: str, as_json: bool) -> None:
-    """Compare what two runs delivered. A and B are receipts (`run --receipt`) or relations (`run --out`).
+def compare(ctx: click.Context, first: str, second: str, where: Where, as_json: bool) -> None:
+    """Compare what two runs or subscribers delivered. A and B are receipts (`run --receipt`), relations (`run --out`), or,
+    with --url, names of durable subscribers.
 
     \b
     Examples:
       fairlead compare site-a.receipt.json site-b.receipt.json
       fairlead compare monday.jsonl tuesday.parquet
+      fairlead compare desk-1 desk-2 --url nats://127.0.0.1:4222
+      fairlead compare desk-1 exported.receipt.json --url nats://127.0.0.1:4222
+
+    Of a subscriber, what it has acknowledged is compared. What is a file is taken for one.
 
     Equal: exit code 0, and how many relations agree. Different: exit code 1, and the first relation that differs. Two
     outputs name it exactly, with its id and positions; receipts name it as exactly as their samples allow.
@@ -33,7 +41,10 @@ def compare(ctx: click.Context, first: str, second: str, as_json: bool) -> None:
     from fairlead.cli.deliveries import is_receipt
     from fairlead.cli.shell import BAD
 
-    outcome = _receipts(first, second) if is_receipt(first) or is_receipt(second) else _outputs(first, second)
+    if where.url and not (Path(first).exists() and Path(second).exists()):
+        outcome = _subscribers(where, first, second)
+    else:
+        outcome = _receipts(first, second) if is_receipt(first) or is_receipt(second) else _outputs(first, second)
     if as_json:
         print_json(outcome)
     else:
@@ -42,6 +53,22 @@ def compare(ctx: click.Context, first: str, second: str, as_json: bool) -> None:
         click.echo(outcome["problem"] or f"equal: {counted(outcome['agreed'], 'relation')}, the same in the same order")
     if not outcome["equal"]:
         ctx.exit(BAD)
+
+
+def _subscribers(where: Where, first: str, second: str) -> dict[str, Any]:
+    """At least one side is a durable subscriber, which has a receipt for each of its groups; the other may be a file."""
+    from fairlead.deliver.receipt import compare as compared
+
+    with where.opened() as fl:
+        if not Path(first).exists() and not Path(second).exists():
+            result = fl.compare(first, second)
+        else:
+            known, path = (fl.receipts(second), first) if Path(first).exists() else (fl.receipts(first), second)
+            mine = list(known.values())
+            other = _receipt(path, mine[0])
+            its = next((each for each in mine if each.plan == other.plan), mine[0])
+            result = compared(other, its) if path == first else compared(its, other)
+    return {"equal": result.equal, "agreed": result.agreed, "problem": result.problem, "first": None}
 
 
 def _receipts(first: str, second: str) -> dict[str, Any]:

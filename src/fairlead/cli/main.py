@@ -23,6 +23,12 @@ from fairlead.cli.explain import explain
 from fairlead.cli.gateway import gateway
 from fairlead.cli.kafka import kafka
 from fairlead.cli.lint import lint
+from fairlead.cli.live.declare import declare
+from fairlead.cli.live.export import export
+from fairlead.cli.live.publish import publish
+from fairlead.cli.live.streams import streams
+from fairlead.cli.live.tail import tail
+from fairlead.cli.live.up import up
 from fairlead.cli.run import run
 from fairlead.cli.shell import TERMINATED, Shell
 from fairlead.cli.spark import spark
@@ -45,11 +51,34 @@ def cli() -> None:
       fairlead explain market.fl
       fairlead why market.fl --events quotes.jsonl --at 7
 
+    \b
+    Or publish them, and subscribe:
+      fairlead up
+      fairlead publish --from quotes.jsonl --declare market.fl
+      fairlead tail market.fl --start earliest
+
     Exit codes: 0 fine, 1 bad rules or data, a difference or a failed test, 2 wrong usage, 130 interrupted.
     """
 
 
-for command in (run, explain, lint, test, why, compare, spark, backtest, gateway, kafka):
+for command in (
+    run,
+    explain,
+    lint,
+    test,
+    why,
+    compare,
+    up,
+    declare,
+    publish,
+    tail,
+    export,
+    streams,
+    spark,
+    backtest,
+    gateway,
+    kafka,
+):
     cli.add_command(command)
 
 

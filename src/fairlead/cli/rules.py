@@ -7,10 +7,13 @@ where it is wrong.
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairlead.errors import DataError, Place
+from fairlead.errors import DataError, LanguageError, Place, UsageError
 
 if TYPE_CHECKING:
     from fairlead.model.plan import Plan
@@ -26,10 +29,37 @@ def load_plan(path: str) -> Plan:
     return compile(read_rules(path), shown_name(path))
 
 
+def chosen(plan: Plan, names: Collection[str]) -> Plan:
+    """Only these subscriptions; all of them where none is named. Raises UsageError."""
+    if not names:
+        return plan
+    known = {each.name: each for each in plan.subscriptions}
+    for name in names:
+        if name not in known:
+            raise UsageError("A001", f"the plan has no subscription {name!r}", fix=f"choose one of: {', '.join(known)}")
+        missing = [one.name for each in plan.derived_types(known[name]) for one in plan.emitters[each] if one.name not in names]
+        if missing:
+            problem = f"'{name}' reads what {', '.join(missing)} emits"
+            raise UsageError("A271", problem, f"choose that too: --subscription {missing[0]}")
+    return replace(plan, subscriptions=tuple(each for each in plan.subscriptions if each.name in names))
+
+
 def read_rules(path: str) -> str:
     if path == STDIN:
         return decoded(sys.stdin.buffer.read(), path)
     return decoded(read_bytes(path, "the rule file"), path)
+
+
+@contextmanager
+def naming(path: str) -> Iterator[None]:
+    """The rule file's name in errors of those who compile its text without knowing it."""
+    try:
+        yield
+    except LanguageError as error:
+        if not isinstance(error.place, Place) or error.place.file:
+            raise
+        place = replace(error.place, file=shown_name(path))
+        raise LanguageError(error.code, error.problem, error.fix, place, error.excerpt) from None
 
 
 def shown_name(path: str) -> str:

@@ -46,6 +46,7 @@ class Job:
     show_progress: bool
     event_by_event: bool
     position_field: str | None = None
+    subscriptions: tuple[str, ...] = ()
 
     @property
     def rejects_path(self) -> str | None:
@@ -59,6 +60,7 @@ class Job:
 @rules_argument
 @events_option
 @position_option
+@click.option("--subscription", "-s", "subscriptions", multiple=True, metavar="NAME", help="Only this one; again for more.")
 @click.option("--out", metavar="FILE", help="Write the relations here: .jsonl, .parquet, or - for the standard output.")
 @click.option("--receipt", metavar="FILE", help="Write the receipt (JSON) here, for `fairlead compare`.")
 @click.option(
@@ -75,6 +77,7 @@ def run(
     rules: str,
     events: tuple[str, ...],
     position_field: str | None,
+    subscriptions: tuple[str, ...],
     out: str | None,
     receipt: str | None,
     on_bad: Literal["stop", "skip"],
@@ -105,8 +108,9 @@ def run(
     if rejects and on_bad == "stop":
         raise click.UsageError("--rejects needs --on-bad skip: in stop mode the first bad record ends the run")
     job = Job(
-        rules, events, out, receipt, on_bad, rejects, allow_nan, until, batch_rows, not quiet, event_by_event, position_field
-    )
+        rules, events, out, receipt, on_bad, rejects, allow_nan, until, batch_rows, not quiet, event_by_event, position_field,
+        subscriptions,
+    )  # fmt: skip
     summary = perform(job)
     if as_json:
         from fairlead.cli.options import print_json
@@ -127,7 +131,7 @@ def perform(job: Job) -> Summary:
     """
     from fairlead.cli.outputs import TextOutput, appears_at_once, refuse_overlap
     from fairlead.cli.progress import Progress
-    from fairlead.cli.rules import load_plan
+    from fairlead.cli.rules import chosen, load_plan
     from fairlead.cli.signals import undisturbed
     from fairlead.cli.summary import Summary
     from fairlead.deliver.receipt import dumps
@@ -135,7 +139,7 @@ def perform(job: Job) -> Summary:
     from fairlead.transport.files import bytes_of, read_files, resolve, validate_files
     from fairlead.transport.write import RejectWriter, open_relations
 
-    plan, until = load_plan(job.rules), until_microseconds(job.until)  # 1
+    plan, until = chosen(load_plan(job.rules), job.subscriptions), until_microseconds(job.until)  # 1
     files = resolve(job.events)
     outputs_named = {"--out": job.out, "--rejects": job.rejects_path, "--receipt": job.receipt}
     refuse_overlap(outputs_named, [job.rules, *files])

@@ -1,6 +1,6 @@
 """Moments in which an interrupt must wait: an output that is just being opened or is taking its name.
 
-Gives: `undisturbed`. Never: swallows a signal; what came in between is delivered when the block ends.
+Gives: `undisturbed`, which delivers what came when the block ends, and `noted`, which tells the block. Never: loses a signal.
 """
 
 from __future__ import annotations
@@ -34,3 +34,22 @@ def undisturbed() -> Iterator[None]:
             signal.signal(number, handler)
         if came:
             signal.raise_signal(signal.Signals(came[0]))
+
+
+@contextmanager
+def noted() -> Iterator[list[int]]:
+    """Ctrl-C and termination only ask: the list has what came, and the block ends in its own time."""
+    came: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> Any:
+        came.append(number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield came
+        return
+    before = {number: signal.signal(number, note) for number in HELD}
+    try:
+        yield came
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -74,10 +74,10 @@ def watermarks(client: Consumer, topic: str, partition: int) -> tuple[int, int]:
     except KafkaException as error:
         raise fault(error.args[0]) from None
     if found is None:
-        raise LogError("N020", "Kafka does not answer", "see that its brokers run")
+        raise LogError("N030", "Kafka does not answer", "see that its brokers run")
     low, high = found
     return low, high
 
 
 def fault(error: KafkaError) -> LogError:
-    return LogError("N020", f"Kafka: {error.str()}", "see that its brokers run, and that you have the right")
+    return LogError("N030", f"Kafka: {error.str()}", "see that its brokers run, and that you have the right")

@@ -146,7 +146,7 @@ class Taking:
         if after > high or (0 < after < low):
             there = f"Kafka has {low:,} to {high:,}, and {after:,} comes next"
             fix = "restore the topic; or take it under another --source, as new"
-            raise LogError("N021", f"messages of '{name}', partition {number}, are not there any more: {there}", fix)
+            raise LogError("N031", f"messages of '{name}', partition {number}, are not there any more: {there}", fix)
         self._sources[number] = source
         begin = max(after, low)
         if begin < high:
@@ -189,7 +189,7 @@ class Taking:
             self._left.pop(partition, None)
         elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
             fix = "restore the topic; or take it under another --source, as new"
-            raise LogError("N021", f"messages were dropped before they were taken: {error.str()}", fix)
+            raise LogError("N031", f"messages were dropped before they were taken: {error.str()}", fix)
         elif error.fatal() or not (error.retriable() or error.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)):
             raise brokers.fault(error)
 

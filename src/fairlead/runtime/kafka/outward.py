@@ -100,7 +100,7 @@ def _send(producer: Producer, outlet: Outlet, batch: Batch, plan: Plan, sent: di
     if failed:
         raise brokers.fault(failed[0])
     if left:
-        raise LogError("N020", f"Kafka did not take {left} messages in {SEND_SECONDS:.0f} seconds", "see that its brokers run")
+        raise LogError("N030", f"Kafka did not take {left} messages in {SEND_SECONDS:.0f} seconds", "see that its brokers run")
     return count
 
 
@@ -117,7 +117,7 @@ def _sent(outlet: Outlet) -> dict[str, int]:
         reader.assign([TopicPartition(outlet.topic, outlet.partition, high - 1)])
         (last,) = reader.consume(1, brokers.ANSWER_SECONDS) or (None,)
         if last is None or last.error() is not None:
-            raise LogError("N020", "the last message of the topic cannot be read", "see that Kafka's brokers run")
+            raise LogError("N030", "the last message of the topic cannot be read", "see that Kafka's brokers run")
         told = dict(last.headers() or []).get(SENT)
         if not isinstance(told, bytes):
             problem = f"partition {outlet.partition} of '{outlet.topic}' has messages that are not of `fairlead kafka out`"

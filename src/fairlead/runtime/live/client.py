@@ -13,22 +13,21 @@ Takes: texts, events. Gives: relations. Never: starts anything before it is ente
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
-
-import pyarrow as pa
 
 from fairlead.deliver.receipt import Comparison, Receipt
 from fairlead.errors import UsageError
 from fairlead.model.types import Catalogue
-from fairlead.runtime.live.exporting import exported
-from fairlead.runtime.live.grouping import groups_of
+from fairlead.runtime.live.export import Exported, export
 from fairlead.runtime.live.leases import sweep
 from fairlead.runtime.live.opening import Place, place_of
+from fairlead.runtime.live.overview import Overview, overview_of
 from fairlead.runtime.live.publisher import Publisher
 from fairlead.runtime.live.record import compared, forget, receipts_of
 from fairlead.runtime.live.registry import Registry
+from fairlead.runtime.live.selecting import selected
 from fairlead.runtime.live.starting import Start
 from fairlead.runtime.live.subscribing import LiveSubscription
 from fairlead.transport.log.access import Access
@@ -141,14 +140,6 @@ class Client:
         published."""
         return LiveSubscription(self._ready(), self._registry, rules, name, start, emit)
 
-    async def export(self, rules: str) -> AsyncIterator[pa.Table]:
-        """The stored events that the rules read, with their positions, as tables: matched elsewhere, they give the same ids."""
-        groups = groups_of(await self._registry.plan(rules))
-        if len(groups) != 1:
-            raise UsageError("A254", "these rules read several streams", "export the rules that read the same types together")
-        async for table in exported(self._ready(), groups[0]):
-            yield table
-
     async def receipts(self, name: str) -> Mapping[str, Receipt]:
         """By group of subscriptions, what a durable subscriber has acknowledged."""
         return await receipts_of(self._ready(), name)
@@ -161,6 +152,16 @@ class Client:
     async def forget(self, name: str) -> None:
         """A durable subscriber that will not come back."""
         await forget(self._ready(), name)
+
+    async def export(self, rules: str, path: str | os.PathLike[str], *, subscription: str | None = None) -> Exported:
+        """Write the events that the rules read, as they stand now, to a Parquet file with their positions. Rules that read
+        several streams, each with an order of its own, need a `subscription`: then it is the stream which that one reads."""
+        selection = await selected(self._ready(), rules, subscription)
+        return await export(self._ready(), selection, path)
+
+    async def overview(self) -> Overview:
+        """The streams of the log, and how far the durable subscribers have got."""
+        return await overview_of(self._ready(), await self.types())
 
     async def sweep(self) -> list[str]:
         """Remove the merged streams that nobody needs any more; gives their names."""

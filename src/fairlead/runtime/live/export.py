@@ -19,7 +19,7 @@ from fairlead.dataclass import dataclass
 from fairlead.errors import UsageError
 from fairlead.runtime.live.opening import place_of
 from fairlead.runtime.live.ranges import blocks_between
-from fairlead.runtime.live.selecting import select
+from fairlead.runtime.live.selecting import Selection, select
 from fairlead.runtime.live.wide import Wide
 from fairlead.transport.log.access import Access
 from fairlead.transport.log.patient import PatientLog
@@ -69,11 +69,13 @@ async def _exported(
             await log.close()
 
 
-async def export(log: Log, what: str | Sequence[str], path: str | os.PathLike[str], position: str = "position") -> Exported:
+async def export(
+    log: Log, what: str | Sequence[str] | Selection, path: str | os.PathLike[str], position: str = "position"
+) -> Exported:
     """The same, of an open log."""
     if not os.fspath(path).lower().endswith(".parquet"):
         raise UsageError("A103", f"events are exported as Parquet, not to {os.fspath(path)!r}", "end it in .parquet")
-    selection = await select(log, what)
+    selection = what if isinstance(what, Selection) else await select(log, what)
     table = Wide(selection, position)
     stream = await selection.stream(log)
     last, events = await selection.complete(log, stream), 0

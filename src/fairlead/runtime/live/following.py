@@ -63,6 +63,10 @@ class Following:
             if self.lineage.events - events < FEW:
                 await asyncio.sleep(min(PAUSE_SECONDS_MAX, PAUSES * (clock() - begun)))
 
+    def has_passed(self, sequence: int) -> bool:
+        """Whether what was found up to there is stored and handed over."""
+        return self._settled and self.lineage.after >= sequence
+
     async def keep(self) -> None:
         """Put the state down, unless it has passed something derived that is not stored. A state saves reading, and no more:
         where the log does not take it, the subscriber goes on without."""

@@ -7,7 +7,7 @@ replace another that stored events do not fit (evolution.py).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from fairlead.dataclass import dataclass
@@ -124,10 +124,13 @@ class Registry:
             raise UsageError("A243", f"'{each.name}' is declared otherwise: {told}", fix)
 
     def _compiled(self, text: str, left_out: Iterable[str], compiling: object) -> Plan:
-        before = _text(self._declared, left_out)
+        own = set(left_out)
+        leaning = _leaning(self._declared, own)
+        before = _text(self._declared, own | leaning.keys())
+        after = f"\n{_text(leaning, ())}" if leaning else ""
         lines = before.count("\n")
         try:
-            return compiling(before + text)  # type: ignore[operator,no-any-return]
+            return compiling(before + text + after)  # type: ignore[operator,no-any-return]
         except LanguageError as error:
             place = error.place
             if isinstance(place, Place) and place.line > lines:
@@ -180,6 +183,25 @@ def compile_names(text: str) -> Names:
         tuple(emitted),
         tuple(each.name.text for each in rules.subscriptions),
     )
+
+
+def _leaning(declared: Mapping[str, Declared], names: Collection[str]) -> dict[str, Declared]:
+    """Declared subtypes and unions of these names, and theirs: they stand behind a text that declares the names itself."""
+    found: dict[str, Declared] = {}
+    while True:
+        above = {*names, *found}
+        more = {name: each for name, each in declared.items() if name not in above and not above.isdisjoint(_named(each.text))}
+        if not more:
+            return found
+        found |= more
+
+
+def _named(text: str) -> list[str]:
+    """The supertype of a declaration, or the members of a union."""
+    words = text.split()
+    if words[0] != "TYPE":
+        return [each for each in words[4:] if each != "+"]
+    return words[3:4] if words[2] == "EXTENDS" else []
 
 
 def _text(declared: Mapping[str, Declared], left_out: Iterable[str]) -> str:

@@ -79,6 +79,18 @@ async def select(log: Log, what: str | Sequence[str], *, heartbeats: bool = Fals
     return Selection(tuple(sorted(set(what))), heartbeats, registry.catalogue)
 
 
+async def selected(log: Log, rules: str, subscription: str | None) -> Selection:
+    """Of the events that the rules read, or of the stream of one of their subscriptions."""
+    plan = await Registry(log).read_plan(rules)
+    if subscription is None:
+        return selection_of(plan)
+    for group in groups_of(plan):
+        if subscription in group.names:
+            return Selection(group.types, group.timed, plan.catalogue)
+    known = ", ".join(each.name for each in plan.subscriptions)
+    raise UsageError("A001", f"the plan has no subscription {subscription!r}", fix=f"choose one of: {known}")
+
+
 def selection_of(plan: Plan) -> Selection:
     """Of the events that the subscriptions of a plan read."""
     group = only_group(plan)
@@ -92,5 +104,5 @@ def only_group(plan: Plan) -> Group:
     if len(groups) > 1:
         told = "; ".join(f"{', '.join(each.names)} from {' and '.join(each.types)}" for each in groups)
         problem = f"these rules read {len(groups)} streams, each with an order of its own: {told}"
-        raise UsageError("A260", problem, "give the rules of one stream at a time")
+        raise UsageError("A260", problem, "give the rules of one stream at a time (`fairlead export`: name a subscription)")
     return groups[0]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
-from typing import Self
+from typing import Any, Self
 
 from fairlead.dataclass import dataclass
 from fairlead.deliver.receipt import Receipt
@@ -21,6 +21,7 @@ from fairlead.errors import LogError, StateError, UsageError
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
 from fairlead.runtime.live.batch import Batch
+from fairlead.runtime.live.ending import end_of
 from fairlead.runtime.live.following import Following
 from fairlead.runtime.live.grouping import Group, groups_of
 from fairlead.runtime.live.leases import Lease
@@ -121,7 +122,8 @@ class LiveSubscription:
         following.silent_until = begun.silent_until
         ledger = Ledger(copied(lineage.book), saved["count"] or 0 if saved else 0, saved["digest"] if saved else None)
         if self._record is not None and saved is None:
-            told = {"types": group.types, "origin": begun.origin, "silent_until": begun.silent_until}
+            told: dict[str, Any] = {"types": group.types, "stream": stream.name}
+            told |= {"origin": begun.origin, "silent_until": begun.silent_until}
             count = lineage.book.count if not begun.silent_until else None
             self._record.groups[key] = told | {"count": count, "digest": None if count is None else ledger.receipt().digest}
         return Followed(group, stream, key, following, ledger)
@@ -234,6 +236,15 @@ class LiveSubscription:
     def events_read(self) -> int:
         """Over all groups, from their origins on."""
         return sum(each.following.lineage.events for each in self._followed.values())
+
+    async def ends(self) -> Mapping[str, int]:
+        """By group, the sequence at which everything is merged that is stored now."""
+        return {key: await end_of(self._log, each.group, each.stream) for key, each in self._followed.items()}
+
+    async def has_passed(self, ends: Mapping[str, int]) -> bool:
+        """Whether everything up to these ends was matched, and all of it handed over."""
+        waiting = self._queue.qsize() or (self._begun is not None and self._taken < len(self._begun))
+        return not waiting and all(each.following.has_passed(ends[key]) for key, each in self._followed.items())
 
     async def lag(self) -> int:
         """Blocks that are stored and not read yet, over all groups."""

@@ -12,14 +12,18 @@ Takes: what the client takes. Gives: what it gives, when it is there. Never: doe
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from fairlead.deliver.receipt import Comparison, Receipt
+from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
 from fairlead.model.types import Catalogue
 from fairlead.runtime.live.batch import Batch
+from fairlead.runtime.live.export import Exported
+from fairlead.runtime.live.overview import Overview
 from fairlead.runtime.live.starting import Start
 from fairlead.runtime.live.subscribing import LiveSubscription
 
@@ -104,6 +108,12 @@ class SyncClient:
     def forget(self, name: str) -> None:
         self._call(self._client.forget(name))
 
+    def export(self, rules: str, path: str | os.PathLike[str], *, subscription: str | None = None) -> Exported:
+        return self._call(self._client.export(rules, path, subscription=subscription))
+
+    def overview(self) -> Overview:
+        return self._call(self._client.overview())
+
     def sweep(self) -> list[str]:
         return self._call(self._client.sweep())
 
@@ -139,6 +149,16 @@ class SyncSubscription:
 
     def ack(self, done: Relation | Batch | None = None) -> None:
         self._call(self._live.ack(done))
+
+    def ends(self) -> Mapping[str, int]:
+        return self._call(self._live.ends())  # type: ignore[no-any-return]
+
+    def has_passed(self, ends: Mapping[str, int]) -> bool:
+        return bool(self._call(self._live.has_passed(ends)))
+
+    @property
+    def plan(self) -> Plan:
+        return self._live.plan
 
     def lag(self) -> int:
         return int(self._call(self._live.lag()))

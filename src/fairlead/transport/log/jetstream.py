@@ -131,6 +131,15 @@ class JetStreamLog:
                 return None
         return Stored(found.seq or 0, 0, block_of(found.headers, found.data or b"", f"{stream} {found.seq}"))
 
+    async def sources(self, type: str) -> list[str]:
+        stream, subjects = names.type_stream(type), f"fl.t.{names.token(type)}.*"
+        with translated(self._refusals):
+            try:
+                found = await self._js.stream_info(stream, subjects_filter=subjects)
+            except NotFoundError:
+                return []
+        return sorted(each.rsplit(".", 1)[-1] for each in found.state.subjects or ())
+
     async def read(self, stream: Stream, after: int) -> AsyncIterator[Sequence[Stored]]:
         watching = asyncio.create_task(self._watched(stream))
         try:

@@ -83,6 +83,9 @@ class MemoryLog:
     async def last_of(self, type: str, source: str) -> Stored | None:
         return self._tails.get((type, source))
 
+    async def sources(self, type: str) -> list[str]:
+        return sorted(source for name, source in self._tails if name == type)
+
     async def read(self, stream: Stream, after: int) -> AsyncIterator[Sequence[Stored]]:
         while True:
             more = self._more

@@ -47,6 +47,9 @@ class PatientLog:
     async def last_of(self, type: str, source: str) -> Stored | None:
         return await self._asked(lambda: self._log.last_of(type, source))
 
+    async def sources(self, type: str) -> list[str]:
+        return await self._asked(lambda: self._log.sources(type))
+
     def read(self, stream: Stream, after: int) -> AsyncIterator[Sequence[Stored]]:
         return self._log.read(stream, after)
 

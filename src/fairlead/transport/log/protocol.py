@@ -65,6 +65,10 @@ class Log(Protocol):
         """The last block of a source in the stream of a type."""
         ...
 
+    async def sources(self, type: str) -> list[str]:
+        """Who has published events of a type, in the order of names."""
+        ...
+
     def read(self, stream: Stream, after: int) -> AsyncIterator[Sequence[Stored]]:
         """What stands behind the sequence `after`, and what comes, for ever; several blocks at a time where there are."""
         ...

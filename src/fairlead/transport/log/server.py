@@ -64,6 +64,10 @@ class Server:
     def pid(self) -> int | None:
         return None if self._process is None else self._process.pid
 
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
     def start(self) -> Server:
         """Returns when clients can connect. Raises LogError, UnsupportedError."""
         binary = server_binary()

@@ -1,0 +1,54 @@
+"""`fairlead declare`: event types for all clients of a log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from fairlead.cli.live.options import Where, log_options
+from fairlead.cli.options import json_option, print_json
+
+if TYPE_CHECKING:
+    from fairlead.runtime.live.sync import SyncClient
+
+
+@click.command(short_help="Declare event types for all clients of a log.")
+@click.argument("types", metavar="TYPES")
+@log_options
+@json_option
+def declare(types: str, where: Where, as_json: bool) -> None:
+    """Declare the types of TYPES, a file of TYPE declarations or a whole rule file, whose subscriptions are left alone.
+
+    \b
+    Examples:
+      fairlead declare market.fl --url nats://127.0.0.1:4222
+      echo 'TYPE Login (user STRING)' | fairlead declare -
+
+    The same again changes nothing. Attributes may be added at the end: events from before have null there. Anything else is
+    refused (A243), since it would change what stored events mean.
+    """
+    from fairlead.cli.rules import read_rules
+
+    text = read_rules(types)
+    with where.opened() as fl:
+        names = declare_types(fl, text, types)
+    if as_json:
+        print_json({"types": names})
+    else:
+        click.echo(f"declared: {', '.join(names)}" if names else "nothing to declare")
+
+
+def declare_types(fl: SyncClient, text: str, path: str) -> list[str]:
+    """The types of a text, which may lean on others that are declared; of whole rules, those that they bring along. Raises
+    LanguageError with the place in the file, UsageError."""
+    from fairlead.cli.rules import naming, shown_name
+    from fairlead.engine import compile
+    from fairlead.runtime.live.evolution import declaration
+    from fairlead.runtime.live.registry import compile_names
+
+    with naming(path):
+        if compile_names(text).subscriptions:
+            known = compile(text, shown_name(path)).catalogue
+            text = "\n".join(declaration(each, known) for each in known if not each.derived)
+        return fl.declare(text)

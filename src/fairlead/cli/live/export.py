@@ -1,0 +1,41 @@
+"""`fairlead export`: the events of a log as a file, with the positions that they have there."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from fairlead.cli.live.options import Where, log_options
+from fairlead.cli.options import json_option, print_json, rules_argument
+
+
+@click.command(short_help="Write the events that rules read to a file, with their positions.")
+@rules_argument
+@click.option("--out", required=True, metavar="FILE", help="The Parquet file; it appears whole or not at all.")
+@click.option("--subscription", "-s", metavar="NAME", help="The stream that this one reads, where the rules read several.")
+@log_options
+@json_option
+def export(rules: str, out: str, subscription: str | None, where: Where, as_json: bool) -> None:
+    """Write the events that RULES read, as they stand in the log now, to FILE. Their column `position` is their place there.
+
+    \b
+    Examples:
+      fairlead export market.fl --out day.parquet
+      fairlead run market.fl --events day.parquet --position position
+
+    The second command finds the relations that live subscribers found, in the same order and under the same ids.
+
+    Subscriptions that read different types read different streams, each with an order of its own. Of rules that have such
+    subscriptions, --subscription says which stream; `run --subscription` runs those that read it.
+    """
+    from fairlead.cli.rules import naming, read_rules
+    from fairlead.cli.screen import counted
+
+    text = read_rules(rules)
+    with naming(rules), where.opened() as fl:
+        done = fl.export(text, out, subscription=subscription)
+    if as_json:
+        print_json(asdict(done) | {"out": out})
+        return
+    click.echo(f"{counted(done.events, 'event')} of {', '.join(done.types)} in {out}")

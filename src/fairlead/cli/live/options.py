@@ -1,0 +1,69 @@
+"""Where the log is, and who we are to it: the options that all commands on a log share.
+
+Takes: options, completed by the environment. Gives: `Where`, which opens a client. Never: starts a server: that is `up`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from fairlead.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from fairlead.runtime.live.sync import SyncClient
+
+URL_VARIABLE = "FAIRLEAD_URL"
+Command = TypeVar("Command", bound=Callable[..., Any])
+CREDENTIALS = {
+    "user": ("NAME", "Whom the server knows us as."),
+    "password": ("TEXT", "Better in FAIRLEAD_PASSWORD: others see the arguments of a process."),
+    "token": ("TEXT", "Better in FAIRLEAD_TOKEN."),
+    "nkey": ("FILE", "The seed of an NKey."),
+    "ca": ("FILE", "Who vouches for the server (TLS, PEM)."),
+    "certificate": ("FILE", "Our certificate (PEM)."),
+    "key": ("FILE", "The key of our certificate (PEM)."),
+}
+
+
+@dataclass(frozen=True)
+class Where:
+    """A log, as the options name it."""
+
+    url: str | None
+    credentials: Mapping[str, Any]
+
+    @contextmanager
+    def opened(self, **more: Any) -> Iterator[SyncClient]:
+        """Raises UsageError where no log is named, LogError where nobody answers."""
+        from fairlead.errors import UsageError
+        from fairlead.runtime.live.client import connect
+
+        if not self.url:
+            fix = f"--url nats://HOST:PORT, or set {URL_VARIABLE}; `fairlead up` starts a server"
+            raise UsageError("A270", "no server is named", fix)
+        with connect(self.url, **self.credentials, **more).sync as fl:
+            yield fl
+
+
+def log_options(command: Command) -> Command:
+    """`--url` and the credentials, handed to the command as one `where`."""
+
+    @wraps(command)
+    def called(*args: Any, url: str | None, **options: Any) -> Any:
+        credentials = {name: options.pop(name) for name in CREDENTIALS}
+        return command(*args, where=Where(url, credentials), **options)
+
+    for name, (metavar, told) in reversed(CREDENTIALS.items()):
+        called = click.option(f"--{name}", metavar=metavar, help=f"{told} [env: FAIRLEAD_{name.upper()}]")(called)
+    found: Command = click.option(
+        "--url",
+        metavar="URL",
+        envvar=URL_VARIABLE,
+        help=f"The server or cluster, as `fairlead up` prints it. [env: {URL_VARIABLE}]",
+    )(called)  # type: ignore[assignment]
+    return found

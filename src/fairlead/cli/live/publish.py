@@ -1,0 +1,112 @@
+"""`fairlead publish`: the events of files to a log."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fairlead.cli.live.options import Where, log_options
+from fairlead.cli.options import allow_nan_option, json_option, print_json
+
+if TYPE_CHECKING:
+    from fairlead.model.types import Catalogue
+    from fairlead.runtime.live.sync import SyncClient
+
+
+@click.command(short_help="Publish the events of files to a log.")
+@click.option(
+    "--from",
+    "files",
+    multiple=True,
+    required=True,
+    metavar="FILE",
+    help="A file or directory: .jsonl, .cloudevents.jsonl, .csv (also .gz) or .parquet; again for more.",
+)
+@click.option("--type", "type_name", metavar="NAME", help="All of it is events of this type; records need no field `type`.")
+@click.option("--declare", "rules", metavar="RULES", help="Declare the types of this file first.")
+@click.option("--source", metavar="NAME", help="Publish under this name. [default: a new one]")
+@click.option(
+    "--batch-rows", type=click.IntRange(min=1), metavar="N", help="Records stored before the next are sent; see below."
+)
+@allow_nan_option
+@log_options
+@json_option
+@click.option("--quiet", "-q", is_flag=True, help="No progress and no summary.")
+def publish(
+    files: tuple[str, ...],
+    type_name: str | None,
+    rules: str | None,
+    source: str | None,
+    batch_rows: int | None,
+    allow_nan: bool,
+    where: Where,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Publish the events of FILEs: all are checked first, then all are stored. A bad record means that nothing is published.
+
+    \b
+    Examples:
+      fairlead publish --from quotes.jsonl --declare market.fl
+      fairlead publish --from quotes.csv --type StockQuote --source feed-7
+      fairlead publish --from day.parquet --batch-rows 100
+
+    Events of one type keep their order. Between types the log decides, once and for everybody: it takes the types of a batch
+    as they arrive. Smaller batches (--batch-rows) stay closer to the order of the file, and take longer.
+    """
+    from fairlead.cli.live.declare import declare_types
+    from fairlead.cli.progress import Progress
+    from fairlead.cli.rules import read_rules
+    from fairlead.transport.files import bytes_of, read_files, resolve, validate_files
+
+    found, text = resolve(files), read_rules(rules) if rules else ""
+    began = perf_counter()
+    counts: dict[str, int] = {}
+    with where.opened(source=source) as fl, Progress(bytes_of(found), shown=not quiet, to_stdout=False) as progress:
+        if rules is not None:
+            declare_types(fl, text, rules)
+        known = _catalogue(fl, type_name)
+        validate_files(found, known, allow_nan=allow_nan, progress=progress.pass_over("checking"))
+        reading = read_files(
+            found, known, allow_nan=allow_nan, batch_rows=batch_rows, progress=progress.pass_over("publishing")
+        )
+        with closing(reading) as batches:
+            for columns in batches:
+                for name, table in columns.tables.items():
+                    if table.num_rows:
+                        counts[name] = counts.get(name, 0) + fl.publish_many(name, table)
+                fl.flush()
+                progress.events(sum(counts.values()))
+        told = fl.source
+    _show(counts, told, perf_counter() - began, as_json, quiet)
+
+
+def _catalogue(fl: SyncClient, type_name: str | None) -> Catalogue:
+    """What the records may be: all declared types, or the one that was named, which then needs no name."""
+    from fairlead.model.types import Catalogue, EventType
+    from fairlead.transport.problems import not_published, unknown_type
+
+    declared = fl.types()
+    if type_name is None:
+        return declared
+    known = declared.get(type_name)
+    if known is None:
+        raise unknown_type(type_name, (each.name for each in declared))
+    if known.is_union:
+        raise not_published(known)
+    return Catalogue((EventType(known.name, known.attributes, time_attribute=known.time_attribute),))
+
+
+def _show(counts: dict[str, int], source: str, seconds: float, as_json: bool, quiet: bool) -> None:
+    total = sum(counts.values())
+    if as_json:
+        told: dict[str, Any] = {"events": total, "types": counts, "source": source, "seconds": round(seconds, 3)}
+        print_json(told)
+    elif not quiet:
+        from fairlead.cli.screen import counted
+
+        shown = "".join(f"\n  {number:>12,}  {name}" for name, number in counts.items())
+        click.echo(f"{counted(total, 'event')} stored in {seconds:.1f} s as source {source}{shown}")

@@ -1,0 +1,68 @@
+"""`fairlead streams`: what a log has, and how far its durable subscribers are."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from fairlead.cli.live.options import Where, log_options
+from fairlead.cli.options import json_option, print_json
+
+if TYPE_CHECKING:
+    from fairlead.runtime.live.overview import Overview
+
+
+@click.command(short_help="Show the streams of a log and how far its subscribers are.")
+@click.option("--sweep", is_flag=True, help="Remove merged streams that nobody needs any more, first.")
+@click.option(
+    "--forget", "forgotten", multiple=True, metavar="NAME", help="A durable subscriber that will not come back; again for more."
+)
+@log_options
+@json_option
+def streams(sweep: bool, forgotten: tuple[str, ...], where: Where, as_json: bool) -> None:
+    """Show the types and merged streams of a log, and its durable subscribers.
+
+    \b
+    Examples:
+      fairlead streams
+      fairlead streams --json | jq '.subscribers[] | select(.lag > 100)'
+      fairlead streams --forget desk-1 --sweep
+
+    Events travel in blocks. A subscriber's lag is in blocks, and at most what it has not read: where it stands between two
+    of its stored states, only its own process knows.
+    """
+    with where.opened() as fl:
+        for each in forgotten:
+            fl.receipts(each)  # an unknown name is an error
+            fl.forget(each)
+        if sweep:
+            fl.sweep()
+        found = fl.overview()
+    if as_json:
+        print_json(asdict(found))
+    else:
+        _show(found)
+
+
+def _show(found: Overview) -> None:
+    from fairlead.cli.screen import console, table
+
+    screen = console()
+    made = table("type", "sources", "blocks", "events", right=("sources", "blocks", "events"))
+    for each in found.types:
+        made.add_row(each.type, f"{each.sources:,}", f"{each.blocks:,}", f"{each.events:,}")
+    screen.print(made)
+    if found.merged:
+        screen.print()
+        made = table("merged stream", "blocks", "read by subscribers as", right=("blocks",))
+        for merged in found.merged:
+            made.add_row(merged.stream, f"{merged.blocks:,}", ", ".join(merged.types))
+        screen.print(made)
+    if found.subscribers:
+        screen.print()
+        made = table("subscriber", "reads", "acknowledged", "lag", right=("acknowledged", "lag"))
+        for line in found.subscribers:
+            made.add_row(line.name, ", ".join(line.types), f"{line.acknowledged:,}", f"{line.lag:,}")
+        screen.print(made)

@@ -1,0 +1,179 @@
+"""`fairlead tail`: relations as they complete in a log."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fairlead.cli.live.options import Where, log_options
+from fairlead.cli.options import json_option, print_json, rules_argument
+from fairlead.cli.shell import TERMINATED
+from fairlead.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from fairlead.deliver.receipt import Receipt
+    from fairlead.model.relation import Relation
+    from fairlead.runtime.live.sync import SyncSubscription
+
+CHUNK = 1024
+POLL_SECONDS = 0.1
+"""How often a signal, or the end, is looked for while nothing comes."""
+
+
+@dataclass(eq=False)
+class Tailed:
+    """What a tail has come to."""
+
+    name: str | None
+    began: float
+    found: Counter[str]
+    receipts: Mapping[str, Receipt]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "relations": dict(self.found),
+            "name": self.name,
+            "receipts": [
+                {"deliveries": each.count, "receipt": each.digest, "plan": each.plan} for each in self.receipts.values()
+            ],
+            "seconds": round(perf_counter() - self.began, 3),
+        }
+
+
+@click.command(short_help="Print relations as they complete in a log.")
+@rules_argument
+@click.option("--name", metavar="NAME", help="A durable subscriber: the next time, it goes on behind what was printed.")
+@click.option(
+    "--start",
+    default="new",
+    show_default=True,
+    metavar="WHERE",
+    help="Where a new subscriber begins: new, earliest, snapshot, a position or a time.",
+)
+@click.option("--count", type=click.IntRange(min=1), metavar="N", help="End after so many relations.")
+@click.option("--follow/--until-end", default=True, help="Wait for more, or end with what is stored now.  [default: follow]")
+@click.option(
+    "--out", default="-", metavar="FILE", help="Instead of the standard output: .jsonl or .parquet, there at the end."
+)
+@click.option("--receipt", metavar="FILE", help="Write the receipt (JSON) here at the end, for `fairlead compare`.")
+@click.option("--emit/--no-emit", default=True, help="Store what the rules EMIT, or only look.  [default: emit]")
+@log_options
+@json_option
+@click.option("--quiet", "-q", is_flag=True, help="No summary.")
+def tail(
+    rules: str,
+    name: str | None,
+    start: str,
+    count: int | None,
+    follow: bool,
+    out: str,
+    receipt: str | None,
+    emit: bool,
+    where: Where,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Print the relations of RULES as they complete, one JSON object a line, as `fairlead run --out -` does.
+
+    \b
+    Examples:
+      fairlead tail market.fl
+      fairlead tail market.fl --start earliest --until-end --out rallies.parquet
+      fairlead tail market.fl --name desk-1 | jq --unbuffered .emitted
+      fairlead tail market.fl --start 2026-01-31T10:00:00Z --count 10
+
+    RULES may leave out types that are declared. With --name, relations are acknowledged when they are written: started again
+    under that name, the command goes on behind them, wherever it was ended. `snapshot` begins with the newest state that
+    others with the same rules have put down, and delivers what they deliver from there on. The summary, with the receipt,
+    goes to the standard error. Ctrl-C ends it: what came by then stands in FILE.
+    """
+    from fairlead.cli.rules import naming, read_rules
+    from fairlead.cli.signals import noted
+
+    text, begin = read_rules(rules), start_of(start)
+    with naming(rules), where.opened() as fl, fl.subscribe(text, name=name, start=begin, emit=emit) as sub, noted() as signals:
+        chunks = _chunks(sub, count, None if follow else sub.ends(), signals)
+        done = _tailed(sub, name, chunks, out, receipt)
+    if as_json:
+        print_json(done.to_json(), err=out == "-")
+    elif not quiet:
+        _show(done, err=out == "-")
+    if signals:
+        raise KeyboardInterrupt if signals[0] == signal.SIGINT else SystemExit(TERMINATED)
+
+
+def start_of(text: str) -> str | int | datetime:
+    """`--start` as the client takes it; raises UsageError."""
+    from datetime import datetime
+
+    from fairlead.runtime.live.starting import check_start
+
+    if text.isdecimal():
+        return int(text)
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        check_start(text)
+        return text
+
+
+def _chunks(
+    sub: SyncSubscription, count: int | None, ends: Mapping[str, int] | None, signals: list[int]
+) -> Iterator[list[Relation]]:
+    """Relations as they come, those that are at hand together; up to the ends, where there are any, or to a signal."""
+    left = CHUNK if count is None else count
+    while left and not signals:
+        first = sub.next(POLL_SECONDS)
+        if first is None:
+            if ends is not None and sub.has_passed(ends):
+                return
+            continue
+        chunk = [first]
+        while len(chunk) < min(left, CHUNK) and (another := sub.next(0)) is not None:
+            chunk.append(another)
+        left -= 0 if count is None else len(chunk)
+        yield chunk
+
+
+def _tailed(sub: SyncSubscription, name: str | None, chunks: Iterator[list[Relation]], out: str, receipt: str | None) -> Tailed:
+    """1. write, 2. acknowledge what was written: the standard output chunk by chunk, a file when it has its name."""
+    from fairlead.cli.outputs import TextOutput
+    from fairlead.transport.write import open_relations
+
+    done = Tailed(name, perf_counter(), Counter({each.name: 0 for each in sub.plan.subscriptions}), {})
+    with TextOutput(receipt) as receipts:
+        with open_relations(out, sub.plan) as relations:
+            for chunk in chunks:
+                relations.write(chunk)  # 1
+                done.found.update(each.subscription for each in chunk)
+                if out == "-":
+                    sys.stdout.flush()
+                    sub.ack()  # 2
+        sub.ack()  # 2
+        done.receipts = sub.receipts
+        _write_receipt(receipts, receipt, sub)
+    return done
+
+
+def _write_receipt(output: Any, path: str | None, sub: SyncSubscription) -> None:
+    from fairlead.deliver.receipt import dumps
+
+    if path is not None:
+        output.write(dumps(sub.receipt) + "\n")
+
+
+def _show(done: Tailed, err: bool) -> None:
+    from fairlead.cli.screen import counted
+
+    for name, number in done.found.items():
+        click.echo(f"{name}: {counted(number, 'relation')}", err=err)
+    for each in done.receipts.values():
+        click.echo(f"receipt  {each.digest}  after {counted(each.count, 'relation')}", err=err)

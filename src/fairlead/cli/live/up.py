@@ -1,0 +1,96 @@
+"""`fairlead up`: a durable server on this machine, for as long as the command runs."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fairlead.cli.options import json_option
+
+if TYPE_CHECKING:
+    from fairlead.transport.log.server import Server
+
+LOOK_SECONDS = 0.2
+PORT_FILE = "port"
+
+
+@click.command(short_help="Start a durable server on this machine.")
+@click.option("--data", metavar="DIR", default="fairlead-data", show_default=True, help="Where the log is kept.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    help="On 127.0.0.1; 0 takes a free one. [default: that of the last time, at first a free one]",
+)
+@click.option("--bytes-max", type=click.IntRange(min=1), metavar="N", help="Refuse to store more than so many bytes.")
+@click.option("--fast", is_flag=True, help="Do not wait for the disk at every block: a power failure may lose two minutes.")
+@json_option
+def up(data: str, port: int | None, bytes_max: int | None, fast: bool, as_json: bool) -> None:
+    """Start a server (NATS JetStream) that keeps its log in DIR, and stop it with Ctrl-C.
+
+    \b
+    Examples:
+      fairlead up
+      fairlead up --data /var/lib/fairlead --port 4222
+      fairlead up --json | jq -r .url
+
+    \b
+    Then, in other shells:
+      export FAIRLEAD_URL=nats://127.0.0.1:…
+      fairlead publish --from quotes.jsonl --declare market.fl
+      fairlead tail market.fl --start earliest
+
+    What a publisher was told is stored is on the disk. Only this machine can connect; a server for others, with TLS and
+    accounts, is set up with NATS itself, and used with --url. Interrupted or terminated, it ends with exit code 0.
+    """
+    from fairlead.errors import LogError
+    from fairlead.transport.log.server import Server
+
+    chosen = _last_port(Path(data)) if port is None else port
+    server = Server(data, port=chosen, durable=not fast, bytes_max=bytes_max)
+    try:
+        try:
+            server.start()
+        except LogError as error:
+            if port is not None or not chosen or error.code != "N007":
+                raise
+            server.port = 0  # somebody else has the port of the last time
+            server.start()
+        _remember(Path(data), server)
+        _tell(server, as_json)
+        while server.running:
+            time.sleep(LOOK_SECONDS)
+    except (KeyboardInterrupt, SystemExit):
+        server.stop()
+        if not as_json:
+            click.echo("stopped", err=True)
+        return
+    finally:
+        server.stop()
+    raise LogError("N007", "the server has ended by itself", f"see {server.folder / 'log'}")
+
+
+def _last_port(data: Path) -> int:
+    try:
+        return int((data / PORT_FILE).read_text())
+    except (OSError, ValueError):
+        return 0
+
+
+def _remember(data: Path, server: Server) -> None:
+    (data / PORT_FILE).write_text(server.url.rsplit(":", 1)[-1])
+
+
+def _tell(server: Server, as_json: bool) -> None:
+    import json
+
+    if as_json:  # one line: others read it while the command goes on
+        click.echo(json.dumps({"url": server.url, "data": str(server.folder), "pid": server.pid}))
+        return
+    click.echo(f"{server.url}  keeps its log in {server.folder}")
+    click.echo(f"  in a shell   export FAIRLEAD_URL={server.url}")
+    click.echo(f'  in Python    fairlead.connect("{server.url}")')
+    click.echo("Ctrl-C stops it")

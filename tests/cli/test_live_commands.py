@@ -1,0 +1,297 @@
+"""The commands on a log, on a real server: what is published is tailed, compared, exported and run again with the same ids."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import Result
+
+import fairlead as fl
+from fairlead.transport.log.server import Server
+from tests.cli.shop import MARKET, RALLY, command, fairlead, fairlead_process, quote, report, write_lines
+
+TYPES = MARKET.split("\n\n")[0]
+RULES = MARKET.split("\n\n")[1]
+TWO = f"{MARKET}\nSUBSCRIPTION Cheap MATCH StockQuote c WHERE c.value < 6.0 EMIT CheapSeen(symbol = c.symbol)\n"
+
+
+@pytest.fixture
+def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A server, in the environment; the rules and events in the working directory."""
+    with Server(tmp_path / "server", durable=False) as server:
+        monkeypatch.setenv("FAIRLEAD_URL", server.url)
+        (tmp_path / "work").mkdir()
+        monkeypatch.chdir(tmp_path / "work")
+        Path("market.fl").write_text(MARKET)
+        Path("types.fl").write_text(TYPES)
+        Path("rally.fl").write_text(RULES)
+        write_lines(Path("quotes.jsonl"), RALLY)
+        yield server.url
+
+
+def fine(*arguments: str) -> Result:
+    done = fairlead(*arguments)
+    assert done.exit_code == 0, done.output
+    return done
+
+
+def ids(text: str) -> list[str]:
+    return [json.loads(line)["id"] for line in text.splitlines()]
+
+
+def test_publish_tail_compare_export_and_run_agree(url: str) -> None:
+    assert fine("declare", "types.fl").output == "declared: EarningsReport, StockQuote\n"
+    assert json.loads(fine("publish", "--from", "quotes.jsonl", "--source", "feed", "--json").stdout)["types"] == {
+        "EarningsReport": 1,
+        "StockQuote": 4,
+    }
+    seen = fine("tail", "rally.fl", "--start", "earliest", "--until-end")
+    (found,) = ids(seen.stdout)
+    assert "Rally: 1 relation" in seen.stderr
+    for name, out in (("desk-1", "one.parquet"), ("desk-2", "two.jsonl")):
+        fine(
+            "tail", "rally.fl", "--start", "earliest", "--until-end", "--name", name, "--out", out, "--receipt", f"{name}.json"
+        )
+    assert ids(Path("two.jsonl").read_text()) == [found]
+    equal = "equal: 1 relation, the same in the same order\n"
+    assert fine("compare", "desk-1", "desk-2").output == equal
+    fine("export", "rally.fl", "--out", "day.parquet")
+    fine("run", "market.fl", "--events", "day.parquet", "--position", "position", "--out", "again.jsonl", "--receipt", "r.json")
+    assert ids(Path("again.jsonl").read_text()) == [found]
+    for pair in (("one.parquet", "again.jsonl"), ("desk-1", "r.json"), ("again.jsonl", "desk-2"), ("desk-1.json", "r.json")):
+        assert fine("compare", *pair).output == equal
+    assert fine("tail", "rally.fl", "--name", "desk-1", "--until-end", "--quiet").stdout == ""
+
+
+def test_a_named_tail_goes_on_behind_what_it_printed(url: str) -> None:
+    write_lines(Path("many.jsonl"), [quote("ACME", float(each % 7), each) for each in range(500)])
+    Path("cheap.fl").write_text("SUBSCRIPTION Cheap MATCH StockQuote q WHERE q.value < 3.0")
+    fine("publish", "--from", "many.jsonl", "--declare", "types.fl", "-q")
+    everything = ids(fine("tail", "cheap.fl", "--start", "earliest", "--until-end", "-q").stdout)
+    assert len(everything) > 200
+    parts = [
+        ids(fine("tail", "cheap.fl", "--name", "n", "--start", "earliest", "--count", "50", "-q").stdout) for _ in range(3)
+    ]
+    rest = fine("tail", "cheap.fl", "--name", "n", "--until-end", "--json")
+    parts.append(ids(rest.stdout))
+    assert [each for part in parts for each in part] == everything
+    assert json.loads(rest.stderr)["relations"] == {"Cheap": len(everything) - 150}
+    assert json.loads(rest.stderr)["receipts"][0]["deliveries"] == len(everything)
+
+
+def test_a_tail_that_follows_is_ended_by_a_signal(url: str) -> None:
+    fine("publish", "--from", "quotes.jsonl", "--declare", "types.fl", "-q")
+    for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+        arguments = command("tail", "market.fl", "--start", "earliest", "--name", f"n{code}")
+        with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            assert json.loads(process.stdout.readline())["subscription"] == "Rally"
+            time.sleep(0.2)
+            process.send_signal(number)
+            rest, errors = process.communicate(timeout=30)
+        assert (process.returncode, rest) == (code, "")
+        assert "receipt" in errors
+        assert "Traceback" not in errors
+        assert fine("tail", "market.fl", "--name", f"n{code}", "--until-end", "-q").stdout == ""
+
+
+def test_a_tail_sees_what_is_published_while_it_follows(url: str) -> None:
+    fine("declare", "market.fl")
+    arguments = command("tail", "rally.fl", "--count", "1", "--start", "earliest", "-q")
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:
+        fine("publish", "--from", "quotes.jsonl", "-q")
+        found, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert json.loads(found)["emitted"] == {"symbol": "ACME", "gain": 2.5}
+
+
+def test_every_format_is_published(url: str) -> None:
+    fine("declare", "types.fl")
+    table = pa.table({"symbol": ["A", "B"], "value": [1.0, 2.0], "at": pa.array([0, 1], pa.timestamp("us", "UTC"))})
+    pq.write_table(table, "q.parquet")
+    Path("q.csv").write_text("symbol,value,at\nA,1.0,2026-01-31T10:00:00Z\n")
+    event = {"specversion": "1.0", "id": "1", "source": "s", "type": "StockQuote", "data": {"symbol": "A", "value": 1.0}}
+    event["data"]["at"] = "2026-01-31T10:00:00Z"  # type: ignore[index]
+    write_lines(Path("q.cloudevents.jsonl"), [event])
+    for name, count in (("q.parquet", 2), ("q.csv", 1), ("q.cloudevents.jsonl", 1)):
+        done = fine("publish", "--from", name, "--type", "StockQuote", "--json")
+        assert json.loads(done.stdout)["types"] == {"StockQuote": count}
+    shown = json.loads(fine("streams", "--json").stdout)
+    assert {each["type"]: each["events"] for each in shown["types"]} == {"EarningsReport": 0, "StockQuote": 4, "Heartbeat": 0}
+
+
+def test_a_bad_record_means_that_nothing_is_published(url: str) -> None:
+    fine("declare", "types.fl")
+    write_lines(Path("bad.jsonl"), [*RALLY, quote("ACME", "high", 40)])
+    done = fairlead("publish", "--from", "bad.jsonl")
+    assert done.exit_code == 1
+    assert "D004 bad.jsonl, line 6" in done.stderr
+    assert all(each["events"] == 0 for each in json.loads(fine("streams", "--json").stdout)["types"])
+
+
+def test_streams_shows_events_and_lag(url: str) -> None:
+    fine("publish", "--from", "quotes.jsonl", "--declare", "market.fl", "-q")
+    fine("tail", "market.fl", "--start", "earliest", "--until-end", "--name", "desk-1", "-q")
+    shown = json.loads(fine("streams", "--json").stdout)
+    assert [(each["name"], each["acknowledged"], each["lag"]) for each in shown["subscribers"]] == [("desk-1", 1, 0)]
+    write_lines(Path("more.jsonl"), [report("ACME", 100)])
+    fine("publish", "--from", "more.jsonl", "-q")
+    wanted, deadline = 1, time.monotonic() + 10
+    while (lag := lag_of("desk-1")) != wanted and time.monotonic() < deadline:
+        time.sleep(0.05)  # the merged stream takes it up a moment later
+    assert lag == wanted
+    text = fine("streams").output
+    assert "EarningsReport" in text
+    assert "desk-1" in text
+    fine("streams", "--forget", "desk-1", "--sweep")
+    assert json.loads(fine("streams", "--json").stdout)["merged"] == []
+
+
+def lag_of(name: str) -> int:
+    shown = json.loads(fine("streams", "--json").stdout)
+    return next(int(each["lag"]) for each in shown["subscribers"] if each["name"] == name)
+
+
+def test_rules_of_several_streams_are_exported_one_by_one(url: str) -> None:
+    Path("two.fl").write_text(TWO)
+    fine("publish", "--from", "quotes.jsonl", "--declare", "two.fl", "-q")
+    live: dict[str, list[str]] = {}
+    for line in fine("tail", "two.fl", "--start", "earliest", "--until-end", "-q").stdout.splitlines():
+        live.setdefault(json.loads(line)["subscription"], []).append(json.loads(line)["id"])
+    assert sorted(live) == ["Cheap", "Rally"]
+    refused = fairlead("export", "two.fl", "--out", "all.parquet")
+    assert (refused.exit_code, refused.stderr[:4]) == (2, "A260")
+    for name in live:
+        fine("export", "two.fl", "-s", name, "--out", f"{name}.parquet")
+        events = ("--events", f"{name}.parquet", "--position", "position")
+        assert ids(fine("run", "two.fl", *events, "-s", name, "--out", "-", "-q").stdout) == live[name]
+
+
+def test_run_takes_only_subscriptions_that_are_there(tmp_path: Path) -> None:
+    rules = tmp_path / "two.fl"
+    rules.write_text(f"{MARKET}\nSUBSCRIPTION Twice MATCH RallySeen s[2] PER symbol\n")
+    events = write_lines(tmp_path / "quotes.jsonl", RALLY)
+    for name, code in (("Rolly", "A001"), ("Twice", "A271")):
+        done = fairlead("run", rules, "--events", events, "-s", name)
+        assert (done.exit_code, done.stderr[:4]) == (2, code)
+    assert json.loads(fairlead("run", rules, "--events", events, "-s", "Rally", "--json").stdout)["relations"] == {"Rally": 1}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "code"),
+    [
+        (["publish", "--from", "quotes.jsonl"], 1, "D001"),
+        (["publish", "--from", "quotes.jsonl", "--type", "Quote"], 1, "D001"),
+        (["publish", "--from", "none.jsonl"], 1, "D013"),
+        (["tail", "rally.fl", "--until-end"], 1, "L010 rally.fl, line 2"),
+        (["tail", "market.fl", "--start", "yesterday"], 2, "A251"),
+        (["tail", "market.fl", "--name", "a b"], 2, "A240"),
+        (["compare", "desk-1", "desk-2"], 2, "A250"),
+        (["streams", "--forget", "desk-1"], 2, "A250"),
+        (["export", "market.fl", "--out", "day.csv"], 2, "A103"),
+        (["streams", "--url", "nats://127.0.0.1:1"], 1, "N001"),
+        (["declare", "none.fl"], 1, "D013"),
+    ],
+)
+def test_errors_have_codes(url: str, arguments: list[str], exit_code: int, code: str) -> None:
+    done = fairlead(*arguments)
+    assert done.exit_code == exit_code, done.output
+    assert done.stderr.startswith(code)
+    assert "fix: " in done.stderr
+
+
+def test_an_incompatible_type_is_refused(url: str) -> None:
+    fine("declare", "types.fl")
+    Path("other.fl").write_text("TYPE StockQuote (symbol INT)")
+    done = fairlead("declare", "other.fl")
+    assert (done.exit_code, done.stderr[:4]) == (2, "A243")
+    Path("other.fl").write_text("TYPE EarningsReport (symbol STRING, at TIMESTAMP, surprise DOUBLE) TIME at")
+    fine("declare", "other.fl")
+
+
+def test_types_may_lean_on_declared_ones_and_rules_bring_theirs_along(url: str) -> None:
+    fine("declare", "types.fl")
+    Path("more.fl").write_text("TYPE Tick EXTENDS StockQuote (venue STRING)")
+    assert json.loads(fine("declare", "more.fl", "--json").stdout) == {"types": ["Tick"]}
+    assert fine("declare", "market.fl").output == "declared: EarningsReport, StockQuote\n"
+    done = fairlead("declare", "-", stdin="TYPE Bad (v NOTHING)")
+    assert (done.exit_code, "<stdin>, line 1" in done.stderr) == (1, True)
+
+
+def test_a_reader_that_goes_away_has_acknowledged_what_it_read(url: str) -> None:
+    write_lines(Path("many.jsonl"), [quote("ACME", 1.0, each % 3000) for each in range(20_000)])
+    Path("each.fl").write_text("SUBSCRIPTION Each MATCH StockQuote q")
+    fine("publish", "--from", "many.jsonl", "--declare", "types.fl", "-q")
+    arguments = command("tail", "each.fl", "--start", "earliest", "--name", "n", "-q")
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert json.loads(process.stdout.readline())["subscription"] == "Each"
+        process.stdout.close()
+        assert process.wait(60) == 141
+        assert process.stderr.read() == ""
+    rest = ids(fine("tail", "each.fl", "--name", "n", "--until-end", "-q").stdout)
+    everything = ids(fine("tail", "each.fl", "--start", "earliest", "--until-end", "-q").stdout)
+    assert len(everything) == 20_000
+    assert rest == everything[-len(rest) :]
+
+
+def test_without_a_server_the_commands_say_how_to_get_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FAIRLEAD_URL", raising=False)
+    done = fairlead("streams")
+    assert (done.exit_code, done.stderr[:4]) == (2, "A270")
+    assert "fairlead up" in done.stderr
+    done = fairlead("compare", str(tmp_path / "a"), str(tmp_path / "b"))
+    assert (done.exit_code, done.stderr[:4]) == (1, "D013")
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(["streams", "--url", "nats://127.0.0.1:1"], "U121"), (["up"], "U120")])
+def test_without_the_extra_the_commands_say_what_to_install(tmp_path: Path, arguments: list[str], code: str) -> None:
+    (tmp_path / "nats.py").write_text("raise ModuleNotFoundError('no nats', name='nats')\n")
+    hidden = "import sysconfig; sysconfig.get_path = lambda name: '/nowhere'; "
+    start = f"{hidden}from fairlead.cli.main import main; main()"
+    paths = os.pathsep.join([str(tmp_path), str(Path(fl.__file__).parents[1])])
+    done = subprocess.run(
+        [sys.executable, "-c", start, *arguments],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": paths, "PATH": "/nowhere"},
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith(code)
+    assert "pip install 'fairlead[live]'" in done.stderr
+
+
+def test_credentials_come_from_options_and_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    more = 'authorization: { user: "desk", password: "hidden" }'
+    with Server(tmp_path / "server", durable=False, more=more) as server:
+        refused = fairlead("streams", "--url", server.url)
+        assert (refused.exit_code, refused.stderr[:4]) == (1, "N002")
+        assert fairlead("streams", "--url", server.url, "--user", "desk", "--password", "hidden").exit_code == 0
+        monkeypatch.setenv("FAIRLEAD_USER", "desk")
+        monkeypatch.setenv("FAIRLEAD_PASSWORD", "hidden")
+        assert fairlead("streams", "--url", server.url).exit_code == 0
+
+
+def test_help_does_not_wait_for_what_commands_need() -> None:
+    begun = time.perf_counter()
+    done = fairlead_process("--help")
+    took = time.perf_counter() - begun
+    assert all(name in done.stdout for name in ("up", "declare", "publish", "tail", "export", "streams"))
+    loaded = subprocess.run(
+        [sys.executable, "-c", "import sys, fairlead.cli.main; print(*sys.modules)"], capture_output=True, text=True
+    ).stdout.split()
+    heavy: set[Any] = {"pyarrow", "numpy", "nats", "asyncio", "lark", "rich", "pyspark"}
+    assert heavy.isdisjoint(loaded), took
