@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -174,6 +175,13 @@ def test_a_log_that_does_not_answer_is_said() -> None:
                 assert await asker.post("/events", numbered) == (200, {"stored": 0, "repeated": 1})
 
     run(work)
+
+
+def test_an_address_that_is_taken_is_said() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        result = fairlead("gateway", "--url", "memory:", "--port", str(taken.getsockname()[1]))
+    assert result.exit_code == 2
+    assert "A278" in result.stderr
 
 
 @pytest.mark.parametrize(
