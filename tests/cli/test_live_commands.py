@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -116,6 +118,27 @@ def test_a_tail_sees_what_is_published_while_it_follows(url: str) -> None:
     assert json.loads(found)["emitted"] == {"symbol": "ACME", "gain": 2.5}
 
 
+def test_on_a_terminal_progress_goes_to_the_standard_error(url: str) -> None:
+    write_lines(Path("many.jsonl"), [quote("ACME", 1.0, each % 3000) for each in range(20_000)])
+    Path("each.fl").write_text("SUBSCRIPTION Each MATCH StockQuote q")
+    for arguments, word in (
+        (["publish", "--from", "many.jsonl", "--declare", "types.fl", "--json"], "publishing"),
+        (["tail", "each.fl", "--start", "earliest", "--until-end", "--out", "out.jsonl", "--json"], "relations"),
+    ):
+        leader, follower = pty.openpty()
+        environment = os.environ | {"COLUMNS": "120", "TERM": "xterm"}
+        with subprocess.Popen(command(*arguments), stdout=subprocess.PIPE, stderr=follower, env=environment) as process:
+            os.close(follower)
+            shown = b""
+            with contextlib.suppress(OSError):  # the process has closed its end
+                while more := os.read(leader, 65536):
+                    shown += more
+            assert process.stdout is not None
+            assert json.loads(process.stdout.read())
+        os.close(leader)
+        assert word in shown.decode()
+
+
 def test_every_format_is_published(url: str) -> None:
     fine("declare", "types.fl")
     table = pa.table({"symbol": ["A", "B"], "value": [1.0, 2.0], "at": pa.array([0, 1], pa.timestamp("us", "UTC"))})
@@ -182,7 +205,7 @@ def test_run_takes_only_subscriptions_that_are_there(tmp_path: Path) -> None:
     rules = tmp_path / "two.fl"
     rules.write_text(f"{MARKET}\nSUBSCRIPTION Twice MATCH RallySeen s[2] PER symbol\n")
     events = write_lines(tmp_path / "quotes.jsonl", RALLY)
-    for name, code in (("Rolly", "A001"), ("Twice", "A271")):
+    for name, code in (("Rolly", "A001"), ("Twice", "A281")):
         done = fairlead("run", rules, "--events", events, "-s", name)
         assert (done.exit_code, done.stderr[:4]) == (2, code)
     assert json.loads(fairlead("run", rules, "--events", events, "-s", "Rally", "--json").stdout)["relations"] == {"Rally": 1}
@@ -250,7 +273,7 @@ def test_a_reader_that_goes_away_has_acknowledged_what_it_read(url: str) -> None
 def test_without_a_server_the_commands_say_how_to_get_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FAIRLEAD_URL", raising=False)
     done = fairlead("streams")
-    assert (done.exit_code, done.stderr[:4]) == (2, "A270")
+    assert (done.exit_code, done.stderr[:4]) == (2, "A280")
     assert "fairlead up" in done.stderr
     done = fairlead("compare", str(tmp_path / "a"), str(tmp_path / "b"))
     assert (done.exit_code, done.stderr[:4]) == (1, "D013")

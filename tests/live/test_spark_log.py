@@ -215,6 +215,7 @@ def copy_log(fl: SyncClient, other: SyncClient) -> None:
 def test_lost_blocks_are_an_error(spark: SparkSession, fl: SyncClient) -> None:
     publish(fl, 3)
     frame = on_spark.log(spark, fl.url, types=["A", "B"])
+    assert fl.sweep() == []  # Spark reads it
     log = fl._client.log._log  # type: ignore[attr-defined]
     stream = fl._call(log.open_merged(["A", "B"]))
     fl._call(log._js.purge_stream(stream.name, seq=3))

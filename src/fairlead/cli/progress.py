@@ -1,4 +1,4 @@
-"""How far a run is: a bar by bytes read, with the rate of events, on the standard error of a terminal.
+"""How far a run is: a bar by bytes read, with the rate of events, or a line that counts, on the standard error of a terminal.
 
 Takes: the bytes of one pass over the input. Gives: callbacks for the reader. Never: writes to the standard output, or to a
 standard error that is no terminal.
@@ -7,7 +7,8 @@ standard error that is no terminal.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -58,6 +59,18 @@ class Progress:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._bar is not None:
             self._bar.stop()
+
+
+@contextmanager
+def counting(doing: str, *, shown: bool = True) -> Iterator[Callable[[str], None]]:
+    """A line that says what is being done and how far it is, where nobody knows how much there will be."""
+    if not (shown and sys.stderr.isatty()):
+        yield lambda told: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True, highlight=False).status(doing) as status:
+        yield lambda told: status.update(f"{doing}  {told}")
 
 
 def _bar() -> Any:

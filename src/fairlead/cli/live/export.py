@@ -29,11 +29,12 @@ def export(rules: str, out: str, subscription: str | None, where: Where, as_json
     Subscriptions that read different types read different streams, each with an order of its own. Of rules that have such
     subscriptions, --subscription says which stream; `run --subscription` runs those that read it.
     """
+    from fairlead.cli.progress import counting
     from fairlead.cli.rules import naming, read_rules
     from fairlead.cli.screen import counted
 
     text = read_rules(rules)
-    with naming(rules), where.opened() as fl:
+    with naming(rules), where.opened() as fl, counting("exporting"):
         done = fl.export(text, out, subscription=subscription)
     if as_json:
         print_json(asdict(done) | {"out": out})

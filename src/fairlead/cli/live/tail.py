@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -95,13 +95,20 @@ def tail(
     others with the same rules have put down, and delivers what they deliver from there on. The summary, with the receipt,
     goes to the standard error. Ctrl-C ends it: what came by then stands in FILE.
     """
+    from fairlead.cli.progress import counting
     from fairlead.cli.rules import naming, read_rules
     from fairlead.cli.signals import noted
 
     text, begin = read_rules(rules), start_of(start)
-    with naming(rules), where.opened() as fl, fl.subscribe(text, name=name, start=begin, emit=emit) as sub, noted() as signals:
+    with (
+        naming(rules),
+        where.opened() as fl,
+        fl.subscribe(text, name=name, start=begin, emit=emit) as sub,
+        noted() as signals,
+        counting("following" if follow else "reading", shown=not quiet and out != "-") as tell,
+    ):
         chunks = _chunks(sub, count, None if follow else sub.ends(), signals)
-        done = _tailed(sub, name, chunks, out, receipt)
+        done = _tailed(sub, name, _told(chunks, tell), out, receipt)
     if as_json:
         print_json(done.to_json(), err=out == "-")
     elif not quiet:
@@ -140,6 +147,17 @@ def _chunks(
         while len(chunk) < min(left, CHUNK) and (another := sub.next(0)) is not None:
             chunk.append(another)
         left -= 0 if count is None else len(chunk)
+        yield chunk
+
+
+def _told(chunks: Iterator[list[Relation]], tell: Callable[[str], None]) -> Iterator[list[Relation]]:
+    """The chunks as they are; how many relations came is told."""
+    from fairlead.cli.screen import counted
+
+    total = 0
+    for chunk in chunks:
+        total += len(chunk)
+        tell(counted(total, "relation"))
         yield chunk
 
 

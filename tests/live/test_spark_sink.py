@@ -1,0 +1,121 @@
+"""The sink's own steps, without Spark: whatever fails in between, every block is stored once, under the same number."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import fairlead
+from fairlead.errors import StateError, UsageError
+from fairlead.model.blobs import packed
+from fairlead.model.plan import Plan
+from fairlead.runtime.live.registry import Registry
+from fairlead.runtime.live.starting import is_leading
+from fairlead.runtime.spark.log_options import log_options
+from fairlead.runtime.spark.log_outputs import kept
+from fairlead.runtime.spark.log_sink import Found, only_group, stored
+from fairlead.runtime.spark.outcome import Outcome
+from fairlead.transport.log.block import Block
+from fairlead.transport.log.memory import MemoryLog
+
+RULES = """
+TYPE A (k INT, x INT)
+TYPE B (k INT, x INT)
+SUBSCRIPTION Pairs MATCH A a THEN B b WHERE a.k = b.k EMIT D (k = a.k, x = b.x)
+"""
+OPTIONS = {"url": "nats://nowhere", "rules": RULES, "into": "Found"}
+
+
+class Failing(MemoryLog):
+    """Fails at an append, once."""
+
+    left = -1
+
+    async def append(self, block: Block, after: int) -> int:
+        self.left -= 1
+        if self.left == 0:
+            raise OSError("cut off")
+        return await super().append(block, after)
+
+
+def batches() -> list[list[Found]]:
+    """Three micro-batches of relations, each from two tasks; a block of the log has ten events."""
+    plan = fairlead.compile(RULES)
+    events = [{"type": "AB"[at % 2], "k": at % 6 // 2, "x": at, "p": (1 + at // 10 << 12) + at % 10} for at in range(120)]
+    table = Outcome(plan).relations(fairlead.match(plan, events, position="p").relations)
+    whole = kept(table.to_batches())
+    assert whole is not None
+    block = whole.column("completed_at").to_numpy() >> 12
+    parts = [whole.filter((block > low) & (block <= low + 4)) for low in (0, 4, 8)]
+    assert all(each.num_rows > 10 for each in parts)
+    return [[Found(packed(each.slice(7))), Found(None), Found(packed(each.slice(0, 7)))] for each in parts]
+
+
+def content(log: MemoryLog) -> dict[str, list[Block]]:
+    return {name: [each.block for each in log._streams[name]] for name in ("FL_T_D", "FL_T_Found")}
+
+
+def test_a_micro_batch_that_failed_half_way_is_stored_once() -> None:
+    asked, given = log_options(OPTIONS), batches()
+
+    async def whole() -> dict[str, list[Block]]:
+        log = MemoryLog()
+        for number, each in enumerate(given):
+            await stored(log, asked, each, number)
+        return content(log)
+
+    async def interrupted(at: int) -> dict[str, list[Block]]:
+        log = Failing()
+        for number, each in enumerate(given):
+            log.left = at
+            with pytest.raises(OSError, match="cut off"):
+                await stored(log, asked, each, number)
+            await stored(log, asked, each, number)
+            await stored(log, asked, each, number)  # Spark did not hear of it
+        return content(log)
+
+    wanted = asyncio.run(whole())
+    for blocks in wanted.values():
+        assert [each.number for each in blocks] == list(range(len(blocks)))
+        assert len(blocks) == 12
+    for at in (1, 2, 4, 7):
+        assert asyncio.run(interrupted(at)) == wanted
+
+
+def test_a_batch_job_stores_what_streams_stored() -> None:
+    async def work() -> None:
+        log, asked, given = MemoryLog(), log_options(OPTIONS), batches()
+        await stored(log, asked, [each for some in given for each in some], None)
+        before = content(log)
+        for number, each in enumerate(given):
+            await stored(log, asked, each, number)
+        assert content(log) == before
+
+    asyncio.run(work())
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    async def work() -> None:
+        log, asked, given = MemoryLog(), log_options(OPTIONS), batches()
+        await stored(log, asked, given[0], 0)
+        with pytest.raises(StateError, match="S138"):
+            await stored(log, asked, given[2], 2)
+        await stored(log, asked, given[0], 0)  # a new checkpoint begins with the log, and finds it stored
+        assert len(content(log)["FL_T_D"]) == 4
+
+        other = MemoryLog()
+        group = only_group(await _plan(other))
+        assert await is_leading(other, group.key(await group.stream(other)), 5 << 12)
+        with pytest.raises(UsageError, match="A274"):
+            await stored(other, asked, given[0], 0)
+        nothing: dict[str, Any] = {"url": "nats://nowhere", "rules": RULES.partition("EMIT")[0]}
+        with pytest.raises(UsageError, match="A275"):
+            await stored(MemoryLog(), log_options(nothing), given[0], 0)
+
+    asyncio.run(work())
+
+
+async def _plan(log: MemoryLog) -> Plan:
+    return await Registry(log).plan(RULES)
