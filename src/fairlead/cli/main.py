@@ -20,6 +20,8 @@ from fairlead.cli import without_pandas
 from fairlead.cli.backtest import backtest
 from fairlead.cli.compare import compare
 from fairlead.cli.explain import explain
+from fairlead.cli.gateway import gateway
+from fairlead.cli.kafka import kafka
 from fairlead.cli.lint import lint
 from fairlead.cli.live.declare import declare
 from fairlead.cli.live.export import export
@@ -59,7 +61,24 @@ def cli() -> None:
     """
 
 
-for command in (run, explain, lint, test, why, compare, up, declare, publish, tail, export, streams, spark, backtest):
+for command in (
+    run,
+    explain,
+    lint,
+    test,
+    why,
+    compare,
+    up,
+    declare,
+    publish,
+    tail,
+    export,
+    streams,
+    spark,
+    backtest,
+    gateway,
+    kafka,
+):
     cli.add_command(command)
 
 

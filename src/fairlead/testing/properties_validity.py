@@ -20,13 +20,15 @@ A trace of a real system ends with deliveries under way; a larger horizon allows
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable
 from functools import partial
 
 from fairlead.guarantees.shape import free_slots
 from fairlead.model.event import Event
 from fairlead.model.guarantee import Property
 from fairlead.model.plan import Disposal
+from fairlead.model.position import Position
 from fairlead.testing.interpret import holds
 from fairlead.testing.properties_safety import Violation
 from fairlead.testing.trace import Multicast, Stream, Trace
@@ -136,6 +138,7 @@ def _left_behind(trace: Trace, stream: Stream, slot: int, horizon: int, between:
     conjunction = stream.conjunction
     mine = partial(_counts, conjunction, slot)
     own = [multicast for multicast in trace.in_order if mine(multicast.event)]
+    gone, partners = _gone(stream, slot), _partners(trace, conjunction, slot)
     for at, multicast in enumerate(own):
         event = multicast.event
         if event.position in stream.first_delivery or not conjunction.takes(slot, event):
@@ -144,7 +147,9 @@ def _left_behind(trace: Trace, stream: Stream, slot: int, horizon: int, between:
         if conjunction.branch.keys:
             key = conjunction.key_of(slot, event)
             ahead = [each for each in ahead if conjunction.key_of(slot, each.event) == key]
-        needed = horizon + _waiting(stream, slot, ahead, multicast.time)
+        needed = horizon + sum(1 for each in ahead if gone.get(each.event.position, multicast.time) >= multicast.time)
+        if any(len(places) - bisect_right(places, event.position) < needed for places in partners):
+            continue  # every round takes a new event for each of the other slots
         rounds = Rounds(conjunction, between, {slot: event}, windowed=False)
         if _reaches(rounds, (each.event for each in trace.in_order if each.event.position > event.position), needed):
             return multicast
@@ -157,13 +162,22 @@ def _counts(conjunction: Conjunction, slot: int, event: Event) -> bool:
     return any(conjunction.takes(each, event) for each in slots)
 
 
-def _waiting(stream: Stream, slot: int, ahead: Sequence[Multicast], time: int) -> int:
-    """How many of the earlier events could still be queued when the event came. FIRST PREFIX keeps an event that was delivered,
-    until it is delivered as the oldest instance."""
+def _gone(stream: Stream, slot: int) -> dict[Position, int]:
+    """Since when an event is not queued any more. FIRST PREFIX keeps an event that was delivered, until it is delivered as the
+    oldest instance."""
     sliding = stream.conjunction.subscription.disposal is Disposal.FIRST_PREFIX
-    before = [each for each in stream.deliveries if each.time < time]
-    gone = {place for each in before for place in (each.members[slot : slot + 1] if sliding else each.members)}
-    return sum(1 for each in ahead if each.event.position not in gone)
+    found: dict[Position, int] = {}
+    for each in stream.deliveries:  # in the order of time
+        for place in each.members[slot : slot + 1] if sliding else each.members:
+            found.setdefault(place, each.time)
+    return found
+
+
+def _partners(trace: Trace, conjunction: Conjunction, slot: int) -> list[list[Position]]:
+    """For each of the other slots, the events that it takes, in order."""
+    others = [each for each in range(len(conjunction.branch.slots)) if each != slot]
+    events = [each.event for each in trace.in_order]
+    return [[event.position for event in events if conjunction.takes(each, event)] for each in others]
 
 
 def _reaches(rounds: Rounds, events: Iterable[Event], needed: int) -> bool:

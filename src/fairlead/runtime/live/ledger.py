@@ -27,6 +27,11 @@ class Ledger:
         self.handed = book.count
         self._check()
 
+    @property
+    def current(self) -> bool:
+        """Whether all that was acknowledged before is counted again."""
+        return self.book.count >= self._until
+
     def found(self, first: int, ids: Words, *, silent: bool) -> int:
         """How many of these were acknowledged before, or are from before the subscriber joined: they are not delivered."""
         known = len(ids) if silent else min(len(ids), max(0, self._until - first + 1))

@@ -37,7 +37,7 @@ class Publisher:
         self._beating: asyncio.Task[None] | None = None
 
     async def publish(self, type: str, values: Mapping[str, Any], wait: bool) -> None:
-        outbox = self._outboxes.get(type) or await self._outbox(type)
+        outbox = self._outboxes.get(type) or await self.outbox(type)
         row = outbox.checking.row(values)
         if outbox.checking.size(row) > LARGE:
             outbox.sized([outbox.checking.batch([row])])
@@ -47,7 +47,7 @@ class Publisher:
 
     async def publish_many(self, type: str, events: Any, wait: bool) -> int:
         """1. all of it is checked, 2. all of it is sent: a little with what comes beside it, much in blocks of its own."""
-        outbox = self._outboxes.get(type) or await self._outbox(type)
+        outbox = self._outboxes.get(type) or await self.outbox(type)
         tables = outbox.checking.batches(events)  # 1
         count = sum(int(each.num_rows) for each in tables)
         if count < EVENTS_MAX and sum(each.nbytes for each in tables) < BYTES_MAX:
@@ -65,7 +65,10 @@ class Publisher:
             if isinstance(each, BaseException):
                 raise each
 
-    async def _outbox(self, name: str) -> Outbox:
+    async def outbox(self, name: str) -> Outbox:
+        """Where events of a type are gathered. Raises DataError where the type cannot be published."""
+        if name in self._outboxes:
+            return self._outboxes[name]
         known = await self._registry.find(name) if isinstance(name, str) else None
         if known is None:
             raise unknown_type(name, (each.name for each in self._registry.catalogue))

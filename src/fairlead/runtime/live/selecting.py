@@ -6,20 +6,17 @@ takes rules that read several streams for one, whose positions would mean nothin
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
 from fairlead.dataclass import dataclass
-from fairlead.errors import LogError, UsageError
+from fairlead.errors import UsageError
 from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT, Catalogue
+from fairlead.runtime.live.ending import caught_up
 from fairlead.runtime.live.grouping import Group, groups_of
 from fairlead.runtime.live.registry import Registry
 from fairlead.transport.log.protocol import Log, Stream
 from fairlead.transport.problems import not_published, unknown_type
-
-BEHIND_SECONDS_MAX = 10.0
-PAUSE_SECONDS = 0.01
 
 
 @dataclass(frozen=True)
@@ -43,23 +40,8 @@ class Selection:
         return await (log.open_merged(self.types) if self.merged else log.open_type(self.types[0]))
 
     async def complete(self, log: Log, stream: Stream) -> int:
-        """The last sequence of the stream, when everything is in it that the types' own streams hold by now: a merged stream
-        takes their blocks up one after the other. Raises LogError where it has stopped to do so."""
-        last = await log.last(stream)
-        if not self.merged:
-            return last
-        wanted = sum([await log.last(await log.open_type(each)) for each in self.comes])
-        clock = asyncio.get_running_loop().time
-        moved = clock()
-        while last < wanted:
-            if clock() - moved > BEHIND_SECONDS_MAX:
-                problem = f"the stream {stream.name} is {wanted - last:,} blocks behind its types, and does not go on"
-                raise LogError("N021", problem, "see the server's log; try again when all servers are there")
-            await asyncio.sleep(PAUSE_SECONDS)
-            before, last = last, await log.last(stream)
-            if last > before:
-                moved = clock()
-        return last
+        """The last sequence of the stream, when everything is in it that the types' own streams hold by now."""
+        return await caught_up(log, stream, self.types)
 
 
 async def select(log: Log, what: str | Sequence[str], *, heartbeats: bool = False) -> Selection:

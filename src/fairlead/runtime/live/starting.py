@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import UsageError
+from fairlead.runtime.live.ending import caught_up
 from fairlead.runtime.live.grouping import Group
 from fairlead.transport.log.block import INDEX_BITS
 from fairlead.transport.log.protocol import Conflict, Log, Stream
@@ -49,7 +50,7 @@ def check_start(start: Start) -> None:
 async def beginning_of(log: Log, group: Group, stream: Stream, key: str, start: Start) -> Beginning:
     match start:
         case "new":
-            last = await group.end(log, stream)
+            last = await caught_up(log, stream, group.types)
             origin = await _leading(log, key, (last + 1) << INDEX_BITS)
             return Beginning(origin, silent_until=last, at_newest=True)
         case "snapshot":

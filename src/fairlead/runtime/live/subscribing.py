@@ -76,7 +76,7 @@ class LiveSubscription:
             self._followed[followed.key] = followed
         if self._record is not None:
             await self._record.write()
-            await self._write_receipts()
+            await self.write_receipts()
         self._lease = Lease(self._log, {each.group.types for each in self._followed.values()})
         await self._lease.take()
         self._tasks = [asyncio.create_task(self._follow(each)) for each in self._followed.values()]
@@ -89,7 +89,7 @@ class LiveSubscription:
             for each in self._followed.values():
                 await each.following.keep()
             if self._record is not None:
-                await self._write_receipts()
+                await self.write_receipts()
             await self._lease.give_back()
 
     async def _planned(self, known: bool) -> Plan:
@@ -211,10 +211,12 @@ class LiveSubscription:
                     self._record.groups[key] |= {"count": each.ledger.book.count, "digest": each.ledger.book.receipt().digest}
             await self._record.write()
             if asyncio.get_running_loop().time() - self._receipts_at > RECEIPT_SECONDS:
-                await self._write_receipts()
+                await self.write_receipts()
 
-    async def _write_receipts(self) -> None:
-        assert self._record is not None
+    async def write_receipts(self) -> None:
+        """Of what is acknowledged, for all to compare; this is also done about every second, and in the end."""
+        if self._record is None or not all(each.ledger.current for each in self._followed.values()):
+            return  # a known subscriber's are there; they do not go back
         self._receipts_at = asyncio.get_running_loop().time()
         await self._record.write_receipts({key: each.ledger.book.receipt() for key, each in self._followed.items()})
 
@@ -237,7 +239,7 @@ class LiveSubscription:
 
     async def ends(self) -> Mapping[str, int]:
         """By group, the sequence at which everything is merged that is stored now."""
-        return {key: await end_of(self._log, each.group, each.stream) for key, each in self._followed.items()}
+        return {key: await end_of(self._log, each.stream, each.group.types) for key, each in self._followed.items()}
 
     async def has_passed(self, ends: Mapping[str, int]) -> bool:
         """Whether everything up to these ends was matched, and all of it handed over."""

@@ -19,6 +19,8 @@ from fairlead.testing.live.links import Way
 from fairlead.testing.live.workers import Worker
 
 HOLD_SECONDS = 0.5, 3.0
+LONG, LONG_SECONDS = ("cut_off_leader", "paused_leader"), (6.0, 12.0)
+"""Sometimes longer than a client waits for an answer, so that what is under way is sent again."""
 LIMIT_SECONDS_MAX = 30.0
 ROOM = 2_000
 """Bytes that a stream may still take when it is about to be full: a few blocks."""
@@ -135,7 +137,8 @@ def schedule(seed: int, count: int) -> Iterator[Step]:
         name = left.pop()
         dying = rolls.choice(["killed_subscriber", "killed_publisher"])
         together = (name, dying) if name != dying and rolls.random() < 0.25 else (name,)
-        yield Step(together, rolls.uniform(*HOLD_SECONDS), rolls.randrange(2**32))
+        hold = LONG_SECONDS if name in LONG and rolls.random() < 0.5 else HOLD_SECONDS
+        yield Step(together, rolls.uniform(*hold), rolls.randrange(2**32))
 
 
 def until(seconds: float, steps: Iterable[Step]) -> Iterator[Step]:

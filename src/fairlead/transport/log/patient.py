@@ -71,10 +71,12 @@ class PatientLog:
             try:
                 return await self._log.put(table, key, value, revision)
             except Conflict:
-                found = await self._log.get(table, key) if asked > 1 else None
-                if found is None or found.value != value:
-                    raise
-                return found.revision
+                found = await self._log.get(table, key)
+                if found is not None and asked > 1 and found.value == value:
+                    return found.revision
+                if (0 if found is None else found.revision) == revision:  # refused, and yet nothing has changed
+                    raise Unavailable("another attempt is under way") from None
+                raise
 
         return await self._asked(ask)
 

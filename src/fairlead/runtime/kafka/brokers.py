@@ -1,0 +1,83 @@
+"""The client of Kafka: its settings, its errors in our words, the partitions of a topic.
+
+Takes: addresses and properties. Gives: configurations, partitions. Never: prints a property, which may be a secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from fairlead.errors import LogError, UsageError
+
+ANSWER_SECONDS = 10.0
+
+
+def properties_of(path: str | None) -> dict[str, str]:
+    """Lines `key=value` of a file; # begins a comment."""
+    if path is None:
+        return {}
+    found: dict[str, str] = {}
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError("A280", f"{path} cannot be read: {error}", "give a file with key=value lines") from None
+    for number, line in enumerate(lines, 1):
+        if line.strip() and not line.lstrip().startswith("#"):
+            key, equals, value = line.partition("=")
+            if not equals:
+                raise UsageError(
+                    "A280", "the line is not key=value", "see librdkafka's configuration", f"{path}, line {number}"
+                )
+            found[key.strip()] = value.strip()
+    return found
+
+
+def consumer(brokers: str, properties: Mapping[str, str]) -> Consumer:
+    """It joins no group and commits nothing: what was taken is known to the log."""
+    fixed = {
+        "bootstrap.servers": brokers,
+        "group.id": properties.get("group.id", "fairlead"),
+        "enable.auto.commit": "false",
+        "enable.auto.offset.store": "false",
+        "auto.offset.reset": "error",
+        "enable.partition.eof": "true",
+        "queued.max.messages.kbytes": "16384",
+    }
+    return Consumer(configured(properties, fixed))
+
+
+def configured(properties: Mapping[str, str], fixed: Mapping[str, str]) -> dict[str, str]:
+    wrong = sorted(name for name in fixed if properties.get(name, fixed[name]) != fixed[name])
+    if wrong:
+        raise UsageError("A280", f"the property {wrong[0]} is ours to set", "leave it out")
+    return dict(properties) | dict(fixed)
+
+
+def partitions(client: Consumer, topic: str) -> list[int]:
+    """Of a topic that is there. Raises LogError, UsageError."""
+    try:
+        found = client.list_topics(topic, timeout=ANSWER_SECONDS).topics[topic]
+    except KafkaException as error:
+        raise fault(error.args[0]) from None
+    if found.error is not None:
+        raise UsageError("A281", f"the topic '{topic}' cannot be read: {found.error.str()}", "name a topic that is there")
+    return sorted(found.partitions)
+
+
+def watermarks(client: Consumer, topic: str, partition: int) -> tuple[int, int]:
+    """The first offset that is kept, and the one that the next message will have."""
+    try:
+        found = client.get_watermark_offsets(TopicPartition(topic, partition), timeout=ANSWER_SECONDS)
+    except KafkaException as error:
+        raise fault(error.args[0]) from None
+    if found is None:
+        raise LogError("N030", "Kafka does not answer", "see that its brokers run")
+    low, high = found
+    return low, high
+
+
+def fault(error: KafkaError) -> LogError:
+    return LogError("N030", f"Kafka: {error.str()}", "see that its brokers run, and that you have the right")

@@ -1,0 +1,198 @@
+"""A topic of Kafka into the log: every message is an event of one type, stored once.
+
+A partition is a source, an offset is its sequence. So the log itself knows how far each partition was taken, and a restart
+goes on exactly there, whatever was cut off; Kafka is told nothing.
+
+    1. of every partition, look up in the log which offset comes next; it must still be there
+    2. take some messages
+    3. make events of them
+    4. store them, partition by partition; then go on with 2
+
+Messages are JSON objects with the attributes of the type, or CloudEvents (structured, or binary with headers ce_…).
+
+Takes: a topic. Gives: events in the log, in the order of each partition. Never: passes over a message that Kafka has dropped
+before it was taken, in silence (N021).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+
+from fairlead.dataclass import dataclass
+from fairlead.errors import DataError, LogError
+from fairlead.runtime.kafka import brokers
+from fairlead.runtime.live.checking import Checking, Row
+from fairlead.runtime.live.client import Client
+from fairlead.runtime.live.publisher import Publisher
+from fairlead.runtime.live.registry import Registry
+from fairlead.runtime.numbered import Numbered, source_name
+from fairlead.transport.cloudevents import CloudEvents
+from fairlead.transport.jsonlines import floats
+from fairlead.transport.problems import SPECIAL, at
+from fairlead.transport.shapes import Shapes
+
+Result = TypeVar("Result")
+MESSAGES = 4096
+"""Taken at once at most: as many as a block has events."""
+WAIT_SECONDS = 0.2
+LOOK_SECONDS = 30.0
+"""How often to look for new partitions."""
+
+
+@dataclass(frozen=True)
+class Topic:
+    """`skip`: called with what is wrong with a message that is left out; without it, the first one stops. `until_end`: stop
+    where the topic ended at the beginning."""
+
+    brokers: str
+    name: str
+    type: str
+    properties: Mapping[str, str]
+    source: str = "kafka"
+    skip: Callable[[DataError], None] | None = None
+    until_end: bool = False
+
+
+async def bring_in(client: Client, topic: Topic, stop: asyncio.Event) -> int:
+    """Until it is told to stop; gives the number of events stored. Raises DataError, LogError, UsageError."""
+    registry = Registry(client.log)
+    publisher = Publisher(client.log, registry, None, 0.0, 1.0)
+    checking = (await publisher.outbox(topic.type)).checking
+    await publisher.close(flush=False)
+    taking = Taking(client, topic, checking, Reading(registry, topic.type))
+    try:
+        while not stop.is_set() and not (topic.until_end and taking.done):
+            await taking.look()  # 1
+            messages = await taking.call(taking.consumer.consume, MESSAGES, WAIT_SECONDS)  # 2
+            await taking.take(messages)
+        return taking.stored
+    finally:
+        await taking.close()
+
+
+class Reading:
+    """Messages to records."""
+
+    def __init__(self, registry: Registry, type: str) -> None:
+        self._type = type
+        self._events = CloudEvents(registry.catalogue, prefix=None)
+        self._shapes = Shapes(registry.catalogue, allow_nan=True)
+
+    def record(self, message: Message) -> dict[str, Any]:
+        """Raises DataError without a place."""
+        value = message.value()
+        if value is None:
+            raise DataError("D009", "the message has no value", "leave such messages out with --on-bad skip")
+        headers = {name.replace("ce_", "ce-", 1): (each or b"").decode("utf-8", "replace") for name, each in _headers(message)}
+        kind = headers.get("content-type", "")
+        if kind.startswith("application/cloudevents") or "ce-specversion" in headers:
+            (found,) = self._events.read(headers, value)[:1]
+            record = found.record
+        else:
+            record = self._events.parse(value, "the message")
+            if not isinstance(record, dict):
+                raise DataError("D009", "the message is not a JSON object", "send {attribute: value, …}")
+            record.setdefault("type", self._type)
+            if self._shapes.needs_decimal:
+                floats(record, self._shapes)
+        if record["type"] != self._type:
+            raise DataError("D001", f"the message is a '{record['type']}', not a '{self._type}'", "send it to another topic")
+        return {name: each for name, each in record.items() if name not in SPECIAL}
+
+
+class Taking:
+    def __init__(self, client: Client, topic: Topic, checking: Checking, reading: Reading) -> None:
+        self._client, self._topic, self._checking, self._reading = client, topic, checking, reading
+        self.consumer: Consumer = brokers.consumer(topic.brokers, topic.properties)
+        self._thread = ThreadPoolExecutor(1)
+        self._sources: dict[int, Numbered] = {}
+        self._left: dict[int, int] = {}
+        self._looked: float | None = None
+        self.stored = 0
+
+    async def call(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """In a thread, one after the other: it is not closed while it waits for messages."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
+
+    async def close(self) -> None:
+        await self.call(self.consumer.close)
+        self._thread.shutdown()
+
+    @property
+    def done(self) -> bool:
+        """Everything that was there at the beginning is taken."""
+        return self._looked is not None and not self._left
+
+    async def look(self) -> None:
+        """Take up partitions that are new, each where the log says."""
+        now = asyncio.get_running_loop().time()
+        if self._looked is not None and now - self._looked < LOOK_SECONDS:
+            return
+        for number in await self.call(brokers.partitions, self.consumer, self._topic.name):
+            if number not in self._sources:
+                await self._take_up(number)
+        self._looked = now
+
+    async def _take_up(self, number: int) -> None:
+        name, log = self._topic.name, self._client.log
+        source = Numbered(log, self._topic.type, source_name(f"{self._topic.source}-{name}-{number}"), 60.0)
+        after = await source.next()
+        low, high = await self.call(brokers.watermarks, self.consumer, name, number)
+        if after > high or (0 < after < low):
+            there = f"Kafka has {low:,} to {high:,}, and {after:,} comes next"
+            fix = "restore the topic; or take it under another --source, as new"
+            raise LogError("N031", f"messages of '{name}', partition {number}, are not there any more: {there}", fix)
+        self._sources[number] = source
+        begin = max(after, low)
+        if begin < high:
+            self._left[number] = high
+        await self.call(self.consumer.incremental_assign, [TopicPartition(name, number, begin)])
+
+    async def take(self, messages: Sequence[Message]) -> None:
+        rows: dict[int, tuple[list[Row], list[int]]] = {}
+        bad: DataError | None = None
+        for message in messages:
+            partition, offset = int(message.partition() or 0), int(message.offset() or 0)
+            if message.error() is not None:
+                self._heard(message.error(), partition)
+                continue
+            try:
+                row = self._checking.row(self._reading.record(message))  # 3
+            except DataError as error:
+                found = at(error, f"topic '{self._topic.name}', partition {partition}, offset {offset}")
+                if self._topic.skip is None:
+                    bad = found
+                    break
+                self._topic.skip(found)
+            else:
+                kept = rows.setdefault(partition, ([], []))
+                kept[0].append(row)
+                kept[1].append(offset)
+            if offset + 1 >= self._left.get(partition, offset + 2):
+                del self._left[partition]
+        for partition, (events, offsets) in sorted(rows.items()):  # 4
+            batch = self._checking.batch(events)
+            self.stored += await self._sources[partition].store(batch, offsets, self._checking.schema)
+        if bad is not None:
+            raise bad
+
+    def _heard(self, error: KafkaError | None, partition: int) -> None:
+        """What passes by itself is left to the client of Kafka."""
+        if error is None:
+            return
+        if error.code() == KafkaError._PARTITION_EOF:
+            self._left.pop(partition, None)
+        elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+            fix = "restore the topic; or take it under another --source, as new"
+            raise LogError("N031", f"messages were dropped before they were taken: {error.str()}", fix)
+        elif error.fatal() or not (error.retriable() or error.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)):
+            raise brokers.fault(error)
+
+
+def _headers(message: Message) -> list[tuple[str, bytes | None]]:
+    return list(message.headers() or [])  # type: ignore[arg-type]

@@ -1,0 +1,138 @@
+"""Relations of a subscription to a topic of Kafka, each once and in their order.
+
+A message has the relation's id as its key, the same for every subscriber and every run; and a header that says, by group of
+subscriptions, up to which number relations have been sent. The last message of the partition tells a restart where to go on, so
+what was sent and not acknowledged before is not sent again.
+
+    1. read the header of the last message
+    2. send what is behind it
+    3. wait until Kafka has it
+    4. acknowledge, and go on with 2
+
+Takes: a durable subscription. Gives: messages, in one partition, since order is what there is to keep. Never: acknowledges what
+Kafka does not have.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from fairlead.dataclass import dataclass
+from fairlead.errors import LogError, UsageError
+from fairlead.model.plan import Plan
+from fairlead.model.relation import Relation
+from fairlead.runtime.kafka import brokers
+from fairlead.runtime.live.batch import Batch
+from fairlead.runtime.live.subscribing import LiveSubscription
+from fairlead.transport.cloudevents import JSON, STRUCTURED
+from fairlead.transport.relation_events import relation_event
+
+SENT = "fairlead_sent"
+SEND_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Outlet:
+    """`what`: relations, cloudevents (a relation each), or emitted (the attributes of the derived event)."""
+
+    brokers: str
+    topic: str
+    properties: Mapping[str, str]
+    partition: int = 0
+    what: str = "relations"
+
+
+async def send_out(sub: LiveSubscription, outlet: Outlet, stop: asyncio.Event) -> int:
+    """Until it is told to stop; gives the number of messages sent. Raises LogError, UsageError."""
+    fixed = {"bootstrap.servers": outlet.brokers, "enable.idempotence": "true"}
+    producer = Producer({"linger.ms": "5"} | brokers.configured(outlet.properties, fixed))
+    sent = await asyncio.to_thread(_sent, outlet)  # 1
+    count, stopped = 0, asyncio.create_task(stop.wait())
+    try:
+        while not stop.is_set():
+            waiting = asyncio.create_task(sub.next_batch())
+            await asyncio.wait((waiting, stopped), return_when=asyncio.FIRST_COMPLETED)
+            if not waiting.done():
+                waiting.cancel()
+                await asyncio.wait((waiting,))
+                break
+            count += await asyncio.to_thread(_send, producer, outlet, waiting.result(), sub.plan, sent)  # 2, 3
+            await sub.ack(waiting.result())  # 4
+    finally:
+        stopped.cancel()
+    return count
+
+
+def _send(producer: Producer, outlet: Outlet, batch: Batch, plan: Plan, sent: dict[str, int]) -> int:
+    failed: list[KafkaError] = []
+
+    def told(error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            failed.append(error)
+
+    count, write = 0, WRITTEN[outlet.what]
+    for number, relation in enumerate(batch, batch.first):
+        if number <= sent.get(batch.key, 0):
+            continue
+        sent[batch.key] = number
+        media, value = write(relation, plan)
+        headers: list[tuple[str, str | bytes | None]] = [
+            ("content-type", media.encode()),
+            (SENT, json.dumps(sent, sort_keys=True).encode()),
+        ]
+        body = json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+        while True:
+            try:
+                producer.produce(outlet.topic, body, relation.id, partition=outlet.partition, headers=headers, on_delivery=told)
+                break
+            except BufferError:  # its queue is full: what is under way makes room
+                producer.poll(0.1)
+            except KafkaException as error:
+                raise brokers.fault(error.args[0]) from None
+        producer.poll(0)
+        count += 1
+    left = producer.flush(SEND_SECONDS)
+    if failed:
+        raise brokers.fault(failed[0])
+    if left:
+        raise LogError("N030", f"Kafka did not take {left} messages in {SEND_SECONDS:.0f} seconds", "see that its brokers run")
+    return count
+
+
+def _sent(outlet: Outlet) -> dict[str, int]:
+    """Up to which number relations of every group are in the topic. Raises UsageError where somebody else writes to it."""
+    reader = brokers.consumer(outlet.brokers, {})
+    try:
+        if outlet.partition not in brokers.partitions(reader, outlet.topic):
+            problem = f"the topic '{outlet.topic}' has no partition {outlet.partition}"
+            raise UsageError("A281", problem, "choose one that it has")
+        low, high = brokers.watermarks(reader, outlet.topic, outlet.partition)
+        if low == high:
+            return {}
+        reader.assign([TopicPartition(outlet.topic, outlet.partition, high - 1)])
+        (last,) = reader.consume(1, brokers.ANSWER_SECONDS) or (None,)
+        if last is None or last.error() is not None:
+            raise LogError("N030", "the last message of the topic cannot be read", "see that Kafka's brokers run")
+        told = dict(last.headers() or []).get(SENT)
+        if not isinstance(told, bytes):
+            problem = f"partition {outlet.partition} of '{outlet.topic}' has messages that are not of `fairlead kafka out`"
+            raise UsageError("A282", problem, "give it a topic of its own, or another partition")
+        return {str(key): int(number) for key, number in json.loads(told).items()}
+    finally:
+        reader.close()
+
+
+def _emitted(relation: Relation, plan: Plan) -> tuple[str, Any]:
+    return JSON, relation.to_json()["emitted"]
+
+
+WRITTEN: Mapping[str, Callable[[Relation, Plan], tuple[str, Any]]] = {
+    "relations": lambda relation, plan: (JSON, relation.to_json()),
+    "cloudevents": lambda relation, plan: (STRUCTURED, relation_event(relation, plan)),
+    "emitted": _emitted,
+}

@@ -1,0 +1,95 @@
+"""Events from a source that numbers them itself: what is sent again is stored once, also after a restart of everything.
+
+The log knows the last number of every source, since a block has the sequence of its first event and their count. Where a source
+leaves numbers out, the sequence of a block is chosen such that its last event has the right number.
+
+    1. look up the last number that is stored
+    2. leave out what is stored already
+    3. see that every event fits into a block
+    4. store block after block
+
+Takes: events of one type with rising numbers. Gives: how many were new. Never: stores an event twice, or a number below another
+that is stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import uuid
+from bisect import bisect_left
+from collections.abc import Sequence
+from contextlib import suppress
+
+import pyarrow as pa
+
+from fairlead.errors import StateError
+from fairlead.runtime.live.checking import too_large
+from fairlead.transport.log.block import Block, pieces
+from fairlead.transport.log.names import NAME
+from fairlead.transport.log.protocol import Log
+from fairlead.transport.log.storing import require_ours, stored_once
+
+ATTEMPTS = 4
+"""How often another process may be faster."""
+
+
+def source_name(text: str) -> str:
+    """A name that a log accepts, for a source that is called anything: a URI, a topic and its partition."""
+    return text if NAME.fullmatch(text) else f"x-{hashlib.sha256(text.encode()).hexdigest()[:40]}"
+
+
+class Numbered:
+    """One type and one source. `source` is a name as the log accepts them."""
+
+    def __init__(self, log: Log, type: str, source: str, patience: float) -> None:
+        self._log, self._type, self._source, self._patience = log, type, source, patience
+        self._writer = uuid.uuid4().hex[:16]
+        self._lock = asyncio.Lock()
+        self._known = False
+        self._after = self._number = self._next = self._count = 0
+
+    async def next(self) -> int:
+        """The number behind the last one that is stored; 0 where nothing is."""
+        async with self._lock:
+            await self._resume()
+            return self._next
+
+    async def store(self, batch: pa.RecordBatch, numbers: Sequence[int], schema: str) -> int:
+        """Gives how many events were not stored before. `schema`: of the declaration that they were checked against. Raises
+        DataError, LogError; StateError where another process stores under the same name at the same time. After any of these,
+        the same call again stores what is missing."""
+        async with self._lock:
+            before = self._count
+            for _ in range(ATTEMPTS - 1):
+                with suppress(StateError):  # another process has stored some of it: it is looked up anew
+                    await self._attempt(batch, numbers, schema)
+                    return self._count - before
+            await self._attempt(batch, numbers, schema)
+            return self._count - before
+
+    async def _attempt(self, batch: pa.RecordBatch, numbers: Sequence[int], schema: str) -> None:
+        await self._resume()  # 1
+        old = bisect_left(numbers, self._next)
+        blocks = list(pieces(batch.slice(old))) if old < len(numbers) else []  # 2
+        for count, payload in blocks:  # 3
+            too_large(count, payload, self._log.bytes_max, self._type)
+        self._known = False
+        for count, payload in blocks:  # 4
+            old += count
+            first = numbers[old - 1] - count + 1
+            block = Block(self._type, self._source, self._number, first, count, schema, payload, self._writer)
+            found = await stored_once(self._log, block, self._after, self._patience)
+            require_ours(found, block)
+            self._after, self._number, self._next = found.sequence, self._number + 1, first + count
+            self._count += count
+        self._known = True
+
+    async def _resume(self) -> None:
+        if not self._known:
+            await self._log.open_type(self._type)
+            last = await self._log.last_of(self._type, self._source)
+            if last is not None:
+                self._after, self._number = last.sequence, last.block.number + 1
+                self._next = last.block.sequence + last.block.count
+            self._known = True

@@ -1,0 +1,66 @@
+"""What a listener asks for: the query of a stream.
+
+Takes: a request. Gives: `Asked`. Never: opens anything.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from aiohttp import web
+
+from fairlead.dataclass import dataclass
+from fairlead.errors import UsageError
+from fairlead.runtime.live.starting import Start
+
+WINDOW, WINDOW_MAX = 1000, 20_000
+FORMATS = ("json", "cloudevents")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """`after`: the id of the last delivery that the listener has."""
+
+    name: str
+    rules: str | None
+    start: Start
+    after: str | None
+    cloudevents: bool
+    window: int
+
+    @classmethod
+    def of(cls, request: web.Request) -> Asked:
+        query = request.query
+        kind = query.get("format") or ("cloudevents" if "cloudevents" in request.headers.get("Accept", "") else "json")
+        if kind not in FORMATS:
+            raise UsageError("A274", f"the format is {kind!r}", f"use one of {', '.join(FORMATS)}")
+        return cls(
+            request.match_info["name"],
+            query.get("rules"),
+            start_of(query.get("start", "new")),
+            request.headers.get("Last-Event-ID") or query.get("after"),
+            kind == "cloudevents",
+            _window(query.get("window")),
+        )
+
+
+def start_of(text: object) -> Start:
+    """A word, a position or a time; which of them is right, the subscription says (A251)."""
+    if isinstance(text, int) and not isinstance(text, bool):
+        return text
+    if not isinstance(text, str):
+        raise UsageError("A251", f"start is {text!r}", "use 'new', 'earliest', 'snapshot', a position or a time")
+    if text.isascii() and text.isdigit():
+        return int(text)
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return text
+
+
+def _window(text: str | None) -> int:
+    if text is None:
+        return WINDOW
+    if text.isascii() and text.isdigit() and 1 <= int(text) <= WINDOW_MAX:
+        return int(text)
+    raise UsageError("A274", f"the window is {text!r}", f"use a number from 1 to {WINDOW_MAX:,}")

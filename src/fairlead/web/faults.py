@@ -1,0 +1,52 @@
+"""Errors as answers: a status, and code, place, problem and fix as JSON.
+
+Takes: any FairleadError. Gives: an answer. Never: tells what is not the asker's: a bug is 500 without its trace.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from fairlead.errors import DataError, FairleadError, LanguageError, LogError, StateError, UnsupportedError, UsageError
+
+STATUS: dict[type[FairleadError], int] = {
+    DataError: 422,
+    LanguageError: 422,
+    StateError: 409,
+    LogError: 503,
+    UnsupportedError: 501,
+    UsageError: 400,
+}
+SPECIAL = {
+    "A243": 409,  # a type is declared otherwise
+    "A245": 409,  # the name is subscribed to other rules
+    "A250": 404,  # no such subscriber
+    "A270": 413,
+    "A271": 415,
+    "A272": 401,
+    "A273": 403,
+    "A275": 409,  # Last-Event-ID is of something else
+    "A276": 409,  # … or is acknowledged
+    "A277": 409,  # no stream is open
+    "D007": 413,
+    "D011": 400,
+    "D015": 400,
+    "D016": 400,
+    "N003": 403,
+}
+
+
+def status_of(error: FairleadError) -> int:
+    return SPECIAL.get(error.code) or next((status for kind, status in STATUS.items() if isinstance(error, kind)), 500)
+
+
+def told(error: FairleadError) -> dict[str, Any]:
+    place = None if error.place is None else str(error.place)
+    return {"code": error.code, "place": place, "problem": error.problem, "fix": error.fix}
+
+
+def answer(error: FairleadError) -> web.Response:
+    headers = {"WWW-Authenticate": "Bearer"} if error.code == "A272" else {}
+    return web.json_response(told(error), status=status_of(error), headers=headers)

@@ -1,0 +1,131 @@
+"""Relations on their way to one listener, each with an id from which it can resume.
+
+The id of a delivery says, for every group of the subscription, the number and the relation up to which the listener has been
+given everything: `12-3f…e0`, joined by dots where there are several groups, `0` where nothing was given yet. The numbers are
+those of the log, so that the same id means the same in another gateway.
+
+To resume after an id: what was not acknowledged comes again; relations up to those of the id are passed over; the id's relation
+must be the one that now has its number, and is then acknowledged, since who sends it back has it.
+
+Takes: an open subscription. Gives: deliveries. Never: acknowledges what the listener has not named; passes over a relation
+that nobody was given.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import Any, NamedTuple
+
+from fairlead.errors import UsageError
+from fairlead.model.relation import Relation
+from fairlead.runtime.live.batch import Batch
+from fairlead.runtime.live.subscribing import LiveSubscription
+from fairlead.transport.relation_events import relation_event
+
+PART = re.compile(r"0|([1-9][0-9]{0,18})-([0-9a-f]{32})")
+
+
+class Given(NamedTuple):
+    """Of a group: everything up to this relation."""
+
+    number: int = 0
+    relation: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.number}-{self.relation}" if self.number else "0"
+
+
+class Delivery(NamedTuple):
+    id: str
+    relation: Relation
+
+
+class Feed:
+    def __init__(self, sub: LiveSubscription, after: str | None = None) -> None:
+        self._sub = sub
+        self._keys = sorted(sub.receipts)
+        self._given = dict.fromkeys(self._keys, Given())
+        self._sent: dict[str, deque[Given]] = {key: deque() for key in self._keys}
+        self._resume: dict[str, Given] = {}
+        if after:
+            self._resume = {key: each for key, each in self._parsed(after).items() if each.number}
+            self._given |= self._resume
+
+    @property
+    def unacknowledged(self) -> int:
+        return sum(map(len, self._sent.values()))
+
+    def __aiter__(self) -> AsyncIterator[Delivery]:
+        return self._deliveries()
+
+    async def _deliveries(self) -> AsyncIterator[Delivery]:
+        async for batch in self._sub.batches():
+            if batch.key in self._resume:
+                batch = await self._behind(batch, self._resume[batch.key])
+            for number, relation in enumerate(batch, batch.first):
+                given = self._given[batch.key] = Given(number, relation.id)
+                self._sent[batch.key].append(given)
+                yield Delivery(self._id(), relation)
+
+    async def _behind(self, batch: Batch, last: Given) -> Batch:
+        """What is behind the relation after which to resume."""
+        if batch.last < last.number:
+            return batch.behind(len(batch))
+        del self._resume[batch.key]
+        count = last.number - batch.first + 1
+        if count < 0:
+            problem = "more is acknowledged than this id says, and is not delivered again"
+            raise UsageError("A276", problem, "resume after what was acknowledged: without an id")
+        if count:
+            if batch[count - 1].id != last.relation:
+                raise UsageError("A275", "the id is not of a delivery of this subscription", "resume after an id of its own")
+            await self._sub.ack(_up_to(batch, last.number))
+        return batch.behind(count)
+
+    async def acknowledge(self, text: str) -> None:
+        """Everything up to a delivery, by its id. Returns when that is stored."""
+        named = self._parsed(text)
+        for key, last in named.items():
+            sent = self._sent[key]
+            at = last.number - sent[0].number if sent else -1
+            if last.number > self._given[key].number or (at >= 0 and sent[at] != last):
+                raise _not_delivered()
+        for key, last in named.items():
+            sent = self._sent[key]
+            if sent and last.number >= sent[0].number:
+                while sent and sent[0].number <= last.number:
+                    sent.popleft()
+                await self._sub.ack(Batch(self._sub.plan, key, last.number + 1, ()))  # an empty one, behind it
+
+    def _id(self) -> str:
+        return ".".join(str(self._given[key]) for key in self._keys)
+
+    def _parsed(self, text: str) -> dict[str, Given]:
+        parts = [PART.fullmatch(each) for each in text.split(".")]
+        if len(parts) != len(self._keys) or not all(parts):
+            raise UsageError("A275", "the id is not of a delivery of this subscription", "send an id as it was given")
+        return {key: Given(int(each[1] or 0), each[2] or "") for key, each in zip(self._keys, parts, strict=True) if each}
+
+
+def _up_to(batch: Batch, number: int) -> Batch:
+    return Batch(batch.plan, batch.key, batch.first, batch.relations[: number - batch.first + 1])
+
+
+def _not_delivered() -> UsageError:
+    return UsageError("A275", "the id is not of a delivery on this stream", "acknowledge what was delivered, by its id")
+
+
+class Writing(NamedTuple):
+    """How relations are written: as they are, or as CloudEvents."""
+
+    sub: LiveSubscription
+    cloudevents: bool
+
+    def value(self, relation: Relation) -> Any:
+        return relation_event(relation, self.sub.plan) if self.cloudevents else relation.to_json()
+
+    def text(self, value: Any) -> str:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

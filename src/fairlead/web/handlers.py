@@ -1,0 +1,145 @@
+"""The answers to everything but streams.
+
+Takes: requests. Gives: JSON. Never: answers that events are stored before they are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from aiohttp import web
+
+from fairlead.errors import FairleadError, UsageError
+from fairlead.model.types import EventType
+from fairlead.runtime.live.registry import TABLE
+from fairlead.web.asked import start_of
+from fairlead.web.bodies import Placed
+from fairlead.web.counting import CONTENT
+from fairlead.web.gateway import GATEWAY, Gateway
+
+HEALTH_SECONDS = 3.0
+
+
+async def health(request: web.Request) -> web.Response:
+    try:
+        async with asyncio.timeout(HEALTH_SECONDS):
+            await request.app[GATEWAY].client.log.keys(TABLE)
+    except (TimeoutError, FairleadError):
+        return web.json_response({"status": "the log does not answer"}, status=503)
+    return web.json_response({"status": "ok"})
+
+
+async def metrics(request: web.Request) -> web.Response:
+    return web.Response(text=request.app[GATEWAY].counting.text(), headers={"Content-Type": CONTENT})
+
+
+async def publish(request: web.Request) -> web.Response:
+    gateway = request.app[GATEWAY]
+    counts = await gateway.publishing.publish(await _records(gateway, request, await request.read()))
+    gateway.counting.add("events_stored_total", counts.stored)
+    gateway.counting.add("events_repeated_total", counts.repeated)
+    return web.json_response(counts._asdict(), status=202 if counts.stored else 200)
+
+
+async def _records(gateway: Gateway, request: web.Request, body: bytes) -> list[Placed]:
+    """Read with the types as they are known here; where one is not, as all others know them."""
+    # Pairs, so that a header that is there twice is seen.
+    headers = list(request.headers.items())
+    bodies = await gateway.bodies()
+    found = bodies.records(headers, body, request.query.get("type"))
+    names = {each.get("type") for _, each in found if isinstance(each, dict)}
+    if all(isinstance(name, str) and name in bodies.catalogue for name in names):
+        return found
+    await gateway.publishing.renew()
+    return (await gateway.bodies()).records(headers, body, request.query.get("type"))
+
+
+async def declare(request: web.Request) -> web.Response:
+    gateway = request.app[GATEWAY]
+    names = await gateway.client.declare(await _text(request))
+    await gateway.publishing.renew()
+    return web.json_response({"types": names})
+
+
+async def types(request: web.Request) -> web.Response:
+    found = await request.app[GATEWAY].client.types()
+    return web.json_response({"types": [_type(each) for each in found]})
+
+
+def _type(each: EventType) -> dict[str, Any]:
+    attributes = [{"name": attribute.name, "type": str(attribute.type)} for attribute in each.attributes]
+    return {"name": each.name, "attributes": attributes, "time": each.time_attribute}
+
+
+async def subscribe(request: web.Request) -> web.Response:
+    """The subscription is made, and waits; where it begins is decided now."""
+    gateway, asked = request.app[GATEWAY], await _object(request)
+    name, rules = asked.get("name"), asked.get("rules")
+    if not isinstance(name, str) or not isinstance(rules, str) or asked.keys() - {"name", "rules", "start"}:
+        raise UsageError("A274", "a subscription has a name and rules, both texts", 'send {"name": …, "rules": …, "start": …}')
+    start = start_of(asked.get("start", "new"))
+    async with gateway.sessions.turn(name):
+        await gateway.sessions.end(name)
+        async with gateway.client.subscribe(rules, name=name, start=start) as sub:
+            told = {"name": name, "subscriptions": [each.name for each in sub.plan.subscriptions], "digest": sub.plan.digest}
+    return web.json_response(told, status=201, headers={"Location": f"/subscriptions/{name}/events"})
+
+
+async def forget(request: web.Request) -> web.Response:
+    gateway, name = request.app[GATEWAY], request.match_info["name"]
+    await gateway.sessions.rules(name)
+    await gateway.sessions.end(name)
+    await gateway.client.forget(name)
+    return web.Response(status=204)
+
+
+async def acknowledge(request: web.Request) -> web.Response:
+    gateway, asked = request.app[GATEWAY], await _object(request)
+    id = asked.get("id")
+    if not isinstance(id, str):
+        raise UsageError("A274", "there is no id", 'send {"id": "<id of a delivery>"}')
+    await gateway.sessions.find(request.match_info["name"]).feed.acknowledge(id)
+    gateway.counting.add("acknowledged_total")
+    return web.json_response({"acknowledged": id})
+
+
+async def receipts(request: web.Request) -> web.Response:
+    gateway, name = request.app[GATEWAY], request.match_info["name"]
+    await gateway.sessions.up_to_date(name)
+    found = await gateway.client.receipts(name)
+    return web.json_response({"receipts": {key: each.to_json() for key, each in found.items()}})
+
+
+async def compare(request: web.Request) -> web.Response:
+    a, b = request.query.get("a"), request.query.get("b")
+    if not a or not b:
+        raise UsageError("A274", "two names are compared", "ask for /comparison?a=…&b=…")
+    gateway = request.app[GATEWAY]
+    await gateway.sessions.up_to_date(a, b)
+    found = await gateway.client.compare(a, b)
+    return web.json_response({"equal": found.equal, "agreed": found.agreed, "problem": found.problem or None})
+
+
+async def _text(request: web.Request) -> str:
+    """A body of text, or JSON with a `text`."""
+    if request.content_type == "application/json":
+        found = (await _object(request)).get("text")
+        if not isinstance(found, str):
+            raise UsageError("A274", "there is no text", 'send {"text": "TYPE …"}, or the text itself as text/plain')
+        return found
+    try:
+        return (await request.read()).decode()
+    except UnicodeDecodeError:
+        raise UsageError("A274", "the text is not UTF-8", "send UTF-8") from None
+
+
+async def _object(request: web.Request) -> dict[str, Any]:
+    try:
+        found = json.loads(await request.read())
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise UsageError("A274", "the body is not a JSON object", "send an object, as /openapi.json says", "body")
+    return found

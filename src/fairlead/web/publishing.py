@@ -1,0 +1,168 @@
+"""Events of a request to the log: all of them, or none.
+
+    1. every record is checked against its type, in the order of the request; the first that is wrong is told
+    2. every event is seen to fit into a block
+    3. they are stored, and only then answered
+
+Records with `_source` and `_sequence` are numbered by their source: those that are stored already are not stored again, so
+a request without an answer may be sent again. The others are published under the gateway's own name; after an error of the log
+(3) some of them may be stored.
+
+Takes: records with their places. Gives: how many were stored and how many were there. Never: keeps what it was given; the log
+being slow makes requests wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from fairlead.dataclass import dataclass
+from fairlead.errors import DataError, LogError
+from fairlead.model.columns import arrow_schema
+from fairlead.runtime.live.gathering import joined
+from fairlead.runtime.live.publisher import Publisher
+from fairlead.runtime.live.publishing import Outbox
+from fairlead.runtime.live.registry import Registry
+from fairlead.runtime.numbered import Numbered, source_name
+from fairlead.transport.log.block import BYTES_MAX
+from fairlead.transport.log.protocol import Log
+from fairlead.transport.problems import at, quoted
+
+SOURCES_MAX = 10_000
+"""Sources whose last number is remembered, half a kilobyte each; of others it is looked up in the log."""
+MAYBE_NEWER = {"D001", "D002"}
+"""Problems that a declaration made elsewhere may have solved."""
+
+
+class Counts(NamedTuple):
+    stored: int
+    repeated: int
+
+
+@dataclass(eq=False)
+class Part:
+    """Events of one request that go to one place. `numbers`: theirs, where their source numbers them."""
+
+    outbox: Outbox
+    source: str | None
+    records: list[Any]
+    numbers: list[int]
+
+    def batch(self) -> pa.RecordBatch:
+        """Checked by columns. Raises DataError, not always with the record that comes first."""
+        checking = self.outbox.checking
+        return joined(checking.batches(self.records), arrow_schema(checking.type))
+
+
+class Publishing:
+    def __init__(self, log: Log, registry: Registry, source: str | None, linger: float, patience: float) -> None:
+        self._log, self._registry, self._patience = log, registry, patience
+        self._publisher = Publisher(log, registry, source, linger, patience)
+        self._numbered: OrderedDict[tuple[str, str], Numbered] = OrderedDict()
+
+    async def close(self) -> None:
+        await self._publisher.close(flush=True)
+
+    async def renew(self) -> None:
+        """Types may have been declared."""
+        await self._registry.refresh()
+        await self._publisher.renew()
+
+    async def publish(self, records: Sequence[tuple[str, Any]]) -> Counts:
+        try:
+            checked = await self._checked(records)  # 1
+        except DataError as error:
+            if error.code not in MAYBE_NEWER:
+                raise
+            await self.renew()
+            checked = await self._checked(records)
+        sized = [(part, batch, part.outbox.sized([batch])) for part, batch in checked]  # 2
+        new = await asyncio.gather(*(self._store(*each) for each in sized), return_exceptions=True)  # 3
+        for each in new:
+            if isinstance(each, BaseException):
+                raise each
+        stored = sum(each for each in new if isinstance(each, int))
+        return Counts(stored, len(records) - stored)
+
+    async def _checked(self, records: Sequence[tuple[str, Any]]) -> list[tuple[Part, pa.RecordBatch]]:
+        parts: dict[tuple[str, str | None], Part] = {}
+        try:
+            for _, record in records:
+                await self._add(record, parts)
+            return [(each, each.batch()) for each in parts.values()]
+        except DataError:
+            await self._find_first(records)
+            raise
+
+    async def _find_first(self, records: Sequence[tuple[str, Any]]) -> None:
+        """Raises what is wrong with the first record that is, with its place."""
+        parts: dict[tuple[str, str | None], Part] = {}
+        for place, record in records:
+            try:
+                (await self._add(record, parts)).outbox.checking.row(record)
+            except DataError as error:
+                raise at(error, place) from None
+
+    async def _add(self, record: Any, parts: dict[tuple[str, str | None], Part]) -> Part:
+        name, source, number = _special(record)
+        part = parts.get((name, source))
+        if part is None:
+            part = parts[name, source] = Part(await self._publisher.outbox(name), source, [], [])
+        part.records.append(record)
+        if number is not None:
+            if part.numbers and number <= part.numbers[-1]:
+                problem = f"`_sequence` is {number} after {part.numbers[-1]}, of the same source and type"
+                raise DataError("D010", problem, "send the events of a source in the order of their numbers")
+            part.numbers.append(number)
+        return part
+
+    async def _store(self, part: Part, batch: pa.RecordBatch, blocks: Sequence[tuple[int, bytes]]) -> int:
+        if part.source is not None:
+            return await self._of(part.outbox.checking.type.name, part.source).store(
+                batch, part.numbers, part.outbox.checking.schema
+            )
+        try:
+            async with asyncio.timeout(self._patience + 5):
+                if len(blocks) == 1 and batch.nbytes < BYTES_MAX:
+                    await part.outbox.put_table(batch)  # a block together with other requests
+                else:
+                    await part.outbox.put_blocks(blocks)
+                await part.outbox.stored()
+        except TimeoutError:
+            raise LogError("N001", "the server does not answer", "number the events of a source, and send them again") from None
+        return len(part.records)
+
+    def _of(self, type: str, source: str) -> Numbered:
+        key = type, source
+        known = self._numbered.get(key)
+        if known is None:
+            known = self._numbered[key] = Numbered(self._log, type, source_name(source), self._patience)
+            if len(self._numbered) > SOURCES_MAX:
+                self._numbered.popitem(last=False)
+        self._numbered.move_to_end(key)
+        return known
+
+
+def _special(record: Any) -> tuple[str, str | None, int | None]:
+    """Type, source and number; both of the latter, or none."""
+    if not isinstance(record, dict):
+        fix = 'a record is {"type": …, attribute: value, …}'
+        raise DataError("D009", f"the record is not an object but {quoted(record)}", fix)
+    name, source, number = record.get("type"), record.get("_source"), record.get("_sequence")
+    if not isinstance(name, str):
+        problem = "the record has no `type`" if name is None else f"`type` is not text but {quoted(name)}"
+        raise DataError("D009", problem, "name the event type in the field `type`, or as ?type=")
+    if source is not None and (not isinstance(source, str) or not source):
+        raise DataError("D010", f"`_source` is not text but {quoted(source)}", "name the publisher as text, or leave it out")
+    if number is None:
+        return name, None, None
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < 1 << 62:
+        raise DataError("D010", f"`_sequence` is not a number from 0 on but {quoted(number)}", "number the records from 0 on")
+    if source is None:
+        raise DataError("D010", "there is a `_sequence` without a `_source`", "name the source that numbers its records")
+    return name, source, number

@@ -1,0 +1,100 @@
+"""Streams that are open: one a name. Who opens a name again takes it over, as a listener does whose connection was lost.
+
+Takes: the work of a stream. Gives: back when it has ended, by itself, by a successor or because the gateway stops. Never: lets
+two streams of one name run at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
+from typing import Any
+from weakref import WeakValueDictionary
+
+from fairlead.dataclass import dataclass
+from fairlead.errors import UsageError
+from fairlead.runtime.live.client import Client
+from fairlead.runtime.live.record import Record
+from fairlead.runtime.live.starting import Start
+from fairlead.runtime.live.subscribing import LiveSubscription
+from fairlead.runtime.live.tasks import ended
+from fairlead.web.counting import Counting
+from fairlead.web.feed import Feed
+
+
+@dataclass(eq=False)
+class Session:
+    name: str
+    feed: Feed
+    sub: LiveSubscription
+    task: asyncio.Task[None] | None = None
+
+
+class Sessions:
+    def __init__(self, client: Client, counting: Counting) -> None:
+        self._client, self._counting = client, counting
+        self._open: dict[str, Session] = {}
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def find(self, name: str) -> Session:
+        known = self._open.get(name)
+        if known is None:
+            fix = "open a stream first, or send the id as Last-Event-ID when you do"
+            raise UsageError("A277", f"no stream of '{name}' is open here", fix)
+        return known
+
+    def turn(self, name: str) -> asyncio.Lock:
+        """To be held while a name is opened."""
+        return self._turns.setdefault(name, asyncio.Lock())
+
+    async def open(
+        self, held: AsyncExitStack, name: str, kind: str, rules: str | None, start: Start, after: str | None
+    ) -> Session:
+        """A subscription, entered, for a stream of a kind (sse, websocket); what is to be undone goes to `held`. Raises
+        FairleadError."""
+        async with self.turn(name):
+            await self.end(name)
+            if rules is None:
+                rules = await self.rules(name)
+            held.callback(self._ended, name, kind)  # when the subscription is left
+            self._counting.add("streams_open", 1, kind=kind)
+            sub = await held.enter_async_context(self._client.subscribe(rules, name=name, start=start))
+            session = self._open[name] = Session(name, Feed(sub, after), sub)
+            return session
+
+    def _ended(self, name: str, kind: str) -> None:
+        self._counting.add("streams_open", -1, kind=kind)
+        self._open.pop(name, None)
+
+    async def run(self, session: Session, work: Coroutine[Any, Any, None]) -> None:
+        """The work to its end. Raises what it raises."""
+        session.task = asyncio.create_task(work)
+        try:
+            await asyncio.wait({session.task})
+        finally:
+            await ended(session.task)
+        if not session.task.cancelled():
+            session.task.result()
+
+    async def end(self, name: str) -> None:
+        session = self._open.get(name)
+        while session is not None and self._open.get(name) is session:  # until its handler has left the subscription
+            await ended(session.task)
+            await asyncio.sleep(0.01)
+
+    async def up_to_date(self, *names: str) -> None:
+        """The receipts of these are as new as their acknowledgements."""
+        for name in names:
+            if name in self._open:
+                await self._open[name].sub.write_receipts()
+
+    async def close(self) -> None:
+        await asyncio.gather(*(self.end(name) for name in list(self._open)))
+
+    async def rules(self, name: str) -> str:
+        """Those that the name is subscribed to. Raises UsageError."""
+        record = Record(self._client.log, name)
+        if not await record.read():
+            raise UsageError("A250", f"there is no subscriber '{name}'", "give its rules, and it is made")
+        return record.rules

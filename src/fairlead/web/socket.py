@@ -1,0 +1,105 @@
+"""Relations by WebSocket, with acknowledgements.
+
+    ◄─ {"id": "12-3f…e0", "relation": {…}}
+    ─► {"acknowledge": "12-3f…e0"}           everything up to it
+    ◄─ {"acknowledged": "12-3f…e0"}          once that is stored
+    ◄─ {"error": {"code": …, …}}             before the socket is closed
+
+At most `window` relations are sent and not acknowledged; then the listener is waited for.
+
+Takes: a session. Gives: messages. Never: sends more than the window.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import AsyncExitStack, suppress
+from typing import Any
+
+from aiohttp import WSCloseCode, WSMsgType, web
+
+from fairlead.errors import FairleadError, UsageError
+from fairlead.web.asked import Asked
+from fairlead.web.faults import told
+from fairlead.web.feed import Writing
+from fairlead.web.gateway import GATEWAY, Gateway
+from fairlead.web.sessions import Session
+
+MESSAGE_BYTES_MAX = 64_000
+BEAT_SECONDS, CLOSE_SECONDS = 20.0, 3.0
+
+
+async def socket(request: web.Request) -> web.StreamResponse:
+    gateway, asked = request.app[GATEWAY], Asked.of(request)
+    ws = web.WebSocketResponse(timeout=CLOSE_SECONDS, heartbeat=BEAT_SECONDS, max_msg_size=MESSAGE_BYTES_MAX)
+    if not ws.can_prepare(request).ok:
+        raise UsageError("A274", "this is not the beginning of a WebSocket", "connect with a WebSocket client")
+    code = WSCloseCode.GOING_AWAY
+    async with AsyncExitStack() as held:
+        session = await gateway.sessions.open(held, asked.name, "websocket", asked.rules, asked.start, asked.after)
+        await ws.prepare(request)
+        try:
+            await gateway.sessions.run(session, _talk(gateway, ws, session, asked))
+            code = WSCloseCode.OK
+        except FairleadError as error:
+            gateway.counting.add("errors_total", code=error.code)
+            code = WSCloseCode.POLICY_VIOLATION
+            with suppress(ConnectionError):
+                await ws.send_json({"error": told(error)})
+        except ConnectionError:
+            pass  # the listener is gone
+    await ws.close(code=code)
+    return ws
+
+
+async def _talk(gateway: Gateway, ws: web.WebSocketResponse, session: Session, asked: Asked) -> None:
+    """Both directions, until one of them ends."""
+    room = asyncio.Event()
+    tasks = {
+        asyncio.create_task(_listen(gateway, ws, session, room)),
+        asyncio.create_task(_send(gateway, ws, session, asked, room)),
+    }
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for each in done:
+            each.result()
+    finally:
+        for each in tasks:
+            each.cancel()
+        await asyncio.wait(tasks)
+
+
+async def _send(gateway: Gateway, ws: web.WebSocketResponse, session: Session, asked: Asked, room: asyncio.Event) -> None:
+    writing = Writing(session.sub, asked.cloudevents)
+    async for id, relation in session.feed:
+        await ws.send_str(writing.text({"id": id, "relation": writing.value(relation)}))
+        gateway.counting.add("relations_sent_total")
+        while session.feed.unacknowledged >= asked.window:
+            room.clear()
+            await room.wait()
+
+
+async def _listen(gateway: Gateway, ws: web.WebSocketResponse, session: Session, room: asyncio.Event) -> None:
+    async for message in ws:
+        if message.type is not WSMsgType.TEXT:
+            raise _not_understood()
+        id = _named(message.data)
+        await session.feed.acknowledge(id)
+        gateway.counting.add("acknowledged_total")
+        room.set()
+        await ws.send_json({"acknowledged": id})
+
+
+def _named(text: str) -> str:
+    try:
+        found: Any = json.loads(text)["acknowledge"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise _not_understood() from None
+    if not isinstance(found, str):
+        raise _not_understood()
+    return found
+
+
+def _not_understood() -> UsageError:
+    return UsageError("A274", "the message is not understood", 'send {"acknowledge": "<id of a delivery>"}')

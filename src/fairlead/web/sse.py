@@ -1,0 +1,77 @@
+"""Relations as server-sent events.
+
+    id: 12-3f…e0
+    event: relation
+    data: {"subscription": …}
+
+A browser's EventSource, and every client that follows the standard, sends the last id back when it connects again: so it
+resumes exactly behind it, and what it has is acknowledged. A stream ends by itself when `SENT_MAX` relations are not
+acknowledged; the listener connects again, and all is well.
+
+Takes: a session. Gives: a stream. Never: reads ahead of a slow listener by more than a few batches and its socket's buffers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from itertools import count
+
+from aiohttp import web
+
+from fairlead.errors import FairleadError
+from fairlead.web.asked import Asked
+from fairlead.web.faults import told
+from fairlead.web.feed import Writing
+from fairlead.web.gateway import GATEWAY, Gateway
+from fairlead.web.sessions import Session
+
+SENT_MAX = 20_000
+"""Relations sent and not acknowledged, of which number and id are remembered: 4 MB a stream."""
+RETRY_MILLISECONDS = 500
+LOOK_SECONDS, TURNS = 0.25, 40
+"""How often to look whether the listener is there, and after how many looks to send a comment: who is dead does not take it."""
+
+
+async def events(request: web.Request) -> web.StreamResponse:
+    gateway, asked = request.app[GATEWAY], Asked.of(request)
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
+    async with AsyncExitStack() as held:
+        session = await gateway.sessions.open(held, asked.name, "sse", asked.rules, asked.start, asked.after)
+        await response.prepare(request)
+        await response.write(f"retry: {RETRY_MILLISECONDS}\n\n".encode())
+        beating = asyncio.create_task(_beat(request, response, session))
+        held.callback(beating.cancel)
+        try:
+            await gateway.sessions.run(session, _pump(gateway, response, session, Writing(session.sub, asked.cloudevents)))
+        except FairleadError as error:
+            gateway.counting.add("errors_total", code=error.code)
+            writing = Writing(session.sub, False)
+            await response.write(f"event: error\ndata: {writing.text(told(error))}\n\n".encode())
+        except ConnectionError:
+            pass  # the listener is gone
+    return response
+
+
+async def _pump(gateway: Gateway, response: web.StreamResponse, session: Session, writing: Writing) -> None:
+    async for id, relation in session.feed:
+        message = f"id: {id}\nevent: relation\ndata: {writing.text(writing.value(relation))}\n\n"
+        await response.write(message.encode())  # waits where the listener is slow
+        gateway.counting.add("relations_sent_total")
+        if session.feed.unacknowledged >= SENT_MAX:
+            return
+
+
+async def _beat(request: web.Request, response: web.StreamResponse, session: Session) -> None:
+    """Notices when the listener is gone."""
+    try:
+        for turn in count(1):
+            await asyncio.sleep(LOOK_SECONDS)
+            if request.transport is None or request.transport.is_closing():
+                break
+            if turn % TURNS == 0:
+                await response.write(b":\n\n")
+    except ConnectionError:
+        pass
+    if session.task is not None:
+        session.task.cancel()

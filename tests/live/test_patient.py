@@ -1,0 +1,63 @@
+"""Asking again: a value that was to replace a known one is stored once, and nobody is blamed for an attempt of our own."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from fairlead.transport.log import patient
+from fairlead.transport.log.memory import MemoryLog
+from fairlead.transport.log.patient import PatientLog
+from fairlead.transport.log.protocol import Conflict, Unavailable
+
+
+class CutOff(MemoryLog):
+    """As a leader that is cut off: an attempt stays under way, others are refused, until it is heard of again."""
+
+    def __init__(self, refusals: int, lost: bool) -> None:
+        super().__init__()
+        self._refusals, self._lost, self.asked = refusals, lost, 0
+
+    async def put(self, table: str, key: str, value: bytes, revision: int | None = None) -> int:
+        if not revision:
+            return await super().put(table, key, value, revision)
+        self.asked += 1
+        if self.asked == 1:
+            raise Unavailable("timeout")
+        if self.asked <= 1 + self._refusals:
+            raise Conflict("wrong last sequence")
+        if self.asked == 2 + self._refusals and not self._lost:
+            await super().put(table, key, value, revision)
+        return await super().put(table, key, value, revision)
+
+
+@pytest.mark.parametrize("lost", [True, False])
+@pytest.mark.parametrize("refusals", [0, 1, 3])
+def test_an_attempt_of_our_own_that_is_under_way_is_no_conflict(
+    monkeypatch: pytest.MonkeyPatch, refusals: int, lost: bool
+) -> None:
+    monkeypatch.setattr(patient, "PAUSE_SECONDS", 0.0)
+
+    async def work() -> None:
+        log = PatientLog(CutOff(refusals, lost), 10)
+        first = await log.put("t", "k", b"one", 0)
+        second = await log.put("t", "k", b"two", first)
+        entry = await log.get("t", "k")
+        assert entry is not None
+        assert (entry.value, entry.revision) == (b"two", second)
+
+    asyncio.run(work())
+
+
+def test_what_another_has_changed_is_a_conflict() -> None:
+    async def work() -> None:
+        log = PatientLog(MemoryLog(), 10)
+        first = await log.put("t", "k", b"one", 0)
+        await log.put("t", "k", b"two", first)
+        with pytest.raises(Conflict):
+            await log.put("t", "k", b"three", first)
+        with pytest.raises(Conflict):
+            await log.put("t", "k", b"two", first)
+
+    asyncio.run(work())
