@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
+    import asyncio
+
     from fairlead.errors import DataError
     from fairlead.runtime.live.client import Client
 
@@ -119,6 +120,8 @@ def _skipped(error: DataError) -> None:
 
 
 def _run(url: str | None, work: Callable[[Any, asyncio.Event], Awaitable[str]]) -> None:
+    import asyncio
+
     from fairlead.errors import UnsupportedError
 
     try:
@@ -131,6 +134,7 @@ def _run(url: str | None, work: Callable[[Any, asyncio.Event], Awaitable[str]]) 
 
 
 async def _until_stopped(url: str | None, work: Callable[[Any, asyncio.Event], Awaitable[str]]) -> str:
+    import asyncio
     import os
     import signal
 
