@@ -205,7 +205,7 @@ def test_run_takes_only_subscriptions_that_are_there(tmp_path: Path) -> None:
     rules = tmp_path / "two.fl"
     rules.write_text(f"{MARKET}\nSUBSCRIPTION Twice MATCH RallySeen s[2] PER symbol\n")
     events = write_lines(tmp_path / "quotes.jsonl", RALLY)
-    for name, code in (("Rolly", "A001"), ("Twice", "A281")):
+    for name, code in (("Rolly", "A001"), ("Twice", "A291")):
         done = fairlead("run", rules, "--events", events, "-s", name)
         assert (done.exit_code, done.stderr[:4]) == (2, code)
     assert json.loads(fairlead("run", rules, "--events", events, "-s", "Rally", "--json").stdout)["relations"] == {"Rally": 1}
@@ -273,7 +273,7 @@ def test_a_reader_that_goes_away_has_acknowledged_what_it_read(url: str) -> None
 def test_without_a_server_the_commands_say_how_to_get_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FAIRLEAD_URL", raising=False)
     done = fairlead("streams")
-    assert (done.exit_code, done.stderr[:4]) == (2, "A280")
+    assert (done.exit_code, done.stderr[:4]) == (2, "A290")
     assert "fairlead up" in done.stderr
     done = fairlead("compare", str(tmp_path / "a"), str(tmp_path / "b"))
     assert (done.exit_code, done.stderr[:4]) == (1, "D013")

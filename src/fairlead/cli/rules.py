@@ -40,7 +40,7 @@ def chosen(plan: Plan, names: Collection[str]) -> Plan:
         missing = [one.name for each in plan.derived_types(known[name]) for one in plan.emitters[each] if one.name not in names]
         if missing:
             problem = f"'{name}' reads what {', '.join(missing)} emits"
-            raise UsageError("A281", problem, f"choose that too: --subscription {missing[0]}")
+            raise UsageError("A291", problem, f"choose that too: --subscription {missing[0]}")
     return replace(plan, subscriptions=tuple(each for each in plan.subscriptions if each.name in names))
 
 
