@@ -390,6 +390,10 @@ def test_streams_that_nobody_needs_are_swept() -> None:
             assert len(await fl.sweep()) == 1
             await fl.forget("desk")
             assert len(await fl.sweep()) == 2
+            async with fl.subscribe(RULES, start="earliest") as sub:
+                await fl.publish("A", k=1, x=1)
+                await fl.publish("B", k=1, x=1)
+                assert len(await some(sub, 1)) == 1
 
     run(work)
 
@@ -458,5 +462,20 @@ def test_subtypes_unions_and_names_of_all_letters() -> None:
             async with fl.subscribe(rules, name="one") as sub:
                 again = await more(sub)
                 assert {each.id for each in found} - {each.id for each in again} == {found[0].id}
+
+    run(work)
+
+
+def test_new_is_what_is_published_from_now_on_also_where_the_stream_is_new() -> None:
+    async def work() -> None:
+        async with fairlead.connect() as fl:
+            await fl.declare(TYPES)
+            for name in "AB":
+                for k in range(200):
+                    await fl.publish(name, k=k, x=0, wait=True)
+            async with fl.subscribe(RULES) as sub:
+                await fl.publish("A", k=1000, x=1, wait=True)
+                await fl.publish("B", k=1000, x=2, wait=True)
+                assert [each.members[0]["k"] for each in await more(sub)] == [1000]
 
     run(work)

@@ -26,7 +26,7 @@ async def exported(log: Log, group: Group) -> AsyncIterator[pa.Table]:
     """Raises UnsupportedError where two types have an attribute of one name and different data types."""
     stream, catalogue = await group.stream(log), group.plan.catalogue
     schema, continuity = wide_schema(group.types, catalogue), Continuity()
-    last, after = await log.last(stream), 0
+    last, after = await group.end(log, stream), 0
     reading = log.read(stream, after)
     while after < last:
         blocks = [each for each in await anext(reading) if each.sequence <= last]

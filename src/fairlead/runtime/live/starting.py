@@ -4,7 +4,8 @@
     "earliest"   with the beginning of the log
     "snapshot"   with the newest state that others have put down, or where they began: what they deliver from there on
     a position   with the event at that position
-    a datetime   with what was stored at that time or later
+    a datetime   with what was stored in the stream that it reads at that time or later; a stream that was made later has
+                 taken up what was there before it
 
 The first who follows a group decides where its lineage begins, for "new" and "snapshot", and which lineage stores derived
 events.
@@ -19,6 +20,7 @@ from datetime import UTC, datetime
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import UsageError
+from fairlead.runtime.live.grouping import Group
 from fairlead.transport.log.block import INDEX_BITS
 from fairlead.transport.log.protocol import Conflict, Log, Stream
 
@@ -44,10 +46,10 @@ def check_start(start: Start) -> None:
         raise UsageError("A251", f"start is {start!r}", fix)
 
 
-async def beginning_of(log: Log, stream: Stream, key: str, start: Start) -> Beginning:
+async def beginning_of(log: Log, group: Group, stream: Stream, key: str, start: Start) -> Beginning:
     match start:
         case "new":
-            last = await log.last(stream)
+            last = await group.end(log, stream)
             origin = await _leading(log, key, (last + 1) << INDEX_BITS)
             return Beginning(origin, silent_until=last, at_newest=True)
         case "snapshot":

@@ -109,7 +109,7 @@ class LiveSubscription:
         if known and saved is None:
             raise StateError("S136", f"the stream that '{self.name}' has read is gone", "forget the subscriber, and begin anew")
         if saved is None:
-            begun = await beginning_of(self._log, stream, key, self._start)
+            begun = await beginning_of(self._log, group, stream, key, self._start)
             count = None if begun.at_newest else 0
         else:
             leading = await is_leading(self._log, key, saved["origin"])

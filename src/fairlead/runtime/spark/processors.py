@@ -15,6 +15,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from fairlead.errors import StateError
 from fairlead.model.blobs import unpacked
 from fairlead.runtime.spark.parcel import Parcel
+from fairlead.runtime.spark.spreading import task_of
 from fairlead.runtime.spark.stream import APART, COUNTED, UNPLACED, Sequencing, Setup, fed, kept, resumed
 
 STATE_BYTES_MAX = 2**31 - 2**20
@@ -39,7 +40,7 @@ class Sequencer(StatefulProcessor):
             else:
                 arrivals.setdefault(row.type, []).append(unpacked(bytes(row.blob)))
         for target, name, blob in sequencing.step({name: pa.concat_tables(arrivals[name]) for name in sorted(arrivals)}):
-            yield Row(target=target, buckets=sequencing.buckets, type=name, blob=blob, held=None, ties=None)
+            yield Row(target=sequencing.key(target), buckets=sequencing.buckets, type=name, blob=blob, held=None, ties=None)
         yield Row(target=COUNTED, buckets=0, type="", blob=b"", held=sequencing.back.lag(), ties=sequencing.ties)
         _update(self.state, sequencing.dump(), "what is held back", "a smaller delay, or heartbeats")
 
@@ -57,7 +58,7 @@ class Matcher(StatefulProcessor):
         self.state = handle.getValueState("matcher", "state binary")
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
-        target, buckets = int(key[0]), 0
+        target, buckets = task_of(int(key[0])), 0
         if target == APART:
             for row in rows:
                 yield Row(blob=bytes(row.blob))

@@ -39,6 +39,7 @@ from fairlead.runtime.spark.outcome import Outcome
 from fairlead.runtime.spark.parcel import Parcel
 from fairlead.runtime.spark.reading import CODE, REJECTED, TYPE, Reader
 from fairlead.runtime.spark.sequenced import POSITION, Sequenced, lasts_in
+from fairlead.runtime.spark.spreading import key_of
 from fairlead.runtime.spark.steps import Job, Task, cut, ordered_rows, shares, together
 
 if TYPE_CHECKING:
@@ -171,8 +172,10 @@ class Sequencing:
         self.back = HoldBack(setup.frontier, setup.job.reading.keys)
         self.lasts: dict[str | None, int] = {}
         self.ties = 0
+        self.spread = True
         if state is not None:
             head, rest = _opened(state, setup)
+            self.spread = head.get("spread", False)  # what a checkpoint calls its tasks it calls them for ever
             self.job = replace(setup.job, buckets=head["buckets"])
             self.lasts = dict(head["sequences"])
             self.back.load(rest)
@@ -180,6 +183,10 @@ class Sequencing:
     @property
     def buckets(self) -> int:
         return self.job.buckets
+
+    def key(self, target: int) -> int:
+        """What Spark is told of a target."""
+        return key_of(target) if self.spread else target
 
     def step(self, arrivals: Mapping[str, pa.Table]) -> Iterator[tuple[int, str, bytes]]:
         """One micro-batch: blobs for targets, with the type of their rows."""
@@ -224,7 +231,7 @@ class Sequencing:
     def dump(self) -> bytes:
         """The state as bytes; the same for the same history."""
         sequences = sorted(self.lasts.items(), key=lambda each: (each[0] is not None, each[0] or ""))
-        more = {"buckets": self.job.buckets, "sequences": sequences}
+        more = {"buckets": self.job.buckets, "sequences": sequences} | ({"spread": True} if self.spread else {})
         return with_head(_head(self.setup) | more, self.back.dump())
 
 

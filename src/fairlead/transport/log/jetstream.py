@@ -73,9 +73,6 @@ class JetStreamLog:
     async def open_merged(self, types: Sequence[str]) -> Stream:
         """Stream after stream along the order of the types, so that the shorter ones are there to be sourced."""
         ordered = sorted(types)
-        whole = self._opened.get(names.merged_stream(ordered))
-        if whole is not None:
-            return whole
         await self.open_type(HEARTBEAT.name)
         for at, name in enumerate(ordered):
             await self.open_type(name)
@@ -85,7 +82,8 @@ class JetStreamLog:
         return opened
 
     async def _open(self, name: str, **more: Any) -> Stream:
-        """Made by the first who needs it; the others find it. Two at the same time ask for the same, and get it."""
+        """Made by the first who needs it; the others find it. Two at the same time ask for the same, and get it. Type streams
+        stay; merged ones may have been swept since."""
         if name in self._opened:
             return self._opened[name]
         with translated(self._refusals):
@@ -93,8 +91,9 @@ class JetStreamLog:
                 found = await self._js.stream_info(name)
             except NotFoundError:
                 found = await self._made(name, more)
-        self._opened[name] = stream_of(found)
-        return self._opened[name]
+        if "sources" not in more:
+            self._opened[name] = stream_of(found)
+        return stream_of(found)
 
     async def _made(self, name: str, more: dict[str, Any]) -> StreamInfo:
         config = StreamConfig(
@@ -169,7 +168,6 @@ class JetStreamLog:
         return [stream_of(each) for each in found if (each.config.name or "").startswith(names.MERGED)]
 
     async def remove_stream(self, stream: Stream) -> None:
-        self._opened.pop(stream.name, None)
         with translated(self._refusals):
             await self._js.delete_stream(stream.name)
 
