@@ -32,7 +32,7 @@ TYPE B (k INT, x INT, at TIMESTAMP) TIME at
 TYPE D (k INT, x INT, at TIMESTAMP) TIME at
 """
 RULES = """
-SUBSCRIPTION Pairs MATCH A a THEN B b WHERE a.x < b.x PER k WITHIN 10 SECONDS EMIT D (k = a.k, x = b.x, at = a.due)
+SUBSCRIPTION Pairs MATCH A a AND B b WHERE a.x < b.x PER k WITHIN 10 SECONDS EMIT D (k = a.k, x = b.x, at = a.due)
 SUBSCRIPTION Same MATCH A a AND B b WHERE a.x = b.x AND a.k = b.k
 """
 START_US = 1_767_225_600_000_000

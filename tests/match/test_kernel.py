@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from fairlead.language import compile_text
 from fairlead.matching.incremental import IncrementalSubscription
-from fairlead.matching.kernel import source, tree
+from fairlead.matching.kernel import queues, tree
 from fairlead.matching.kernel.batch import Batch
 from fairlead.matching.kernel.branch import KernelBranch
 from fairlead.matching.kernel.shape import Refused, shape_of
@@ -107,8 +107,8 @@ EACH = max(10, settings.default.max_examples // 16)
 def trees(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Generated queues are short: with the second parameter they are looked up as long ones are."""
     if request.param == "every queue has a tree":
-        monkeypatch.setattr(source, "BUILD", 1)
-        monkeypatch.setattr(source, "KEEP", 0)
+        monkeypatch.setattr(queues, "BUILD", 1)
+        monkeypatch.setattr(queues, "KEEP", 0)
         monkeypatch.setattr(tree, "STEPS", 1)
 
 

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.matching.functions import arithmetic
-from fairlead.matching.kernel import source, tree
+from fairlead.matching.kernel import queues, tree
 from fairlead.matching.kernel.compile import Compiled
 from fairlead.matching.kernel.helpers import HELPERS
 from fairlead.model.types import Kind
@@ -97,7 +97,7 @@ EACH = settings.default.max_examples
 @pytest.mark.parametrize("trees", ["long queues have trees", "every queue has a tree"])
 def test_generated_branches_compiled(trees: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if trees == "every queue has a tree":
-        for where, name, value in ((source, "BUILD", 1), (source, "KEEP", 0), (tree, "STEPS", 1)):
+        for where, name, value in ((queues, "BUILD", 1), (queues, "KEEP", 0), (tree, "STEPS", 1)):
             monkeypatch.setattr(where, name, value)
     total: Counter[str] = Counter()
 
