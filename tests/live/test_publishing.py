@@ -216,9 +216,13 @@ def test_a_full_store_is_an_error_with_a_code_and_nothing_is_lost() -> None:
             fl._publisher._log = full  # type: ignore[assignment]
             with pytest.raises(LogError, match="N004"):
                 await fl.publish("N", x=1, wait=True)
+            told = await asyncio.gather(*(fl.publish("N", x=x, wait=True) for x in (2, 3, 4)), return_exceptions=True)
+            assert [getattr(each, "code", None) for each in told] == ["N004"] * 3  # everyone who waits is told
             full.full = False
-            await fl.publish("N", x=2, wait=True)
-            assert [row["x"] for row in await stored(fl, "N", 2)] == [1, 2]
+            await fl.publish("N", x=5, wait=True)
+            found = [row["x"] for row in await stored(fl, "N", 2)]  # of the others those that were accepted, once
+            assert found == sorted(set(found))
+            assert found[0] == 1
 
     run(work)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 import pyarrow as pa
@@ -43,6 +43,8 @@ class Outbox:
         self._resumed = False
         self._wanted = 0
         self._failed: Exception | None = None
+        """What nobody has been told of yet."""
+        self._failures, self._last = 0, Exception()
         self._work, self._progress = asyncio.Event(), asyncio.Condition()
         self._sender: asyncio.Task[None] | None = None
 
@@ -88,12 +90,11 @@ class Outbox:
     async def stored(self) -> None:
         """Waits until everything accepted so far is stored. Raises what fails; what was not stored is kept, and sent when
         somebody publishes or waits again."""
+        self._raise_failed()
         target = self._wanted = self._accepted
         self._begin()
         self._work.set()
-        async with self._progress:
-            await self._progress.wait_for(lambda: self._stored >= target or self._failed is not None)
-        self._raise_failed()
+        await self._until(lambda: self._stored >= target)
 
     async def close(self) -> None:
         await ended(self._sender)
@@ -102,10 +103,17 @@ class Outbox:
     async def _room(self) -> None:
         self._raise_failed()
         self._begin()
-        if len(self._queue) >= QUEUED_MAX:
+        await self._until(lambda: len(self._queue) < QUEUED_MAX)
+
+    async def _until(self, reached: Callable[[], bool]) -> None:
+        """Everyone who waits while it fails is told."""
+        before = self._failures
+        if not reached():
             async with self._progress:
-                await self._progress.wait_for(lambda: len(self._queue) < QUEUED_MAX or self._failed is not None)
-            self._raise_failed()
+                await self._progress.wait_for(lambda: reached() or self._failures > before)
+        if not reached():
+            self._failed = None
+            raise self._last
 
     def _begin(self) -> None:
         if self._sender is None or self._sender.done():
@@ -142,6 +150,7 @@ class Outbox:
                 await self._send_first()
         except Exception as error:  # whatever it is, those who wait for it are told
             self._failed = error
+            self._failures, self._last = self._failures + 1, error
             async with self._progress:
                 self._progress.notify_all()
 
