@@ -74,7 +74,7 @@ def measure(side: str, scenario: Scenario, subscribers: int, total: int, pace: f
         before, began = process_time(), time()
         asyncio.run(_publish(side, scenario, server.url, each, pace))
         cpu = {"publisher": process_time() - before}
-        found = [over.get(timeout=GIVE_UP + total) for _ in children]
+        found = [over.get(timeout=10 * GIVE_UP) for _ in children]
         for child in children:
             child.join()
         cpu |= {"subscribers": sum(one["cpu_s"] for one in found), "server": _cpu_of(server.pid)}

@@ -84,7 +84,7 @@ def fairlead_on_spark(frame: DataFrame, query: str) -> DataFrame:
     from fairlead import spark as fl
 
     plan = fairlead.compile(workload.QUERIES[query].rules())
-    found: DataFrame = fl.match(plan, frame, order_by=["at"])
+    found: DataFrame = fl.match(plan, frame, order_by=["at"], frontier="types")
     return found
 
 
