@@ -20,8 +20,9 @@ import pyarrow as pa
 import fairlead
 from benchmarks.live.scenarios import TYPES, Scenario
 from fairlead.engine import Engine
+from fairlead.model.blobs import packed
 from fairlead.model.columns import Columns
-from fairlead.transport.log.block import encode, pieces, positions
+from fairlead.transport.log.block import pieces, positions
 
 STREAM = "ALL"
 WINDOW = 256
@@ -88,7 +89,7 @@ class OneStreamSide:
             if self.block is None:
                 payloads = [payload for _, payload in pieces(batch)]
             else:
-                payloads = [encode(batch.slice(at, self.block)) for at in range(0, batch.num_rows, self.block)]
+                payloads = [packed(batch.slice(at, self.block)) for at in range(0, batch.num_rows, self.block)]
             for payload in payloads:
                 self.sent.append(await self.stream.publish_async(f"all.{name}", payload))
 

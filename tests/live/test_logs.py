@@ -14,8 +14,9 @@ import pyarrow as pa
 import pytest
 
 from fairlead.errors import DataError, LogError
+from fairlead.model.blobs import packed
 from fairlead.model.types import Attribute, DataType, EventType, Kind
-from fairlead.transport.log.block import BYTES_MAX, EVENTS_MAX, Block, block_of, decode, encode, pieces, positions
+from fairlead.transport.log.block import BYTES_MAX, EVENTS_MAX, Block, block_of, decode, pieces, positions
 from fairlead.transport.log.file import FileLog
 from fairlead.transport.log.protocol import Conflict, Log, Stored, Stream
 from fairlead.transport.log.server import Server
@@ -27,7 +28,7 @@ A = EventType("A", (Attribute("x", DataType(Kind.INT)),))
 
 def block(type: str, source: str, number: int, values: list[int] | None = None) -> Block:
     rows = [number] if values is None else values
-    payload = encode(pa.record_batch({"x": pa.array(rows, pa.int32())}))
+    payload = packed(pa.record_batch({"x": pa.array(rows, pa.int32())}))
     return Block(type, source, number, number, len(rows), "s", payload)
 
 
@@ -244,4 +245,4 @@ def test_what_is_not_a_block_is_refused() -> None:
 
 def test_types_without_attributes_have_blocks_too() -> None:
     batch = pa.RecordBatch.from_struct_array(pa.array([{}] * 3, type=pa.struct([])))
-    assert decode(Block("A", "s", 0, 0, 3, "", encode(batch)), EventType("A", ())).num_rows == 3
+    assert decode(Block("A", "s", 0, 0, 3, "", packed(batch)), EventType("A", ())).num_rows == 3

@@ -9,14 +9,14 @@ from __future__ import annotations
 import pyarrow as pa
 
 
-def buffer_of(table: pa.Table) -> pa.Buffer:
+def buffer_of(table: pa.Table | pa.RecordBatch) -> pa.Buffer:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
+        writer.write(table)
     return sink.getvalue()
 
 
-def packed(table: pa.Table) -> bytes:
+def packed(table: pa.Table | pa.RecordBatch) -> bytes:
     return buffer_of(table).to_pybytes()  # type: ignore[no-any-return]
 
 

@@ -16,13 +16,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from fairlead.errors import LogError, StateError
+from fairlead.errors import LogError
 from fairlead.runtime.live.gathering import portions
 from fairlead.runtime.live.lineage import Found, Lineage
 from fairlead.runtime.live.snapshots import Snapshots
-from fairlead.transport.log.block import Block
 from fairlead.transport.log.protocol import Log, Stream
-from fairlead.transport.log.storing import stored_once
+from fairlead.transport.log.storing import Tails
 
 Receive = Callable[[Found, bool], Awaitable[None]]
 SNAPSHOT_EVENTS = 2_000_000
@@ -38,9 +37,8 @@ class Following:
 
     def __init__(self, log: Log, stream: Stream, lineage: Lineage, snapshots: Snapshots, patience: float) -> None:
         self._log, self._stream, self.lineage, self._snapshots = log, stream, lineage, snapshots
-        self._patience = patience
         self.silent_until = 0
-        self._tails: dict[tuple[str, str], tuple[int, int]] = {}
+        self._tails = Tails(log, patience, "forget the subscriber, and subscribe anew")
         self._kept, self._kept_at = lineage.events, 0.0
         self._settled = True
 
@@ -53,7 +51,7 @@ class Following:
                 self._settled = False
                 found = self.lineage.feed(some)  # 1
                 for block in found.derived:
-                    await self._store(block)  # 2
+                    await self._tails.store(block)  # 2
                 self._settled = True
                 await receive(found, self.lineage.after <= self.silent_until)  # 3
                 fresh = self.lineage.events - self._kept
@@ -74,20 +72,3 @@ class Following:
             self._kept = self.lineage.events
             with suppress(LogError):
                 await self._snapshots.keep(self.lineage)
-
-    async def _store(self, block: Block) -> None:
-        number, after = self._tails.get((block.type, block.source)) or await self._tail(block)
-        if block.number <= number:
-            return  # an equal subscriber has stored it, or we have, in a former life
-        if block.number > number + 1:
-            problem = f"derived blocks of '{block.type}' are missing: the log has {number + 1}, and {block.number} is next"
-            raise StateError("S135", problem, "forget the subscriber, and subscribe anew")
-        found = await stored_once(self._log, block, after, self._patience)
-        self._tails[block.type, block.source] = found.block.number, found.sequence
-
-    async def _tail(self, block: Block) -> tuple[int, int]:
-        await self._log.open_type(block.type)
-        last = await self._log.last_of(block.type, block.source)
-        found = (-1, 0) if last is None else (last.block.number, last.sequence)
-        self._tails[block.type, block.source] = found
-        return found

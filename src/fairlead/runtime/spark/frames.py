@@ -111,15 +111,13 @@ def input_of(
     read = _read(plan)
     others = tuple(name for name in types if name not in columns and name not in read)
     reading = Reading(plan.catalogue, columns, others, len(order), source is not None or sequence is not None, on_bad)
-    parts = [_selected(each, reading, numbers, order, type_column if not each.of else None, source, sequence) for each in given]
+    recipes = [_recipe(each, reading, numbers, order, type_column, source, sequence) for each in given]
+    parts = [_selected(each, recipe) for each, recipe in zip(given, recipes, strict=True)]
     whole = parts[0]
     for part in parts[1:]:
         whole = whole.unionByName(part, allowMissingColumns=True)
-    recipes = (
-        (each.whole, _recipe(each, reading, numbers, order, type_column if not each.of else None, source, sequence))
-        for each in given
-    )
-    return Input(whole, reading, position is not None, tuple(order), tuple(recipes))
+    sources = tuple((each.whole, recipe) for each, recipe in zip(given, recipes, strict=True))
+    return Input(whole, reading, position is not None, tuple(order), sources)
 
 
 def _order_columns(order_by: Sequence[str] | str | None, position: str | None) -> list[str]:
@@ -182,60 +180,47 @@ def _beats(frame: Given) -> bool:
     return frame.names.count("at") == 1 and frame.kind("at") in FITS[Kind.TIMESTAMP]
 
 
-def _selected(
-    given: Given,
-    reading: Reading,
-    numbers: Mapping[tuple[str, str], str],
-    order: Sequence[str],
-    type_column: str | None,
-    source: str | None,
-    sequence: str | None,
-) -> DataFrame:
-    from pyspark.sql import functions as F
-
-    chosen = _typed(given, reading, type_column)
-    for number, each in enumerate(order):
-        chosen.append(_ordering(given, each).alias(order_column(number)))
-    if source is not None or sequence is not None:
-        chosen.append((F.lit(None) if source is None else given.column(source)).cast("string").alias(SOURCE))
-        chosen.append((F.lit(None) if sequence is None else given.column(sequence)).cast("bigint").alias(SEQUENCE))
-    for column, name in _values(given, reading, numbers).items():
-        chosen.append(given.column(name).alias(column))
-    return given.frame.select(*chosen)
-
-
-def _values(given: Given, reading: Reading, numbers: Mapping[tuple[str, str], str]) -> dict[str, str]:
-    """The columns of attributes that the frame gives, and what they are called in it."""
-    held = {column for name, mine in reading.columns.items() if given.of in ("", name) for column in mine.values()}
-    return {column: name for (name, _), column in numbers.items() if column in held}
-
-
 def _recipe(
     given: Given,
     reading: Reading,
     numbers: Mapping[tuple[str, str], str],
     order: Sequence[str],
-    type_column: str | None,
+    type_column: str,
     source: str | None,
     sequence: str | None,
 ) -> Recipe:
-    """What `_selected` says to Spark, for a reader of files."""
-    code = reading.types.index(given.of) if given.of in reading.types else None
-    values = _values(given, reading, numbers)
-    return Recipe(tuple(order), values, reading.types, code, type_column, source, sequence)
+    """How columns of the frame become those of the input."""
+    held = {column for name, mine in reading.columns.items() if given.of in ("", name) for column in mine.values()}
+    values = {column: name for (name, _), column in numbers.items() if column in held}
+    code = reading.types.index(given.of) if given.of else None
+    return Recipe(tuple(order), values, reading.types, code, None if given.of else type_column, source, sequence)
 
 
-def _typed(given: Given, reading: Reading, type_column: str | None) -> list[Column]:
+def _selected(given: Given, recipe: Recipe) -> DataFrame:
+    """The recipe, as Spark carries it out."""
+    from pyspark.sql import functions as F
+
+    chosen = _typed(given, recipe)
+    for number, each in enumerate(recipe.order):
+        chosen.append(_ordering(given, each).alias(order_column(number)))
+    if recipe.source is not None or recipe.sequence is not None:
+        nothing = F.lit(None)
+        chosen.append((given.column(recipe.source) if recipe.source else nothing).cast("string").alias(SOURCE))
+        chosen.append((given.column(recipe.sequence) if recipe.sequence else nothing).cast("bigint").alias(SEQUENCE))
+    for column, name in recipe.values.items():
+        chosen.append(given.column(name).alias(column))
+    return given.frame.select(*chosen)
+
+
+def _typed(given: Given, recipe: Recipe) -> list[Column]:
     """The type of a row is a number from here on: a text would cost every row as much as two values do."""
     from pyspark.sql import functions as F
 
-    if type_column is None:
-        known = given.of in reading.types
-        code = F.lit(reading.types.index(given.of) if known else None).cast("int")
-        return [code.alias(CODE), F.lit(None if known else given.of).cast("string").alias(TYPE)]
-    said = given.column(type_column).cast("string")
+    if recipe.type_column is None:
+        return [F.lit(recipe.code).cast("int").alias(CODE), F.lit(None).cast("string").alias(TYPE)]
+    said = given.column(recipe.type_column).cast("string")
     number, text = F.lit(None).cast("int"), said
-    for at, name in reversed(list(enumerate(reading.types))):
+    for at, name in reversed(list(enumerate(recipe.types))):
         number, text = F.when(said == name, F.lit(at)).otherwise(number), F.when(said == name, F.lit(None)).otherwise(text)
     return [number.alias(CODE), text.alias(TYPE)]
 

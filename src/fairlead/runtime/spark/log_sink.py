@@ -36,7 +36,7 @@ from fairlead.runtime.spark.log_outputs import RELATION, Marks, Output, blocks_o
 from fairlead.transport.log.block import Block
 from fairlead.transport.log.names import checked
 from fairlead.transport.log.protocol import Conflict, Log
-from fairlead.transport.log.storing import stored_once
+from fairlead.transport.log.storing import Tails
 
 TABLE = "FL_SINKS"
 
@@ -110,21 +110,9 @@ async def outputs_of(log: Log, plan: Plan, asked: LogOptions) -> list[Output]:
 
 async def store(log: Log, blocks: Sequence[Block]) -> None:
     """Those that the log does not have yet, of each source in their order."""
-    tails: dict[tuple[str, str], tuple[int, int]] = {}
+    tails = Tails(log, PATIENCE_SECONDS, "start the stream anew, with a new checkpoint")
     for block in blocks:
-        source = block.type, block.source
-        if source not in tails:
-            await log.open_type(block.type)
-            last = await log.last_of(*source)
-            tails[source] = (-1, 0) if last is None else (last.block.number, last.sequence)
-        number, after = tails[source]
-        if block.number <= number:
-            continue
-        if block.number > number + 1:
-            problem = f"derived blocks of '{block.type}' are missing: the log has {number + 1}, and {block.number} is next"
-            raise StateError("S135", problem, "start the stream anew, with a new checkpoint")
-        placed = await stored_once(log, block, after, PATIENCE_SECONDS)
-        tails[source] = placed.block.number, placed.sequence
+        await tails.store(block)
 
 
 class Entry:

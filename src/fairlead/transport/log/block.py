@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import DataError
+from fairlead.model.blobs import packed
 from fairlead.model.columns import arrow_schema, record_batch
 from fairlead.model.types import EventType
 
@@ -80,13 +81,6 @@ def schema_digest(event_type: EventType) -> str:
     return hashlib.sha256(", ".join(map(str, event_type.attributes)).encode()).hexdigest()[:16]
 
 
-def encode(batch: pa.RecordBatch) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
-
-
 def pieces(batch: pa.RecordBatch) -> Iterator[tuple[int, bytes]]:
     """A record batch as payloads of blocks, in order, each with its number of events."""
     rows = min(EVENTS_MAX, max(1, BYTES_MAX * batch.num_rows // max(1, batch.nbytes)))
@@ -95,7 +89,7 @@ def pieces(batch: pa.RecordBatch) -> Iterator[tuple[int, bytes]]:
 
 
 def _fitting(batch: pa.RecordBatch) -> Iterator[tuple[int, bytes]]:
-    payload = encode(batch)
+    payload = packed(batch)
     if len(payload) <= BYTES_MAX or batch.num_rows == 1:
         yield batch.num_rows, payload
         return

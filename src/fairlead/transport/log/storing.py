@@ -39,6 +39,31 @@ async def stored_once(log: Log, block: Block, after: int, patience: float) -> St
         pause = min(2 * pause, PAUSE_SECONDS_MAX)
 
 
+class Tails:
+    """Where each source stands whose blocks several may write, all of them the same ones. `fix`: what to do where some are
+    missing."""
+
+    def __init__(self, log: Log, patience: float, fix: str) -> None:
+        self._log, self._patience, self._fix = log, patience, fix
+        self._last: dict[tuple[str, str], tuple[int, int]] = {}
+
+    async def store(self, block: Block) -> None:
+        """Unless the log has it already. Raises StateError where one before it is missing."""
+        source = block.type, block.source
+        if source not in self._last:
+            await self._log.open_type(block.type)
+            last = await self._log.last_of(*source)
+            self._last[source] = (-1, 0) if last is None else (last.block.number, last.sequence)
+        number, after = self._last[source]
+        if block.number <= number:
+            return  # an equal subscriber has stored it, or we have, in a former life
+        if block.number > number + 1:
+            problem = f"derived blocks of '{block.type}' are missing: the log has {number + 1}, and {block.number} is next"
+            raise StateError("S135", problem, self._fix)
+        found = await stored_once(self._log, block, after, self._patience)
+        self._last[source] = found.block.number, found.sequence
+
+
 async def _found(log: Log, block: Block) -> Stored | None:
     try:
         return await log.last_of(block.type, block.source)
