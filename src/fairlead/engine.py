@@ -187,8 +187,10 @@ class Engine:
 
     def _deliver(self, running: Running, match: Match, at: Position, delivered: list[Relation]) -> list[Event]:
         """Append the relation; give the event it derives, if any (its position is set when it is handled)."""
-        identity = relation_id(running.subscription.digest, match.branch, (member.position for member in match.members))
-        relation = self._relation(running.subscription.name, match, at, identity)
+        subscription = running.subscription
+        positions = (member.position for member in match.members)
+        identity = relation_id(subscription.digest, subscription.number(match.branch), positions)
+        relation = self._relation(subscription.name, match, at, identity)
         delivered.append(relation)
         if relation.emitted_type is None:
             return []
@@ -196,12 +198,12 @@ class Engine:
         return [Event(schema, row, at, _derived_time(schema, row, match))]
 
     def _relation(self, subscription: str, match: Match, at: Position, identity: str) -> Relation:
-        emitter = self.emitters[subscription][match.branch]
+        emitter, number = self.emitters[subscription][match.branch], self.plan[subscription].number(match.branch)
         if emitter is None:
-            return Relation(subscription, match.branch, identity, match.members, at)
+            return Relation(subscription, number, identity, match.members, at)
         schema, fields = emitter
         emitted = tuple((name, kind, evaluate(match.members)) for name, kind, evaluate in fields)
-        return Relation(subscription, match.branch, identity, match.members, at, schema.name, emitted)
+        return Relation(subscription, number, identity, match.members, at, schema.name, emitted)
 
     def waiting(self) -> list[str]:
         """The subscriptions with relations that wait for a deadline, in the order of the text."""

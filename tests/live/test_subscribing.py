@@ -55,11 +55,7 @@ async def more(sub: LiveSubscription, seconds: float = 0.5) -> list[Relation]:
 
 async def settled(sub: LiveSubscription) -> bool:
     """Whether everything published is merged and read: on a busy machine that takes its time."""
-    for each in sub._followed.values():
-        published = sum([await sub._log.last(await sub._log.open_type(name)) for name in each.group.types])
-        if each.following.lineage.after < max(published, await sub._log.last(each.stream)):
-            return False
-    return sub._queue.empty()
+    return await sub.has_passed(await sub.ends())
 
 
 def ids(relations: Sequence[Relation]) -> list[str]:

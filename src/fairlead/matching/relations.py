@@ -56,6 +56,11 @@ class Block:
     def __len__(self) -> int:
         return len(self.at)
 
+    @property
+    def branch_number(self) -> int:
+        """As in the text."""
+        return self.subscription.number(self.branch)
+
 
 class Relations(Sequence[Relation]):
     """The relations of a batch in the order of delivery."""
@@ -228,7 +233,7 @@ def ids_of_blocks(blocks: Sequence[Block]) -> Ids:
         widths.setdefault(block.refs.shape[1], []).append(at)
     for mine in widths.values():
         words = np.concatenate([blocks[at].refs for at in mine])
-        made = relation_ids([(blocks[at].subscription.digest, blocks[at].branch, lengths[at]) for at in mine], words)
+        made = relation_ids([(blocks[at].subscription.digest, blocks[at].branch_number, lengths[at]) for at in mine], words)
         start = 0
         for at in mine:
             found[starts[at] : starts[at + 1]] = made[start : start + lengths[at]]

@@ -77,7 +77,7 @@ def table_of_blocks(layout: Layout, rows: Sequence[Rows], view: View, ids: Ids) 
     frame = Frame.of(len(ids))
     for each in rows:
         frame.subscription[each.at] = layout.subscriptions.index(each.block.subscription.name)
-        frame.branch[each.at], frame.at[each.at] = each.block.branch, each.words
+        frame.branch[each.at], frame.at[each.at] = each.block.branch_number, each.words
         frame.width[each.at] = each.block.refs.shape[1]
     return _table(layout, frame, ids, view.take(_words(frame, rows)), _emitted_of_blocks(layout, rows, view, len(ids)))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from enum import Enum
 from functools import cached_property
 
@@ -198,6 +198,16 @@ class Subscription:
     emits: str | None = None
     digest: str = ""
     text: str = ""
+    numbers: tuple[int, ...] = ()
+    """The numbers of the branches, where these are some of those in the text; all of them otherwise, from 0."""
+
+    def number(self, branch: int) -> int:
+        """Of a branch, by its place among these."""
+        return self.numbers[branch] if self.numbers else branch
+
+    def only(self, numbers: Sequence[int]) -> Subscription:
+        """With some of its branches: what they find is the same, under the same ids."""
+        return replace(self, branches=tuple(self.branches[at] for at in numbers), numbers=tuple(map(self.number, numbers)))
 
     @cached_property
     def types(self) -> tuple[str, ...]:

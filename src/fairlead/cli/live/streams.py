@@ -64,5 +64,5 @@ def _show(found: Overview) -> None:
         screen.print()
         made = table("subscriber", "reads", "acknowledged", "lag", right=("acknowledged", "lag"))
         for line in found.subscribers:
-            made.add_row(line.name, ", ".join(line.types), f"{line.acknowledged:,}", f"{line.lag:,}")
+            made.add_row(line.name, "; ".join(map(", ".join, line.types)), f"{line.acknowledged:,}", f"{line.lag:,}")
         screen.print(made)

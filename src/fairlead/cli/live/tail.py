@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from fairlead.deliver.receipt import Receipt
     from fairlead.model.relation import Relation
+    from fairlead.runtime.live.subscribing import Ends
     from fairlead.runtime.live.sync import SyncSubscription
 
 CHUNK = 1024
@@ -133,7 +134,7 @@ def start_of(text: str) -> str | int | datetime:
 
 
 def _chunks(
-    sub: SyncSubscription, count: int | None, ends: Mapping[str, int] | None, signals: list[int]
+    sub: SyncSubscription, count: int | None, ends: Ends | None, signals: list[int]
 ) -> Iterator[list[Relation]]:
     """Relations as they come, those that are at hand together; up to the ends, where there are any, or to a signal."""
     left = CHUNK if count is None else count

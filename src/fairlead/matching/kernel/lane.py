@@ -149,7 +149,7 @@ FORMS_MAX = 1024
 
 def _form_of(member: Member, branch: Branch, catalogue: Catalogue, several: bool) -> Form:
     """Shape and source, once for what the digest of a subscription stands for."""
-    key = (member.subscription.digest, member.branch, several)
+    key = (member.subscription.digest, member.subscription.number(member.branch), several)
     if key not in _FORMS or not member.subscription.digest:
         if len(_FORMS) >= FORMS_MAX:
             _FORMS.clear()

@@ -88,8 +88,8 @@ def numbered(
             number, sequence = number + 1, sequence + count
 
 
-def derivings_of(plan: Plan, origin: int) -> tuple[Deriving, ...]:
-    """Of all subscriptions that emit. Raises UnsupportedError where what they emit cannot be published."""
+def derivings_of(plan: Plan, origin: str) -> tuple[Deriving, ...]:
+    """Of all subscriptions that emit; `origin`: the name of where their lineage begins. Raises UnsupportedError where what they emit cannot be published."""
     found = []
     for each in plan.subscriptions:
         if each.emits is None:
@@ -98,5 +98,5 @@ def derivings_of(plan: Plan, origin: int) -> tuple[Deriving, ...]:
             if attribute.type.kind is Kind.INTERVAL:
                 problem = f"'{each.emits}' has an interval, '{attribute.name}', and events with one cannot be published"
                 raise UnsupportedError("U122", problem, "emit a number, or subscribe with emit=False")
-        found.append(Deriving(each, plan, f"e-{each.digest[:24]}-{origin:x}"))
+        found.append(Deriving(each, plan, f"e-{each.digest[:24]}-{origin}"))
     return tuple(found)

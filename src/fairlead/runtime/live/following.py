@@ -1,4 +1,4 @@
-"""Following a stream for one group: read, match, store what is derived, hand over, put states down.
+"""Following the streams of one group: read, match, store what is derived, hand over, put states down.
 
 The order of the steps is what makes all of it happen once:
 
@@ -7,20 +7,21 @@ The order of the steps is what makes all of it happen once:
     3. hand the relations over
     4. now and then, store the state: what it has passed is stored (2), so whoever begins with it need not store it again
 
-Takes: a lineage and its stream. Gives: what is found, to whoever receives it. Never: goes faster than it is received.
+Takes: a lineage and its streams. Gives: what is found, to whoever receives it. Never: goes faster than it is received.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 
 from fairlead.errors import LogError
 from fairlead.runtime.live.gathering import portions
+from fairlead.runtime.live.interleaving import Interleaving, Stretch
 from fairlead.runtime.live.lineage import Found, Lineage
 from fairlead.runtime.live.snapshots import Snapshots
-from fairlead.transport.log.protocol import Log, Stream
+from fairlead.transport.log.protocol import Log, Stored, Stream
 from fairlead.transport.log.storing import Tails
 
 Receive = Callable[[Found, bool], Awaitable[None]]
@@ -33,11 +34,22 @@ that the next ones come together: ten subscribers then take less than one proces
 
 
 class Following:
-    """`silent_until`: what is found up to this sequence is from before the subscriber joined."""
+    """`border`: by part, the last block from before the subscriber joined. What is found up to there is silent: as long as no
+    block behind it has come, in any part."""
 
-    def __init__(self, log: Log, stream: Stream, lineage: Lineage, snapshots: Snapshots, patience: float) -> None:
-        self._log, self._stream, self.lineage, self._snapshots = log, stream, lineage, snapshots
-        self.silent_until = 0
+    def __init__(
+        self,
+        log: Log,
+        streams: Sequence[Stream],
+        lineage: Lineage,
+        snapshots: Snapshots,
+        patience: float,
+        border: Sequence[int] | None,
+    ) -> None:
+        self.lineage, self._snapshots = lineage, snapshots
+        self._reading = Interleaving(log, streams, [each.reached for each in lineage.strands])
+        self._border = border or (0,) * len(streams)
+        self._silent = all(mine <= theirs for mine, theirs in zip(lineage.after, self._border, strict=True))
         self._tails = Tails(log, patience, "forget the subscriber, and subscribe anew")
         self._kept, self._kept_at = lineage.events, 0.0
         self._settled = True
@@ -45,15 +57,16 @@ class Following:
     async def run(self, receive: Receive) -> None:
         clock = asyncio.get_running_loop().time
         self._kept_at = clock()
-        async for blocks in self._log.read(self._stream, self.lineage.after):
+        async for stretches in self._reading.read():
             begun, events = clock(), self.lineage.events
-            for some in portions(blocks, self.silent_until):
+            for part, blocks in self._portions(stretches):
                 self._settled = False
-                found = self.lineage.feed(some)  # 1
+                found = self.lineage.feed(blocks, part)  # 1
                 for block in found.derived:
                     await self._tails.store(block)  # 2
                 self._settled = True
-                await receive(found, self.lineage.after <= self.silent_until)  # 3
+                self._silent = self._silent and blocks[-1].sequence <= self._border[part]
+                await receive(found, self._silent)  # 3
                 fresh = self.lineage.events - self._kept
                 if fresh >= SNAPSHOT_EVENTS or (fresh and clock() - self._kept_at > SNAPSHOT_SECONDS):
                     await self.keep()  # 4
@@ -61,9 +74,19 @@ class Following:
             if self.lineage.events - events < FEW:
                 await asyncio.sleep(min(PAUSE_SECONDS_MAX, PAUSES * (clock() - begun)))
 
-    def has_passed(self, sequence: int) -> bool:
-        """Whether what was found up to there is stored and handed over."""
-        return self._settled and self.lineage.after >= sequence
+    def _portions(self, stretches: Sequence[Stretch]) -> Iterator[tuple[int, Sequence[Stored]]]:
+        for each in stretches:
+            for blocks in portions(each.blocks, self._border[each.part]):
+                yield each.part, blocks
+
+    @property
+    def seen(self) -> Sequence[int]:
+        """By part, the sequence of the last block that came."""
+        return self._reading.seen
+
+    def has_passed(self, ends: Sequence[int]) -> bool:
+        """Whether what was found up to there, in every part, is stored and handed over."""
+        return self._reading.has_passed(ends)
 
     async def keep(self) -> None:
         """Put the state down, unless it has passed something derived that is not stored. A state saves reading, and no more:

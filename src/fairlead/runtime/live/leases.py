@@ -75,5 +75,6 @@ async def _in_use(log: Log) -> list[list[str]]:
     for key in await log.keys(SUBSCRIBERS):
         entry = await log.get(SUBSCRIBERS, key)
         if entry is not None:
-            found += [each["types"] for each in json.loads(entry.value)["groups"].values()]
+            groups = json.loads(entry.value)["groups"].values()
+            found += [part["types"] for each in groups for part in each["parts"]]
     return found

@@ -1,10 +1,10 @@
-"""What a group of subscriptions makes of a stream, from an origin on: a function of the log alone.
+"""What a group of subscriptions makes of its streams, from an origin on: a function of the log alone.
 
 Two processes that follow the same group from the same origin go through the same states: the same relations under the same
 numbers, the same derived blocks, the same receipt. Where each of them has got to is a matter of speed. So a state that one of
 them has put down serves all of them.
 
-Takes: blocks in the order of the stream. Gives: relations, numbered; derived blocks; its state as bytes. Never: reads a
+Takes: blocks in the one order of the streams (interleaving.py). Gives: relations, numbered; derived blocks; its state as bytes. Never: reads a
 clock, does I/O; skips a block.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -26,10 +27,13 @@ from fairlead.runtime.embedded import id_words
 from fairlead.runtime.live.deriving import derivings_of
 from fairlead.runtime.live.gathering import columns_of
 from fairlead.runtime.live.grouping import Group
+from fairlead.runtime.live.interleaving import Reached
+from fairlead.runtime.live.origin import Origin, name_of
+from fairlead.runtime.parts import Part
 from fairlead.transport.log.block import INDEX_BITS, Block
 from fairlead.transport.log.protocol import Stored
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,32 +46,53 @@ class Found:
     derived: Sequence[Block]
 
 
-class Lineage:
-    """`origin`: the position from which events are read; `after`: the sequence of the last block that was read. `emits`: give
-    the derived blocks too."""
+class Strand:
+    """A part of the group at work on its stream. `reached`: the last block that was read."""
 
-    def __init__(self, group: Group, origin: int, *, emits: bool) -> None:
-        self.group, self.origin = group, origin
-        self.after = max(0, (origin >> INDEX_BITS) - 1)
-        self.events = 0
-        self.engine = Engine(group.plan)
+    def __init__(self, part: Part, origin: int) -> None:
+        self.part, self.origin = part, origin
+        self.reached = Reached(max(0, (origin >> INDEX_BITS) - 1))
+        self.engine = Engine(part.plan)
         self.continuity = Continuity(from_beginning=origin == 0)
-        self.book = book_of(group, origin)
-        self.derivings = derivings_of(group.plan, origin) if emits else ()
-        self._derived = {each.subscription.name: (0, 0) for each in self.derivings}
 
-    def feed(self, blocks: Sequence[Stored]) -> Found:
-        """Raises StateError where blocks are missing, DataError where one is damaged."""
+    def feed(self, blocks: Sequence[Stored]) -> tuple[Sequence[Relation], int]:
+        """The relations, and how many events there were."""
         fresh = []
         for each in blocks:
             if self.continuity.check(each.block.type, each.block.source, each.block.number, each.block.count):
                 fresh.append(each)
-        relations: Sequence[Relation] = []
-        if fresh:
-            columns = columns_of(fresh, self.group.plan.catalogue, self.origin)
-            relations = self.engine.feed(columns)
-            self.events += len(columns)
-        self.after = blocks[-1].sequence
+        self.reached = Reached(blocks[-1].sequence, blocks[-1].time)
+        if not fresh:
+            return [], 0
+        columns = columns_of(fresh, self.part.plan.catalogue, self.origin)
+        return self.engine.feed(columns), len(columns)
+
+
+class Lineage:
+    """`origin`: by part, the position from which events are read. `emits`: give the derived blocks too."""
+
+    def __init__(self, group: Group, origin: Origin, *, emits: bool) -> None:
+        self.group, self.origin = group, origin
+        self.strands = tuple(Strand(part, first) for part, first in zip(group.parts, origin, strict=True))
+        self.events = 0
+        self.book = book_of(group, origin)
+        self.derivings = derivings_of(group.plan, name_of(origin)) if emits else ()
+        self._derived = {each.subscription.name: (0, 0) for each in self.derivings}
+
+    @property
+    def after(self) -> tuple[int, ...]:
+        """By part, the sequence of the last block that was read."""
+        return tuple(each.reached.sequence for each in self.strands)
+
+    @property
+    def steps(self) -> int:
+        """How far it is, as one number: the order is one, so two that are as far as this have read the same."""
+        return sum(self.after)
+
+    def feed(self, blocks: Sequence[Stored], part: int = 0) -> Found:
+        """The next blocks, of one part. Raises StateError where blocks are missing, DataError where one is damaged."""
+        relations, events = self.strands[part].feed(blocks)
+        self.events += events
         ids, first = id_words(relations), self.book.count + 1
         self.book.note(ids)
         return Found(first, relations, ids, self._derived_blocks(relations))
@@ -89,41 +114,48 @@ class Lineage:
         return len(self.derivings) == sum(each.emits is not None for each in self.group.plan.subscriptions)
 
     def dump(self) -> bytes:
-        """A line of JSON, and the engine's own state."""
-        head = {
+        """A line of JSON, and the engines' own states."""
+        head: dict[str, Any] = {
             "version": VERSION,
-            "after": self.after,
             "events": self.events,
-            "continuity": self.continuity.dump(),
             "book": dump_book(self.book),
             "derived": self._derived,
+            "strands": [],
         }
-        return json.dumps(head).encode() + b"\n" + self.engine.dump()
+        states = [each.engine.dump() for each in self.strands]
+        for each, state in zip(self.strands, states, strict=True):
+            place = {"after": each.reached.sequence, "time": each.reached.time}
+            head["strands"].append(place | {"continuity": each.continuity.dump(), "bytes": len(state)})
+        return json.dumps(head).encode() + b"\n" + b"".join(states)
 
     @classmethod
-    def load(cls, group: Group, origin: int, dumped: bytes, *, emits: bool) -> Lineage:
+    def load(cls, group: Group, origin: Origin, dumped: bytes, *, emits: bool) -> Lineage:
         """Raises StateError."""
-        head, _, state = dumped.partition(b"\n")
+        head, _, states = dumped.partition(b"\n")
         try:
             told = json.loads(head)
             if told["version"] != VERSION:
                 raise ValueError(told["version"])
             made = cls(group, origin, emits=emits)
-            made.after, made.events = told["after"], told["events"]
-            made.continuity = Continuity.load(told["continuity"])
+            made.events = told["events"]
             load_book(made.book, told["book"])
             made._derived |= {name: tuple(pair) for name, pair in told["derived"].items() if name in made._derived}
+            start = 0
+            for strand, each in zip(made.strands, told["strands"], strict=True):
+                strand.reached = Reached(each["after"], each["time"])
+                strand.continuity = Continuity.load(each["continuity"])
+                strand.engine = Engine.load(strand.part.plan, states[start : start + each["bytes"]])
+                start += each["bytes"]
         except (ValueError, KeyError, TypeError):
             raise StateError(
                 "S132", "the stored state of a subscription cannot be read", "remove it: it is made anew"
             ) from None
-        made.engine = Engine.load(group.plan, state)
         return made
 
 
-def book_of(group: Group, origin: int) -> ReceiptBook:
+def book_of(group: Group, origin: Origin) -> ReceiptBook:
     """Receipts of the same plan from different origins need not agree, so they are told apart."""
-    return ReceiptBook(group.plan.digest if origin == 0 else f"{group.plan.digest}@{origin}")
+    return ReceiptBook(f"{group.plan.digest}@{'+'.join(map(str, origin))}" if any(origin) else group.plan.digest)
 
 
 def dump_book(book: ReceiptBook) -> dict[str, object]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from fairlead.dataclass import dataclass
 from fairlead.model.types import HEARTBEAT, Catalogue
+from fairlead.runtime.live.origin import from_json, name_of
 from fairlead.runtime.live.record import TABLE as SUBSCRIBERS
 from fairlead.runtime.live.snapshots import TABLE as LINEAGES
 from fairlead.transport.log.block import INDEX_BITS
@@ -42,11 +43,12 @@ class MergedLine:
 
 @dataclass(frozen=True)
 class SubscriberLine:
-    """Of one group of a durable subscriber. `lag`: blocks behind its last state, at most what it has to read."""
+    """Of one group of a durable subscriber. `types`: of each stream that it reads. `lag`: blocks behind its last state, at most
+    what it has to read."""
 
     name: str
-    types: tuple[str, ...]
-    stream: str
+    types: tuple[tuple[str, ...], ...]
+    streams: tuple[str, ...]
     acknowledged: int
     lag: int
 
@@ -61,7 +63,7 @@ class Overview:
 async def overview_of(log: Log, catalogue: Catalogue) -> Overview:
     there = {each.name: each for each in await log.merged()}
     subscribers = [line for name in await log.keys(SUBSCRIBERS) for line in await _subscriber(log, name, there)]
-    read = {each.stream: each.types for each in subscribers}
+    read = {name: types for each in subscribers for name, types in zip(each.streams, each.types, strict=True)}
     names = [*(each.name for each in catalogue if not each.is_union), HEARTBEAT.name]
     types = [await _type(log, name) for name in dict.fromkeys(names)]
     merged = [MergedLine(name, read.get(name, ()), await log.last(each)) for name, each in sorted(there.items())]
@@ -82,16 +84,18 @@ async def _subscriber(log: Log, name: str, merged: dict[str, Stream]) -> list[Su
     told: dict[str, dict[str, Any]] = {} if entry is None else json.loads(entry.value)["groups"]
     lines = []
     for key, each in told.items():
-        types, count = tuple(each["types"]), each["count"] or 0
-        stream = merged.get(each["stream"]) or await log.open_type(types[0])
-        passed = max(await _passed(log, f"{key}-{each['origin']:x}", count), each["silent_until"])
-        lag = max(0, await log.last(stream) - max(passed, (each["origin"] >> INDEX_BITS) - 1))
-        lines.append(SubscriberLine(name, types, stream.name, count, lag))
+        types, count = tuple(tuple(part["types"]) for part in each["parts"]), each["count"] or 0
+        streams = [merged.get(part["stream"]) or await log.open_type(part["types"][0]) for part in each["parts"]]
+        origin, silent = from_json(each["origin"]), from_json(each["silent_until"] or 0)
+        before = sum(max(0, (first >> INDEX_BITS) - 1) for first in origin)
+        passed = max(await _passed(log, f"{key}-{name_of(origin)}", count), sum(silent), before)
+        lag = max(0, sum([await log.last(stream) for stream in streams]) - passed)
+        lines.append(SubscriberLine(name, types, tuple(stream.name for stream in streams), count, lag))
     return lines
 
 
 async def _passed(log: Log, lineage: str, count: int) -> int:
-    """The sequence of the newest state at or before so many deliveries."""
+    """The steps of the newest state at or before so many deliveries."""
     entry = await log.get(LINEAGES, lineage)
     listed = [] if entry is None else json.loads(entry.value)
-    return max((sequence for sequence, delivered in listed if delivered <= count), default=0)
+    return max((steps for steps, delivered in listed if delivered <= count), default=0)

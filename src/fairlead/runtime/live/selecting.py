@@ -68,15 +68,18 @@ async def selected(log: Log, rules: str, subscription: str | None) -> Selection:
         return selection_of(plan)
     for group in groups_of(plan):
         if subscription in group.names:
-            return Selection(group.types, group.timed, plan.catalogue)
+            return _selection(group)
     known = ", ".join(each.name for each in plan.subscriptions)
     raise UsageError("A001", f"the plan has no subscription {subscription!r}", fix=f"choose one of: {known}")
 
 
 def selection_of(plan: Plan) -> Selection:
     """Of the events that the subscriptions of a plan read."""
-    group = only_group(plan)
-    return Selection(group.types, group.timed, plan.catalogue)
+    return _selection(only_group(plan))
+
+
+def _selection(group: Group) -> Selection:
+    return Selection(group.types, group.timed, group.plan.catalogue)
 
 
 def only_group(plan: Plan) -> Group:

@@ -1,6 +1,6 @@
 """States of lineages in the log, for everybody who follows the same lineage.
 
-An entry of a table lists the states that a lineage has, with the sequence and the number of deliveries at which each was taken;
+An entry of a table lists the states that a lineage has, with the steps and the number of deliveries after which each was taken;
 the states themselves are objects. Of older ones, fewer are kept: each is about twice as far back as the one before it, so that
 whoever comes from far back reads at most about twice what he needs.
 
@@ -11,10 +11,12 @@ all.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from fairlead.errors import StateError
 from fairlead.runtime.live.grouping import Group
 from fairlead.runtime.live.lineage import Lineage
+from fairlead.runtime.live.origin import Origin, name_of
 from fairlead.transport.log.protocol import Conflict, Log
 
 TABLE, STORE = "FL_LINEAGES", "FL_STATES"
@@ -23,52 +25,54 @@ NEWEST = 3
 
 
 class Snapshots:
-    """Of one lineage: a group on a stream (`key`) from an origin."""
+    """Of one lineage: a group on its streams (`key`) from an origin."""
 
-    def __init__(self, log: Log, group: Group, key: str, origin: int) -> None:
+    def __init__(self, log: Log, group: Group, key: str, origin: Origin) -> None:
         self._log, self._group, self._origin = log, group, origin
-        self._key = f"{key}-{origin:x}"
+        self._key = f"{key}-{name_of(origin)}"
 
-    async def begin(self, count_max: int | None, sequence_max: int | None, *, emits: bool) -> Lineage:
-        """The lineage at its newest state with at most so many deliveries, up to that sequence; or at its origin."""
+    async def begin(self, count_max: int | None, border: Sequence[int] | None, *, emits: bool) -> Lineage:
+        """The lineage at its newest state with at most so many deliveries, in no part behind the border; or at its origin."""
         listed, _ = await self._listed()
-        for sequence, count in reversed(listed):
-            if (count_max is not None and count > count_max) or (sequence_max is not None and sequence > sequence_max):
+        for steps, count in reversed(listed):
+            if (count_max is not None and count > count_max) or (border is not None and steps > sum(border)):
                 continue
-            dumped = await self._log.get_object(STORE, self._name(sequence))
+            dumped = await self._log.get_object(STORE, self._name(steps))
             if dumped is not None:
                 try:
-                    return Lineage.load(self._group, self._origin, dumped, emits=emits)
+                    made = Lineage.load(self._group, self._origin, dumped, emits=emits)
                 except StateError:
                     continue  # of another version: an older one, or the origin, will do
+                if border is None or all(mine <= theirs for mine, theirs in zip(made.after, border, strict=True)):
+                    return made
         return Lineage(self._group, self._origin, emits=emits)
 
     async def keep(self, lineage: Lineage) -> None:
         """1. the state, 2. the list that names it, 3. away with what the list does not name any more."""
         listed, revision = await self._listed()
-        if any(sequence >= lineage.after for sequence, _ in listed):
+        if any(steps >= lineage.steps for steps, _ in listed):
             return  # somebody was faster
-        await self._log.put_object(STORE, self._name(lineage.after), lineage.dump())  # 1
-        kept = thinned([*listed, (lineage.after, lineage.book.count)])
+        await self._log.put_object(STORE, self._name(lineage.steps), lineage.dump())  # 1
+        kept = thinned([*listed, (lineage.steps, lineage.book.count)])
         try:
             await self._log.put(TABLE, self._key, json.dumps(kept).encode(), revision)  # 2
         except Conflict:
             listed, _ = await self._listed()
-            if lineage.after not in dict(listed):  # somebody was faster
-                await self._log.remove_object(STORE, self._name(lineage.after))
+            if lineage.steps not in dict(listed):  # somebody was faster
+                await self._log.remove_object(STORE, self._name(lineage.steps))
             return
-        for sequence, _ in listed:
-            if sequence not in dict(kept):
-                await self._log.remove_object(STORE, self._name(sequence))  # 3
+        for steps, _ in listed:
+            if steps not in dict(kept):
+                await self._log.remove_object(STORE, self._name(steps))  # 3
 
     async def _listed(self) -> tuple[list[tuple[int, int]], int]:
         entry = await self._log.get(TABLE, self._key)
         if entry is None:
             return [], 0
-        return [(sequence, count) for sequence, count in json.loads(entry.value)], entry.revision
+        return [(steps, count) for steps, count in json.loads(entry.value)], entry.revision
 
-    def _name(self, sequence: int) -> str:
-        return f"{self._key}-{sequence:016x}"
+    def _name(self, steps: int) -> str:
+        return f"{self._key}-{steps:016x}"
 
 
 def thinned(listed: list[tuple[int, int]]) -> list[tuple[int, int]]:

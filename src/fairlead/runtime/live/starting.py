@@ -3,7 +3,7 @@
     "new"        with what comes from now on, in the lineage that others with the same subscription follow, if there is one
     "earliest"   with the beginning of the log
     "snapshot"   with the newest state that others have put down, or where they began: what they deliver from there on
-    a position   with the event at that position
+    a position   with the event at that position, where one stream is read
     a datetime   with what was stored in the stream that it reads at that time or later; a stream that was made later has
                  taken up what was there before it
 
@@ -16,12 +16,14 @@ Takes: `start` as it was given. Gives: the origin of the lineage and from where 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import UsageError
 from fairlead.runtime.live.ending import caught_up
 from fairlead.runtime.live.grouping import Group
+from fairlead.runtime.live.origin import Origin, from_json, to_json
 from fairlead.transport.log.block import INDEX_BITS
 from fairlead.transport.log.protocol import Conflict, Log, Stream
 
@@ -31,11 +33,11 @@ Start = str | int | datetime
 
 @dataclass(frozen=True)
 class Beginning:
-    """`silent_until`: the sequence up to which nothing is delivered; `at_newest`: begin with the newest state. `leading`: this
-    lineage stores what is derived."""
+    """`silent_until`: by part, the sequence up to which nothing is delivered, if any; `at_newest`: begin with the newest state.
+    `leading`: this lineage stores what is derived."""
 
-    origin: int
-    silent_until: int = 0
+    origin: Origin
+    silent_until: tuple[int, ...] | None = None
     at_newest: bool = False
     leading: bool = True
 
@@ -47,36 +49,40 @@ def check_start(start: Start) -> None:
         raise UsageError("A251", f"start is {start!r}", fix)
 
 
-async def beginning_of(log: Log, group: Group, stream: Stream, key: str, start: Start) -> Beginning:
+async def beginning_of(log: Log, group: Group, streams: Sequence[Stream], key: str, start: Start) -> Beginning:
+    earliest = (0,) * len(streams)
     match start:
         case "new":
-            last = await caught_up(log, stream, group.types)
-            origin = await _leading(log, key, (last + 1) << INDEX_BITS)
-            return Beginning(origin, silent_until=last, at_newest=True)
+            last = [await caught_up(log, stream, part.types) for stream, part in zip(streams, group.parts, strict=True)]
+            origin = await _leading(log, key, tuple((each + 1) << INDEX_BITS for each in last))
+            return Beginning(origin, silent_until=tuple(last), at_newest=True)
         case "snapshot":
-            return Beginning(await _leading(log, key, 0), at_newest=True)
+            return Beginning(await _leading(log, key, earliest), at_newest=True)
         case "earliest":
-            origin = 0
+            origin = earliest
         case datetime():
             moment = start if start.tzinfo is not None else start.replace(tzinfo=UTC)
-            before = await log.before(stream, int(moment.timestamp() * 1_000_000))
-            origin = (before + 1) << INDEX_BITS if before else 0
+            before = [await log.before(stream, int(moment.timestamp() * 1_000_000)) for stream in streams]
+            origin = tuple((each + 1) << INDEX_BITS if each else 0 for each in before)
         case _:
-            origin = int(start)
-    return Beginning(origin, leading=await _leading(log, key, origin) == origin)
+            if len(streams) > 1:
+                problem = f"{group.names[0]} reads {len(streams)} streams, each with positions of its own"
+                raise UsageError("A264", problem, "start at a datetime, or with 'earliest', 'snapshot' or 'new'")
+            origin = (int(start),)
+    return Beginning(origin, leading=await is_leading(log, key, origin))
 
 
-async def is_leading(log: Log, key: str, origin: int) -> bool:
+async def is_leading(log: Log, key: str, origin: Origin) -> bool:
     return await _leading(log, key, origin) == origin
 
 
-async def _leading(log: Log, key: str, origin: int) -> int:
+async def _leading(log: Log, key: str, origin: Origin) -> Origin:
     """The origin of the lineage of those who came first; ours if we do."""
     entry = await log.get(TABLE, key)
     if entry is None:
         try:
-            await log.put(TABLE, key, json.dumps({"origin": origin}).encode(), 0)
+            await log.put(TABLE, key, json.dumps({"origin": to_json(origin)}).encode(), 0)
             return origin
         except Conflict:
             entry = await log.get(TABLE, key)
-    return origin if entry is None else int(json.loads(entry.value)["origin"])
+    return origin if entry is None else from_json(json.loads(entry.value)["origin"])

@@ -10,7 +10,7 @@ the same rules does not.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Self
 
@@ -27,6 +27,7 @@ from fairlead.runtime.live.grouping import Group, groups_of
 from fairlead.runtime.live.leases import Lease
 from fairlead.runtime.live.ledger import Ledger
 from fairlead.runtime.live.lineage import Found, copied
+from fairlead.runtime.live.origin import from_json, to_json
 from fairlead.runtime.live.record import Record
 from fairlead.runtime.live.registry import Registry
 from fairlead.runtime.live.snapshots import Snapshots
@@ -38,12 +39,13 @@ from fairlead.transport.log.protocol import Stream
 AHEAD = 4
 """Batches that are matched before the subscriber asks for them."""
 RECEIPT_SECONDS = 1.0
+Ends = Mapping[str, Sequence[int]]
 
 
 @dataclass(eq=False)
 class Followed:
     group: Group
-    stream: Stream
+    streams: Sequence[Stream]
     key: str
     following: Following
     ledger: Ledger
@@ -71,13 +73,13 @@ class LiveSubscription:
         known = self._record is not None and await self._record.read()
         self.plan = await self._planned(known)
         for group in groups_of(self.plan):
-            stream = await group.stream(self._log)
-            followed = await self._opened(group, stream, group.key(stream), known)
+            streams = await group.streams(self._log)
+            followed = await self._opened(group, streams, group.key(streams), known)
             self._followed[followed.key] = followed
         if self._record is not None:
             await self._record.write()
             await self.write_receipts()
-        self._lease = Lease(self._log, {each.group.types for each in self._followed.values()})
+        self._lease = Lease(self._log, {part.types for each in self._followed.values() for part in each.group.parts})
         await self._lease.take()
         self._tasks = [asyncio.create_task(self._follow(each)) for each in self._followed.values()]
         return self
@@ -105,28 +107,30 @@ class LiveSubscription:
             self._record.rules, self._record.text, self._record.digest = self._rules, plan.text, plan.digest
         return plan
 
-    async def _opened(self, group: Group, stream: Stream, key: str, known: bool) -> Followed:
+    async def _opened(self, group: Group, streams: Sequence[Stream], key: str, known: bool) -> Followed:
         saved = self._record.groups.get(key) if self._record is not None and known else None
         if known and saved is None:
             raise StateError("S136", f"the stream that '{self.name}' has read is gone", "forget the subscriber, and begin anew")
         if saved is None:
-            begun = await beginning_of(self._log, group, stream, key, self._start)
+            begun = await beginning_of(self._log, group, streams, key, self._start)
             count = None if begun.at_newest else 0
         else:
-            leading = await is_leading(self._log, key, saved["origin"])
-            begun, count = Beginning(saved["origin"], saved["silent_until"], leading=leading), saved["count"]
+            origin, silent = from_json(saved["origin"]), saved["silent_until"]
+            leading = await is_leading(self._log, key, origin)
+            begun = Beginning(origin, None if silent is None else from_json(silent), leading=leading)
+            count = saved["count"]
         snapshots = Snapshots(self._log, group, key, begun.origin)
-        by = begun.silent_until if begun.silent_until and count is None else None
-        lineage = await snapshots.begin(count, by, emits=self._emit and begun.leading)
-        following = Following(self._log, stream, lineage, snapshots, self._log.patience)
-        following.silent_until = begun.silent_until
+        border = begun.silent_until
+        lineage = await snapshots.begin(count, border if count is None else None, emits=self._emit and begun.leading)
+        following = Following(self._log, streams, lineage, snapshots, self._log.patience, border)
         ledger = Ledger(copied(lineage.book), saved["count"] or 0 if saved else 0, saved["digest"] if saved else None)
         if self._record is not None and saved is None:
-            told: dict[str, Any] = {"types": group.types, "stream": stream.name}
-            told |= {"origin": begun.origin, "silent_until": begun.silent_until}
-            count = lineage.book.count if not begun.silent_until else None
+            parts = zip(group.parts, streams, strict=True)
+            told: dict[str, Any] = {"parts": [{"types": part.types, "stream": stream.name} for part, stream in parts]}
+            told |= {"origin": to_json(begun.origin), "silent_until": border and to_json(border)}
+            count = lineage.book.count if border is None else None
             self._record.groups[key] = told | {"count": count, "digest": None if count is None else ledger.receipt().digest}
-        return Followed(group, stream, key, following, ledger)
+        return Followed(group, streams, key, following, ledger)
 
     async def _follow(self, followed: Followed) -> None:
         async def receive(found: Found, silent: bool) -> None:
@@ -237,17 +241,26 @@ class LiveSubscription:
         """Over all groups, from their origins on."""
         return sum(each.following.lineage.events for each in self._followed.values())
 
-    async def ends(self) -> Mapping[str, int]:
-        """By group, the sequence at which everything is merged that is stored now."""
-        return {key: await end_of(self._log, each.stream, each.group.types) for key, each in self._followed.items()}
+    async def ends(self) -> Ends:
+        """By group and part, the sequence at which everything is merged that is stored now."""
+        return {
+            key: [
+                await end_of(self._log, stream, part.types)
+                for stream, part in zip(each.streams, each.group.parts, strict=True)
+            ]
+            for key, each in self._followed.items()
+        }
 
-    async def has_passed(self, ends: Mapping[str, int]) -> bool:
+    async def has_passed(self, ends: Ends) -> bool:
         """Whether everything up to these ends was matched, and all of it handed over."""
         waiting = self._queue.qsize() or (self._begun is not None and self._taken < len(self._begun))
         return not waiting and all(each.following.has_passed(ends[key]) for key, each in self._followed.items())
 
     async def lag(self) -> int:
         """Blocks that are stored and not read yet, over all groups."""
-        return sum(
-            [await self._log.last(each.stream) - each.following.lineage.after for each in self._followed.values()], start=0
-        )
+        lags = [
+            await self._log.last(stream) - seen
+            for each in self._followed.values()
+            for stream, seen in zip(each.streams, each.following.seen, strict=True)
+        ]
+        return sum(lags)

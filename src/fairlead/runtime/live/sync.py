@@ -25,7 +25,7 @@ from fairlead.runtime.live.batch import Batch
 from fairlead.runtime.live.export import Exported
 from fairlead.runtime.live.overview import Overview
 from fairlead.runtime.live.starting import Start
-from fairlead.runtime.live.subscribing import LiveSubscription
+from fairlead.runtime.live.subscribing import Ends, LiveSubscription
 
 if TYPE_CHECKING:
     from fairlead.runtime.live.client import Client
@@ -150,10 +150,10 @@ class SyncSubscription:
     def ack(self, done: Relation | Batch | None = None) -> None:
         self._call(self._live.ack(done))
 
-    def ends(self) -> Mapping[str, int]:
+    def ends(self) -> Ends:
         return self._call(self._live.ends())  # type: ignore[no-any-return]
 
-    def has_passed(self, ends: Mapping[str, int]) -> bool:
+    def has_passed(self, ends: Ends) -> bool:
         return bool(self._call(self._live.has_passed(ends)))
 
     @property

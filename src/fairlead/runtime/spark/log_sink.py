@@ -28,6 +28,7 @@ from fairlead.model.blobs import packed, unpacked
 from fairlead.model.plan import Plan
 from fairlead.runtime.live.deriving import derivings_of
 from fairlead.runtime.live.registry import Registry
+from fairlead.runtime.live.origin import name_of
 from fairlead.runtime.live.selecting import only_group
 from fairlead.runtime.live.starting import is_leading
 from fairlead.runtime.spark.log_link import PATIENCE_SECONDS, Link
@@ -93,9 +94,9 @@ async def stored(log: Log, asked: LogOptions, messages: Sequence[Any], batch: in
 async def outputs_of(log: Log, plan: Plan, asked: LogOptions) -> list[Output]:
     assert isinstance(asked.start, (int, str))
     group, origin = only_group(plan), 0 if asked.start == "earliest" else int(asked.start)
-    derivings = derivings_of(group.plan, origin)
+    derivings = derivings_of(group.plan, name_of((origin,)))
     made = [Output(each.subscription.name, each.type, each.source, each) for each in derivings]
-    if derivings and not await is_leading(log, group.key(await group.stream(log)), origin):
+    if derivings and not await is_leading(log, group.key(await group.streams(log)), (origin,)):
         problem = f"others store what these rules emit, and they did not begin at position {origin}"
         raise UsageError("A274", problem, "begin where they did, or leave storing to them")
     if asked.into is not None:

@@ -1,0 +1,174 @@
+"""Reading the streams of a group, in one order: the stream's own where there is one, or that of all of them together.
+
+Several streams are merged by the time at which each block was stored (order/merging.py). A block waits until the other streams
+are known to be past it, so a quiet stream holds up the others: then a heartbeat is stored in the log, which every merged stream
+takes up. Who stores it does not matter, and all who wait for one try, under one name: the log takes one.
+
+    1. take what came, from all streams, or, where much is held, from those that hold it up
+    2. give what may go, in stretches of one stream
+    3. where something is held and nothing went for a while, store a heartbeat
+
+Takes: the streams, and how far each was done with before. Gives: stretches of blocks. Never: an order that depends on when
+blocks came; holds more than about `HELD_MAX` blocks, or what the slowest stream needs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from contextlib import aclosing, suppress
+from itertools import groupby
+from operator import ge
+
+from fairlead.dataclass import dataclass
+from fairlead.model.blobs import packed
+from fairlead.model.columns import arrow_array, arrow_schema, record_batch
+from fairlead.model.types import HEARTBEAT
+from fairlead.order.merging import Merging, Released
+from fairlead.runtime.live.tasks import ended
+from fairlead.transport.log.block import Block, schema_digest
+from fairlead.transport.log.protocol import Conflict, Log, Stored, Stream, Unavailable
+
+HELD_MAX = 4096
+"""Blocks; of a few hundred events each, some hundred megabytes at most."""
+CAME_MAX = 4
+"""Readings of a stream that wait to be taken."""
+PULSE_SECONDS = 0.1
+"""At most so often a heartbeat is stored for those who wait: some 250 MB a day if one stream were quiet all day while another
+is not, and a tenth of a second more until a relation is delivered then."""
+PULSE = "=pulse"
+"""The source of all of them; no publisher may be called so."""
+NEVER_US = -62_135_596_800_000_000
+"""The time of such a heartbeat, the first of the year 1: it moves no clock, and decides nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stretch:
+    """Consecutive blocks of one part. Where there are several parts, their times are those of the order."""
+
+    part: int
+    blocks: Sequence[Stored]
+
+
+@dataclass(frozen=True)
+class Reached:
+    """How far a part is done with: the sequence of the last block, and its time as the order has it; None before the first."""
+
+    sequence: int
+    time: int | None = None
+
+
+class Interleaving:
+    """`seen`: by part, the sequence of the last block that came. `given`: some were given, and more were not asked for since."""
+
+    def __init__(self, log: Log, streams: Sequence[Stream], reached: Sequence[Reached]) -> None:
+        self._log, self._streams, self._reached = log, streams, reached
+        self._part = {each.name: at for at, each in enumerate(streams)}
+        places = {
+            each.name: None if done.time is None else [done.sequence, done.time]
+            for each, done in zip(streams, reached, strict=True)
+        }
+        self._merging: Merging[Stored] = Merging.load({"version": 1, "inputs": places})
+        self.seen = [each.sequence for each in reached]
+        self._came: list[deque[Sequence[Stored] | Exception]] = [deque() for _ in streams]
+        self._news, self._room = asyncio.Event(), asyncio.Event()
+        self._moved = 0
+        self.given = False
+
+    def has_passed(self, ends: Sequence[int]) -> bool:
+        """Whether everything up to there, by part, was given and is done with."""
+        return not self.given and not self._merging.held and all(map(ge, self.seen, ends))
+
+    async def read(self) -> AsyncIterator[Sequence[Stretch]]:
+        """What may go, at least one stretch at a time, for ever."""
+        async with aclosing(self._one() if len(self._streams) == 1 else self._several()) as reading:
+            async for some in reading:
+                self.given = True
+                yield some
+                self.given = False
+
+    async def _one(self) -> AsyncGenerator[Sequence[Stretch], None]:
+        async for blocks in self._log.read(self._streams[0], self._reached[0].sequence):
+            self.seen[0] = blocks[-1].sequence
+            yield [Stretch(0, blocks)]
+
+    async def _several(self) -> AsyncGenerator[Sequence[Stretch], None]:
+        tasks = [asyncio.create_task(self._read(part)) for part in range(len(self._streams))]
+        tasks.append(asyncio.create_task(self._pulsing()))
+        try:
+            while True:
+                released = self._taken()  # 1
+                if not released:
+                    self._news.clear()
+                    if not any(self._came[part] for part in self._wanted()):
+                        await self._news.wait()
+                    continue
+                self._moved += 1
+                yield list(_stretches(released, self._part))  # 2
+        finally:
+            await ended(*tasks)
+
+    async def _read(self, part: int) -> None:
+        try:
+            async for blocks in self._log.read(self._streams[part], self._reached[part].sequence):
+                self._came[part].append(blocks)
+                self._news.set()
+                while len(self._came[part]) >= CAME_MAX:
+                    self._room.clear()
+                    await self._room.wait()
+        except Exception as error:
+            self._came[part].append(error)
+            self._news.set()
+
+    def _wanted(self) -> Sequence[int]:
+        """The parts to take from."""
+        if self._merging.held < HELD_MAX:
+            return range(len(self._streams))
+        return [self._part[name] for name in self._merging.waits_for()]
+
+    def _taken(self) -> list[Released[Stored]]:
+        released: list[Released[Stored]] = []
+        for part in self._wanted():
+            if self._came[part]:
+                came = self._came[part].popleft()
+                self._room.set()
+                if isinstance(came, Exception):
+                    raise came
+                for each in came:
+                    released += self._pushed(part, each)
+                self.seen[part] = came[-1].sequence
+        return released
+
+    def _pushed(self, part: int, stored: Stored) -> list[Released[Stored]]:
+        """Heartbeats only say how far their stream is: conjunctions without absences do not read them."""
+        name = self._streams[part].name
+        if stored.block.type == HEARTBEAT.name:
+            return self._merging.heartbeat(name, stored.time, stored.sequence)
+        return self._merging.push(name, stored.time, stored.sequence, stored)
+
+    async def _pulsing(self) -> None:
+        try:
+            while True:
+                before = self._moved
+                await asyncio.sleep(PULSE_SECONDS)
+                if self._merging.held and self._moved == before:
+                    await pulse(self._log)  # 3
+        except Exception as error:
+            self._came[0].append(error)
+            self._news.set()
+
+
+def _stretches(released: Sequence[Released[Stored]], parts: dict[str, int]) -> Iterator[Stretch]:
+    for name, run in groupby(released, key=lambda each: each.input):
+        yield Stretch(parts[name], [each.item._replace(time=each.time) for each in run])
+
+
+async def pulse(log: Log) -> None:
+    """Store a heartbeat, unless somebody else does just now."""
+    last = await log.last_of(HEARTBEAT.name, PULSE)
+    number, sequence, after = (0, 0, 0) if last is None else (last.block.number + 1, last.block.sequence + 1, last.sequence)
+    at = arrow_array([NEVER_US], HEARTBEAT.attributes[0].type)
+    payload = packed(record_batch([at], arrow_schema(HEARTBEAT), 1))
+    with suppress(Conflict, Unavailable):
+        await log.append(Block(HEARTBEAT.name, PULSE, number, sequence, 1, schema_digest(HEARTBEAT), payload), after)

@@ -1,0 +1,48 @@
+"""The conjunctions of a plan by the types that they read: each such part has an order of its own.
+
+A conjunction is a function of the events of its types, in their order. So a subscription `A AND B OR B AND C` can be matched in
+two parts, the one on the order of A and B, the other on that of B and C; what comes of them is merged afterwards. Whoever has
+one of the conjunctions alone finds the same for it.
+
+Takes: a plan whose subscriptions neither wait for an absence nor read what others of them derive. Gives: its parts. Never:
+changes what a conjunction finds, or its ids.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fairlead.dataclass import dataclass
+from fairlead.model.plan import Branch, Plan
+from fairlead.model.types import HEARTBEAT, Catalogue
+
+
+@dataclass(frozen=True)
+class Part:
+    """`types`: the concrete types that it reads, by name."""
+
+    plan: Plan
+    types: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The types, as one word a type: what tells the parts of a plan apart."""
+        return " ".join(self.types)
+
+
+def types_of(branch: Branch, catalogue: Catalogue) -> tuple[str, ...]:
+    return tuple(sorted(catalogue.input_of(branch.types) - {HEARTBEAT.name}))
+
+
+def parts_of(plan: Plan) -> tuple[Part, ...]:
+    """By types."""
+    read = [[types_of(branch, plan.catalogue) for branch in each.branches] for each in plan.subscriptions]
+    found = sorted({types for mine in read for types in mine})
+    if len(found) == 1:
+        return (Part(plan, found[0]),)
+    parts = []
+    for types in found:
+        numbers = [[at for at, of_branch in enumerate(mine) if of_branch == types] for mine in read]
+        chosen = [each.only(mine) for each, mine in zip(plan.subscriptions, numbers, strict=True) if mine]
+        parts.append(Part(replace(plan, subscriptions=tuple(chosen), guarantees={}), types))
+    return tuple(parts)
