@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fairlead
+from fairlead.cli.main import cli
 from fairlead.engine import compile
-from fairlead.errors import UsageError
+from fairlead.errors import DataError, UsageError
 from fairlead.model.relation import Relation
 from fairlead.model.types import HEARTBEAT
 from fairlead.runtime.live import following, interleaving
@@ -51,7 +56,7 @@ def test_what_waits_for_an_absence_stays_in_one_part() -> None:
     assert [each.types for each in group.parts] == [("A", "B", "C")]
 
 
-def test_equal_disjunctions_agree_and_who_has_one_of_the_conjunctions_finds_the_same_for_it() -> None:
+def test_equal_disjunctions_agree_and_who_has_one_of_the_conjunctions_finds_the_same_for_it(tmp_path: Path) -> None:
     async def work() -> None:
         async with fairlead.connect() as fl, fairlead.connect(fl.url) as other:
             await fl.declare(TYPES)
@@ -72,6 +77,7 @@ def test_equal_disjunctions_agree_and_who_has_one_of_the_conjunctions_finds_the_
                 assert {each.branch for each in first} == {0, 1}
                 assert {each.branch for each in first[: len(first) // 2]} == {0, 1}  # one order, not one behind the other
                 await asyncio.gather(one.ack(), two.ack())
+                receipt = one.receipt
             assert (await fl.compare("desk-1", "desk-2")).agreed == len(first)
             overview = await fl.overview()
             assert {each.types for each in overview.subscribers} == {(("A", "B"), ("B", "C"))}
@@ -79,6 +85,28 @@ def test_equal_disjunctions_agree_and_who_has_one_of_the_conjunctions_finds_the_
             assert not {each.types for each in overview.merged} & {("A", "B", "C")}
             async with fl.subscribe(EITHER, start="earliest") as again:
                 assert ids(await more(again)) == ids(first)
+            exported = await fl.export(EITHER, tmp_path / "either.parquet")
+            assert len(exported.streams) == 2
+
+            plan, table = compile(f"{TYPES}; {EITHER}"), pq.read_table(tmp_path / "either.parquet")
+            for event_by_event in (False, True):
+                found = fairlead.match(plan, table, position="position", stream="stream", event_by_event=event_by_event)
+                assert ids(found[:]) == ids(first)
+                assert found.receipt.digest == receipt.digest
+                assert found.to_arrow().column("id").to_pylist() == ids(first)
+                assert found.to_arrow().column("branch").to_pylist() == [each.branch for each in first]
+            (tmp_path / "either.fl").write_text(f"{TYPES}; {EITHER}")
+            named = [str(tmp_path / name) for name in ("either.fl", "either.parquet")]
+            for out in ("out.parquet", "out.jsonl"):
+                asked = ["--position", "position", "--stream", "stream", "--out", str(tmp_path / out)]
+                done = CliRunner().invoke(cli, ["run", named[0], "--events", named[1], *asked, "--json"])
+                assert done.exit_code == 0, done.output
+                assert receipt.digest in done.stdout
+            assert pq.read_table(tmp_path / "out.parquet").column("id").to_pylist() == ids(first)
+            with pytest.raises(DataError, match="D025"):
+                fairlead.match(compile(f"{TYPES}; {LEFT}"), table, position="position", stream="stream")
+            with pytest.raises(UsageError, match="A217"):
+                fairlead.match(plan, table, stream="stream")
 
     run(work)
 
@@ -229,10 +257,8 @@ def test_the_order_of_several_streams_is_a_function_of_the_log(
         found: list[tuple[int, int, int]] = []
         async for stretches in reading.read():
             found += [(each.part, stored.sequence, stored.time) for each in stretches for stored in each.blocks]
-            if all(seen >= end for seen, end in zip(reading.seen, ends, strict=True)):
-                reading.given = False
-                if reading.has_passed(ends):
-                    return found
+            if reading.has_given(ends):
+                return found
         raise AssertionError
 
     async def filled(rolls: int) -> Slow:

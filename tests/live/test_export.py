@@ -71,7 +71,7 @@ def test_a_url_and_types(tmp_path: Path) -> None:
         fl.declare(TYPES)
         fl.publish_many("A", {"k": [1, 2], "x": [1, 2]}, wait=True)
         exported = export_events(fl.url, ["A"], tmp_path / "a.parquet")
-        assert (exported.events, exported.stream) == (2, "FL_T_A")
+        assert (exported.events, list(exported.streams)) == (2, ["FL_T_A"])
         assert pq.read_table(tmp_path / "a.parquet").column("position").to_pylist() == [4096, 4097]
         assert export_events(fl.url, ["A", "B"], tmp_path / "b.parquet", position="p").events == 2
         for what, path, code in (

@@ -104,6 +104,50 @@ def run_stream(frame: DataFrame, plan: Plan, url: str, checkpoint: Path, **more:
     return len(query.recentProgress)
 
 
+EITHER = "SUBSCRIPTION Either MATCH (A a AND B b) OR (B b AND D d) WHERE a.x < b.x AND b.x < d.x PER k"
+
+
+def test_a_disjunction_of_several_streams_agrees_with_live_in_batch_and_in_streams(
+    spark: SparkSession, fl: SyncClient, tmp_path: Path
+) -> None:
+    publish(fl, 12)
+    for at in range(10):
+        times = pa.array([START_US + 1_000_000 * at] * 20).cast(pa.timestamp("us", tz="UTC"))
+        fl.publish_many("D", {"k": list(range(20)), "x": [5 * at] * 20, "at": times}, wait=True)
+    plan = fairlead.compile(f"{TYPES} {EITHER}")
+    with fl.subscribe(EITHER, start="earliest") as sub:
+        live, ends = [], sub.ends()
+        while not sub.has_passed(ends):
+            while (relation := sub.next(timeout=0.1)) is not None:
+                live.append(relation)
+    by_branch = {at: [each.id for each in live if each.branch == at] for at in (0, 1)}
+    assert all(by_branch.values())
+
+    frame = on_spark.log(spark, fl.url, plan=plan)
+    assert frame.columns == ["position", "type", "source", "sequence", "k", "x", "at", "due", "stream"]
+    found = on_spark.match(plan, frame, position="position", stream="stream").toArrow()
+    streaming = on_spark.match(
+        plan, on_spark.log(spark, fl.url, plan=plan, stream=True, blocks=7), position="position", stream="stream"
+    )
+    query = streaming.writeStream.format("memory").queryName("either").outputMode("append")
+    started = query.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True).start()
+    assert started.awaitTermination(300)
+    for table in (found, spark.table("either").toArrow()):
+        for at, wanted in by_branch.items():
+            mine = table.filter(pa.compute.equal(table.column("branch"), at))
+            assert mine.sort_by([("completed_at", "ascending"), ("turn", "ascending")]).column("relation_id").to_pylist() == wanted
+
+    with pytest.raises(UsageError, match="A264"):
+        on_spark.log(spark, fl.url, plan=plan, start=4096)
+    with pytest.raises(UsageError, match="A217"):
+        on_spark.match(plan, frame, stream="stream")
+    with pytest.raises(UsageError, match="A260"):
+        on_spark.to_log(on_spark.match(plan, frame, position="position", stream="stream"), plan, fl.url, into="Found").save()
+    one = fairlead.compile(f"{TYPES} SUBSCRIPTION One MATCH A a AND B b")
+    with pytest.raises(DataError, match="D025"), on_spark.coded_errors():
+        on_spark.match(one, frame, position="position", stream="stream").collect()
+
+
 def test_live_batch_and_file_agree(spark: SparkSession, fl: SyncClient, plan: Plan, tmp_path: Path) -> None:
     publish(fl, 20)
     live = live_ids(fl)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from time import perf_counter
 from typing import TYPE_CHECKING, Literal
@@ -22,10 +22,15 @@ from fairlead.cli.options import (
 from fairlead.dataclass import dataclass
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from fairlead.cli.summary import Summary
     from fairlead.model.columns import Columns
+    from fairlead.model.plan import Plan
     from fairlead.model.relation import Relation
     from fairlead.runtime.embedded import Run
+    from fairlead.transport.lines import Progress
+    from fairlead.transport.problems import Rejects
 
 SHOWN_RELATIONS = 5
 
@@ -47,6 +52,7 @@ class Job:
     event_by_event: bool
     position_field: str | None = None
     subscriptions: tuple[str, ...] = ()
+    stream_field: str | None = None
 
     @property
     def rejects_path(self) -> str | None:
@@ -60,6 +66,9 @@ class Job:
 @rules_argument
 @events_option
 @position_option
+@click.option(
+    "--stream", "stream_field", metavar="COLUMN", help="The column that tells the streams of an exported disjunction apart."
+)
 @click.option("--subscription", "-s", "subscriptions", multiple=True, metavar="NAME", help="Only this one; again for more.")
 @click.option("--out", metavar="FILE", help="Write the relations here: .jsonl, .parquet, or - for the standard output.")
 @click.option("--receipt", metavar="FILE", help="Write the receipt (JSON) here, for `fairlead compare`.")
@@ -77,6 +86,7 @@ def run(
     rules: str,
     events: tuple[str, ...],
     position_field: str | None,
+    stream_field: str | None,
     subscriptions: tuple[str, ...],
     out: str | None,
     receipt: str | None,
@@ -97,6 +107,7 @@ def run(
       fairlead run market.fl --events quotes.jsonl --out rallies.parquet --receipt rallies.receipt.json
       fairlead run market.fl --events quotes.jsonl --out - | jq .emitted
       fairlead run market.fl --events exported.parquet --position position
+      fairlead run either.fl --events exported.parquet --position position --stream stream
 
     Out come the number of relations of each subscription, the first of them, what the order guarantees, and a receipt: two
     runs with the same receipt delivered the same relations in the same order.
@@ -107,9 +118,11 @@ def run(
     """
     if rejects and on_bad == "stop":
         raise click.UsageError("--rejects needs --on-bad skip: in stop mode the first bad record ends the run")
+    if stream_field and (position_field is None or on_bad == "skip"):
+        raise click.UsageError("--stream needs --position, and stops at the first bad record")
     job = Job(
         rules, events, out, receipt, on_bad, rejects, allow_nan, until, batch_rows, not quiet, event_by_event, position_field,
-        subscriptions,
+        subscriptions, stream_field,
     )  # fmt: skip
     summary = perform(job)
     if as_json:
@@ -136,7 +149,8 @@ def perform(job: Job) -> Summary:
     from fairlead.cli.summary import Summary
     from fairlead.deliver.receipt import dumps
     from fairlead.runtime.embedded import Run, until_microseconds
-    from fairlead.transport.files import bytes_of, read_files, resolve, validate_files
+    from fairlead.runtime.parts import parts_of
+    from fairlead.transport.files import bytes_of, resolve
     from fairlead.transport.write import RejectWriter, open_relations
 
     plan, until = chosen(load_plan(job.rules), job.subscriptions), until_microseconds(job.until)  # 1
@@ -144,31 +158,17 @@ def perform(job: Job) -> Summary:
     outputs_named = {"--out": job.out, "--rejects": job.rejects_path, "--receipt": job.receipt}
     refuse_overlap(outputs_named, [job.rules, *files])
     began = perf_counter()
-    running = Run(plan, event_by_event=job.event_by_event)
+    parts = () if job.stream_field is None else parts_of(plan)
+    running = Run(plan, event_by_event=job.event_by_event, parts=parts)
     with ExitStack() as outputs, Progress(bytes_of(files), shown=job.show_progress, to_stdout=job.out == "-") as progress:
         with undisturbed():  # 2
             receipt = outputs.enter_context(TextOutput(job.receipt))
             rejects = outputs.enter_context(RejectWriter(job.rejects_path)) if job.rejects_path else None
             relations = outputs.enter_context(open_relations(job.out, plan)) if job.out else None
         if job.on_bad == "stop" and appears_at_once(job.out):  # 3
-            validate_files(
-                files,
-                plan.catalogue,
-                allow_nan=job.allow_nan,
-                batch_rows=job.batch_rows,
-                progress=progress.pass_over("checking"),
-                position=job.position_field,
-            )
-        batches = read_files(  # 4
-            files,
-            plan.catalogue,
-            on_bad=job.on_bad,
-            rejects=rejects,
-            allow_nan=job.allow_nan,
-            batch_rows=job.batch_rows,
-            progress=progress.pass_over("matching"),
-            position=job.position_field,
-        )
+            for _ in _batches(job, plan, files, None, progress.pass_over("checking")):
+                pass
+        batches = _batches(job, plan, files, rejects, progress.pass_over("matching"))  # 4
         outputs.enter_context(closing(batches))  # it reads ahead: whatever fails, that ends first
         first: list[Relation] = []
         for found in delivered(running, batches, until):
@@ -183,8 +183,37 @@ def perform(job: Job) -> Summary:
     return Summary.of(job, plan, running, tuple(first), rejects.count if rejects else 0, perf_counter() - began)
 
 
-def delivered(running: Run, batches: Iterable[Columns], until: int | None) -> Iterator[Sequence[Relation]]:
+def _batches(
+    job: Job, plan: Plan, files: list[Path], rejects: Rejects | None, progress: Progress
+) -> Generator[tuple[int, Columns], None, None]:
+    """The events of the files, and which part of the plan they are for."""
+    from fairlead.runtime.parts import parts_of
+    from fairlead.transport.files import read_files
+    from fairlead.transport.streams import stream_files
+
+    if job.stream_field is not None and job.position_field is not None:
+        names = [each.name for each in parts_of(plan)]
+        yield from stream_files(
+            files, plan.catalogue, names, job.position_field, job.stream_field, batch_rows=job.batch_rows, progress=progress
+        )
+        return
+    read = read_files(
+        files,
+        plan.catalogue,
+        on_bad=job.on_bad,
+        rejects=rejects,
+        allow_nan=job.allow_nan,
+        batch_rows=job.batch_rows,
+        progress=progress,
+        position=job.position_field,
+    )
+    with closing(read):
+        for columns in read:
+            yield 0, columns
+
+
+def delivered(running: Run, batches: Iterable[tuple[int, Columns]], until: int | None) -> Iterator[Sequence[Relation]]:
     """The relations batch by batch, and those that the end of the input decides."""
-    for columns in batches:
-        yield running.feed(columns)
+    for part, columns in batches:
+        yield running.feed(columns, part)
     yield running.finish(until)

@@ -37,7 +37,7 @@ class Summary:
 
     @classmethod
     def of(cls, job: Job, plan: Plan, run: Run, first: tuple[Relation, ...], rejected: int, seconds: float) -> Summary:
-        waiting = tuple(run.engine.waiting())
+        waiting = tuple(run.engines[0].waiting())
         return cls(job, plan, run.events, run.duplicates, rejected, run.found, first, waiting, run.receipt, seconds)
 
     @property

@@ -90,6 +90,7 @@ class Layout:
 
 def layout_of(plan: Plan, subscription: str | None = None) -> Layout:
     """The layout for all relations of a plan, or for those of one subscription."""
+    plan = plan.whole or plan
     chosen = [each for each in plan.subscriptions if subscription in (None, each.name)]
     slots = {slot.type for each in chosen for branch in each.branches for slot in branch.slots}
     types = tuple(sorted({name for slot in slots for name in plan.catalogue.accepts(slot)}))

@@ -243,6 +243,8 @@ class Plan:
     warnings: tuple[LintWarning, ...] = ()
     guarantees: Mapping[str, tuple[Guarantee, ...]] = field(default_factory=dict, compare=False)
     text: str = ""
+    whole: Plan | None = field(default=None, compare=False)
+    """Of a part of a plan: that plan, whose tables it fills."""
 
     @property
     def types(self) -> Catalogue:

@@ -29,7 +29,9 @@ from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
 from fairlead.model.types import DataType, Kind
 from fairlead.model.values import canonical
+from fairlead.runtime.parts import Part, parts_of
 from fairlead.transport.events import read_events
+from fairlead.transport.tables import TABLE_ROWS, is_table, record_batches
 from fairlead.transport.write import relation_table
 
 EVENTS_PER_MEMBER = 4
@@ -38,23 +40,26 @@ EVENTS_PER_MEMBER = 4
 
 class Run:
     """A plan at work on a stream of batches, in bounded memory. `event_by_event`: without machine code, some hundred times
-    slower; otherwise a plan that cannot be compiled is refused (U001)."""
+    slower; otherwise a plan that cannot be compiled is refused (U001). `parts`: those of the plan (parts.py), where each has
+    a stream of its own."""
 
-    def __init__(self, plan: Plan, *, event_by_event: bool = False) -> None:
+    def __init__(self, plan: Plan, *, event_by_event: bool = False, parts: Sequence[Part] = ()) -> None:
         self.plan = plan
-        self.engine = Engine(plan, kernels_from=None if event_by_event else KERNELS_FROM)
+        kernels_from = None if event_by_event else KERNELS_FROM
+        self.engines = [Engine(each, kernels_from=kernels_from) for each in ([part.plan for part in parts] or [plan])]
         self.book = ReceiptBook(plan.digest)
         self.events = 0
         self.duplicates = 0
         self.found: Counter[str] = Counter()
 
-    def feed(self, columns: Columns) -> Sequence[Relation]:
+    def feed(self, columns: Columns, part: int = 0) -> Sequence[Relation]:
         self.events += len(columns)
         self.duplicates += columns.duplicates
-        return self._noted(self.engine.feed(columns))
+        return self._noted(self.engines[part].feed(columns))
 
     def finish(self, until: int | None = None) -> Sequence[Relation]:
-        return self._noted(self.engine.finish(until))
+        """What the end decides: absences, which only a plan in one part has."""
+        return self._noted(self.engines[0].finish(until))
 
     def _noted(self, relations: Sequence[Relation]) -> Sequence[Relation]:
         self.book.note(id_words(relations))
@@ -139,6 +144,7 @@ def match(
     *,
     order_by: Sequence[str] | str | None = None,
     position: str | None = None,
+    stream: str | None = None,
     until: datetime | str | None = None,
     event_by_event: bool = False,
 ) -> Result:
@@ -146,7 +152,8 @@ def match(
 
     The order of the input is the order, unless `order_by` names attributes to order by; ties are then broken by type, source,
     sequence and content, as on Spark, so that the order depends on the events alone. Positions count from 0, unless `position`
-    names a field or column that has them, such as the offset in a log: whole numbers that rise, with gaps or without. `until`
+    names a field or column that has them, such as the offset in a log: whole numbers that rise, with gaps or without. `stream`
+    names the column of an exported table that tells which stream an event stands in, where a disjunction reads several. `until`
     says that nothing more comes up to and including that time, so that absences due by then are decided.
     `event_by_event` goes without machine code, some hundred times slower. A plan that cannot be compiled is refused
     otherwise (U001).
@@ -157,10 +164,11 @@ def match(
             f"match takes a compiled plan, not {type(plan).__name__}",
             fix="fairlead.match(fairlead.compile(text), events)",
         )
-    run = Run(plan, event_by_event=event_by_event)
+    parts = () if stream is None else parts_of(plan)
+    run = Run(plan, event_by_event=event_by_event, parts=parts)
     batches, members = [], 0
-    for columns in _read(events, plan, order_by, position):
-        found = run.feed(columns)
+    for part, columns in _read(events, plan, order_by, position, stream, parts):
+        found = run.feed(columns, part)
         batches.append(found)
         if isinstance(found, Relations):
             members += found.members
@@ -171,14 +179,30 @@ def match(
     return Result(plan, tuple(batches), receipt, run.events, run.duplicates)
 
 
-def _read(events: Any, plan: Plan, order_by: Sequence[str] | str | None, position: str | None) -> Iterable[Columns]:
-    if order_by is None:
-        return read_events(events, plan.catalogue, position=position)
-    if position is not None:
-        raise UsageError("A210", "both order_by and position are given", "give the one that events are ordered by")
-    from fairlead.runtime.sorting import AllFresh, in_total_order
+def _read(
+    events: Any,
+    plan: Plan,
+    order_by: Sequence[str] | str | None,
+    position: str | None,
+    stream: str | None,
+    parts: Sequence[Part],
+) -> Iterable[tuple[int, Columns]]:
+    """The events, and which part they are for."""
+    if order_by is not None:
+        if position is not None:
+            raise UsageError("A210", "both order_by and position are given", "give the one that events are ordered by")
+        from fairlead.runtime.sorting import AllFresh, in_total_order
 
-    return [in_total_order(read_events(events, plan.catalogue, last_sequences=AllFresh()), order_by, plan.catalogue)]
+        return [(0, in_total_order(read_events(events, plan.catalogue, last_sequences=AllFresh()), order_by, plan.catalogue))]
+    if stream is None:
+        return ((0, columns) for columns in read_events(events, plan.catalogue, position=position))
+    if position is None or not is_table(events):
+        fix = "give an exported table, and position='position'"
+        raise UsageError("A217", "streams are told apart in tables that have positions", fix)
+    from fairlead.transport.streams import read_streams
+
+    batches = record_batches(events, plan.catalogue, TABLE_ROWS, position)
+    return read_streams(batches, plan.catalogue, [each.name for each in parts], position, stream)
 
 
 def id_words(relations: Sequence[Relation]) -> Words:

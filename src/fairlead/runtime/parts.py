@@ -4,8 +4,10 @@ A conjunction is a function of the events of its types, in their order. So a sub
 two parts, the one on the order of A and B, the other on that of B and C; what comes of them is merged afterwards. Whoever has
 one of the conjunctions alone finds the same for it.
 
-Takes: a plan whose subscriptions neither wait for an absence nor read what others of them derive. Gives: its parts. Never:
-changes what a conjunction finds, or its ids.
+What reads derived events, makes them for others or waits for an absence is not taken apart: the places of derived events and
+of decisions beside a logged one are counted over all of it together.
+
+Takes: a plan. Gives: its parts. Never: changes what a conjunction finds, or its ids.
 """
 
 from __future__ import annotations
@@ -34,8 +36,21 @@ def types_of(branch: Branch, catalogue: Catalogue) -> tuple[str, ...]:
     return tuple(sorted(catalogue.input_of(branch.types) - {HEARTBEAT.name}))
 
 
+def nested(plan: Plan) -> set[str]:
+    """The names of the subscriptions that are not taken apart."""
+    read = {name for each in plan.subscriptions for name in plan.derived_types(each)}
+    return {
+        each.name
+        for each in plan.subscriptions
+        if plan.derived_types(each) or each.emits in read or any(branch.absences for branch in each.branches)
+    }
+
+
 def parts_of(plan: Plan) -> tuple[Part, ...]:
     """By types."""
+    if nested(plan):
+        reads = {name for each in plan.subscriptions for name in each.reads(plan.catalogue)}
+        return (Part(plan, tuple(sorted(reads - plan.emitters.keys() - {HEARTBEAT.name}))),)
     read = [[types_of(branch, plan.catalogue) for branch in each.branches] for each in plan.subscriptions]
     found = sorted({types for mine in read for types in mine})
     if len(found) == 1:
@@ -44,5 +59,5 @@ def parts_of(plan: Plan) -> tuple[Part, ...]:
     for types in found:
         numbers = [[at for at, of_branch in enumerate(mine) if of_branch == types] for mine in read]
         chosen = [each.only(mine) for each, mine in zip(plan.subscriptions, numbers, strict=True) if mine]
-        parts.append(Part(replace(plan, subscriptions=tuple(chosen), guarantees={}), types))
+        parts.append(Part(replace(plan, subscriptions=tuple(chosen), guarantees={}, whole=plan), types))
     return tuple(parts)

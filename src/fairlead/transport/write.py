@@ -176,6 +176,8 @@ class ParquetWriter(_Writer):
 
     def write(self, relations: Sequence[Relation]) -> None:
         if isinstance(relations, Relations):
+            if self._found and _engine_of(relations) != _engine_of(self._found[0]):
+                self._behind.do(self._converting())
             self._found += [relations] if len(relations) else []
             if len(self._found) == BATCHES_HELD or sum(map(len, self._found)) >= ROW_GROUP_RELATIONS:
                 self._behind.do(self._converting())
@@ -261,9 +263,14 @@ def relation_tables(relations: Sequence[Relation], layout: Layout) -> Iterator[p
 
 
 def relation_table(batches: Sequence[Sequence[Relation]], layout: Layout) -> pa.Table:
-    """All relations of an engine's batches, in their order."""
+    """All relations of batches, in their order."""
     tables = [layout.schema.empty_table()]
-    for on_kernels, group in groupby((each for each in batches if len(each)), key=lambda each: isinstance(each, Relations)):
-        for relations in [joined(list(group))] if on_kernels else group:  # type: ignore[arg-type]
+    for engine, group in groupby((each for each in batches if len(each)), key=_engine_of):
+        for relations in [joined(list(group))] if engine is not None else group:  # type: ignore[arg-type]
             tables += relation_tables(relations, layout)
     return pa.concat_tables(tables)
+
+
+def _engine_of(relations: Sequence[Relation]) -> object:
+    """What tells relations of one engine, whose columns can be joined, from those of another; None where they are objects."""
+    return relations.build if isinstance(relations, Relations) else None

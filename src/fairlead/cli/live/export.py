@@ -27,7 +27,8 @@ def export(rules: str, out: str, subscription: str | None, where: Where, as_json
     The second command finds the relations that live subscribers found, in the same order and under the same ids.
 
     Subscriptions that read different types read different streams, each with an order of its own. Of rules that have such
-    subscriptions, --subscription says which stream; `run --subscription` runs those that read it.
+    subscriptions, --subscription says which stream; `run --subscription` runs those that read it. A disjunction reads a
+    stream for each of its conjunctions; its file has a column `stream` more, for `run --stream stream`.
     """
     from fairlead.cli.progress import counting
     from fairlead.cli.rules import naming, read_rules

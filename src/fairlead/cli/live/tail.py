@@ -133,9 +133,7 @@ def start_of(text: str) -> str | int | datetime:
         return text
 
 
-def _chunks(
-    sub: SyncSubscription, count: int | None, ends: Ends | None, signals: list[int]
-) -> Iterator[list[Relation]]:
+def _chunks(sub: SyncSubscription, count: int | None, ends: Ends | None, signals: list[int]) -> Iterator[list[Relation]]:
     """Relations as they come, those that are at hand together; up to the ends, where there are any, or to a signal."""
     left = CHUNK if count is None else count
     while left and not signals:

@@ -89,7 +89,8 @@ def numbered(
 
 
 def derivings_of(plan: Plan, origin: str) -> tuple[Deriving, ...]:
-    """Of all subscriptions that emit; `origin`: the name of where their lineage begins. Raises UnsupportedError where what they emit cannot be published."""
+    """Of all subscriptions that emit; `origin`: the name of where their lineage begins. Raises UnsupportedError where what they
+    emit cannot be published."""
     found = []
     for each in plan.subscriptions:
         if each.emits is None:

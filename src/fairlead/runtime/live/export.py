@@ -1,7 +1,8 @@
 """Events of a log as a Parquet file, with the positions that they have in the log.
 
 `fairlead.match(plan, events, position="position")` and `fairlead run --position position` find in the file the relations that
-live subscribers find in the log, under the same ids.
+live subscribers find in the log, under the same ids. The file of a disjunction has the events of several streams, in their one
+order: `stream="stream"`, `--stream stream`.
 
 Takes: a URL, rules or types, a path. Gives: the file, whole or not at all. Never: waits for events that come later.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 
 import pyarrow.parquet as pq
@@ -18,7 +19,7 @@ import pyarrow.parquet as pq
 from fairlead.dataclass import dataclass
 from fairlead.errors import UsageError
 from fairlead.runtime.live.opening import place_of
-from fairlead.runtime.live.ranges import blocks_between
+from fairlead.runtime.live.ranges import blocks_until
 from fairlead.runtime.live.selecting import Selection, select
 from fairlead.runtime.live.wide import Wide
 from fairlead.transport.log.access import Access
@@ -31,12 +32,11 @@ PATIENCE_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Exported:
-    """`last`: the sequence of the last block, of the stream that was read."""
+    """`streams`: those that were read, each with the sequence of its last block then."""
 
     events: int
     types: tuple[str, ...]
-    stream: str
-    last: int
+    streams: Mapping[str, int]
 
 
 def export_events(
@@ -77,13 +77,13 @@ async def export(
         raise UsageError("A103", f"events are exported as Parquet, not to {os.fspath(path)!r}", "end it in .parquet")
     selection = what if isinstance(what, Selection) else await select(log, what)
     table = Wide(selection, position)
-    stream = await selection.stream(log)
-    last, events = await selection.complete(log, stream), 0
+    streams = await selection.streams(log)
+    ends, events = await selection.complete(log, streams), 0
     target = Target(path)
     try:
         with target.guarded(), pq.ParquetWriter(target.file, table.schema) as writer:
-            async for blocks in blocks_between(log, stream, 0, last):
-                for batch in table.batches(blocks):
+            async for part, blocks in blocks_until(log, streams, ends):
+                for batch in table.batches(blocks, part=part):
                     writer.write_batch(batch)
                     events += batch.num_rows
         with target.guarded():
@@ -91,4 +91,4 @@ async def export(
     except BaseException:
         target.discard()
         raise
-    return Exported(events, selection.types, stream.name, last)
+    return Exported(events, selection.types, {each.name: end for each, end in zip(streams, ends, strict=True)})

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, suppress
 from itertools import groupby
 from operator import ge
@@ -60,7 +60,7 @@ class Reached:
 
 
 class Interleaving:
-    """`seen`: by part, the sequence of the last block that came. `given`: some were given, and more were not asked for since."""
+    """`seen`: by part, the sequence of the last block that came. `given`: some were given, and no more asked for since."""
 
     def __init__(self, log: Log, streams: Sequence[Stream], reached: Sequence[Reached]) -> None:
         self._log, self._streams, self._reached = log, streams, reached
@@ -78,10 +78,14 @@ class Interleaving:
 
     def has_passed(self, ends: Sequence[int]) -> bool:
         """Whether everything up to there, by part, was given and is done with."""
-        return not self.given and not self._merging.held and all(map(ge, self.seen, ends))
+        return not self.given and self.has_given(ends)
 
-    async def read(self) -> AsyncIterator[Sequence[Stretch]]:
-        """What may go, at least one stretch at a time, for ever."""
+    def has_given(self, ends: Sequence[int]) -> bool:
+        """Whether everything up to there, by part, was given."""
+        return not self._merging.held and all(map(ge, self.seen, ends))
+
+    async def read(self) -> AsyncGenerator[Sequence[Stretch], None]:
+        """What may go, each time that something came, for ever; it may be nothing."""
         async with aclosing(self._one() if len(self._streams) == 1 else self._several()) as reading:
             async for some in reading:
                 self.given = True
@@ -98,13 +102,12 @@ class Interleaving:
         tasks.append(asyncio.create_task(self._pulsing()))
         try:
             while True:
-                released = self._taken()  # 1
-                if not released:
-                    self._news.clear()
-                    if not any(self._came[part] for part in self._wanted()):
-                        await self._news.wait()
+                self._news.clear()
+                if not any(self._came[part] for part in self._wanted()):
+                    await self._news.wait()
                     continue
-                self._moved += 1
+                released = self._taken()  # 1
+                self._moved += bool(released)
                 yield list(_stretches(released, self._part))  # 2
         finally:
             await ended(*tasks)

@@ -4,8 +4,8 @@ Two processes that follow the same group from the same origin go through the sam
 numbers, the same derived blocks, the same receipt. Where each of them has got to is a matter of speed. So a state that one of
 them has put down serves all of them.
 
-Takes: blocks in the one order of the streams (interleaving.py). Gives: relations, numbered; derived blocks; its state as bytes. Never: reads a
-clock, does I/O; skips a block.
+Takes: blocks in the one order of the streams (interleaving.py). Gives: relations, numbered; derived blocks; its state as
+bytes. Never: reads a clock, does I/O; skips a block.
 """
 
 from __future__ import annotations

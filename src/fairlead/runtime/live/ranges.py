@@ -1,4 +1,4 @@
-"""A part of a stream, from one sequence to another: all of it, or an error that says what is missing.
+"""A part of a stream, from one sequence to another, or of several: all of it, or an error that says what is missing.
 
 Takes: a stream, the sequence behind which to begin, the last one. Gives: blocks, without repeats. Never: waits for what comes
 later; skips what retention or an administrator has removed.
@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
 
 from fairlead.errors import LogError
 from fairlead.order.continuity import Continuity
+from fairlead.runtime.live.interleaving import Interleaving, Reached
 from fairlead.transport.log.block import INDEX_BITS
 from fairlead.transport.log.protocol import Log, Stored, Stream
 
@@ -38,6 +40,31 @@ async def blocks_between(log: Log, stream: Stream, after: int, last: int) -> Asy
                 yield found
     finally:
         await reading.aclose()  # type: ignore[attr-defined]
+
+
+async def blocks_until(log: Log, streams: Sequence[Stream], ends: Sequence[int]) -> AsyncIterator[tuple[int, Sequence[Stored]]]:
+    """The blocks of several streams from their beginnings, in their one order, by part; at least up to these ends."""
+    if len(streams) == 1:
+        async for blocks in blocks_between(log, streams[0], 0, ends[0]):
+            yield 0, blocks
+        return
+    reading = Interleaving(log, streams, [Reached(0)] * len(streams))
+    checks = [Continuity(from_beginning=True) for _ in streams]
+    if not any(ends):
+        return
+    async with aclosing(reading.read()) as stretches:
+        async for some in stretches:
+            for each in some:
+                check = checks[each.part].check
+                fresh = [
+                    stored
+                    for stored in each.blocks
+                    if check(stored.block.type, stored.block.source, stored.block.number, stored.block.count)
+                ]
+                if fresh:
+                    yield each.part, fresh
+            if reading.has_given(ends):
+                return
 
 
 async def _next(reading: AsyncIterator[Sequence[Stored]], stream: Stream, after: int, last: int) -> Sequence[Stored]:

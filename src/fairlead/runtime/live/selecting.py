@@ -21,11 +21,16 @@ from fairlead.transport.problems import not_published, unknown_type
 
 @dataclass(frozen=True)
 class Selection:
-    """`types` by name. `timed`: with heartbeats also where it is one type, which is read from its own stream otherwise."""
+    """`parts`: the types of each stream, by name. `timed`: with heartbeats also where it is one type, which is read from its
+    own stream otherwise."""
 
-    types: tuple[str, ...]
+    parts: tuple[tuple[str, ...], ...]
     timed: bool
     catalogue: Catalogue
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        return tuple(sorted({name for types in self.parts for name in types}))
 
     @property
     def merged(self) -> bool:
@@ -36,12 +41,13 @@ class Selection:
         """The types of the events in the stream."""
         return (*self.types, HEARTBEAT.name) if self.merged else self.types
 
-    async def stream(self, log: Log) -> Stream:
-        return await (log.open_merged(self.types) if self.merged else log.open_type(self.types[0]))
+    async def streams(self, log: Log) -> list[Stream]:
+        """Part by part."""
+        return [await (log.open_merged(types) if self.merged else log.open_type(types[0])) for types in self.parts]
 
-    async def complete(self, log: Log, stream: Stream) -> int:
-        """The last sequence of the stream, when everything is in it that the types' own streams hold by now."""
-        return await caught_up(log, stream, self.types)
+    async def complete(self, log: Log, streams: Sequence[Stream]) -> list[int]:
+        """The last sequence of each stream, when everything is in it that the types' own streams hold by now."""
+        return [await caught_up(log, stream, types) for stream, types in zip(streams, self.parts, strict=True)]
 
 
 async def select(log: Log, what: str | Sequence[str], *, heartbeats: bool = False) -> Selection:
@@ -58,7 +64,7 @@ async def select(log: Log, what: str | Sequence[str], *, heartbeats: bool = Fals
             raise not_published(registry.catalogue[name])
         if name not in known:
             raise unknown_type(name, known)
-    return Selection(tuple(sorted(set(what))), heartbeats, registry.catalogue)
+    return Selection((tuple(sorted(set(what))),), heartbeats, registry.catalogue)
 
 
 async def selected(log: Log, rules: str, subscription: str | None) -> Selection:
@@ -79,7 +85,7 @@ def selection_of(plan: Plan) -> Selection:
 
 
 def _selection(group: Group) -> Selection:
-    return Selection(group.types, group.timed, group.plan.catalogue)
+    return Selection(tuple(each.types for each in group.parts), group.timed, group.plan.catalogue)
 
 
 def only_group(plan: Plan) -> Group:
@@ -88,6 +94,15 @@ def only_group(plan: Plan) -> Group:
         raise UsageError("A252", "the rules have no subscription", "add SUBSCRIPTION … MATCH …")
     if len(groups) > 1:
         told = "; ".join(f"{', '.join(each.names)} from {' and '.join(each.types)}" for each in groups)
-        problem = f"these rules read {len(groups)} streams, each with an order of its own: {told}"
-        raise UsageError("A260", problem, "give the rules of one stream at a time (`fairlead export`: name a subscription)")
+        problem = f"these rules are {len(groups)} groups, each with an order of its own: {told}"
+        raise UsageError("A260", problem, "give the rules of one group at a time (`fairlead export`: name a subscription)")
     return groups[0]
+
+
+def only_stream(selection: Selection) -> tuple[str, ...]:
+    """The types of the one stream that is read."""
+    if len(selection.parts) > 1:
+        told = "; ".join(map(" and ".join, selection.parts))
+        problem = f"these rules read {len(selection.parts)} streams, one for each conjunction: {told}"
+        raise UsageError("A260", problem, "read them apart, each by its types")
+    return selection.parts[0]

@@ -245,8 +245,7 @@ class LiveSubscription:
         """By group and part, the sequence at which everything is merged that is stored now."""
         return {
             key: [
-                await end_of(self._log, stream, part.types)
-                for stream, part in zip(each.streams, each.group.parts, strict=True)
+                await end_of(self._log, stream, part.types) for stream, part in zip(each.streams, each.group.parts, strict=True)
             ]
             for key, each in self._followed.items()
         }

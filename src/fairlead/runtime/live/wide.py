@@ -1,6 +1,7 @@
 """Blocks of several types as rows of one table: position, type, and the attributes of all types by name.
 
     position   of the event in the stream (transport/log/block.py)
+    stream     which stream it is, by its types; only where there are several
     type       of the event
     source     who published it, and
     sequence   as what number of that type; both only where they are asked for, and no attribute is called so
@@ -22,6 +23,7 @@ from fairlead.runtime.live.selecting import Selection
 from fairlead.transport.log.block import INDEX_BITS, decode, positions
 from fairlead.transport.log.protocol import Stored
 
+STREAM = "stream"
 ROWS = 65_536
 """Of a record batch: small blocks are put together up to so many."""
 
@@ -30,26 +32,31 @@ class Wide:
     """The table of a selection. `position` is the name of its column."""
 
     def __init__(self, selection: Selection, position: str = "position", *, origin: bool = False) -> None:
+        self._streams = [" ".join(types) for types in selection.parts] if len(selection.parts) > 1 else []
         self._types = {name: selection.catalogue[name] for name in selection.comes}
         fields: dict[str, pa.Field] = {}
         for name, each in self._types.items():
             for field in arrow_schema(each):
                 known = fields.setdefault(field.name, field)
                 fields[field.name] = _common(known, field, name)
-        if position in fields or position in ("type", ""):
+        if position in fields or position in ("type", "", *([STREAM] if self._streams else [])):
             raise UsageError("A262", f"'{position}' is an attribute of a type", "name the column of positions otherwise")
+        if self._streams and STREAM in fields:
+            problem = f"'{STREAM}' is an attribute, and the name of the column that tells the streams apart"
+            raise UsageError("A262", problem, "read the conjunctions apart, each as a subscription of its own")
         self._origin = [name for name in ("source", "sequence") if origin and name not in fields and name != position]
         special = {"source": pa.string(), "sequence": pa.int64()}
         before = [(position, pa.int64()), ("type", pa.string()), *((name, special[name]) for name in self._origin)]
+        before += [(STREAM, pa.string())] if self._streams else []
         self.schema = pa.schema([*before, *fields.values()])
         self._attributes = list(fields.values())
 
-    def batches(self, blocks: Iterable[Stored], first: int = 0) -> Iterator[pa.RecordBatch]:
-        """The events at positions from `first` on."""
+    def batches(self, blocks: Iterable[Stored], first: int = 0, part: int = 0) -> Iterator[pa.RecordBatch]:
+        """The events at positions from `first` on, of one stream."""
         held: list[pa.RecordBatch] = []
         rows = 0
         for each in blocks:
-            batch = self._batch(each)
+            batch = self._batch(each, part)
             if each.sequence << INDEX_BITS < first:
                 batch = batch.slice(int(np.searchsorted(batch.column(0).to_numpy(), first)))
             held.append(batch)
@@ -60,13 +67,15 @@ class Wide:
         if rows:
             yield joined(held)
 
-    def _batch(self, stored: Stored) -> pa.RecordBatch:
+    def _batch(self, stored: Stored, part: int) -> pa.RecordBatch:
         block = stored.block
         events = decode(block, self._types[block.type])
         columns = [pa.array(positions(stored.sequence, block.count)), pa.repeat(block.type, block.count)]
         for name in self._origin:
             counted = np.arange(block.sequence, block.sequence + block.count)
             columns.append(pa.repeat(block.source, block.count) if name == "source" else pa.array(counted))
+        if self._streams:
+            columns.append(pa.repeat(self._streams[part], block.count))
         for field in self._attributes:
             at = events.schema.get_field_index(field.name)
             column = pa.nulls(block.count, field.type) if at < 0 else events.column(at)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import reduce
 from typing import TYPE_CHECKING, Literal
 
 from fairlead.errors import UsageError
@@ -35,6 +36,7 @@ def match(
     frontier: Literal["types", "stream"] | None = None,
     delay: str | timedelta | None = None,
     observation: Observation | None = None,
+    stream: str | None = None,
 ) -> DataFrame:
     """The relations of a plan over DataFrames, as a DataFrame.
 
@@ -52,6 +54,8 @@ def match(
     allows for that much disorder; a watermark on the frame says the same. Heartbeats move the frontier of all types. What comes
     behind it has the verdict "late". Rows with a `position` need no frontier.
 
+    `stream` names the column that tells which stream of a log an event stands in, where a disjunction reads several (`log`).
+
     `observation` is told how many `ties` the tie-break decided, once the result of a finite input is computed; of a stream
     that and the rows held back are in the metrics `fairlead_order` of its progress (`watch`).
     """
@@ -61,6 +65,17 @@ def match(
             f"match takes a compiled plan, not {type(plan).__name__}",
             fix="spark.match(fairlead.compile(text), frames, …)",
         )
+    if stream is not None:
+        from fairlead.runtime.spark.streams import frames_of_parts
+
+        found = [
+            match(
+                part, frame, position=position, type_column=type_column, source=source, sequence=sequence, buckets=buckets,
+                on_bad=on_bad,
+            )
+            for part, frame in frames_of_parts(plan, frames, position, stream)
+        ]  # fmt: skip
+        return reduce(lambda left, right: left.union(right), found)
     given = input_of(plan, frames, order_by, position, type_column, source, sequence, on_bad)
     if buckets is not None and (not isinstance(buckets, int) or isinstance(buckets, bool) or buckets < 1):
         raise UsageError(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from fairlead.errors import UsageError
 from fairlead.model.plan import Plan
+from fairlead.runtime.live.selecting import only_group, only_stream, selection_of
+from fairlead.runtime.live.wide import STREAM
 from fairlead.runtime.spark.failures import coded_errors
 from fairlead.runtime.spark.log_options import log_options
 
@@ -43,10 +46,19 @@ def log(
         events = fl.log(spark, "nats://localhost:4222", plan=plan)
         relations = fl.match(plan, events, position="position")
 
+    A disjunction that reads several streams has a column `stream` more, which tells them apart: match(…, stream="stream").
     `url` (or FAIRLEAD_URL) is that of a server or cluster. `stream`: also what comes later. `start`: "earliest", "new", a
     position or a time in ISO 8601. `partitions`: tasks that read at a time. `blocks`: the most blocks of a micro-batch.
     Other options are those of log_options.py: `user`, `password`, `token`, `nkey`, `ca`, `certificate`, `key`, `position`,
     `heartbeats`. Raises what `fairlead.connect` and the declared types give reason for."""
+    parts = () if plan is None or types is not None else only_group(plan).parts
+    if len(parts) > 1:
+        if str(start).isdecimal():
+            problem = f"these rules read {len(parts)} streams, each with positions of its own"
+            raise UsageError("A264", problem, "start at a time, or with 'earliest' or 'new'")
+        more: dict[str, Any] = {"stream": stream, "start": start, "partitions": partitions, "blocks": blocks} | options
+        found = [_named(log(spark, url, types=each.types, **more | {"heartbeats": "true"}), each.name) for each in parts]
+        return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), found)
     told = options | ({} if url is None else {"url": url}) | {"start": str(start)}
     if plan is not None:
         told["rules"] = plan.text
@@ -59,6 +71,12 @@ def log(
     register_log(spark)
     with coded_errors():
         return (spark.readStream if stream else spark.read).format("fairlead").options(**told).load()
+
+
+def _named(frame: DataFrame, stream: str) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    return frame.withColumn(STREAM, F.lit(stream))
 
 
 def to_log(
@@ -81,6 +99,7 @@ def to_log(
     streams of one plan from one another: each has its own place in its checkpoint."""
     if not isinstance(plan, Plan):
         raise UsageError("A003", f"to_log takes a compiled plan, not {type(plan).__name__}", "to_log(relations, plan, url)")
+    only_stream(selection_of(plan))  # what several come to has an order that their readers on Spark do not know
     told = options | {"rules": plan.text, "start": str(start)}
     for option, value in (("url", url), ("sink", name), ("into", into)):
         if value is not None:

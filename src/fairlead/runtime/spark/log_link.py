@@ -19,7 +19,7 @@ from fairlead.errors import StateError
 from fairlead.runtime.live.leases import TABLE as LEASES
 from fairlead.runtime.live.opening import place_of
 from fairlead.runtime.live.ranges import blocks_between
-from fairlead.runtime.live.selecting import Selection, select
+from fairlead.runtime.live.selecting import Selection, only_stream, select
 from fairlead.runtime.spark.log_options import LogOptions
 from fairlead.transport.log.block import INDEX_BITS
 from fairlead.transport.log.names import merged_stream
@@ -108,8 +108,9 @@ async def _next(reading: Any) -> Sequence[Stored] | None:
 async def extent_of(log: Log, options: LogOptions) -> Extent:
     """Raises what `select` raises, and LogError."""
     selection = await select(log, options.what, heartbeats=options.heartbeats)
-    stream = await selection.stream(log)
-    last = await selection.complete(log, stream)
+    only_stream(selection)
+    (stream,) = await selection.streams(log)
+    (last,) = await selection.complete(log, [stream])
     match options.start:
         case "earliest":
             first = 0
@@ -125,8 +126,7 @@ async def extent_of(log: Log, options: LogOptions) -> Extent:
 
 async def same_stream(log: Log, extent: Extent) -> None:
     """Raises StateError where the stream was removed, and another one made under its name."""
-    found = await extent.selection.stream(log)
-    if found != extent.stream:
+    if await extent.selection.streams(log) != [extent.stream]:
         raise gone(extent.stream.name)
 
 

@@ -27,9 +27,9 @@ from fairlead.errors import StateError, UsageError
 from fairlead.model.blobs import packed, unpacked
 from fairlead.model.plan import Plan
 from fairlead.runtime.live.deriving import derivings_of
-from fairlead.runtime.live.registry import Registry
 from fairlead.runtime.live.origin import name_of
-from fairlead.runtime.live.selecting import only_group
+from fairlead.runtime.live.registry import Registry
+from fairlead.runtime.live.selecting import only_group, only_stream, selection_of
 from fairlead.runtime.live.starting import is_leading
 from fairlead.runtime.spark.log_link import PATIENCE_SECONDS, Link
 from fairlead.runtime.spark.log_options import LogOptions
@@ -93,6 +93,7 @@ async def stored(log: Log, asked: LogOptions, messages: Sequence[Any], batch: in
 
 async def outputs_of(log: Log, plan: Plan, asked: LogOptions) -> list[Output]:
     assert isinstance(asked.start, (int, str))
+    only_stream(selection_of(plan))
     group, origin = only_group(plan), 0 if asked.start == "earliest" else int(asked.start)
     derivings = derivings_of(group.plan, name_of((origin,)))
     made = [Output(each.subscription.name, each.type, each.source, each) for each in derivings]

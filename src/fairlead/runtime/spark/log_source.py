@@ -129,7 +129,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if self.asked.blocks is None else ReadMaxFiles(self.asked.blocks)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self._end = self.link.call(lambda log: self.extent.selection.complete(log, self.extent.stream))
+        (self._end,) = self.link.call(lambda log: self.extent.selection.complete(log, [self.extent.stream]))
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: ReadLimit | None = None) -> dict[str, Any]:
         last = self._last() if self._end is None else self._end

@@ -87,7 +87,8 @@ def match_stream(plan: Plan, given: Input, groups: tuple[Group, ...], buckets: i
 
     come = given.frame.mapInArrow(arrive, from_arrow_schema(ARRIVED)).groupBy("one")
     told = come.transformWithState(Sequencer(parcel), TOLD, "Append", "None")
-    counted = told.observe(ORDER, F.max("held").alias("held"), F.sum("ties").alias("ties"))
+    metric = ORDER if plan.whole is None else f"{ORDER} {plan.subscriptions[0].types}"  # each part of a plan has its own
+    counted = told.observe(metric, F.max("held").alias("held"), F.sum("ties").alias("ties"))
     found = counted.where(F.col("target") != COUNTED).drop("held", "ties").groupBy("target")
     return found.transformWithState(Matcher(parcel), FOUND, "Append", "None").mapInArrow(delivered, relations)
 
