@@ -34,7 +34,10 @@ class Place:
 
 
 class FairleadError(Exception):
-    """The root. `code` is stable: documentation and tests refer to it."""
+    """The root. `code` is stable: documentation and tests refer to it. `accepted` is said of what was being published: it is
+    kept, and sent with the next publish or flush, or (False) it was not accepted, and is not sent."""
+
+    accepted: bool | None = None
 
     def __init__(
         self, code: str, problem: str, fix: str | None = None, place: Place | str | None = None, excerpt: str | None = None
@@ -58,7 +61,7 @@ class FairleadError(Exception):
         return "\n".join(lines)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (type(self), (self.code, self.problem, self.fix, self.place, self.excerpt))
+        return (type(self), (self.code, self.problem, self.fix, self.place, self.excerpt), {"accepted": self.accepted})
 
 
 class LanguageError(FairleadError):

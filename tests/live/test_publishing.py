@@ -227,6 +227,73 @@ def test_a_full_store_is_an_error_with_a_code_and_nothing_is_lost() -> None:
     run(work)
 
 
+class Refusing(Losing):
+    """A log that is full while `full`, and counts what it is asked to store."""
+
+    full = True
+
+    async def append(self, block: Block, after: int) -> int:
+        self.asked += 1
+        if self.full:
+            raise LogError("N004", "the log is full", "make room")
+        return int(await self._log.append(block, after))
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_an_error_says_whether_what_was_published_is_kept(many: bool) -> None:
+    async def publish(fl: Client, x: int) -> bool | None:
+        two = pa.table({"x": pa.chunked_array([[x], [x]], pa.int32())})
+        call = fl.publish_many("N", two, wait=True) if many else fl.publish("N", x=x, wait=True)
+        [told] = await asyncio.gather(call, return_exceptions=True)
+        if not isinstance(told, LogError):
+            return None
+        assert ("is kept, and sent with the next publish or flush" in told.problem) is told.accepted
+        assert ("was not accepted" in told.problem) is not told.accepted
+        return told.accepted
+
+    async def work() -> None:
+        async with fairlead.connect("memory:") as fl:
+            await fl.declare("TYPE N (x INT)")
+            full = Refusing(fl.log, "")
+            fl._publisher._log = full  # type: ignore[assignment]
+            told = [await publish(fl, x) for x in range(5)]
+            await fl.publish("N", x=5)  # nobody waits for it
+            while full.asked < 6:
+                await asyncio.sleep(0)
+            told += [None, *[await publish(fl, x) for x in range(6, 8)]]
+            full.full = False
+            told.append(await publish(fl, 8))
+            await fl.flush()
+            last = await fl.log.last_of("N", fl.source)
+            assert last is not None
+            assert True in told
+            assert False in told
+            kept = [x for x, accepted in enumerate(told) if accepted is not False]
+            found = await stored(fl, "N", last.block.number + 1)
+            assert [row["x"] for row in found] == [x for x in kept for _ in range(2 if many and x != 5 else 1)]
+
+    run(work)
+
+
+def test_a_call_of_many_blocks_is_accepted_as_a_whole() -> None:
+    async def work() -> None:
+        async with fairlead.connect("memory:") as fl:
+            await fl.declare("TYPE N (x INT)")
+            full = Refusing(fl.log, "")
+            fl._publisher._log = full  # type: ignore[assignment]
+            for first in (0, 200_000):
+                table = pa.table({"x": pa.array(range(first, first + 200_000), pa.int32())})
+                with pytest.raises(LogError, match="N004") as told:
+                    await fl.publish_many("N", table, wait=True)
+                assert told.value.accepted is (first == 0)
+            full.full = False
+            await fl.flush()
+            rows = await stored(fl, "N", 49)
+            assert [row["x"] for row in rows] == list(range(200_000))
+
+    run(work)
+
+
 def test_nobody_there() -> None:
     async def work() -> None:
         with pytest.raises(LogError, match="N001"):

@@ -20,9 +20,10 @@ A trace of a real system ends with deliveries under way; a larger horizon allows
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable
 from functools import partial
+from math import inf
 
 from fairlead.guarantees.shape import free_slots
 from fairlead.model.event import Event
@@ -35,6 +36,7 @@ from fairlead.testing.trace import Multicast, Stream, Trace
 from fairlead.testing.trace_conjunction import Conjunction
 from fairlead.testing.trace_negation import Between, interferes, stays_absent
 
+Key = tuple[object, ...]
 HORIZON = 3
 POOL_MAX = 64
 """Events of a stretch that are tried for one slot, the newest ones. A longer stretch without a round only makes the checker
@@ -137,22 +139,20 @@ def event_validity(trace: Trace, horizon: int = HORIZON) -> Violation | None:
 def _left_behind(trace: Trace, stream: Stream, slot: int, horizon: int, between: Between) -> Multicast | None:
     conjunction = stream.conjunction
     mine = partial(_counts, conjunction, slot)
-    own = [multicast for multicast in trace.in_order if mine(multicast.event)]
     gone, partners = _gone(stream, slot), _partners(trace, conjunction, slot)
-    for at, multicast in enumerate(own):
+    ahead: dict[Key, list[float]] = {}  # sorted: when each of those before went
+    for multicast in filter(lambda each: mine(each.event), trace.in_order):
         event = multicast.event
-        if event.position in stream.first_delivery or not conjunction.takes(slot, event):
-            continue
-        ahead = own[:at]
-        if conjunction.branch.keys:
-            key = conjunction.key_of(slot, event)
-            ahead = [each for each in ahead if conjunction.key_of(slot, each.event) == key]
-        needed = horizon + sum(1 for each in ahead if gone.get(each.event.position, multicast.time) >= multicast.time)
-        if any(len(places) - bisect_right(places, event.position) < needed for places in partners):
-            continue  # every round takes a new event for each of the other slots
-        rounds = Rounds(conjunction, between, {slot: event}, windowed=False)
-        if _reaches(rounds, (each.event for each in trace.in_order if each.event.position > event.position), needed):
-            return multicast
+        key = conjunction.key_of(slot, event)
+        before = ahead.setdefault(key, [])
+        if event.position not in stream.first_delivery and conjunction.takes(slot, event):
+            needed = horizon + len(before) - bisect_left(before, multicast.time)
+            places = [each.get(key, []) for each in partners]
+            if all(len(each) - bisect_right(each, event.position) >= needed for each in places):  # a round takes one of each
+                rounds = Rounds(conjunction, between, {slot: event}, windowed=False)
+                if _reaches(rounds, (each.event for each in trace.in_order if each.event.position > event.position), needed):
+                    return multicast
+        insort(before, gone.get(event.position, inf))
     return None
 
 
@@ -173,11 +173,16 @@ def _gone(stream: Stream, slot: int) -> dict[Position, int]:
     return found
 
 
-def _partners(trace: Trace, conjunction: Conjunction, slot: int) -> list[list[Position]]:
-    """For each of the other slots, the events that it takes, in order."""
-    others = [each for each in range(len(conjunction.branch.slots)) if each != slot]
-    events = [each.event for each in trace.in_order]
-    return [[event.position for event in events if conjunction.takes(each, event)] for each in others]
+def _partners(trace: Trace, conjunction: Conjunction, slot: int) -> list[dict[Key, list[Position]]]:
+    """For each of the other slots, by key, the events that it takes, in order."""
+    found: list[dict[Key, list[Position]]] = []
+    for other in range(len(conjunction.branch.slots)):
+        if other != slot:
+            found.append({})
+            for each in trace.in_order:
+                if conjunction.takes(other, each.event):
+                    found[-1].setdefault(conjunction.key_of(other, each.event), []).append(each.event.position)
+    return found
 
 
 def _reaches(rounds: Rounds, events: Iterable[Event], needed: int) -> bool:

@@ -129,7 +129,7 @@ class Publishing:
         try:
             async with asyncio.timeout(self._patience + 5):
                 if len(blocks) == 1 and batch.nbytes < BYTES_MAX:
-                    await part.outbox.put_table(batch)  # a block together with other requests
+                    await part.outbox.put_tables([batch])  # a block together with other requests
                 else:
                     await part.outbox.put_blocks(blocks)
                 await part.outbox.stored()

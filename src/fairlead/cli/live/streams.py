@@ -30,8 +30,9 @@ def streams(sweep: bool, forgotten: tuple[str, ...], where: Where, as_json: bool
       fairlead streams --json | jq '.subscribers[] | select(.lag > 100)'
       fairlead streams --forget desk-1 --sweep
 
-    Events travel in blocks. A subscriber's lag is in blocks, and at most what it has not read: where it stands between two
-    of its stored states, only its own process knows.
+    Events travel in blocks. A merged stream is behind by the blocks that its sources have and it has not. A subscriber's
+    lag is in blocks, and at most what it has not read: where it stands between two of its stored states, only its own
+    process knows.
     """
     with where.opened() as fl:
         for each in forgotten:
@@ -56,9 +57,9 @@ def _show(found: Overview) -> None:
     screen.print(made)
     if found.merged:
         screen.print()
-        made = table("merged stream", "blocks", "read by subscribers as", right=("blocks",))
+        made = table("merged stream", "blocks", "behind", "read by subscribers as", right=("blocks", "behind"))
         for merged in found.merged:
-            made.add_row(merged.stream, f"{merged.blocks:,}", ", ".join(merged.types))
+            made.add_row(merged.stream, f"{merged.blocks:,}", f"{merged.behind:,}", ", ".join(merged.types))
         screen.print(made)
     if found.subscribers:
         screen.print()

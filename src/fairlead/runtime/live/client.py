@@ -118,7 +118,8 @@ class Client:
 
     async def publish(self, type: str, values: Mapping[str, Any] | None = None, /, *, wait: bool = False, **more: Any) -> None:
         """One event, by its attributes. Returns when it is accepted; with `wait`, when it is stored. Raises DataError where it
-        does not fit its type, LogError where the log failed."""
+        does not fit its type, LogError where the log failed: its `accepted` says whether the event is kept, and sent with the
+        next publish or flush."""
         self._ready()
         await self._publisher.publish(type, {**values, **more} if values else more, wait)
 

@@ -1,7 +1,7 @@
 """Which merged streams somebody needs: leases, and durable subscribers.
 
-Takes: streams in use. Gives: `sweep`, which removes the others. Never: removes what a durable subscriber has read, or what a
-stream in use takes its blocks from.
+Takes: streams in use. Gives: `needed`, their names, and `sweep`, which removes the others. Never: removes what a durable
+subscriber has read, or what a stream in use takes its blocks from.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import time
 import uuid
 from collections.abc import Iterable
 from contextlib import suppress
+from typing import Any
 
 from fairlead.errors import LogError
 from fairlead.runtime.live.record import TABLE as SUBSCRIBERS
@@ -53,25 +54,33 @@ class Lease:
                 await self._renew()
 
 
+async def needed(log: Log) -> set[str]:
+    """Names of merged streams: those in use, and those that they are made of."""
+    return {merged_stream(types[:count]) for types in await _in_use(log) for count in range(1, len(types) + 1)}
+
+
 async def sweep(log: Log) -> list[str]:
     """Remove the merged streams that nobody needs; gives their names."""
-    needed = {merged_stream(types[:count]) for types in await _in_use(log) for count in range(1, len(types) + 1)}
-    removed = [each for each in await log.merged() if each.name not in needed]
+    for key, lease in (await _leases(log)).items():
+        if lease["until"] <= time.time():
+            await log.remove(TABLE, key)
+    kept = await needed(log)
+    removed = [each for each in await log.merged() if each.name not in kept]
     for each in removed:
         await log.remove_stream(each)
     return [each.name for each in removed]
 
 
+async def _leases(log: Log) -> dict[str, dict[str, Any]]:
+    entries = {key: await log.get(TABLE, key) for key in await log.keys(TABLE)}
+    return {key: json.loads(each.value) for key, each in entries.items() if each is not None}
+
+
 async def _in_use(log: Log) -> list[list[str]]:
     found: list[list[str]] = []
-    for key in await log.keys(TABLE):
-        entry = await log.get(TABLE, key)
-        if entry is not None:
-            told = json.loads(entry.value)
-            if told["until"] > time.time():
-                found += told["types"]
-            else:
-                await log.remove(TABLE, key)
+    for lease in (await _leases(log)).values():
+        if lease["until"] > time.time():
+            found += lease["types"]
     for key in await log.keys(SUBSCRIBERS):
         entry = await log.get(SUBSCRIBERS, key)
         if entry is not None:

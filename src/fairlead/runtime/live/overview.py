@@ -34,11 +34,12 @@ class TypeLine:
 
 @dataclass(frozen=True)
 class MergedLine:
-    """Of a merged stream; `types` are empty where no durable subscriber reads it."""
+    """Of a merged stream; `types` are empty where no durable subscriber reads it. `behind`: blocks that it lacks."""
 
     stream: str
     types: tuple[str, ...]
     blocks: int
+    behind: int
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,10 @@ async def overview_of(log: Log, catalogue: Catalogue) -> Overview:
     read = {name: types for each in subscribers for name, types in zip(each.streams, each.types, strict=True)}
     names = [*(each.name for each in catalogue if not each.is_union), HEARTBEAT.name]
     types = [await _type(log, name) for name in dict.fromkeys(names)]
-    merged = [MergedLine(name, read.get(name, ()), await log.last(each)) for name, each in sorted(there.items())]
+    behind = {each.stream: each.blocks for each in await log.behind()}
+    merged = [
+        MergedLine(name, read.get(name, ()), await log.last(each), behind.get(name, 0)) for name, each in sorted(there.items())
+    ]
     return Overview(tuple(types), tuple(merged), tuple(subscribers))
 
 

@@ -51,8 +51,7 @@ class Publisher:
         tables = outbox.checking.batches(events)  # 1
         count = sum(int(each.num_rows) for each in tables)
         if count < EVENTS_MAX and sum(each.nbytes for each in tables) < BYTES_MAX:
-            for table in tables:
-                await outbox.put_table(table)  # 2
+            await outbox.put_tables(tables)  # 2
         else:
             await outbox.put_blocks(outbox.sized(tables))  # 1, 2
         if wait:

@@ -4,28 +4,30 @@ One block is under way at a time. So blocks are stored in their order whatever f
 and while an answer is awaited the next block fills: the slower the log, the larger the blocks. A block is closed when it is
 full, some milliseconds after its first event (`linger`), or when somebody waits for it.
 
-Takes: checked events. Gives: back when they are accepted (`put`) or stored (`stored`). Never: drops an event; holds more than
-`QUEUED_MAX`: then who publishes waits.
+Takes: checked events. Gives: back when they are accepted (`put`) or stored (`stored`). Never: drops an event; accepts a part of
+a call; accepts more while `QUEUED_MAX` blocks wait: then who publishes waits.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 import pyarrow as pa
 
+from fairlead.runtime.live.accepting import telling
 from fairlead.runtime.live.checking import Checking, Row, too_large
 from fairlead.runtime.live.gathering import joined
 from fairlead.runtime.live.tasks import ended
+from fairlead.runtime.live.throttling import Throttle
 from fairlead.transport.log.block import BYTES_MAX, EVENTS_MAX, Block, pieces
 from fairlead.transport.log.protocol import Log
 from fairlead.transport.log.storing import require_ours, stored_once
 
 QUEUED_MAX = 16
-"""Closed blocks that wait for their turn: up to 64k events or 8 MB."""
+"""Closed blocks that wait for their turn: up to 64k events or 8 MB, or what one call has brought."""
 
 
 class Outbox:
@@ -41,6 +43,7 @@ class Outbox:
         self._accepted = self._stored = 0
         self._number = self._after = self._sequence = 0
         self._resumed = False
+        self._throttle = Throttle(log, checking.type.name, patience)
         self._wanted = 0
         self._failed: Exception | None = None
         """What nobody has been told of yet."""
@@ -54,12 +57,12 @@ class Outbox:
         self._rows.append(row)
         await self._gather(1, self.checking.size(row))
 
-    async def put_table(self, table: pa.RecordBatch) -> None:
+    async def put_tables(self, tables: Sequence[pa.RecordBatch]) -> None:
         """Events that fit into a block with others."""
         await self._room()
         self._end_rows()
-        self._tables.append(table)
-        await self._gather(table.num_rows, table.nbytes)
+        self._tables += tables
+        await self._gather(sum(each.num_rows for each in tables), sum(each.nbytes for each in tables))
 
     async def _gather(self, events: int, size: int) -> None:
         if not self._events:
@@ -79,31 +82,32 @@ class Outbox:
             too_large(count, payload, self._log.bytes_max, self.checking.type.name)
         return found
 
-    async def put_blocks(self, blocks: Iterable[tuple[int, bytes]]) -> None:
-        for count, payload in blocks:
-            await self._room()
-            self._close_block()  # what was published before stands before
-            self._queue.append((count, payload, self.checking.schema))
-            self._accepted += count
-            self._work.set()
+    async def put_blocks(self, blocks: Sequence[tuple[int, bytes]]) -> None:
+        await self._room()
+        self._close_block()  # what was published before stands before
+        self._queue += [(count, payload, self.checking.schema) for count, payload in blocks]
+        self._accepted += sum(count for count, _ in blocks)
+        self._work.set()
 
     async def stored(self) -> None:
         """Waits until everything accepted so far is stored. Raises what fails; what was not stored is kept, and sent when
         somebody publishes or waits again."""
-        self._raise_failed()
-        target = self._wanted = self._accepted
-        self._begin()
-        self._work.set()
-        await self._until(lambda: self._stored >= target)
+        with telling(accepted=True):
+            self._raise_failed()
+            target = self._wanted = self._accepted
+            self._begin()
+            self._work.set()
+            await self._until(lambda: self._stored >= target)
 
     async def close(self) -> None:
         await ended(self._sender)
         self._sender = None
 
     async def _room(self) -> None:
-        self._raise_failed()
-        self._begin()
-        await self._until(lambda: len(self._queue) < QUEUED_MAX)
+        with telling(accepted=False):
+            self._raise_failed()
+            self._begin()
+            await self._until(lambda: len(self._queue) < QUEUED_MAX)
 
     async def _until(self, reached: Callable[[], bool]) -> None:
         """Everyone who waits while it fails is told."""
@@ -180,6 +184,7 @@ class Outbox:
     async def _send_first(self) -> None:
         count, payload, schema = self._queue[0]
         name = self.checking.type.name
+        await self._throttle.take()
         block = Block(name, self._source, self._number, self._sequence, count, schema, payload, self._writer)
         found = await stored_once(self._log, block, self._after, self._patience)
         require_ours(found, block)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -22,8 +23,9 @@ import fairlead
 from fairlead.dataclass import dataclass
 from fairlead.errors import LogError
 from fairlead.testing.live.cluster import Cluster
-from fairlead.testing.live.faults import FAULTS, Step
-from fairlead.testing.live.judging import judged, the_log, the_rest, wait_for_deliveries
+from fairlead.testing.live.faults import FAULTS
+from fairlead.testing.live.judging import Counts, judged, the_log, the_rest, wait_for_deliveries
+from fairlead.testing.live.schedule import Step
 from fairlead.testing.live.setting import MERGED, NAMES, RELAYED, RULES, SOURCES, TYPES
 from fairlead.testing.live.workers import Worker
 from fairlead.transport.log.names import merged_stream, type_stream
@@ -34,16 +36,20 @@ GET_ON_SECONDS_MAX = 90.0
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """`told`: what happened, with the seconds since the beginning."""
+    """`told`: what happened, with the seconds since the beginning. `counts`: by check, how much of what it has seen."""
 
     problems: list[str]
     told: list[str]
-    counts: dict[str, int]
+    counts: Counts
 
     @property
     def outcome(self) -> str:
-        counts = ", ".join(f"{count:,} {what}" for what, count in self.counts.items())
-        return "\n".join([counts, *(f"PROBLEM: {each}" for each in self.problems)])
+        lines = [
+            f"{check:10} {', '.join(f'{count:,} {what}' for what, count in seen.items())}"
+            for check, seen in self.counts.items()
+        ]
+        verdict = [f"PROBLEM: {each}" for each in self.problems] or ["all of it holds"]
+        return "\n".join([*lines, *verdict])
 
     def __str__(self) -> str:
         return "\n".join([*self.told, self.outcome])
@@ -56,19 +62,20 @@ class Campaign:
         self._folder, self._pause, self._say = folder, pause, say
         self._began = time.monotonic()
         self.told: list[str] = []
+        self._faults: Counter[str] = Counter()
         self.streams = [*map(type_stream, NAMES), *map(merged_stream, MERGED)]
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             self.cluster = stack.enter_context(Cluster(self._folder))  # 1
             asyncio.run(self._declare())
-            url = self.cluster.url
+            url_of = self.cluster.url_of
             self.publishers = [
-                Worker(name, self._folder, "publisher", "stored", [url, name, types, str(self._pause)])
+                Worker(name, self._folder, "publisher", "stored", [url_of(name), name, types, str(self._pause)])
                 for name, types in SOURCES.items()
             ]
             self.subscribers = [
-                Worker(name, self._folder, "subscriber", "acked", [url, name, rules, RELAYED.get(name, "")])
+                Worker(name, self._folder, "subscriber", "acked", [url_of(name), name, rules, RELAYED.get(name, "")])
                 for name, rules in RULES.items()
             ]
             for each in self.workers:
@@ -106,6 +113,7 @@ class Campaign:
         rolls = random.Random(step.seed)
         with ExitStack() as stack:
             for name in step.faults:
+                self._faults[name] += 1
                 self.say(stack.enter_context(FAULTS[name](self, rolls)))
             yield
         self.say("  mended")
@@ -138,9 +146,10 @@ class Campaign:
         self.say("subscribers are done")
         outcome = asyncio.run(the_rest(self.cluster.url, copy))  # 4
         found, counts = judged(outcome, self.workers, self.subscribers)
-        counts["troubles survived"] = sum("trouble" in line for each in self.workers for line in each.record.lines)
+        troubles = [line["trouble"] for each in self.workers for line in each.record.lines if "trouble" in line]
+        codes = Counter(sorted(each[:4] for each in troubles))
         self.say("judged")
-        return Report(problems + found, self.told, counts)
+        return Report(problems + found, self.told, {"faults": dict(self._faults), **counts, "survived": dict(codes)})
 
     def _stopped(self, workers: list[Worker]) -> list[str]:
         for each in workers:

@@ -80,7 +80,11 @@ def expected(copy: Copy, group: Group) -> Sequence[Relation]:
 
 def delivered(copy: Copy, who: Subscriber, receipts: Mapping[str, Receipt]) -> list[str]:
     """`receipts`: by group, what the log has of this subscriber."""
-    problems = []
+    problems = [
+        f"{who.name} was given nothing of {', '.join(each.names)}, {len(relations)} relations are due"
+        for each in who.silent
+        if (relations := expected(copy, each))
+    ]
     for key, group in who.groups.items():
         relations = expected(copy, group)
         wanted, found = [each.id for each in relations], [line["id"] for line in who.given[key].lines]

@@ -1,7 +1,7 @@
 """A cluster of servers on this machine whose links can be cut; every block is on the disks before it is acknowledged.
 
-Takes: a folder. Gives: servers to kill, pause and start again; who leads a stream; limits of a stream. Never: leaves a server
-behind.
+Takes: a folder. Gives: servers to kill, pause and start again; who leads a stream; limits of streams and disks. Never: leaves a
+server behind.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Self
 
@@ -23,9 +23,12 @@ from fairlead.transport.log.server import Server
 
 READY_SECONDS_MAX = 60.0
 ROUTES = """\
-cluster {{ name: fairlead, listen: "127.0.0.1:{listen}", advertise: "127.0.0.1:9", routes: [{routes}] }}
+cluster {{
+  name: fairlead, listen: "127.0.0.1:{listen}", advertise: "127.0.0.1:9", no_advertise: true, routes: [{routes}]
+}}
 """
-"""Servers tell each other where they are; the port 9, where nobody is, keeps them to the links that can be cut."""
+"""Servers tell each other where they are; the port 9, where nobody is, keeps them to the links that can be cut. They do not
+tell clients where the others are, so these keep to their links as well."""
 
 
 class Cluster:
@@ -102,6 +105,15 @@ class Cluster:
         pairs = [pair for pair in combinations(range(self._size), 2) if set(which) <= set(pair)]
         self.links.turn(pairs, way)
 
+    def url_of(self, client: str) -> str:
+        """Where a client finds the servers, over links of its own."""
+        ports = [self.links.between(client, at, port) for at, port in enumerate(self.ports)]
+        return ",".join(f"nats://127.0.0.1:{port}" for port in ports)
+
+    def turn_clients(self, way: Way, clients: Iterable[str], servers: Iterable[int]) -> None:
+        """The links of each of these clients to each of these servers."""
+        self.links.turn(list(product(clients, servers)), way)
+
     def info(self, stream: str) -> Answer | None:
         """What the servers say of a stream; None while nobody can."""
         told = ask([port for at, port in enumerate(self.ports) if at not in self.paused], f"STREAM.INFO.{stream}")
@@ -120,3 +132,16 @@ class Cluster:
         most = -1 if bytes_more is None else told["state"]["bytes"] + bytes_more
         answer = ask(self.ports, f"STREAM.UPDATE.{stream}", {**told["config"], "max_bytes": most}, seconds=5.0)
         return answer is not None and "error" not in answer
+
+    def used(self) -> int | None:
+        """Bytes that each server stores: replicas are everywhere. None while nobody can tell."""
+        told = ask(self.ports, "STREAM.LIST", {"offset": 0}, seconds=5.0)
+        streams = None if told is None else told.get("streams")
+        return None if not streams else sum(int(each["state"]["bytes"]) for each in streams)
+
+    def restart_with(self, bytes_max: int | None, *which: int) -> None:
+        """kill -9, and a disk of that size."""
+        self.kill(*which)
+        for at in which:
+            self.servers[at].bytes_max = bytes_max
+        self.start(*which)

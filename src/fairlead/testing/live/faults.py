@@ -1,29 +1,25 @@
-"""What fails, and when: a seeded schedule of faults, each of which is done and undone.
+"""What fails: faults, each of which is done and undone.
 
 Takes: a world (cluster, workers), rolls. Gives: context managers, inside which something is broken. Never: breaks two servers
-at the same time, except where all of them are restarted.
+at the same time, except where all of them are restarted, or have no room.
 """
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
-from fairlead.dataclass import dataclass
 from fairlead.errors import LogError
 from fairlead.testing.live.cluster import Cluster
 from fairlead.testing.live.links import Way
 from fairlead.testing.live.workers import Worker
 
-HOLD_SECONDS = 0.5, 3.0
-LONG, LONG_SECONDS = ("cut_off_leader", "paused_leader"), (6.0, 12.0)
-"""Sometimes longer than a client waits for an answer, so that what is under way is sent again."""
 LIMIT_SECONDS_MAX = 30.0
-ROOM = 2_000
-"""Bytes that a stream may still take when it is about to be full: a few blocks."""
+ROOM, DISK_ROOM = 2_000, 20_000
+"""Bytes that a stream, or a server, may still take when it is about to be full: a few blocks."""
 
 
 class World(Protocol):
@@ -73,11 +69,16 @@ def cut_off_leader(world: World, rolls: random.Random) -> Iterator[str]:
 
 @contextmanager
 def restarted_everything(world: World, rolls: random.Random) -> Iterator[str]:
-    every = list(range(len(world.cluster.servers)))
+    """All servers; sometimes those who publish and subscribe as well."""
+    every, workers = list(range(len(world.cluster.servers))), rolls.choice([[], [*world.publishers, *world.subscribers]])
+    for each in workers:
+        each.kill()
     world.cluster.kill(*every)
-    yield "all servers are killed"
+    yield f"all servers{' and all workers' if workers else ''} are killed"
     rolls.shuffle(every)
     world.cluster.start(*every)
+    for each in workers:
+        each.start()
 
 
 @contextmanager
@@ -104,51 +105,54 @@ def full_store(world: World, rolls: random.Random) -> Iterator[str]:
     _limit(world, stream, None)
 
 
-FAULTS: dict[str, Fault] = {
-    each.__name__: each
-    for each in (
-        killed_leader,
-        paused_leader,
-        cut_link,
-        cut_off_leader,
-        restarted_everything,
-        killed_subscriber,
-        killed_publisher,
-        full_store,
-    )
-}
+@contextmanager
+def full_disk(world: World, rolls: random.Random) -> Iterator[str]:
+    """Of one server, which the others do without, or of all."""
+    at, _ = _leader(world, rolls)
+    which = rolls.choice([[at], list(range(len(world.cluster.servers)))])
+    world.cluster.restart_with(_used(world) + DISK_ROOM, *which)
+    yield f"the disks of servers {', '.join(map(str, which))} are full"
+    world.cluster.restart_with(None, *which)
 
 
-@dataclass(frozen=True)
-class Step:
-    """`faults` happen together: what is done last is undone first."""
-
-    faults: tuple[str, ...]
-    hold: float
-    seed: int
-
-
-def schedule(seed: int, count: int) -> Iterator[Step]:
-    """Every fault once before any comes again; of four steps, one has a worker die as well."""
-    rolls, left = random.Random(seed), list[str]()
-    for _ in range(count):
-        if not left:
-            left = rolls.sample(list(FAULTS), len(FAULTS))
-        name = left.pop()
-        dying = rolls.choice(["killed_subscriber", "killed_publisher"])
-        together = (name, dying) if name != dying and rolls.random() < 0.25 else (name,)
-        hold = LONG_SECONDS if name in LONG and rolls.random() < 0.5 else HOLD_SECONDS
-        yield Step(together, rolls.uniform(*hold), rolls.randrange(2**32))
+@contextmanager
+def unreachable_leader(world: World, rolls: random.Random) -> Iterator[str]:
+    """Servers reach it, clients do not."""
+    at, stream = _leader(world, rolls)
+    way: Way = rolls.choice(["refused", "silent"])
+    clients = [each.name for each in (*world.publishers, *world.subscribers)]
+    world.cluster.turn_clients(way, clients, [at])
+    yield f"server {at}, which leads {stream}, is out of reach for clients ({way})"
+    world.cluster.turn_clients("open", clients, [at])
 
 
-def until(seconds: float, steps: Iterable[Step]) -> Iterator[Step]:
-    """Those that begin within so many seconds from the first."""
-    end: float | None = None
-    for each in steps:
-        end = time.monotonic() + seconds if end is None else end
-        if time.monotonic() > end:
-            return
-        yield each
+@contextmanager
+def cut_client(world: World, rolls: random.Random) -> Iterator[str]:
+    one = rolls.choice([*world.publishers, *world.subscribers])
+    way: Way = rolls.choice(["refused", "silent"])
+    every = range(len(world.cluster.servers))
+    world.cluster.turn_clients(way, [one.name], every)
+    yield f"{one.name} reaches no server ({way})"
+    world.cluster.turn_clients("open", [one.name], every)
+
+
+@contextmanager
+def paused_worker(world: World, rolls: random.Random) -> Iterator[str]:
+    one = rolls.choice([*world.publishers, *world.subscribers])
+    one.pause()
+    yield f"{one.name} stands still"
+    one.go_on()
+
+
+def _named(*faults: Fault) -> dict[str, Fault]:
+    return {each.__name__: each for each in faults}
+
+
+OF_SERVERS = _named(
+    killed_leader, paused_leader, cut_link, cut_off_leader, restarted_everything, full_store, full_disk, unreachable_leader
+)
+OF_WORKERS = _named(killed_subscriber, killed_publisher, paused_worker, cut_client)
+FAULTS = OF_SERVERS | OF_WORKERS
 
 
 def _leader(world: World, rolls: random.Random) -> tuple[int, str]:
@@ -156,6 +160,15 @@ def _leader(world: World, rolls: random.Random) -> tuple[int, str]:
     stream = rolls.choice(world.streams)
     at = world.cluster.leader(stream)
     return (rolls.randrange(len(world.cluster.servers)) if at is None else at), stream
+
+
+def _used(world: World) -> int:
+    end = time.monotonic() + LIMIT_SECONDS_MAX
+    while (used := world.cluster.used()) is None:
+        if time.monotonic() > end:
+            raise LogError("N001", "nobody tells how much is stored", "see the logs of the servers")
+        time.sleep(0.2)
+    return used
 
 
 def _limit(world: World, stream: str, room: int | None) -> None:

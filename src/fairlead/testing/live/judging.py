@@ -21,8 +21,11 @@ from fairlead.testing.live.records import Line
 from fairlead.testing.live.setting import EMITTED, EQUAL, MERGED, NAMES, RULES, TYPES
 from fairlead.testing.live.tracing import Identity, Subscriber, trace_of_run
 from fairlead.testing.live.workers import Worker
+from fairlead.testing.properties import CHECKERS
+from fairlead.testing.trace import Trace
 from fairlead.transport.log.protocol import Stored
 
+Counts = dict[str, dict[str, int]]
 PLANS = {name: compile(f"{TYPES} {rules}") for name, rules in RULES.items()}
 
 
@@ -73,12 +76,14 @@ def wait_for_deliveries(copy: Copy, workers: Sequence[Worker], seconds: float) -
                 if key not in due:
                     due[key] = len(checks.expected(copy, group))
                 behind = behind or who.given[key].acked < due[key]
+            behind = behind or any(len(checks.expected(copy, each)) for each in who.silent)
         if not behind or time.monotonic() > end:
             return not behind
         time.sleep(0.2)
 
 
-def judged(outcome: Outcome, workers: Sequence[Worker], subscribers: Sequence[Worker]) -> tuple[list[str], dict[str, int]]:
+def judged(outcome: Outcome, workers: Sequence[Worker], subscribers: Sequence[Worker]) -> tuple[list[str], Counts]:
+    """What is wrong, and by check how much was looked at."""
     catalogue = PLANS[EQUAL[0]].catalogue
     records = {each.name: each.record.refresh() for each in workers if each.record.last("sent")}
     problems = list(outcome.problems)
@@ -93,13 +98,32 @@ def judged(outcome: Outcome, workers: Sequence[Worker], subscribers: Sequence[Wo
     problems += checks.derived(outcome.copy, catalogue, outcome.derived, EMITTED, emitting)
     trace = trace_of_run(outcome.copy, catalogue, _sent(records), everyone)
     problems += checks.kept(trace, PLANS)
-    counts = {
-        "events": len(trace.multicasts),
-        "deliveries": len(trace.deliveries),
-        "delivered again": sum(each.again for who in everyone for each in who.given.values()),
-        "blocks merged again": sum(len(each) - len(first_of_each(each)) for each in outcome.copy.merged.values()),
+    return problems, _counts(outcome, trace, everyone, records)
+
+
+def _counts(outcome: Outcome, trace: Trace, everyone: Sequence[Subscriber], records: Mapping[str, Sequence[Line]]) -> Counts:
+    copy, every = outcome.copy, [each for who in everyone for each in who.given.values()]
+    merged = sum(map(len, copy.merged.values()))
+    return {
+        "stored": {"events": len(trace.multicasts), "blocks": copy.count, "sources": len(records)},
+        "merged": {
+            "streams": len(copy.merged),
+            "blocks": merged,
+            "of them again": merged - sum(len(first_of_each(each)) for each in copy.merged.values()),
+        },
+        "delivered": {
+            "relations": sum(len(each.lines) for each in every),
+            "subscribers": len(everyone),
+            "given again": sum(each.again for each in every),
+            "receipts": sum(map(len, outcome.receipts.values())),
+        },
+        "derived": {"blocks": len(outcome.derived)},
+        "kept": {
+            "properties": len(CHECKERS),
+            "subscriptions": sum(bool(each.subscription) for each in trace.processes),
+            "deliveries": len(trace.deliveries),
+        },
     }
-    return problems, counts
 
 
 def _sent(records: Mapping[str, Sequence[Line]]) -> dict[Identity, int]:

@@ -1,4 +1,4 @@
-"""Links between servers that can be cut: each is a small proxy, so it works without any rights.
+"""Links between servers, and of clients to servers, that can be cut: each is a small proxy, so it works without any rights.
 
     open      what comes is passed on
     refused   connections are closed, and new ones as soon as they are made
@@ -16,6 +16,8 @@ from contextlib import suppress
 from typing import Any, Literal, Self, TypeVar
 
 Way = Literal["open", "refused", "silent"]
+End = int | str
+"""A server by its number, a client by its name."""
 Result = TypeVar("Result")
 SECONDS_MAX = 10.0
 CHUNK = 65_536
@@ -80,7 +82,7 @@ class Links:
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._links: dict[tuple[int, int], Link] = {}
+        self._links: dict[tuple[End, End], Link] = {}
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -93,7 +95,7 @@ class Links:
         self._thread.join(SECONDS_MAX)
         self._loop.close()
 
-    def between(self, one: int, other: int, target: int) -> int:
+    def between(self, one: End, other: int, target: int) -> int:
         """The port at which `one` finds `other`, which listens at `target`."""
 
         async def opened() -> int:
@@ -102,12 +104,12 @@ class Links:
 
         return self._do(opened())
 
-    def turn(self, pairs: Iterable[tuple[int, int]], way: Way) -> None:
-        """Both directions of each pair."""
+    def turn(self, pairs: Iterable[tuple[End, End]], way: Way) -> None:
+        """Each pair in the directions in which it makes connections: servers in both."""
 
         async def turned() -> None:
             for one, other in pairs:
-                for key in ((one, other), (other, one)):
+                for key in {(one, other), (other, one)} & self._links.keys():
                     await self._links[key].become(way)
 
         self._do(turned())

@@ -51,6 +51,11 @@ class Subscriber:
         named = {name: group for group in groups_of(self.plan) for name in group.names}
         return {key: named[each.lines[0]["subscription"]] for key, each in self.given.items() if each.lines}
 
+    @cached_property
+    def silent(self) -> list[Group]:
+        """The groups of which it was given nothing."""
+        return [each for each in groups_of(self.plan) if each not in self.groups.values()]
+
 
 def trace_of_run(copy: Copy, catalogue: Catalogue, sent: Mapping[Identity, int], subscribers: Iterable[Subscriber]) -> Trace:
     """`sent`: when each event was published first; at time 0, where nobody says. Answers are those of a first subscription."""

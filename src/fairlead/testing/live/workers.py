@@ -1,10 +1,11 @@
-"""Processes that publish and subscribe, started, killed and started again under the same name.
+"""Processes that publish and subscribe, started, paused, killed and started again under the same name.
 
 Takes: a module with its arguments, a record. Gives: a process to kill. Never: leaves one behind.
 """
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -27,6 +28,9 @@ class Worker:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
+        """Unless it runs."""
+        if self._process is not None:
+            return
         with self._errors.open("ab") as errors:
             self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=errors)
 
@@ -52,6 +56,14 @@ class Worker:
         said = self.ended
         self._process = None
         return said if code else None
+
+    def pause(self) -> None:
+        if self._process is not None:
+            self._process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        if self._process is not None:
+            self._process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
         if self._process is not None:

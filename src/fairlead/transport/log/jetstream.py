@@ -36,15 +36,17 @@ from fairlead.transport.log import names
 from fairlead.transport.log.access import Access
 from fairlead.transport.log.block import Block, block_of
 from fairlead.transport.log.jetstream_faults import Refusals, refused, translated, unreachable
+from fairlead.transport.log.jetstream_lag import behind_of
 from fairlead.transport.log.jetstream_reading import Readers, read
 from fairlead.transport.log.jetstream_tables import Tables
 from fairlead.transport.log.jetstream_watching import Watching
-from fairlead.transport.log.protocol import Conflict, Stored, Stream
+from fairlead.transport.log.protocol import Behind, Conflict, Stored, Stream
 
 DUPLICATES_SECONDS = 600.0
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 5.0
 NAME_IN_USE = 10058
+LIST = "$JS.API.STREAM.LIST"
 
 
 class JetStreamLog:
@@ -169,12 +171,17 @@ class JetStreamLog:
         return made.delivered.stream_seq if made.delivered else 0
 
     async def merged(self) -> list[Stream]:
+        return [stream_of(each) for each in await self._every_merged()]
+
+    async def behind(self) -> list[Behind]:
+        return behind_of(await self._every_merged())
+
+    async def _every_merged(self) -> list[StreamInfo]:
+        found: list[StreamInfo] = []
         with translated(self._refusals):
-            found, every = [], await self._js.streams_info()
-            while every:
+            while every := await self._refusals.heeded(self._js.streams_info(offset=len(found)), LIST):
                 found += every
-                every = await self._js.streams_info(offset=len(found))
-        return [stream_of(each) for each in found if (each.config.name or "").startswith(names.MERGED)]
+        return [each for each in found if (each.config.name or "").startswith(names.MERGED)]
 
     async def remove_stream(self, stream: Stream) -> None:
         with translated(self._refusals):

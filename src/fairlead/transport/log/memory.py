@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from fairlead.model.types import HEARTBEAT
 from fairlead.transport.log import names
 from fairlead.transport.log.block import Block
-from fairlead.transport.log.protocol import Conflict, Entry, Stored, Stream
+from fairlead.transport.log.protocol import Behind, Conflict, Entry, Stored, Stream
 
 READ_MAX = 256
 """Blocks that a reader is given at a time."""
@@ -134,6 +134,9 @@ class MemoryLog:
 
     async def merged(self) -> list[Stream]:
         return [Stream(name, "memory") for name in sorted(self._streams) if name.startswith("FL_M_")]
+
+    async def behind(self) -> list[Behind]:
+        return []
 
     async def remove_stream(self, stream: Stream) -> None:
         self._removed(stream.name)

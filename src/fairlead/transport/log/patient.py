@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from fairlead.errors import LogError
 from fairlead.transport.log.block import Block
-from fairlead.transport.log.protocol import Conflict, Entry, Log, Stored, Stream, Unavailable
+from fairlead.transport.log.protocol import Behind, Conflict, Entry, Log, Stored, Stream, Unavailable
 
 Answer = TypeVar("Answer")
 PAUSE_SECONDS = 0.2
@@ -100,6 +100,9 @@ class PatientLog:
 
     async def merged(self) -> list[Stream]:
         return await self._asked(self._log.merged)
+
+    async def behind(self) -> list[Behind]:
+        return await self._asked(self._log.behind)
 
     async def remove_stream(self, stream: Stream) -> None:
         await self._asked(lambda: self._log.remove_stream(stream))

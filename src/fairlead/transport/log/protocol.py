@@ -44,6 +44,14 @@ class Stream(NamedTuple):
     made: str
 
 
+class Behind(NamedTuple):
+    """A merged stream, its types, and how many blocks its sources hold that it has not taken up."""
+
+    stream: str
+    types: tuple[str, ...]
+    blocks: int
+
+
 class Log(Protocol):
     bytes_max: int
     """The largest payload of a block."""
@@ -103,6 +111,10 @@ class Log(Protocol):
 
     async def merged(self) -> list[Stream]:
         """The merged streams that there are."""
+        ...
+
+    async def behind(self) -> list[Behind]:
+        """How far the merged streams are behind what they are merged of; those that are not may be left out."""
         ...
 
     async def remove_stream(self, stream: Stream) -> None: ...

@@ -1,0 +1,62 @@
+"""Publishers wait for the merged streams that somebody reads: where one cannot keep up, because it is slow or full, no more is
+stored than it can take up later.
+
+    1. every few blocks, look how far the merged streams with this type are behind
+    2. one that somebody needs is too far behind: look again, until it is not
+
+Between two looks a publisher stores `LOOK_BLOCKS` at most, however fast it is; what the server says is a second old at most.
+
+Takes: a log and a type. Gives: back when a block may be stored. Never: drops a block; waits for a stream that nobody needs, nor
+with heartbeats, which all streams take up; refuses because it must not look.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from fairlead.errors import LogError
+from fairlead.model.types import HEARTBEAT
+from fairlead.runtime.live.leases import needed
+from fairlead.transport.log.protocol import Behind, Log
+
+BEHIND_MAX = 2_000
+"""Blocks, 1 GB at most, which a merged stream takes up in some seconds when it can."""
+LOOK_BLOCKS = 250
+LOOK_SECONDS = 0.5
+
+
+class Throttle:
+    """Of one publisher, for one type. `patience`: seconds after which who waits is told."""
+
+    def __init__(self, log: Log, type: str, patience: float) -> None:
+        self._log, self._type, self._patience = log, type, patience
+        self._free = 0
+        self._looks = type != HEARTBEAT.name
+
+    async def take(self) -> None:
+        """Returns when one block more may be stored. Raises LogError."""
+        if self._looks:
+            if not self._free:
+                await self._wait()
+                self._free = LOOK_BLOCKS
+            self._free -= 1
+
+    async def _wait(self) -> None:
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self._patience
+        while (late := await self._late()) is not None:
+            if loop.time() > end:
+                problem = f"the merged stream {late.stream} of {', '.join(late.types)} is {late.blocks:,} blocks behind"
+                raise LogError("N011", problem, "make room for it, or remove it with its subscribers if nobody needs it")
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _late(self) -> Behind | None:
+        try:
+            late = [each for each in await self._log.behind() if self._type in each.types and each.blocks > BEHIND_MAX]  # 1
+            wanted = await needed(self._log) if late else set[str]()  # 2
+        except LogError as error:
+            if error.code != "N003":
+                raise
+            self._looks = False
+            return None
+        return next((each for each in late if each.stream in wanted), None)
