@@ -107,7 +107,7 @@ def test_a_lost_a_doubled_and_a_changed_block_are_found(copy: Copy) -> None:
 
 
 def test_merged_streams_that_lack_something_or_differ_in_their_order_are_found(copy: Copy) -> None:
-    short, long = (copy.merged[each] for each in MERGED)
+    short, long, _ = (copy.merged[each] for each in MERGED)
     assert "lacks block" in str(checks.merged(Copy(copy.types, {MERGED[0]: short[:-1], MERGED[1]: long})))
     turned = [*short[:2], short[3], short[2], *short[4:]]
     assert "differ in their order" in str(checks.merged(Copy(copy.types, {MERGED[0]: turned, MERGED[1]: long})))

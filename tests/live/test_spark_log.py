@@ -135,7 +135,9 @@ def test_a_disjunction_of_several_streams_agrees_with_live_in_batch_and_in_strea
     for table in (found, spark.table("either").toArrow()):
         for at, wanted in by_branch.items():
             mine = table.filter(pa.compute.equal(table.column("branch"), at))
-            assert mine.sort_by([("completed_at", "ascending"), ("turn", "ascending")]).column("relation_id").to_pylist() == wanted
+            assert (
+                mine.sort_by([("completed_at", "ascending"), ("turn", "ascending")]).column("relation_id").to_pylist() == wanted
+            )
 
     with pytest.raises(UsageError, match="A264"):
         on_spark.log(spark, fl.url, plan=plan, start=4096)

@@ -39,6 +39,14 @@ class Group:
         """The concrete types that it reads, by name."""
         return tuple(sorted({name for each in self.parts for name in each.types}))
 
+    def part_of(self, subscription: str, branch: int) -> Part:
+        """The part that finds the relations of a branch, by its number in the text."""
+        for part in self.parts:
+            for each in part.plan.subscriptions:
+                if each.name == subscription and branch in map(each.number, range(len(each.branches))):
+                    return part
+        raise KeyError(subscription, branch)
+
     async def streams(self, log: Log) -> tuple[Stream, ...]:
         """Part by part. A type alone, without a need of time, is read from its own stream."""
         (first, *others) = self.parts

@@ -24,7 +24,7 @@ from fairlead.model.types import Catalogue
 from fairlead.runtime.embedded import id_words
 from fairlead.runtime.live.gathering import columns_of
 from fairlead.runtime.live.grouping import Group
-from fairlead.testing.live.copying import Copy, TypeSet, first_of_each, name_of
+from fairlead.testing.live.copying import Copy, TypeSet, first_of_each, in_one_order, name_of
 from fairlead.testing.live.publisher import key_of
 from fairlead.testing.live.records import Line
 from fairlead.testing.live.tracing import Subscriber
@@ -70,11 +70,14 @@ def merged(copy: Copy) -> list[str]:
 
 
 def expected(copy: Copy, group: Group) -> Sequence[Relation]:
-    """What an engine finds in the group's stream, all at once."""
+    """What engines find in the group's streams, part by part, in the order of them all."""
     key = group.types, group.plan.digest
     if key not in copy.matched:
-        blocks = first_of_each(copy.merged[group.types])
-        copy.matched[key] = Engine(group.plan).feed(columns_of(blocks, group.plan.catalogue, 0)) if blocks else []
+        engines = [Engine(each.plan) for each in group.parts]
+        found: list[Relation] = []
+        for part, blocks in in_one_order(copy, [each.types for each in group.parts]):
+            found += engines[part].feed(columns_of(blocks, group.plan.catalogue, 0))
+        copy.matched[key] = found
     return copy.matched[key]
 
 

@@ -7,12 +7,15 @@ have everything that the streams of the types have.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
+from itertools import groupby
+from operator import itemgetter
 
 from fairlead.dataclass import dataclass
 from fairlead.model.relation import Relation
 from fairlead.runtime.live.client import Client
+from fairlead.transport.log.names import merged_stream
 from fairlead.transport.log.protocol import Stored, Stream
 
 TypeSet = tuple[str, ...]
@@ -68,6 +71,20 @@ async def _taken(fl: Client, stream: Stream) -> list[Stored]:
             if found[-1].sequence >= last:
                 break
     return found
+
+
+def in_one_order(copy: Copy, parts: Sequence[TypeSet]) -> Iterator[tuple[int, list[Stored]]]:
+    """The blocks of some merged streams, by the times at which they were stored, then the names of the streams; those of one
+    stream that stand together, together."""
+    placed: list[tuple[int, str, int, int, Stored]] = []
+    for part, types in enumerate(parts):
+        latest, fresh = 0, {each.sequence for each in first_of_each(copy.merged[types])}
+        for each in copy.merged[types]:
+            latest = max(latest, each.time)
+            if each.sequence in fresh:
+                placed.append((latest, merged_stream(types), each.sequence, part, each))
+    for part, run in groupby(sorted(placed, key=itemgetter(0, 1, 2)), key=itemgetter(3)):
+        yield part, [each[4] for each in run]
 
 
 def first_of_each(blocks: Sequence[Stored]) -> list[Stored]:

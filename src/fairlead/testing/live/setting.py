@@ -10,7 +10,7 @@ TYPES = "TYPE A (k INT, x INT); TYPE B (k INT, x INT); TYPE C (k INT, x INT);"
 FREE = "SUBSCRIPTION Free MATCH A a AND B b"
 JOINED = "SUBSCRIPTION Joined MATCH A a AND B b WHERE a.k = b.k EMIT Pair (k = a.k, total = a.x + b.x)"
 COVERING = "SUBSCRIPTION Covering MATCH A a AND B b AND C c"
-EITHER = "SUBSCRIPTION Either MATCH (A a AND B b) OR (A a AND C c)"
+EITHER = "SUBSCRIPTION Either MATCH (A a AND B b) OR C c"
 RULES = {
     "one": f"{FREE} {JOINED}",
     "two": f"{FREE} {JOINED}",
@@ -23,4 +23,5 @@ NAMES = ("A", "B", "C")
 RELAYED = {"covering": "C"}
 """Who answers relations with events, and of which type."""
 SOURCES = {"left": "A,B", "right": "B,C", "more": "A,C"}
-MERGED: tuple[tuple[str, ...], ...] = (("A", "B"), ("A", "B", "C"))
+MERGED: tuple[tuple[str, ...], ...] = (("A", "B"), ("A", "B", "C"), ("C",))
+"""The streams that they read; what one has of the types of another has the same order in the longest."""

@@ -15,7 +15,7 @@ from functools import cached_property
 from fairlead.dataclass import dataclass
 from fairlead.model.event import Event
 from fairlead.model.plan import Plan
-from fairlead.model.types import Catalogue
+from fairlead.model.types import HEARTBEAT, Catalogue
 from fairlead.runtime.live.gathering import columns_of
 from fairlead.runtime.live.grouping import Group, groups_of
 from fairlead.testing.live.copying import Copy, first_of_each
@@ -59,7 +59,7 @@ class Subscriber:
 
 def trace_of_run(copy: Copy, catalogue: Catalogue, sent: Mapping[Identity, int], subscribers: Iterable[Subscriber]) -> Trace:
     """`sent`: when each event was published first; at time 0, where nobody says. Answers are those of a first subscription."""
-    widest = first_of_each(copy.merged[max(copy.merged, key=len)])
+    widest = [each for each in first_of_each(copy.merged[max(copy.merged, key=len)]) if each.block.type != HEARTBEAT.name]
     events = dict(zip(identities(widest).values(), columns_of(widest, catalogue, 0).events(catalogue), strict=True))
     everyone = list(subscribers)
     answering = {each.name: f"{each.name}/{each.plan.subscriptions[0].name}" for each in everyone}
@@ -71,11 +71,10 @@ def trace_of_run(copy: Copy, catalogue: Catalogue, sent: Mapping[Identity, int],
             process = Process(f"{each.name}/{subscription.name}", conjunctions_of(subscription, each.plan.catalogue))
             processes.append(process)
             for key, group in each.groups.items():
-                at = places[group.types]
-                lines = [line for line in each.given[key].lines if line["subscription"] == subscription.name]
-                deliveries += [
-                    _delivery(process, line, [events[at[position]] for position in line["positions"]]) for line in lines
-                ]
+                for line in each.given[key].lines:
+                    if line["subscription"] == subscription.name:
+                        at = places[group.part_of(subscription.name, line["branch"]).types]
+                        deliveries.append(_delivery(process, line, [events[at[position]] for position in line["positions"]]))
     known = {each.name for each in processes}
     processes += [Process(name) for name in dict.fromkeys(each.process for each in multicasts) if name not in known]
     return Trace(tuple(processes), tuple(multicasts), tuple(deliveries))
