@@ -20,6 +20,7 @@ from fairlead.errors import LogError
 from fairlead.runtime.live.gathering import portions
 from fairlead.runtime.live.lineage import Found, Lineage
 from fairlead.runtime.live.snapshots import Snapshots
+from fairlead.transport.log.only import Only
 from fairlead.transport.log.protocol import Log, Stream
 from fairlead.transport.log.storing import Tails
 
@@ -33,10 +34,14 @@ that the next ones come together: ten subscribers then take less than one proces
 
 
 class Following:
-    """`silent_until`: what is found up to this sequence is from before the subscriber joined."""
+    """`silent_until`: what is found up to this sequence is from before the subscriber joined. `only`: what it reads."""
 
-    def __init__(self, log: Log, stream: Stream, lineage: Lineage, snapshots: Snapshots, patience: float) -> None:
+    def __init__(
+        self, log: Log, stream: Stream, lineage: Lineage, snapshots: Snapshots, patience: float, only: Only | None = None
+    ) -> None:
         self._log, self._stream, self.lineage, self._snapshots = log, stream, lineage, snapshots
+        self.only = only
+        lineage.continuity.read_through(only.routes if only is not None else {})
         self.silent_until = 0
         self._tails = Tails(log, patience, "forget the subscriber, and subscribe anew")
         self._kept, self._kept_at = lineage.events, 0.0
@@ -45,7 +50,7 @@ class Following:
     async def run(self, receive: Receive) -> None:
         clock = asyncio.get_running_loop().time
         self._kept_at = clock()
-        async for blocks in self._log.read(self._stream, self.lineage.after):
+        async for blocks in self._log.read(self._stream, self.lineage.after, self.only):
             begun, events = clock(), self.lineage.events
             for some in portions(blocks, self.silent_until):
                 self._settled = False
@@ -61,9 +66,21 @@ class Following:
             if self.lineage.events - events < FEW:
                 await asyncio.sleep(min(PAUSE_SECONDS_MAX, PAUSES * (clock() - begun)))
 
-    def has_passed(self, sequence: int) -> bool:
+    async def has_passed(self, sequence: int) -> bool:
         """Whether what was found up to there is stored and handed over."""
-        return self._settled and self.lineage.after >= sequence
+        if self.lineage.after >= sequence:
+            return self._settled
+        if self.only is None or await self._log.last(self._stream) < sequence:
+            return False
+        wanted = await self._log.last(self._stream, self.only)
+        return self._settled and self.lineage.after >= wanted
+
+    async def lag(self) -> int:
+        """Blocks of the stream that are not read yet; none where nothing of them is wanted."""
+        last = await self._log.last(self._stream)
+        if self.only is not None and await self._log.last(self._stream, self.only) <= self.lineage.after:
+            return 0
+        return last - self.lineage.after
 
     async def keep(self) -> None:
         """Put the state down, unless it has passed something derived that is not stored. A state saves reading, and no more:

@@ -60,7 +60,8 @@ class Lineage:
         """Raises StateError where blocks are missing, DataError where one is damaged."""
         fresh = []
         for each in blocks:
-            if self.continuity.check(each.block.type, each.block.source, each.block.number, each.block.count):
+            block = each.block
+            if self.continuity.check(block.type, block.source, block.number, block.count, block.before):
                 fresh.append(each)
         relations: Sequence[Relation] = []
         if fresh:

@@ -29,6 +29,7 @@ from fairlead.runtime.live.ledger import Ledger
 from fairlead.runtime.live.lineage import Found, copied
 from fairlead.runtime.live.record import Record
 from fairlead.runtime.live.registry import Registry
+from fairlead.runtime.live.route_table import only_for
 from fairlead.runtime.live.snapshots import Snapshots
 from fairlead.runtime.live.starting import Beginning, Start, beginning_of, check_start, is_leading
 from fairlead.runtime.live.tasks import ended
@@ -50,7 +51,9 @@ class Followed:
 
 
 class LiveSubscription:
-    """Made by `Client.subscribe`; to be entered with `async with`."""
+    """Made by `Client.subscribe`; to be entered with `async with`. `routed`: read only the blocks that may matter."""
+
+    routed = True
 
     def __init__(self, log: PatientLog, registry: Registry, rules: str, name: str | None, start: Start, emit: bool) -> None:
         check_start(start)
@@ -118,7 +121,8 @@ class LiveSubscription:
         snapshots = Snapshots(self._log, group, key, begun.origin)
         by = begun.silent_until if begun.silent_until and count is None else None
         lineage = await snapshots.begin(count, by, emits=self._emit and begun.leading)
-        following = Following(self._log, stream, lineage, snapshots, self._log.patience)
+        only = await only_for(self._log, group.plan, group.types, stream) if self.routed else None
+        following = Following(self._log, stream, lineage, snapshots, self._log.patience, only)
         following.silent_until = begun.silent_until
         ledger = Ledger(copied(lineage.book), saved["count"] or 0 if saved else 0, saved["digest"] if saved else None)
         if self._record is not None and saved is None:
@@ -126,6 +130,8 @@ class LiveSubscription:
             told |= {"origin": begun.origin, "silent_until": begun.silent_until}
             count = lineage.book.count if not begun.silent_until else None
             self._record.groups[key] = told | {"count": count, "digest": None if count is None else ledger.receipt().digest}
+        if self._record is not None:
+            self._record.groups[key]["routes"] = {} if only is None else dict(only.routes)
         return Followed(group, stream, key, following, ledger)
 
     async def _follow(self, followed: Followed) -> None:
@@ -243,11 +249,10 @@ class LiveSubscription:
 
     async def has_passed(self, ends: Mapping[str, int]) -> bool:
         """Whether everything up to these ends was matched, and all of it handed over."""
+        passed = [await each.following.has_passed(ends[key]) for key, each in self._followed.items()]
         waiting = self._queue.qsize() or (self._begun is not None and self._taken < len(self._begun))
-        return not waiting and all(each.following.has_passed(ends[key]) for key, each in self._followed.items())
+        return not waiting and all(passed)
 
     async def lag(self) -> int:
         """Blocks that are stored and not read yet, over all groups."""
-        return sum(
-            [await self._log.last(each.stream) - each.following.lineage.after for each in self._followed.values()], start=0
-        )
+        return sum([await each.following.lag() for each in self._followed.values()], start=0)
