@@ -46,7 +46,7 @@ class Continuity:
         self._through: Mapping[str, int] = {}
         self._last: dict[tuple[str, str], tuple[int, int]] = {}
         self._by: dict[tuple[str, str], int] = {}
-        """The route by which the last block of a source was read, if by one."""
+        """The route by which a source was read since its last block, that included, if by one."""
         self._unseen: dict[str, int] = {}
         """By type, the route by which sources that were not seen were not seen, if by one."""
 
@@ -55,6 +55,9 @@ class Continuity:
         self._through = dict(routes)
         for type, route in self._through.items():
             self._unseen[type] = _joined(self._unseen.get(type, WHOLE), route)
+        for type, source in self._last:
+            if type in self._through:
+                self._by[type, source] = _joined(self._by.get((type, source), WHOLE), self._through[type])
 
     def check(self, type: str, source: str, number: int, count: int, before: Sequence[int] = ()) -> bool:
         """Whether the block is to be read; False for a repeat. `count`: the events in it; `before`: by route, the number of the

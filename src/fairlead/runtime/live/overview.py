@@ -9,26 +9,31 @@ Takes: a log. Gives: `Overview`. Never: reads a block of events, or changes anyt
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import field
 from typing import Any
 
 from fairlead.dataclass import dataclass
 from fairlead.model.types import HEARTBEAT, Catalogue
 from fairlead.runtime.live.record import TABLE as SUBSCRIBERS
+from fairlead.runtime.live.route_table import texts_of
 from fairlead.runtime.live.snapshots import TABLE as LINEAGES
 from fairlead.transport.log.block import INDEX_BITS
 from fairlead.transport.log.names import type_stream
+from fairlead.transport.log.only import Only
 from fairlead.transport.log.protocol import Log, Stream
 
 
 @dataclass(frozen=True)
 class TypeLine:
-    """Of a type's stream."""
+    """Of a type's stream. `routes`: conditions of which publishers say whether a block has events that satisfy them."""
 
     type: str
     stream: str
     sources: int
     blocks: int
     events: int
+    routes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -42,13 +47,15 @@ class MergedLine:
 
 @dataclass(frozen=True)
 class SubscriberLine:
-    """Of one group of a durable subscriber. `lag`: blocks behind its last state, at most what it has to read."""
+    """Of one group of a durable subscriber. `lag`: blocks behind its last state, at most what it has to read. `routes`: by
+    type, the number of the one that it reads."""
 
     name: str
     types: tuple[str, ...]
     stream: str
     acknowledged: int
     lag: int
+    routes: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -74,7 +81,8 @@ async def _type(log: Log, name: str) -> TypeLine:
         last = await log.last_of(name, source)
         events += 0 if last is None else last.block.sequence + last.block.count
     blocks = await log.last(await log.open_type(name)) if sources else 0
-    return TypeLine(name, type_stream(name), len(sources), blocks, events)
+    routes, _ = await texts_of(log, name)
+    return TypeLine(name, type_stream(name), len(sources), blocks, events, tuple(routes))
 
 
 async def _subscriber(log: Log, name: str, merged: dict[str, Stream]) -> list[SubscriberLine]:
@@ -85,8 +93,11 @@ async def _subscriber(log: Log, name: str, merged: dict[str, Stream]) -> list[Su
         types, count = tuple(each["types"]), each["count"] or 0
         stream = merged.get(each["stream"]) or await log.open_type(types[0])
         passed = max(await _passed(log, f"{key}-{each['origin']:x}", count), each["silent_until"])
-        lag = max(0, await log.last(stream) - max(passed, (each["origin"] >> INDEX_BITS) - 1))
-        lines.append(SubscriberLine(name, types, stream.name, count, lag))
+        passed = max(passed, (each["origin"] >> INDEX_BITS) - 1)
+        lag, routes = max(0, await log.last(stream) - passed), each.get("routes", {})
+        if lag and routes and await log.last(stream, Only((*types, HEARTBEAT.name), routes)) <= passed:
+            lag = 0  # nothing of it is sent to this one
+        lines.append(SubscriberLine(name, types, stream.name, count, lag, routes))
     return lines
 
 

@@ -1,7 +1,8 @@
 """The routes of each type, in a table of the log that publishers and subscribers share.
 
-A type has a few places for routes. The first subscribers who need one take them, and a route keeps its place for ever, since
-the blocks of the log refer to it. Who finds all places taken reads one that leaves out less, or everything.
+A type has a few places for routes. The first durable subscribers who need one take them, and a route keeps its place for ever,
+since the blocks of the log refer to it. Who takes no place (all are taken, or it is somebody who only has a look) reads by a
+route of others that leaves out nothing which it needs, or everything.
 
 Takes: a plan. Gives: by type, the place of a route. Never: changes a route that is there.
 """
@@ -25,12 +26,12 @@ from fairlead.transport.log.protocol import Conflict, Log, Stream
 TABLE = "FL_ROUTES"
 
 
-async def only_for(log: Log, plan: Plan, types: Sequence[str], stream: Stream) -> Only | None:
-    """What a plan needs to read of the stream of these types; None where that is everything."""
+async def only_for(log: Log, plan: Plan, types: Sequence[str], stream: Stream, *, durable: bool) -> Only | None:
+    """What a plan needs to read of the stream of these types; None where that is everything. `durable`: take a place for it."""
     routes: dict[str, int] = {}
     for name, condition in routes_of(plan, types).items():
         with suppress(LogError):  # who may not write the table, or cannot now, reads everything
-            place = await _place(log, plan.catalogue[name], condition)
+            place = await _place(log, plan.catalogue[name], condition, durable)
             if place is not None:
                 routes[name] = place
     if not routes:
@@ -51,7 +52,7 @@ async def texts_of(log: Log, type: str) -> tuple[list[str], int]:
     return [str(each) for each in found], entry.revision
 
 
-async def _place(log: Log, event_type: EventType, condition: Condition) -> int | None:
+async def _place(log: Log, event_type: EventType, condition: Condition, durable: bool) -> int | None:
     text = text_of(condition)
     if condition_of(text, event_type) != condition:
         return None  # it cannot be written so that others read the same
@@ -59,7 +60,7 @@ async def _place(log: Log, event_type: EventType, condition: Condition) -> int |
         texts, revision = await texts_of(log, event_type.name)
         if text in texts[:ROUTES]:
             return texts.index(text)
-        if len(texts) >= ROUTES:
+        if len(texts) >= ROUTES or not durable:
             return _wider(texts, event_type, condition)
         try:
             value = json.dumps({"type": event_type.name, "routes": [*texts, text]})

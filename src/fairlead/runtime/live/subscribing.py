@@ -121,7 +121,8 @@ class LiveSubscription:
         snapshots = Snapshots(self._log, group, key, begun.origin)
         by = begun.silent_until if begun.silent_until and count is None else None
         lineage = await snapshots.begin(count, by, emits=self._emit and begun.leading)
-        only = await only_for(self._log, group.plan, group.types, stream) if self.routed else None
+        durable = self._record is not None
+        only = await only_for(self._log, group.plan, group.types, stream, durable=durable) if self.routed else None
         following = Following(self._log, stream, lineage, snapshots, self._log.patience, only)
         following.silent_until = begun.silent_until
         ledger = Ledger(copied(lineage.book), saved["count"] or 0 if saved else 0, saved["digest"] if saved else None)

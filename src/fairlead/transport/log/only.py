@@ -1,7 +1,7 @@
 """What a reader of a stream wants of it: of some types, only the blocks of a route (marks.py).
 
-Takes: the types of a stream, and by type the route. Gives: whether a block is wanted. Never: refuses one that may matter: u is
-wanted, and so are the blocks of other types.
+Takes: the types of a stream, and by type the route. Gives: whether a block is wanted. Never: refuses one of a route because the
+publisher did not know the route (u).
 """
 
 from __future__ import annotations
@@ -21,4 +21,4 @@ class Only:
 
     def wants(self, block: Block) -> bool:
         route = self.routes.get(block.type)
-        return route is None or block.letters[route] != "n"
+        return block.type in self.types and (route is None or block.letters[route] != "n")
