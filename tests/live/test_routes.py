@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import fairlead
 from fairlead.engine import Engine, compile
 from fairlead.errors import StateError
+from fairlead.matching.kernel.vector import is_columnwise
 from fairlead.model.columns import arrow_schema
 from fairlead.model.plan import Plan
 from fairlead.runtime.live import following
@@ -133,7 +134,7 @@ ATOMS = st.sampled_from(
     (
         "{0}.k = 1", "{0}.k > 0", "{0}.k IS NULL", "{0}.k IN (1, 2)", "{0}.k NOT IN (1, NULL)", "{0}.x > 1", "{0}.x = {0}.k",
         "{0}.x + 1 < 2.5", "isnan({0}.x)", "NOT isnan({0}.x)", "{0}.x / {0}.k > 0", "{0}.s = 'x'", "{0}.s LIKE 'x%'",
-        "upper({0}.s) = 'X'", "length({0}.s) > {0}.k", "coalesce({0}.s, 'x') = 'x'", "{0}.b", "NOT {0}.b",
+        "upper({0}.s) = 'X'", "length({0}.s) > {0}.k", "coalesce({0}.s, 'x') = 'x'", "{0}.b", "NOT {0}.b", "{0}.s IN ('x', 'X')",
         "{0}.b OR {0}.k = 2", "hour({0}.at) = 0", "time({0}) > TIMESTAMP '2026-01-01T00:00:00Z'",
         "({0}.k = 1 AND {0}.x > 0 OR NOT ({0}.s = 'x' OR {0}.k >= 1))",
     )
@@ -154,6 +155,35 @@ def test_a_block_is_left_out_exactly_where_the_matcher_accepts_none_of_its_event
     ]
     batch = batch_of(plan, events)
     assert letters(batch, plan.catalogue["A"], [known, None]) == ("y" if relations else "n") + "u" * (ROUTES - 1)
+
+
+@given(st.lists(ATOMS, min_size=1, max_size=2), st.lists(EVENTS, min_size=1, max_size=4))
+def test_of_a_large_block_only_what_takes_long_is_not_told(atoms: list[str], events: list[dict[str, Any]]) -> None:
+    where = " AND ".join(f"({each.format('a')})" for each in atoms)
+    plan = compile(f"{TYPES} SUBSCRIPTION S MATCH A a WHERE {where}")
+    condition = routes_of(plan, ["A"])["A"]
+    small = batch_of(plan, events)
+    large = pa.Table.from_batches([small] * 600).combine_chunks().to_batches()[0]
+    (few, *_), (many, *_) = (letters(each, plan.catalogue["A"], [condition]) for each in (small, large))
+    assert many == (few if is_columnwise(condition) else "u")
+
+
+@pytest.mark.parametrize(
+    ("where", "by_columns"),
+    [
+        ("a.s = 'x' AND a.k > 1 AND a.x + 1 < a.k", True),
+        ("a.s IN ('x', 'y') OR a.b OR a.s IS NULL", True),
+        ("a.s IN ('x', NULL)", False),
+        ("a.s LIKE 'x%'", False),
+        ("a.s != 'x'", False),
+        ("a.k % 2 = 0", False),
+        ("isnan(a.x)", False),
+        ("a.b AND upper(a.s) = 'X'", False),
+    ],
+)
+def test_what_takes_long_on_a_large_block(where: str, by_columns: bool) -> None:
+    plan = compile(f"{TYPES} SUBSCRIPTION S MATCH A a WHERE {where}")
+    assert is_columnwise(routes_of(plan, ["A"])["A"]) == by_columns
 
 
 def batch_of(plan: Plan, events: Sequence[dict[str, Any]]) -> pa.RecordBatch:

@@ -26,6 +26,8 @@ from fairlead.transport.log.marks import ROUTES, UNKNOWN, Standing
 from fairlead.transport.log.protocol import Log, Unavailable
 
 REFRESH_SECONDS, REFUSED_SECONDS = 1.0, 60.0
+SLOWLY_MAX = 512
+"""Events of a block on which conditions are tried that go from event to event, two microseconds each."""
 
 
 class Marking:
@@ -80,8 +82,8 @@ class Marking:
 
 
 def letters(batch: pa.RecordBatch, event_type: EventType, conditions: Sequence[Condition | None]) -> str:
-    """By route: y where some event satisfies the condition, n where none does, u where that cannot be told."""
-    from fairlead.matching.kernel.vector import Rows, truth
+    """By route: y where some event satisfies the condition, n where none does, u where that cannot be told, or takes long."""
+    from fairlead.matching.kernel.vector import Rows, is_columnwise, truth
 
     at = event_type.time_index
     times = None if at is None else batch.column(at).view(pa.int64()).to_numpy()
@@ -89,7 +91,8 @@ def letters(batch: pa.RecordBatch, event_type: EventType, conditions: Sequence[C
     found = ""
     for each in conditions:
         try:
-            found += "u" if each is None else "y" if truth(each, rows).any() else "n"
+            told = each is not None and (len(rows) <= SLOWLY_MAX or is_columnwise(each))
+            found += "u" if each is None or not told else "y" if truth(each, rows).any() else "n"
         except Exception:  # whatever is wrong with the condition of somebody else, the block is sent
             found += "u"
     return found.ljust(ROUTES, "u")
