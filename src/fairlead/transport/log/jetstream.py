@@ -33,6 +33,7 @@ from nats.js.api import (
 )
 from nats.js.errors import APIError, NotFoundError
 
+from fairlead.errors import LogError
 from fairlead.model.types import HEARTBEAT
 from fairlead.transport.log import names
 from fairlead.transport.log.access import Access
@@ -48,6 +49,8 @@ DUPLICATES_SECONDS = 600.0
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 5.0
 NAME_IN_USE = 10058
+VERSION_MIN = (2, 11)
+"""The first that compares an append with the last message under any of several subjects."""
 
 
 class JetStreamLog:
@@ -257,6 +260,11 @@ async def connect(url: str, access: Access, replicas: int) -> JetStreamLog:
             raise refused(cause or error) from None
         shown = first[0] if first else error
         raise unreachable(url, str(shown) or type(shown).__name__) from None
+    version = client.connected_server_version
+    if (version.major, version.minor) < VERSION_MIN:
+        await _quietly(client.close())
+        problem = f"the server is of version {version.major}.{version.minor}, which cannot compare what is appended"
+        raise LogError("N011", problem, "use nats-server 2.11 or later")
     return JetStreamLog(client, readers, refusals, replicas)
 
 
