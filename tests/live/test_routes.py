@@ -28,7 +28,8 @@ from fairlead.runtime.live.routes import condition_of, is_within, routes_of, tex
 from fairlead.runtime.live.subscribing import LiveSubscription
 from fairlead.transport.log.block import Block
 from fairlead.transport.log.marks import ROUTES, Standing, is_marks, letters_of
-from fairlead.transport.log.protocol import Unavailable
+from fairlead.transport.log.only import Only
+from fairlead.transport.log.protocol import Stream, Unavailable
 from fairlead.transport.records import read_records
 from tests.live.logs import run
 
@@ -361,6 +362,36 @@ def test_a_publisher_that_comes_back_goes_on_with_its_marks(tmp_path: Path) -> N
             async with fl.subscribe(rules, name="one") as sub:
                 assert len(await all_of(sub)) == 2
                 assert sub.events_read == 2
+
+    run(work)
+
+
+class Behind:
+    """A log whose merged streams have not taken up the last blocks."""
+
+    def __init__(self, log: Any) -> None:
+        self._log = log
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+    async def last(self, stream: Stream, only: Only | None = None) -> int:
+        return int(await self._log.last(stream, only)) - 2
+
+
+def test_what_is_not_merged_yet_is_not_passed() -> None:
+    async def work() -> None:
+        async with fairlead.connect("memory:", source="feed") as fl:
+            await fl.declare(TYPES)
+            async with fl.subscribe("SUBSCRIPTION S MATCH A a WHERE a.s = 'IBM'", name="one", start="earliest") as sub:
+                await publish_one_by_one(fl, "A", ["IBM", "X", "X"])
+                ends = await sub.ends()
+                while not await sub.has_passed(ends):
+                    await sub.next_within(0.01)
+                (followed,) = sub._followed.values()
+                assert followed.following.lineage.after == 1
+                followed.following._log = Behind(fl.log)
+                assert not await sub.has_passed(ends)
 
     run(work)
 

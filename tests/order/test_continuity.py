@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.errors import InvariantError, StateError
@@ -149,7 +149,7 @@ def marked_logs(draw: st.DrawFn) -> list[Marked]:
     stored: list[Marked] = []
     numbers: dict[tuple[str, str], int] = {}
     standing: dict[tuple[str, str], list[int]] = {}
-    for key in draw(st.lists(SOURCES, max_size=25)):
+    for key in draw(st.lists(st.sampled_from((("A", "p"), ("A", "q"), ("B", "p"))), max_size=25)):
         number, before = numbers.get(key, 0), standing.setdefault(key, [-1] * ROUTES)
         letters = draw(st.text("ynu", min_size=ROUTES, max_size=ROUTES))
         stored.append((*key, number, letters, tuple(before)))
@@ -168,10 +168,11 @@ def let_in(reader: Continuity, block: Marked) -> bool:
     return reader.check(*block[:3], count_of(block[:3]), block[4])
 
 
-THROUGH = st.dictionaries(st.sampled_from("AB"), st.sampled_from(range(ROUTES)))
+THROUGH = st.sampled_from(({}, {}, {"A": 0}, {"A": 1}, {"A": 0, "B": 1}))
 
 
-@given(marked_logs(), st.lists(st.tuples(st.integers(0, 25), THROUGH), max_size=4), THROUGH)
+@settings(max_examples=300)
+@given(marked_logs(), st.lists(st.tuples(st.integers(0, 25), THROUGH), max_size=6), THROUGH)
 def test_readers_of_routes_and_of_everything_go_on_with_the_states_of_each_other(
     log: list[Marked], turns: list[tuple[int, dict[str, int]]], first: dict[str, int]
 ) -> None:
@@ -200,6 +201,21 @@ def test_a_lost_block_of_its_route_stops_a_reader(log: list[Marked], routes: dic
     left = [block for block in sent if block != lost]
     with pytest.raises(StateError, match="S120"):
         [let_in(reader, block) for block in left]
+
+
+def test_a_reader_of_everything_goes_on_behind_one_of_a_route_that_was_sent_nothing() -> None:
+    whole = Continuity()
+    assert whole.check("A", "p", 0, 1)
+    some = Continuity.load(whole.dump())
+    some.read_through({"A": 0})  # it is not sent block 1, which is not of its route, nor those of source q
+    again = Continuity.load(some.dump())
+    assert again.check("A", "p", 2, 1, (0, 1))
+    assert again.check("A", "q", 1, 1, (-1, 0))
+    with pytest.raises(StateError, match="S120"):
+        again.check("A", "p", 4, 1, (0, 1))
+    other = Continuity.load(some.dump())
+    with pytest.raises(StateError, match="S120"):
+        other.check("A", "p", 3, 1, (1, 1))
 
 
 def test_a_state_of_everything_looks_as_it_always_did() -> None:
