@@ -8,16 +8,20 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from nats.js.api import StreamConfig
 
 from fairlead.errors import DataError, LogError
 from fairlead.model.blobs import packed
 from fairlead.model.types import Attribute, DataType, EventType, Kind
 from fairlead.transport.log.block import BYTES_MAX, EVENTS_MAX, Block, block_of, decode, pieces, positions
 from fairlead.transport.log.file import FileLog
+from fairlead.transport.log.jetstream import JetStreamLog
+from fairlead.transport.log.only import Only
 from fairlead.transport.log.protocol import Conflict, Log, Stored, Stream
 from fairlead.transport.log.server import Server
 from tests.live.logs import a_log, run
@@ -32,13 +36,77 @@ def block(type: str, source: str, number: int, values: list[int] | None = None) 
     return Block(type, source, number, number, len(rows), "s", payload)
 
 
-async def taken(log: Log, stream: Stream, count: int, after: int = 0) -> list[Stored]:
+async def taken(log: Log, stream: Stream, count: int, after: int = 0, only: Only | None = None) -> list[Stored]:
     found: list[Stored] = []
-    async for some in log.read(stream, after):
+    async for some in log.read(stream, after, only):
         found += some
         if len(found) >= count:
             break
     return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_reader_is_sent_the_blocks_of_its_route_and_a_source_has_one_order_under_all_letters(kind: str) -> None:
+    async def work() -> None:
+        async with a_log(kind) as log:
+            stream, merged = await log.open_type("A"), await log.open_merged(["A", "B"])
+            told, after = ["", "n0 y0 u0 u0", "n0 y1 u1 u1", "y0 n2 u2 u2", "n3 n2 u3 u3"], [0]
+            for number, marks in enumerate(told):
+                after.append(await log.append(replace(block("A", "s", number), marks=marks), after[-1]))
+                for other in ("", "y0 y0 y0 y0", marks):
+                    for wrong in after[:-1]:
+                        with pytest.raises(Conflict):
+                            await log.append(replace(block("A", "s", number), marks=other), wrong)
+            await log.append(block("B", "s", 0), 0)
+            await taken(log, merged, 6)
+            last = await log.last_of("A", "s")
+            assert last is not None
+            assert (last.sequence, last.block) == (after[-1], replace(block("A", "s", 4), marks=told[-1]))
+            assert await log.sources("A") == ["s"]
+            for route, expected in ((0, [0, 3]), (1, [0, 1, 2]), (2, [0, 1, 2, 3, 4])):
+                only = Only(("A",), {"A": route})
+                found = await taken(log, stream, len(expected), only=only)
+                assert [each.block.number for each in found] == expected
+                assert found[-1].sequence == await log.last(stream, only)
+                both = Only(("A", "B", "Heartbeat"), {"A": route})
+                found = await taken(log, merged, len(expected) + 1, only=both)
+                assert [each.block.number for each in found if each.block.type == "A"] == expected
+                assert found[-1].sequence == await log.last(merged, both)
+                behind = (await taken(log, stream, 1, 2, only))[0].block.number if expected[-1] >= 2 else None
+                assert behind == next((number for number in expected if number >= 2), None)
+            assert await log.last(merged, Only(("B", "Heartbeat"), {"B": 1})) == await log.last(merged, Only(("B",), {}))
+            assert await log.last(stream, Only(("B",), {"B": 0})) == 0
+
+    run(work)
+
+
+def test_a_stream_of_a_version_without_letters_is_gone_on_with() -> None:
+    async def work() -> None:
+        async with a_log("server") as log:
+            assert isinstance(log, JetStreamLog)
+            await log._js.add_stream(StreamConfig(name="FL_T_A", subjects=["fl.t.A.*"], allow_direct=True))
+            for number in range(3):
+                old = block("A", "s", number)
+                await log._js.publish("fl.t.A.s", old.payload, headers=old.headers())
+            stream = await log.open_type("A")
+            last = await log.last_of("A", "s")
+            assert last is not None
+            assert (last.sequence, last.block.number) == (3, 2)
+            marked = replace(block("A", "s", 3), marks="n2 u2 u2 u2")
+            for wrong in (1, 2, 4):
+                with pytest.raises(Conflict):
+                    await log.append(marked, wrong)
+            assert await log.append(marked, 3) == 4
+            with pytest.raises(Conflict):
+                await log.append(marked, 3)
+            assert await log.append(replace(block("A", "s", 4), marks="y2 u3 u3 u3"), 4) == 5
+            assert [each.block.number for each in await taken(log, stream, 5)] == [0, 1, 2, 3, 4]
+            only = Only(("A",), {"A": 0})
+            assert [each.block.number for each in await taken(log, stream, 4, only=only)] == [0, 1, 2, 4]
+            assert await log.sources("A") == ["s"]
+            assert (await log._js.stream_info("FL_T_A")).config.subjects == ["fl.t.A.>"]
+
+    run(work)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,8 +13,10 @@ import pytest
 import fairlead
 from fairlead.errors import DataError, LanguageError, LogError, StateError, UsageError
 from fairlead.runtime.live.client import Client
+from fairlead.transport.log import jetstream
 from fairlead.transport.log.block import Block, decode
 from fairlead.transport.log.protocol import Conflict, Unavailable
+from fairlead.transport.log.server import Server
 from tests.live.logs import run
 from tests.live.test_logs import taken
 
@@ -299,6 +302,19 @@ def test_nobody_there() -> None:
         with pytest.raises(LogError, match="N001"):
             async with fairlead.connect("nats://127.0.0.1:1"):
                 pass
+
+    run(work)
+
+
+def test_a_server_that_cannot_compare_appends_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    async def work() -> None:
+        with Server(tmp_path, durable=False) as server:
+            async with fairlead.connect(server.url):
+                pass
+            monkeypatch.setattr(jetstream, "VERSION_MIN", (99, 0))
+            with pytest.raises(LogError, match="N012"):
+                async with fairlead.connect(server.url):
+                    pass
 
     run(work)
 

@@ -21,7 +21,7 @@ authorization {
   users = [
     { user: admin, password: secret }
     { user: desk, password: pass, permissions: {
-        publish: { allow: ["fl.t.A.*", "$JS.API.>", "$KV.FL_TYPES.>", "$KV.FL_LEASES.>", "$KV.FL_ORIGINS.>"],
+        publish: { allow: ["fl.t.A.>", "$JS.API.>", "$KV.FL_TYPES.>", "$KV.FL_LEASES.>", "$KV.FL_ORIGINS.>"],
                    deny: ["$JS.API.CONSUMER.CREATE.FL_T_B.>", "$JS.API.CONSUMER.CREATE.FL_T_B", "$JS.API.STREAM.LIST"] }
         subscribe: ["_INBOX.>"] } }
   ]

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.errors import InvariantError, StateError
@@ -137,3 +137,89 @@ def test_what_no_log_has_is_a_bug() -> None:
     reader.begin("A", "p", 3, 1)
     with pytest.raises(InvariantError):
         reader.begin("A", "p", 4, 1)
+
+
+Marked = tuple[str, str, int, str, tuple[int, ...]]
+ROUTES = 2
+
+
+@st.composite
+def marked_logs(draw: st.DrawFn) -> list[Marked]:
+    """Blocks with a letter for each route, and the number of the one before them there."""
+    stored: list[Marked] = []
+    numbers: dict[tuple[str, str], int] = {}
+    standing: dict[tuple[str, str], list[int]] = {}
+    for key in draw(st.lists(st.sampled_from((("A", "p"), ("A", "q"), ("B", "p"))), max_size=25)):
+        number, before = numbers.get(key, 0), standing.setdefault(key, [-1] * ROUTES)
+        letters = draw(st.text("ynu", min_size=ROUTES, max_size=ROUTES))
+        stored.append((*key, number, letters, tuple(before)))
+        numbers[key] = number + 1
+        standing[key] = [number if letter != "n" else was for letter, was in zip(letters, before, strict=True)]
+        if draw(st.booleans()):
+            stored.append(draw(st.sampled_from(stored)))
+    return stored
+
+
+def wanted(block: Marked, routes: dict[str, int]) -> bool:
+    return block[0] not in routes or block[3][routes[block[0]]] != "n"
+
+
+def let_in(reader: Continuity, block: Marked) -> bool:
+    return reader.check(*block[:3], count_of(block[:3]), block[4])
+
+
+THROUGH = st.sampled_from(({}, {}, {"A": 0}, {"A": 1}, {"A": 0, "B": 1}))
+
+
+@settings(max_examples=300)
+@given(marked_logs(), st.lists(st.tuples(st.integers(0, 25), THROUGH), max_size=6), THROUGH)
+def test_readers_of_routes_and_of_everything_go_on_with_the_states_of_each_other(
+    log: list[Marked], turns: list[tuple[int, dict[str, int]]], first: dict[str, int]
+) -> None:
+    reader, routes, seen = Continuity(), first, set[Marked]()
+    reader.read_through(routes)
+    for at, block in enumerate(log):
+        for place, others in turns:
+            if place == at:
+                reader, routes = Continuity.load(json.loads(written(reader))), others
+                reader.read_through(routes)
+        if wanted(block, routes):
+            again = any(other[:2] == block[:2] and other[2] >= block[2] for other in seen)
+            assert let_in(reader, block) == (not again)
+            seen.add(block)
+
+
+@given(marked_logs(), THROUGH, st.data())
+def test_a_lost_block_of_its_route_stops_a_reader(log: list[Marked], routes: dict[str, int], data: st.DataObject) -> None:
+    sent = [block for block in dict.fromkeys(log) if wanted(block, routes)]
+    followed = [block for at, block in enumerate(sent) if any(other[:2] == block[:2] for other in sent[at + 1 :])]
+    if not followed:
+        return
+    lost = data.draw(st.sampled_from(followed))
+    reader = Continuity()
+    reader.read_through(routes)
+    left = [block for block in sent if block != lost]
+    with pytest.raises(StateError, match="S120"):
+        [let_in(reader, block) for block in left]
+
+
+def test_a_reader_of_everything_goes_on_behind_one_of_a_route_that_was_sent_nothing() -> None:
+    whole = Continuity()
+    assert whole.check("A", "p", 0, 1)
+    some = Continuity.load(whole.dump())
+    some.read_through({"A": 0})  # it is not sent block 1, which is not of its route, nor those of source q
+    again = Continuity.load(some.dump())
+    assert again.check("A", "p", 2, 1, (0, 1))
+    assert again.check("A", "q", 1, 1, (-1, 0))
+    with pytest.raises(StateError, match="S120"):
+        again.check("A", "p", 4, 1, (0, 1))
+    other = Continuity.load(some.dump())
+    with pytest.raises(StateError, match="S120"):
+        other.check("A", "p", 3, 1, (1, 1))
+
+
+def test_a_state_of_everything_looks_as_it_always_did() -> None:
+    reader = Continuity()
+    reader.read_through({})
+    assert reader.check("A", "p", 0, 1, (-1, -1))
+    assert reader.dump() == {"version": 1, "from_beginning": True, "blocks": {"A": {"p": [0, 1]}}}

@@ -11,21 +11,30 @@ lost. So of every type and source the reader knows the last number that it let i
 Two publishers under one name would number different blocks alike, and the later one would be dropped in silence. Where the last
 number comes again with another count of events, that is what happened (S121).
 
+A reader of a route (`read_through`) is sent only some of the blocks of a type. Each block tells, by route, the number of the
+one before it there (`before`), and a gap is where that was not let in. A state tells by which route each source was read, so
+that a reader of all blocks may go on with the state of one who read a route, and the other way round: the first block of each
+source is then compared with what the state's reader was sent, and those behind it with what this one is.
+
 A reader that begins behind the first message cannot tell a repeat from the first block of a source, unless it is told what was
 stored before (`begin`), or has the state of a reader that was there.
 
-Takes: type, source, number and count of blocks, as the log has them. Gives: whether to read each. Never: looks at events, reads
-a clock; depends on how types and sources interleave.
+Takes: type, source, number and count of blocks, as the log has them, and what came before them on routes. Gives: whether to
+read each. Never: looks at events, reads a clock; depends on how types and sources interleave.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fairlead.errors import StateError, require
 
 VERSION = 1
+
+
+WHOLE, SEVERAL = -1, 1 << 30
+"""Instead of a route: all blocks were read; by several routes, one after the other, so that nothing is known."""
 
 
 class Continuity:
@@ -34,15 +43,31 @@ class Continuity:
     def __init__(self, *, from_beginning: bool = True) -> None:
         self.from_beginning = from_beginning
         self.repeats = 0  # dropped by this reader; not part of the state
+        self._through: Mapping[str, int] = {}
         self._last: dict[tuple[str, str], tuple[int, int]] = {}
+        self._by: dict[tuple[str, str], int] = {}
+        """The route by which a source was read since its last block, that included, if by one."""
+        self._unseen: dict[str, int] = {}
+        """By type, the route by which sources that were not seen were not seen, if by one."""
 
-    def check(self, type: str, source: str, number: int, count: int) -> bool:
-        """Whether the block is to be read; False for a repeat. `count`: the events in it. Raises StateError; then nothing has
-        changed, and the same block is refused again."""
+    def read_through(self, routes: Mapping[str, int]) -> None:
+        """From here on, of these types only the blocks of a route come."""
+        self._through = dict(routes)
+        for type, route in self._through.items():
+            self._unseen[type] = _joined(self._unseen.get(type, WHOLE), route)
+        for type, source in self._last:
+            if type in self._through:
+                self._by[type, source] = _joined(self._by.get((type, source), WHOLE), self._through[type])
+
+    def check(self, type: str, source: str, number: int, count: int, before: Sequence[int] = ()) -> bool:
+        """Whether the block is to be read; False for a repeat. `count`: the events in it; `before`: by route, the number of the
+        one before, unless that is the last one on all. Raises StateError; then nothing has changed, and the same block is
+        refused again."""
         require(number >= 0 and count >= 0, "blocks are numbered from 0", type=type, source=source, number=number, count=count)
-        last = self._last.get((type, source))
+        last, through = self._last.get((type, source)), self._through.get(type, WHOLE)
         if last is None:
-            if number and self.from_beginning:
+            expected = _before(_joined(self._unseen.get(type, WHOLE), through), number, before)
+            if expected >= 0 and self.from_beginning:
                 raise _gap(type, source, f"begin with block {number:,}, not with block 0")
         else:
             if number == last[0] and count != last[1]:
@@ -50,9 +75,13 @@ class Continuity:
             if number <= last[0]:
                 self.repeats += 1
                 return False
-            if number > last[0] + 1:
+            if _before(_joined(self._by.get((type, source), WHOLE), through), number, before) > last[0]:
                 raise _gap(type, source, f"go on with block {number:,} after block {last[0]:,}")
         self._last[type, source] = number, count
+        if through != WHOLE:
+            self._by[type, source] = through
+        else:
+            self._by.pop((type, source), None)
         return True
 
     def begin(self, type: str, source: str, number: int, count: int) -> None:
@@ -70,7 +99,11 @@ class Continuity:
         blocks: dict[str, dict[str, list[int]]] = {}
         for type, source in sorted(self._last):
             blocks.setdefault(type, {})[source] = list(self._last[type, source])
-        return {"version": VERSION, "from_beginning": self.from_beginning, "blocks": blocks}
+        routes: dict[str, dict[str, int]] = {}
+        for type, source in sorted(self._by):
+            routes.setdefault(type, {})[source] = self._by[type, source]
+        read = {"routes": routes, "unseen": dict(sorted(self._unseen.items()))} if self._unseen else {}
+        return {"version": VERSION, "from_beginning": self.from_beginning, "blocks": blocks} | read
 
     @classmethod
     def load(cls, state: Mapping[str, Any]) -> Continuity:
@@ -82,7 +115,23 @@ class Continuity:
         for type, sources in state["blocks"].items():
             for source, (number, count) in sources.items():
                 loaded._last[type, source] = int(number), int(count)
+        for type, sources in state.get("routes", {}).items():
+            for source, route in sources.items():
+                loaded._by[type, source] = int(route)
+        loaded._unseen = {type: int(route) for type, route in state.get("unseen", {}).items()}
         return loaded
+
+
+def _joined(first: int, second: int) -> int:
+    """Read by one route, then by another."""
+    return max(first, second) if first == second or WHOLE in (first, second) else SEVERAL
+
+
+def _before(route: int, number: int, before: Sequence[int]) -> int:
+    """The number of the block that must have come before this one; -1 where none must."""
+    if route == SEVERAL:
+        return -1
+    return number - 1 if route == WHOLE or not before else before[route]
 
 
 def _gap(type: str, source: str, what: str) -> StateError:

@@ -26,6 +26,7 @@ import pyarrow as pa
 from fairlead.errors import StateError
 from fairlead.runtime.live.checking import too_large
 from fairlead.transport.log.block import Block, pieces
+from fairlead.transport.log.marks import UNKNOWN, Standing
 from fairlead.transport.log.names import NAME
 from fairlead.transport.log.protocol import Log
 from fairlead.transport.log.storing import require_ours, stored_once
@@ -48,6 +49,7 @@ class Numbered:
         self._lock = asyncio.Lock()
         self._known = False
         self._after = self._number = self._next = self._count = 0
+        self._standing = Standing()
 
     async def next(self) -> int:
         """The number behind the last one that is stored; 0 where nothing is."""
@@ -78,9 +80,11 @@ class Numbered:
         for count, payload in blocks:  # 4
             old += count
             first = numbers[old - 1] - count + 1
-            block = Block(self._type, self._source, self._number, first, count, schema, payload, self._writer)
+            marks = self._standing.marks(UNKNOWN, self._number)
+            block = Block(self._type, self._source, self._number, first, count, schema, payload, self._writer, marks)
             found = await stored_once(self._log, block, self._after, self._patience)
             require_ours(found, block)
+            self._standing.passed(found.block.marks, self._number)
             self._after, self._number, self._next = found.sequence, self._number + 1, first + count
             self._count += count
         self._known = True
@@ -92,4 +96,5 @@ class Numbered:
             if last is not None:
                 self._after, self._number = last.sequence, last.block.number + 1
                 self._next = last.block.sequence + last.block.count
+                self._standing.passed(last.block.marks, last.block.number)
             self._known = True

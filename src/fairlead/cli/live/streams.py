@@ -55,6 +55,14 @@ def _show(found: Overview) -> None:
     for each in found.types:
         made.add_row(each.type, f"{each.sources:,}", f"{each.blocks:,}", f"{each.events:,}")
     screen.print(made)
+    if any(each.routes for each in found.types):
+        screen.print()
+        made = table("route of", "condition", "read by")
+        for each in found.types:
+            for place, text in enumerate(each.routes):
+                readers = [line.name for line in found.subscribers if line.routes.get(each.type) == place]
+                made.add_row(each.type, text, ", ".join(dict.fromkeys(readers)))
+        screen.print(made)
     if found.merged:
         screen.print()
         made = table("merged stream", "blocks", "behind", "read by subscribers as", right=("blocks", "behind"))

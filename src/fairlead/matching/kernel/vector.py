@@ -30,6 +30,7 @@ from fairlead.model.expression import (
     Condition,
     Expression,
     Field,
+    In,
     IsNull,
     Literal,
     Negative,
@@ -45,6 +46,8 @@ from fairlead.model.values import INT_RANGE, TIMESTAMP_RANGE
 Mask = npt.NDArray[np.bool_]
 WHOLE = frozenset({Kind.INT, Kind.BIGINT, Kind.TIMESTAMP, Kind.INTERVAL})
 NUMBERS = WHOLE | {Kind.DOUBLE, Kind.BOOLEAN}
+MANY = 256
+"""Rows from which loading a library for them pays."""
 SIGN = {"=": np.equal, "!=": np.not_equal, "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
 
 
@@ -94,6 +97,28 @@ def truth(condition: Condition, rows: Rows) -> Mask:
     return result
 
 
+def is_columnwise(condition: Condition) -> bool:
+    """Whether `truth` takes many rows without going through them, or their distinct values, one by one."""
+    return all(_is_columnwise(atom) for term in condition.terms for atom in term)
+
+
+def _is_columnwise(node: Expression) -> bool:
+    match node:
+        case Literal() | Field():
+            return node.kind in NUMBERS
+        case TimeOf() | IsNull(operand=Field()) | Truth(operand=Field()):
+            return True
+        case Arithmetic():
+            return node.operator in "+-*/" and _numeric(*children(node)) and all(map(_is_columnwise, children(node)))
+        case Negative():
+            return node.kind is Kind.DOUBLE and _is_columnwise(node.operand)
+        case Compare() if _comparable(node):
+            return _is_columnwise(node.left) and _is_columnwise(node.right)
+        case Compare() | In():
+            return _texts(node) is not None
+    return False
+
+
 def evaluate(node: Expression, rows: Rows) -> Vector:
     """A numeric or boolean expression as int64, float64 or bool values; a DECIMAL attribute at its scale."""
     match node:
@@ -134,8 +159,32 @@ def _atom(atom: Atom, rows: Rows) -> Mask:
             flag = evaluate(atom.operand, rows)
             holds: Mask = flag.known & (flag.values != atom.negated)
             return holds
+    texts = _texts(atom)
+    if texts is not None and len(rows) >= MANY:
+        return _among(rows.column(texts[0]), texts[1])
     vector = _by_scalar(atom, rows)
     found: Mask = vector.known & vector.values.astype(bool)
+    return found
+
+
+def _texts(atom: Atom) -> tuple[str, list[str]] | None:
+    """The attribute and the texts, where the condition is that it is one of these."""
+    match atom:
+        case Compare(operator="=", left=Field(kind=Kind.STRING) as field, right=Literal() as literal):
+            options: tuple[Expression, ...] = (literal,)
+        case In(operand=Field(kind=Kind.STRING) as field, negated=False):
+            options = atom.options
+        case _:
+            return None
+    found = [each.value for each in options if isinstance(each, Literal) and isinstance(each.value, str)]
+    return (field.attribute, found) if len(found) == len(options) else None
+
+
+def _among(column: pa.Array, texts: Sequence[str]) -> Mask:
+    import pyarrow.compute as pc  # loading it takes a twentieth of a second
+
+    equal = [pc.equal(column, pa.scalar(each, column.type)).fill_null(False) for each in texts]
+    found: Mask = np.logical_or.reduce([each.to_numpy(zero_copy_only=False) for each in equal])
     return found
 
 

@@ -21,6 +21,7 @@ from fairlead.runtime.live.gathering import portions
 from fairlead.runtime.live.interleaving import Interleaving, Stretch
 from fairlead.runtime.live.lineage import Found, Lineage
 from fairlead.runtime.live.snapshots import Snapshots
+from fairlead.transport.log.only import Only
 from fairlead.transport.log.protocol import Log, Stored, Stream
 from fairlead.transport.log.storing import Tails
 
@@ -35,7 +36,7 @@ that the next ones come together: ten subscribers then take less than one proces
 
 class Following:
     """`border`: by part, the last block from before the subscriber joined. What is found up to there is silent: as long as no
-    block behind it has come, in any part."""
+    block behind it has come, in any part. `only`: what it reads of its stream, where it has one."""
 
     def __init__(
         self,
@@ -45,11 +46,15 @@ class Following:
         snapshots: Snapshots,
         patience: float,
         border: Sequence[int] | None,
+        only: Only | None,
     ) -> None:
+        self._log, self._streams, self.only = log, streams, only
         self.lineage, self._snapshots = lineage, snapshots
-        self._reading = Interleaving(log, streams, [each.reached for each in lineage.strands])
+        self._reading = Interleaving(log, streams, [each.reached for each in lineage.strands], only)
         self._border = border or (0,) * len(streams)
         self._silent = all(mine <= theirs for mine, theirs in zip(lineage.after, self._border, strict=True))
+        for each in lineage.strands:
+            each.continuity.read_through(only.routes if only is not None else {})
         self._tails = Tails(log, patience, "forget the subscriber, and subscribe anew")
         self._kept, self._kept_at = lineage.events, 0.0
         self._settled = True
@@ -79,14 +84,19 @@ class Following:
             for blocks in portions(each.blocks, self._border[each.part]):
                 yield each.part, blocks
 
-    @property
-    def seen(self) -> Sequence[int]:
-        """By part, the sequence of the last block that came."""
-        return self._reading.seen
-
-    def has_passed(self, ends: Sequence[int]) -> bool:
+    async def has_passed(self, ends: Sequence[int]) -> bool:
         """Whether what was found up to there, in every part, is stored and handed over."""
-        return self._reading.has_passed(ends)
+        if self._reading.has_passed(ends):
+            return True
+        if self.only is None or await self._log.last(self._streams[0]) < ends[0]:
+            return False
+        return self._reading.has_passed([await self._log.last(self._streams[0], self.only)])
+
+    async def lag(self) -> int:
+        """Blocks of the streams that have not come yet; none where nothing of them is wanted."""
+        if self.only is not None and await self._log.last(self._streams[0], self.only) <= self._reading.seen[0]:
+            return 0
+        return sum([await self._log.last(each) for each in self._streams]) - sum(self._reading.seen)
 
     async def keep(self) -> None:
         """Put the state down, unless it has passed something derived that is not stored. A state saves reading, and no more:

@@ -28,6 +28,7 @@ from fairlead.model.types import HEARTBEAT
 from fairlead.order.merging import Merging, Released
 from fairlead.runtime.live.tasks import ended
 from fairlead.transport.log.block import Block, schema_digest
+from fairlead.transport.log.only import Only
 from fairlead.transport.log.protocol import Conflict, Log, Stored, Stream, Unavailable
 
 HELD_MAX = 4096
@@ -60,10 +61,11 @@ class Reached:
 
 
 class Interleaving:
-    """`seen`: by part, the sequence of the last block that came. `given`: some were given, and no more asked for since."""
+    """`only`: what is read of a stream that is the only one. `seen`: by part, the sequence of the last block that came. `given`:
+    some were given, and no more asked for since."""
 
-    def __init__(self, log: Log, streams: Sequence[Stream], reached: Sequence[Reached]) -> None:
-        self._log, self._streams, self._reached = log, streams, reached
+    def __init__(self, log: Log, streams: Sequence[Stream], reached: Sequence[Reached], only: Only | None = None) -> None:
+        self._log, self._streams, self._reached, self._only = log, streams, reached, only
         self._part = {each.name: at for at, each in enumerate(streams)}
         places = {
             each.name: None if done.time is None else [done.sequence, done.time]
@@ -93,7 +95,7 @@ class Interleaving:
                 self.given = False
 
     async def _one(self) -> AsyncGenerator[Sequence[Stretch], None]:
-        async for blocks in self._log.read(self._streams[0], self._reached[0].sequence):
+        async for blocks in self._log.read(self._streams[0], self._reached[0].sequence, self._only):
             self.seen[0] = blocks[-1].sequence
             yield [Stretch(0, blocks)]
 

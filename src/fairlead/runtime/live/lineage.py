@@ -59,7 +59,8 @@ class Strand:
         """The relations, and how many events there were."""
         fresh = []
         for each in blocks:
-            if self.continuity.check(each.block.type, each.block.source, each.block.number, each.block.count):
+            block = each.block
+            if self.continuity.check(block.type, block.source, block.number, block.count, block.before):
                 fresh.append(each)
         self.reached = Reached(blocks[-1].sequence, blocks[-1].time)
         if not fresh:

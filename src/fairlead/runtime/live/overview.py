@@ -9,27 +9,32 @@ Takes: a log. Gives: `Overview`. Never: reads a block of events, or changes anyt
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import field
 from typing import Any
 
 from fairlead.dataclass import dataclass
 from fairlead.model.types import HEARTBEAT, Catalogue
 from fairlead.runtime.live.origin import from_json, name_of
 from fairlead.runtime.live.record import TABLE as SUBSCRIBERS
+from fairlead.runtime.live.route_table import texts_of
 from fairlead.runtime.live.snapshots import TABLE as LINEAGES
 from fairlead.transport.log.block import INDEX_BITS
 from fairlead.transport.log.names import type_stream
+from fairlead.transport.log.only import Only
 from fairlead.transport.log.protocol import Log, Stream
 
 
 @dataclass(frozen=True)
 class TypeLine:
-    """Of a type's stream."""
+    """Of a type's stream. `routes`: conditions of which publishers say whether a block has events that satisfy them."""
 
     type: str
     stream: str
     sources: int
     blocks: int
     events: int
+    routes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -45,13 +50,14 @@ class MergedLine:
 @dataclass(frozen=True)
 class SubscriberLine:
     """Of one group of a durable subscriber. `types`: of each stream that it reads. `lag`: blocks behind its last state, at most
-    what it has to read."""
+    what it has to read. `routes`: by type, the number of the one that it reads."""
 
     name: str
     types: tuple[tuple[str, ...], ...]
     streams: tuple[str, ...]
     acknowledged: int
     lag: int
+    routes: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -80,7 +86,8 @@ async def _type(log: Log, name: str) -> TypeLine:
         last = await log.last_of(name, source)
         events += 0 if last is None else last.block.sequence + last.block.count
     blocks = await log.last(await log.open_type(name)) if sources else 0
-    return TypeLine(name, type_stream(name), len(sources), blocks, events)
+    routes, _ = await texts_of(log, name)
+    return TypeLine(name, type_stream(name), len(sources), blocks, events, tuple(routes))
 
 
 async def _subscriber(log: Log, name: str, merged: dict[str, Stream]) -> list[SubscriberLine]:
@@ -94,7 +101,10 @@ async def _subscriber(log: Log, name: str, merged: dict[str, Stream]) -> list[Su
         before = sum(max(0, (first >> INDEX_BITS) - 1) for first in origin)
         passed = max(await _passed(log, f"{key}-{name_of(origin)}", count), sum(silent), before)
         lag = max(0, sum([await log.last(stream) for stream in streams]) - passed)
-        lines.append(SubscriberLine(name, types, tuple(stream.name for stream in streams), count, lag))
+        routes = each.get("routes", {})
+        if lag and routes and await log.last(streams[0], Only((*types[0], HEARTBEAT.name), routes)) <= passed:
+            lag = 0  # nothing of it is sent to this one
+        lines.append(SubscriberLine(name, types, tuple(stream.name for stream in streams), count, lag, routes))
     return lines
 
 

@@ -14,12 +14,14 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import pyarrow as pa
 
 from fairlead.runtime.live.accepting import telling
 from fairlead.runtime.live.checking import Checking, Row, too_large
 from fairlead.runtime.live.gathering import joined
+from fairlead.runtime.live.marking import Marking
 from fairlead.runtime.live.tasks import ended
 from fairlead.runtime.live.throttling import Throttle
 from fairlead.transport.log.block import BYTES_MAX, EVENTS_MAX, Block, pieces
@@ -42,6 +44,7 @@ class Outbox:
         self._queue: deque[tuple[int, bytes, str]] = deque()
         self._accepted = self._stored = 0
         self._number = self._after = self._sequence = 0
+        self._marking = Marking(log)
         self._resumed = False
         self._throttle = Throttle(log, checking.type.name, patience)
         self._wanted = 0
@@ -101,6 +104,7 @@ class Outbox:
 
     async def close(self) -> None:
         await ended(self._sender)
+        await self._marking.close()
         self._sender = None
 
     async def _room(self) -> None:
@@ -179,6 +183,7 @@ class Outbox:
             if last is not None:
                 self._after, self._number = last.sequence, last.block.number + 1
                 self._sequence = last.block.sequence + last.block.count
+            await self._marking.begin(self.checking.type.name, None if last is None else last.block)
             self._resumed = True
 
     async def _send_first(self) -> None:
@@ -186,8 +191,10 @@ class Outbox:
         name = self.checking.type.name
         await self._throttle.take()
         block = Block(name, self._source, self._number, self._sequence, count, schema, payload, self._writer)
+        block = replace(block, marks=self._marking.marks(block, self.checking.type))
         found = await stored_once(self._log, block, self._after, self._patience)
         require_ours(found, block)
+        self._marking.stored(found.block)
         self._queue.popleft()
         self._after, self._number, self._sequence = found.sequence, self._number + 1, self._sequence + count
         self._stored += count

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from operator import le
 
 from fairlead.errors import StateError
 from fairlead.runtime.live.grouping import Group
@@ -43,7 +44,9 @@ class Snapshots:
                     made = Lineage.load(self._group, self._origin, dumped, emits=emits)
                 except StateError:
                     continue  # of another version: an older one, or the origin, will do
-                if border is None or all(mine <= theirs for mine, theirs in zip(made.after, border, strict=True)):
+                # of readers of routes and of everything, two that are as far may have read more and less: see what it has
+                fits = count_max is None or made.book.count <= count_max
+                if fits and (border is None or all(map(le, made.after, border))):
                     return made
         return Lineage(self._group, self._origin, emits=emits)
 

@@ -30,6 +30,7 @@ from fairlead.runtime.live.lineage import Found, copied
 from fairlead.runtime.live.origin import from_json, to_json
 from fairlead.runtime.live.record import Record
 from fairlead.runtime.live.registry import Registry
+from fairlead.runtime.live.route_table import only_for
 from fairlead.runtime.live.snapshots import Snapshots
 from fairlead.runtime.live.starting import Beginning, Start, beginning_of, check_start, is_leading
 from fairlead.runtime.live.tasks import ended
@@ -52,7 +53,9 @@ class Followed:
 
 
 class LiveSubscription:
-    """Made by `Client.subscribe`; to be entered with `async with`."""
+    """Made by `Client.subscribe`; to be entered with `async with`. `routed`: read only the blocks that may matter."""
+
+    routed = True
 
     def __init__(self, log: PatientLog, registry: Registry, rules: str, name: str | None, start: Start, emit: bool) -> None:
         check_start(start)
@@ -120,9 +123,12 @@ class LiveSubscription:
             begun = Beginning(origin, None if silent is None else from_json(silent), leading=leading)
             count = saved["count"]
         snapshots = Snapshots(self._log, group, key, begun.origin)
-        border = begun.silent_until
+        border, durable = begun.silent_until, self._record is not None
         lineage = await snapshots.begin(count, border if count is None else None, emits=self._emit and begun.leading)
-        following = Following(self._log, streams, lineage, snapshots, self._log.patience, border)
+        only = None
+        if self.routed and len(streams) == 1:  # several are merged by what comes of each: the more, the sooner
+            only = await only_for(self._log, group.plan, group.types, streams[0], durable=durable)
+        following = Following(self._log, streams, lineage, snapshots, self._log.patience, border, only)
         ledger = Ledger(copied(lineage.book), saved["count"] or 0 if saved else 0, saved["digest"] if saved else None)
         if self._record is not None and saved is None:
             parts = zip(group.parts, streams, strict=True)
@@ -130,6 +136,8 @@ class LiveSubscription:
             told |= {"origin": to_json(begun.origin), "silent_until": border and to_json(border)}
             count = lineage.book.count if border is None else None
             self._record.groups[key] = told | {"count": count, "digest": None if count is None else ledger.receipt().digest}
+        if self._record is not None:
+            self._record.groups[key]["routes"] = {} if only is None else dict(only.routes)
         return Followed(group, streams, key, following, ledger)
 
     async def _follow(self, followed: Followed) -> None:
@@ -252,14 +260,10 @@ class LiveSubscription:
 
     async def has_passed(self, ends: Ends) -> bool:
         """Whether everything up to these ends was matched, and all of it handed over."""
+        passed = [await each.following.has_passed(ends[key]) for key, each in self._followed.items()]
         waiting = self._queue.qsize() or (self._begun is not None and self._taken < len(self._begun))
-        return not waiting and all(each.following.has_passed(ends[key]) for key, each in self._followed.items())
+        return not waiting and all(passed)
 
     async def lag(self) -> int:
         """Blocks that are stored and not read yet, over all groups."""
-        lags = [
-            await self._log.last(stream) - seen
-            for each in self._followed.values()
-            for stream, seen in zip(each.streams, each.following.seen, strict=True)
-        ]
-        return sum(lags)
+        return sum([await each.following.lag() for each in self._followed.values()], start=0)

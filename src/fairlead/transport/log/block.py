@@ -5,6 +5,7 @@ A block is an Arrow IPC stream of one record batch, and a few numbers beside it:
     number     of the block among those of its source and type, from 0, rising by one: a repeat has the same number
     sequence   of its first event among those of its source and type
     schema     the digest of the declaration that its columns follow
+    marks      what is known of its events beforehand (marks.py)
 
 An event is found by its block's sequence in a stream and its index in the block; both together are its position, which
 depends on the log alone, wherever one begins to read.
@@ -26,6 +27,7 @@ from fairlead.errors import DataError
 from fairlead.model.blobs import packed
 from fairlead.model.columns import arrow_schema, record_batch
 from fairlead.model.types import EventType
+from fairlead.transport.log.marks import before_of, is_marks, letters_of
 
 INDEX_BITS = 12
 EVENTS_MAX = 1 << INDEX_BITS
@@ -45,13 +47,25 @@ class Block:
     payload: bytes
     writer: str = ""
     """Who sent it: tells a repeat of our own from the block of another who uses our name."""
+    marks: str = ""
+
+    @property
+    def letters(self) -> str:
+        """By route of its type: y, n or u."""
+        return letters_of(self.marks)
+
+    @property
+    def before(self) -> tuple[int, ...]:
+        """By route, the number of the block before it; empty where that is the last one everywhere."""
+        return before_of(self.marks)
 
     @property
     def id(self) -> str:
         return f"{self.source}:{self.type}:{self.number}"
 
     def headers(self) -> dict[str, str]:
-        return {
+        marks = {"Fl-Marks": self.marks} if self.marks else {}
+        return marks | {
             "Nats-Msg-Id": self.id,
             "Fl-Type": self.type,
             "Fl-Source": self.source,
@@ -68,9 +82,10 @@ def block_of(headers: Mapping[str, str] | None, payload: bytes, place: str) -> B
     try:
         given = headers or {}
         number, sequence, count = (int(given[name]) for name in ("Fl-Number", "Fl-Sequence", "Fl-Count"))
-        if number >= 0 and sequence >= 0 and 0 < count <= EVENTS_MAX:
+        writer, marks = given.get("Fl-Writer", ""), given.get("Fl-Marks", "")
+        if number >= 0 and sequence >= 0 and 0 < count <= EVENTS_MAX and is_marks(marks):
             names = given["Fl-Type"], given["Fl-Source"]
-            return Block(*names, number, sequence, count, given["Fl-Schema"], payload, given.get("Fl-Writer", ""))
+            return Block(*names, number, sequence, count, given["Fl-Schema"], payload, writer, marks)
     except (KeyError, ValueError):
         pass
     raise DataError("D030", "a message of the log is not a block of events", "publish with Fairlead only", place)

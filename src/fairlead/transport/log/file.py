@@ -90,7 +90,7 @@ class FileLog(MemoryLog):
         super()._made(name, sources)
 
     def _appended(self, block: Block, at: int) -> int:
-        fields = ("type", "source", "number", "sequence", "count", "schema", "writer")
+        fields = ("type", "source", "number", "sequence", "count", "schema", "writer", "marks")
         self._write({"do": "append", "at": at, "block": {name: getattr(block, name) for name in fields}}, block.payload)
         return super()._appended(block, at)
 

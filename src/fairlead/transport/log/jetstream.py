@@ -1,8 +1,9 @@
 """A log in a NATS server or cluster (JetStream).
 
-A type's stream takes subjects `fl.t.<type>.<source>`; a merged stream sources two others (names.py), which the server does by
-itself, whoever is connected. A block is appended on condition that the last one of its source is the one expected, so that what
-is sent again because an answer was lost is refused, for ever, and two publishers under one name find each other out.
+A type's stream takes subjects `fl.t.<type>.<source>` with the letters of a block behind them (marks.py), by which readers say
+what they want; a merged stream sources two others (names.py), which the server does by itself, whoever is connected. A block is
+appended on condition that the last one of its source, whatever its letters, is the one expected, so that what is sent again
+because an answer was lost is refused, for ever, and two publishers under one name find each other out.
 
 Takes: a URL and credentials. Gives: the protocol of a log. Never: drops what is stored (streams refuse when they are full).
 """
@@ -24,6 +25,7 @@ from nats.js.api import (
     ConsumerConfig,
     DeliverPolicy,
     DiscardPolicy,
+    RawStreamMsg,
     StorageType,
     StreamConfig,
     StreamInfo,
@@ -31,6 +33,7 @@ from nats.js.api import (
 )
 from nats.js.errors import APIError, NotFoundError
 
+from fairlead.errors import LogError
 from fairlead.model.types import HEARTBEAT
 from fairlead.transport.log import names
 from fairlead.transport.log.access import Access
@@ -40,6 +43,7 @@ from fairlead.transport.log.jetstream_lag import behind_of
 from fairlead.transport.log.jetstream_reading import Readers, read
 from fairlead.transport.log.jetstream_tables import Tables
 from fairlead.transport.log.jetstream_watching import Watching
+from fairlead.transport.log.only import Only
 from fairlead.transport.log.protocol import Behind, Conflict, Stored, Stream
 
 DUPLICATES_SECONDS = 600.0
@@ -47,6 +51,8 @@ CONNECT_SECONDS = 5
 ANSWER_SECONDS = 5.0
 NAME_IN_USE = 10058
 LIST = "$JS.API.STREAM.LIST"
+VERSION_MIN = (2, 11)
+"""The first that compares an append with the last message under any of several subjects."""
 
 
 class JetStreamLog:
@@ -57,6 +63,8 @@ class JetStreamLog:
         self._js = client.jetstream(timeout=ANSWER_SECONDS)
         self._tables = Tables(self._js, replicas, refusals)
         self._opened: dict[str, Stream] = {}
+        self._unmarked: dict[tuple[str, str], int] = {}
+        """Sources whose last block is of a version without letters, and its sequence."""
         self.bytes_max = client.max_payload - 2048
         self.get = self._tables.get
         self.remove = self._tables.remove
@@ -70,7 +78,7 @@ class JetStreamLog:
         return await self._tables.put(table, key, value, revision)
 
     async def open_type(self, name: str) -> Stream:
-        return await self._open(names.type_stream(name), subjects=[f"fl.t.{names.token(name)}.*"], metadata={"types": name})
+        return await self._open(names.type_stream(name), subjects=[names.type_subjects(name)], metadata={"types": name})
 
     async def open_merged(self, types: Sequence[str]) -> Stream:
         """Stream after stream along the order of the types, so that the shorter ones are there to be sourced."""
@@ -91,6 +99,8 @@ class JetStreamLog:
         with translated(self._refusals):
             try:
                 found = await self._js.stream_info(name)
+                if "subjects" in more and found.config.subjects != more["subjects"]:  # of a version without letters
+                    found = await self._js.update_stream(found.config, subjects=more["subjects"])
             except NotFoundError:
                 found = await self._made(name, more)
         if "sources" not in more:
@@ -115,9 +125,16 @@ class JetStreamLog:
             raise
 
     async def append(self, block: Block, after: int) -> int:
-        headers = block.headers() | {"Nats-Expected-Last-Subject-Sequence": str(after)}
+        """The server compares with the last block of the source under any letters. All name the subjects alike: where servers
+        are several, that is how they see that another attempt is under way."""
+        of_source = names.source_subjects(block.type, block.source)
+        expected = 0 if after == self._unmarked.get((block.type, block.source)) else after
+        headers = block.headers() | {
+            "Nats-Expected-Last-Subject-Sequence": str(expected),
+            "Nats-Expected-Last-Subject-Sequence-Subject": of_source,
+        }
         with translated(self._refusals):
-            subject = names.subject(block.type, block.source)
+            subject = names.subject(block.type, block.source, block.letters)
             asked = self._js.publish(subject, block.payload, timeout=ANSWER_SECONDS, headers=headers)
             answer = await self._refusals.heeded(asked, subject)
         if answer.duplicate:
@@ -125,27 +142,37 @@ class JetStreamLog:
         return answer.seq
 
     async def last_of(self, type: str, source: str) -> Stored | None:
-        stream, subject = names.type_stream(type), names.subject(type, source)
+        stream = names.type_stream(type)
         with translated(self._refusals):
-            try:
-                found = await self._js.get_last_msg(stream, subject)  # by the leader: a replica may be behind
-            except NotFoundError:
-                return None
+            found = await self._last(stream, names.source_subjects(type, source))
+            if found is None:
+                found = await self._last(stream, names.unmarked_subject(type, source))
+                if found is not None:
+                    self._unmarked[type, source] = found.seq or 0
+        if found is None:
+            return None
         return Stored(found.seq or 0, 0, block_of(found.headers, found.data or b"", f"{stream} {found.seq}"))
 
+    async def _last(self, stream: str, subjects: str) -> RawStreamMsg | None:
+        try:
+            return await self._js.get_last_msg(stream, subjects)  # by the leader: a replica may be behind
+        except NotFoundError:
+            return None
+
     async def sources(self, type: str) -> list[str]:
-        stream, subjects = names.type_stream(type), f"fl.t.{names.token(type)}.*"
         with translated(self._refusals):
             try:
-                found = await self._js.stream_info(stream, subjects_filter=subjects)
+                found = await self._js.stream_info(names.type_stream(type), subjects_filter=names.type_subjects(type))
             except NotFoundError:
                 return []
-        return sorted(each.rsplit(".", 1)[-1] for each in found.state.subjects or ())
+        return sorted({names.source_of(each) for each in found.state.subjects or ()})
 
-    async def read(self, stream: Stream, after: int) -> AsyncIterator[Sequence[Stored]]:
+    async def read(self, stream: Stream, after: int, only: Only | None = None) -> AsyncIterator[Sequence[Stored]]:
+        subjects = None if only is None else wanted_subjects(only)
         watching = asyncio.create_task(self._watched(stream))
         try:
-            async with aclosing(read(self._client, self._js, self._readers, self._refusals, stream, after)) as reading:
+            whole = read(self._client, self._js, self._readers, self._refusals, stream, after, subjects)
+            async with aclosing(whole) as reading:
                 async for some in reading:
                     yield some
         finally:
@@ -155,9 +182,12 @@ class JetStreamLog:
         if self._replicas > 1 and stream.name.startswith(names.MERGED):
             await Watching(self._client, self._js, self._refusals, stream.name).run()
 
-    async def last(self, stream: Stream) -> int:
+    async def last(self, stream: Stream, only: Only | None = None) -> int:
         with translated(self._refusals):
-            return (await self._js.stream_info(stream.name)).state.last_seq
+            if only is None:
+                return (await self._js.stream_info(stream.name)).state.last_seq
+            found = [await self._last(stream.name, each) for each in wanted_subjects(only)]
+        return max((each.seq or 0 for each in found if each is not None), default=0)
 
     async def before(self, stream: Stream, time: int) -> int:
         """By a consumer that begins at that time: its first block, less one."""
@@ -196,6 +226,14 @@ def stream_of(info: StreamInfo) -> Stream:
     return Stream(info.config.name or "", "" if info.created is None else info.created.isoformat())
 
 
+def wanted_subjects(only: Only) -> list[str]:
+    found = []
+    for each in only.types:
+        route = only.routes.get(each)
+        found += [names.type_subjects(each)] if route is None else names.route_subjects(each, route)
+    return found
+
+
 async def connect(url: str, access: Access, replicas: int) -> JetStreamLog:
     """Raises LogError where nobody answers, or the server does not let us in."""
     refusals, readers, client = Refusals(), Readers(), Client()
@@ -229,6 +267,11 @@ async def connect(url: str, access: Access, replicas: int) -> JetStreamLog:
             raise refused(cause or error) from None
         shown = first[0] if first else error
         raise unreachable(url, str(shown) or type(shown).__name__) from None
+    version = client.connected_server_version
+    if (version.major, version.minor) < VERSION_MIN:
+        await _quietly(client.close())
+        problem = f"the server is of version {version.major}.{version.minor}, which cannot compare what is appended"
+        raise LogError("N012", problem, "use nats-server 2.11 or later")
     return JetStreamLog(client, readers, refusals, replicas)
 
 

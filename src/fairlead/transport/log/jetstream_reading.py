@@ -62,8 +62,16 @@ class Readers:
 class Reading:
     """One consumer and what came of it."""
 
-    def __init__(self, client: Client, js: JetStreamContext, readers: Readers, stream: Stream, after: int) -> None:
-        self._client, self._js, self._readers, self._stream = client, js, readers, stream
+    def __init__(
+        self,
+        client: Client,
+        js: JetStreamContext,
+        readers: Readers,
+        stream: Stream,
+        after: int,
+        subjects: list[str] | None = None,
+    ) -> None:
+        self._client, self._js, self._readers, self._stream, self._subjects = client, js, readers, stream, subjects
         self._lost = False
         self._after, self._delivered = after, 0
         self._came: deque[Msg] = deque()
@@ -85,6 +93,7 @@ class Reading:
             inactive_threshold=30.0,
             mem_storage=True,
             num_replicas=1,
+            filter_subjects=self._subjects,
         )
         made = await self._js.add_consumer(self._stream.name, config)
         self._name = made.name
@@ -161,12 +170,19 @@ class Reading:
 
 
 async def read(
-    client: Client, js: JetStreamContext, readers: Readers, refusals: Refusals, stream: Stream, after: int
+    client: Client,
+    js: JetStreamContext,
+    readers: Readers,
+    refusals: Refusals,
+    stream: Stream,
+    after: int,
+    subjects: list[str] | None = None,
 ) -> AsyncGenerator[Sequence[Stored], None]:
+    """With `subjects`, the blocks under these."""
     loop = asyncio.get_running_loop()
     alive = loop.time()
     while True:
-        reading = Reading(client, js, readers, stream, after)
+        reading = Reading(client, js, readers, stream, after, subjects)
         try:
             with translated(refusals):
                 await reading.open()

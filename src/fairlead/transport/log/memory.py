@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from fairlead.model.types import HEARTBEAT
 from fairlead.transport.log import names
 from fairlead.transport.log.block import Block
+from fairlead.transport.log.only import Only
 from fairlead.transport.log.protocol import Behind, Conflict, Entry, Stored, Stream
 
 READ_MAX = 256
@@ -86,16 +87,18 @@ class MemoryLog:
     async def sources(self, type: str) -> list[str]:
         return sorted(source for name, source in self._tails if name == type)
 
-    async def read(self, stream: Stream, after: int) -> AsyncIterator[Sequence[Stored]]:
+    async def read(self, stream: Stream, after: int, only: Only | None = None) -> AsyncIterator[Sequence[Stored]]:
         while True:
             more = self._more
             while found := self._streams[stream.name][after : after + READ_MAX]:
                 after = found[-1].sequence
-                yield found
+                if wanted := found if only is None else [each for each in found if only.wants(each.block)]:
+                    yield wanted
             await more.wait()
 
-    async def last(self, stream: Stream) -> int:
-        return len(self._streams[stream.name])
+    async def last(self, stream: Stream, only: Only | None = None) -> int:
+        held = self._streams[stream.name]
+        return next((each.sequence for each in reversed(held) if only is None or only.wants(each.block)), 0)
 
     async def before(self, stream: Stream, time: int) -> int:
         return bisect_left(self._streams[stream.name], time, key=lambda each: each.time)

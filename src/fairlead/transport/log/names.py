@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 
 from fairlead.errors import UsageError
+from fairlead.transport.log.marks import ROUTES
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 MERGED = "FL_M_"
@@ -32,8 +33,33 @@ def type_stream(name: str) -> str:
     return f"FL_T_{token(name)}"
 
 
-def subject(type_name: str, source: str) -> str:
+def type_subjects(name: str) -> str:
+    return f"fl.t.{token(name)}.>"
+
+
+def source_subjects(type_name: str, source: str) -> str:
+    return f"fl.t.{token(type_name)}.{source}.>"
+
+
+def unmarked_subject(type_name: str, source: str) -> str:
+    """Of blocks that were stored before there were letters."""
     return f"fl.t.{token(type_name)}.{source}"
+
+
+def subject(type_name: str, source: str, letters: str) -> str:
+    """Of a block; `letters`: by route (marks.py), each a word of its own, so that readers can ask for one of them."""
+    return f"fl.t.{token(type_name)}.{source}.{'.'.join(letters)}"
+
+
+def source_of(found: str) -> str:
+    """The source of a subject, in both forms."""
+    return found.split(".")[3]
+
+
+def route_subjects(type_name: str, route: int) -> list[str]:
+    """Of the blocks of a type that a route does not leave out."""
+    words = [["*"] * route + [letter] + ["*"] * (ROUTES - route - 1) for letter in "yu"]
+    return [*(f"fl.t.{token(type_name)}.*.{'.'.join(each)}" for each in words), unmarked_subject(type_name, "*")]
 
 
 def merged_stream(types: Iterable[str]) -> str:

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from fairlead.errors import LogError
 from fairlead.transport.log.block import Block
+from fairlead.transport.log.only import Only
 from fairlead.transport.log.protocol import Behind, Conflict, Entry, Log, Stored, Stream, Unavailable
 
 Answer = TypeVar("Answer")
@@ -50,11 +51,11 @@ class PatientLog:
     async def sources(self, type: str) -> list[str]:
         return await self._asked(lambda: self._log.sources(type))
 
-    def read(self, stream: Stream, after: int) -> AsyncIterator[Sequence[Stored]]:
-        return self._log.read(stream, after)
+    def read(self, stream: Stream, after: int, only: Only | None = None) -> AsyncIterator[Sequence[Stored]]:
+        return self._log.read(stream, after, only)
 
-    async def last(self, stream: Stream) -> int:
-        return await self._asked(lambda: self._log.last(stream))
+    async def last(self, stream: Stream, only: Only | None = None) -> int:
+        return await self._asked(lambda: self._log.last(stream, only))
 
     async def before(self, stream: Stream, time: int) -> int:
         return await self._asked(lambda: self._log.before(stream, time))

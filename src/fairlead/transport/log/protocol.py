@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple, Protocol
 
 from fairlead.transport.log.block import Block
+from fairlead.transport.log.only import Only
 
 
 class Conflict(Exception):
@@ -77,12 +78,13 @@ class Log(Protocol):
         """Who has published events of a type, in the order of names."""
         ...
 
-    def read(self, stream: Stream, after: int) -> AsyncIterator[Sequence[Stored]]:
-        """What stands behind the sequence `after`, and what comes, for ever; several blocks at a time where there are."""
+    def read(self, stream: Stream, after: int, only: Only | None = None) -> AsyncIterator[Sequence[Stored]]:
+        """What stands behind the sequence `after`, and what comes, for ever; several blocks at a time where there are. With
+        `only`, what that wants."""
         ...
 
-    async def last(self, stream: Stream) -> int:
-        """The last sequence of the stream, 0 if it is empty."""
+    async def last(self, stream: Stream, only: Only | None = None) -> int:
+        """The last sequence of the stream, or the last one that `only` wants; 0 if there is none."""
         ...
 
     async def before(self, stream: Stream, time: int) -> int:

@@ -1,0 +1,102 @@
+"""What a publisher says of the blocks of one type and source: by route of the type, whether any event is of it.
+
+The routes are read at the beginning, and again about every second while blocks are sent. Who knows an older table says less of
+a block, never something else: a route keeps its place and its condition.
+
+Takes: blocks to be sent. Gives: their marks (marks.py). Never: keeps a block from being sent; splits or reorders any.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fairlead.errors import FairleadError
+from fairlead.model.expression import Condition
+from fairlead.model.types import EventType
+from fairlead.runtime.live.route_table import texts_of
+from fairlead.runtime.live.routes import condition_of
+from fairlead.runtime.live.tasks import ended
+from fairlead.transport.log.block import Block, decode
+from fairlead.transport.log.marks import ROUTES, UNKNOWN, Standing
+from fairlead.transport.log.protocol import Log, Unavailable
+
+REFRESH_SECONDS, REFUSED_SECONDS = 1.0, 60.0
+SLOWLY_MAX = 512
+"""Events of a block on which conditions are tried that go from event to event, two microseconds each."""
+
+
+class Marking:
+    """Of one type and source."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._standing = Standing()
+        self._texts: Sequence[str] = ()
+        self._type: EventType | None = None
+        self._conditions: Sequence[Condition | None] = ()
+        self._next = 0.0
+        self._asking: asyncio.Task[None] | None = None
+
+    async def begin(self, type: str, last: Block | None) -> None:
+        """Behind the last block of the source that is stored."""
+        if last is not None:
+            self._standing.passed(last.marks, last.number)
+        await self._ask(type)
+
+    def marks(self, block: Block, event_type: EventType) -> str:
+        """Of the next block, which has no marks yet; `event_type`: as the publisher knows it."""
+        if asyncio.get_running_loop().time() >= self._next and (self._asking is None or self._asking.done()):
+            self._asking = asyncio.create_task(self._ask(event_type.name))
+        return self._standing.marks(self._letters(block, event_type), block.number)
+
+    def stored(self, block: Block) -> None:
+        """The block as the log has it: an earlier attempt may have been stored, with other marks."""
+        self._standing.passed(block.marks, block.number)
+
+    async def close(self) -> None:
+        await ended(self._asking)
+
+    async def _ask(self, type: str) -> None:
+        clock = asyncio.get_running_loop().time
+        try:
+            texts, _ = await texts_of(self._log, type)
+            self._next = clock() + REFRESH_SECONDS
+        except (FairleadError, Unavailable):
+            self._next = clock() + REFUSED_SECONDS
+            return
+        if texts != self._texts:
+            self._texts, self._type = texts, None
+
+    def _letters(self, block: Block, event_type: EventType) -> str:
+        if not self._texts:
+            return UNKNOWN
+        if self._type != event_type:
+            self._type = event_type
+            self._conditions = [condition_of(each, event_type) for each in self._texts[:ROUTES]]
+        return letters(decode(block, event_type), event_type, self._conditions)
+
+
+def letters(batch: pa.RecordBatch, event_type: EventType, conditions: Sequence[Condition | None]) -> str:
+    """By route: y where some event satisfies the condition, n where none does, u where that cannot be told, or takes long."""
+    from fairlead.matching.kernel.vector import Rows, is_columnwise, truth
+
+    at = event_type.time_index
+    times = None if at is None else batch.column(at).view(pa.int64()).to_numpy()
+    rows = Rows(event_type, batch, times, _no_places)
+    found = ""
+    for each in conditions:
+        try:
+            told = each is not None and (len(rows) <= SLOWLY_MAX or is_columnwise(each))
+            found += "u" if each is None or not told else "y" if truth(each, rows).any() else "n"
+        except Exception:  # whatever is wrong with the condition of somebody else, the block is sent
+            found += "u"
+    return found.ljust(ROUTES, "u")
+
+
+def _no_places() -> npt.NDArray[np.int64]:
+    raise AssertionError("conditions of routes do not read places")

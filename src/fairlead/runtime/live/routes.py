@@ -1,0 +1,100 @@
+"""The route of a type: a condition that every event satisfies which the subscriptions of a plan could take.
+
+A conjunction is a function of the events that it accepts (docs/semantics.md), and a slot accepts what satisfies the conditions
+that read it alone. So events that satisfy those of no slot need not be read, and the route of a type is
+
+    of all slots that take the type, in all branches: this slot's conditions, or that one's, or …
+
+There is none, and all blocks of the type are read, where a slot has no such condition or a WITHOUT takes the type; nor for any
+type where absences are waited for, since whatever comes tells the time, or where subscriptions read what others derive.
+
+Takes: a plan. Gives: conditions over slot 0, and their texts, the same for the same. Never: leaves out what might be taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice, product
+from typing import cast
+
+from fairlead.errors import FairleadError
+from fairlead.language.compile import compile_text
+from fairlead.matching.kernel.parts import at_slot_zero
+from fairlead.model.expression import Aggregate, Atom, Condition, Expression, PositionOf, children, render_condition
+from fairlead.model.plan import Branch, Plan
+from fairlead.model.types import EventType
+
+TERMS_MAX = 32
+"""Alternatives of a condition: publishers try them all on every block."""
+TEXT_MAX = 4096
+NAME = "e"
+
+
+def routes_of(plan: Plan, types: Sequence[str]) -> dict[str, Condition]:
+    """By type, for those that have one."""
+    if any(branch.absences for each in plan.subscriptions for branch in each.branches):
+        return {}
+    if any(plan.derived_types(each) for each in plan.subscriptions):
+        return {}
+    found = {name: _route(plan, name) for name in types}
+    return {name: each for name, each in found.items() if each is not None}
+
+
+def text_of(condition: Condition) -> str:
+    return render_condition(condition, [NAME])
+
+
+def condition_of(text: str, event_type: EventType) -> Condition | None:
+    """The condition that a text stands for; None where the type, as it is known here, does not have it."""
+    alone = EventType(event_type.name, event_type.attributes, time_attribute=event_type.time_attribute)
+    try:
+        plan = compile_text(f"{alone}\nSUBSCRIPTION R MATCH {alone.name} {NAME} WHERE {text}")
+    except FairleadError:
+        return None
+    return routes_of(plan, [alone.name]).get(alone.name) if len(plan.subscriptions) == 1 else None
+
+
+def is_within(narrow: Condition, wide: Condition) -> bool:
+    """Whether all that satisfies the one satisfies the other, as far as their form shows: every alternative of the one has all
+    that some alternative of the other asks for."""
+    return all(any(set(other) <= set(term) for other in wide.terms) for term in narrow.terms)
+
+
+def _route(plan: Plan, name: str) -> Condition | None:
+    terms: dict[tuple[Atom, ...], None] = {}
+    for branch in (branch for each in plan.subscriptions for branch in each.branches):
+        if any(name in plan.catalogue.accepts(each.type) for each in branch.negated):
+            return None
+        for at, slot in enumerate(branch.slots):
+            if name in plan.catalogue.accepts(slot.type):
+                terms |= dict.fromkeys(islice(_accepted(branch, at), TERMS_MAX + 1))
+                if () in terms or len(terms) > TERMS_MAX:
+                    return None
+    made = Condition(tuple(sorted(_needed(terms), key=_shown)))
+    return made if made.terms and len(text_of(made)) <= TEXT_MAX else None
+
+
+def _accepted(branch: Branch, slot: int) -> Iterator[tuple[Atom, ...]]:
+    """Alternatives, one of which every event satisfies that the slot accepts."""
+    own = [each.condition for each in branch.predicates if each.slots == (slot,) and _of_event(each.condition)]
+    for chosen in product(*(each.terms for each in own)):
+        atoms = {cast(Atom, at_slot_zero(atom)) for term in chosen for atom in term}
+        yield tuple(sorted(atoms, key=lambda atom: _shown((atom,))))
+
+
+def _needed(terms: dict[tuple[Atom, ...], None]) -> list[tuple[Atom, ...]]:
+    """Without those that ask for more than another does."""
+    return [each for each in terms if not any(set(other) < set(each) for other in terms)]
+
+
+def _shown(term: tuple[Atom, ...]) -> str:
+    return render_condition(Condition((term,)), [NAME])
+
+
+def _of_event(condition: Condition) -> bool:
+    """It reads the attributes and the time of the event, which its publisher knows, and not its place in the order."""
+    return all(_plain(atom) for term in condition.terms for atom in term)
+
+
+def _plain(node: Expression) -> bool:
+    return not isinstance(node, PositionOf | Aggregate) and all(map(_plain, children(node)))
