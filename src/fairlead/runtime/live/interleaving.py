@@ -61,8 +61,8 @@ class Reached:
 
 
 class Interleaving:
-    """`only`: what is read of a stream that is the only one. `seen`: by part, the sequence of the last block that came. `given`:
-    some were given, and no more asked for since."""
+    """`only`: what is read of a stream that is alone. `seen`: by part, the sequence of the last block that came. `given`: some
+    were given, and no more asked for since."""
 
     def __init__(self, log: Log, streams: Sequence[Stream], reached: Sequence[Reached], only: Only | None = None) -> None:
         self._log, self._streams, self._reached, self._only = log, streams, reached, only
