@@ -30,6 +30,9 @@ from fairlead.transport.log.block import INDEX_BITS, Block
 from fairlead.transport.log.protocol import Stored
 
 VERSION = 1
+KERNELS_FROM = 1_000
+"""Events after which kernels take over, sooner than elsewhere (engine.py): a subscriber stays, so they pay off, and whatever
+comes in the meantime waits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +53,7 @@ class Lineage:
         self.group, self.origin = group, origin
         self.after = max(0, (origin >> INDEX_BITS) - 1)
         self.events = 0
-        self.engine = Engine(group.plan)
+        self.engine = Engine(group.plan, kernels_from=KERNELS_FROM)
         self.continuity = Continuity(from_beginning=origin == 0)
         self.book = book_of(group, origin)
         self.derivings = derivings_of(group.plan, origin) if emits else ()
@@ -117,7 +120,7 @@ class Lineage:
             raise StateError(
                 "S132", "the stored state of a subscription cannot be read", "remove it: it is made anew"
             ) from None
-        made.engine = Engine.load(group.plan, state)
+        made.engine = Engine.load(group.plan, state, kernels_from=KERNELS_FROM)
         return made
 
 
