@@ -15,6 +15,7 @@ import multiprocessing
 import os
 import statistics
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from time import process_time, time
@@ -51,6 +52,11 @@ class Measured:
         return statistics.mean(self.read) / self.seconds
 
     @property
+    def cpu_us(self) -> float:
+        """CPU microseconds of all processes for an event that one subscriber got."""
+        return 1e6 * sum(self.cpu_s.values()) / max(1, sum(self.read))
+
+    @property
     def is_whole(self) -> bool:
         return self.read == self.wanted
 
@@ -69,15 +75,21 @@ def measure(side: str, scenario: Scenario, subscribers: int, total: int, pace: f
         asyncio.run(_prepare(side, scenario, server.url))
         children = [
             processes.Process(
-                target=_child, args=(side, server.url, scenario.name, {at: types[at] for at in mine}, each, ready, over)
+                target=_child,
+                args=(side, server.url, scenario.name, {at: types[at] for at in mine}, each, ready, over),
+                daemon=True,
             )
             for mine in shares
         ]
         for child in children:
             child.start()
-        for _ in children:
-            ready.get(timeout=2 * GIVE_UP)  # 1
-        began, cpu = asyncio.run(_publish(side, scenario, server, each, pace, lambda: [ready.get() for _ in children]))
+
+        def all_are() -> None:
+            for _ in children:
+                ready.get(timeout=2 * GIVE_UP)
+
+        all_are()  # 1
+        began, cpu = asyncio.run(_publish(side, scenario, server, each, pace, all_are))
         found = [over.get(timeout=10 * GIVE_UP) for _ in children]
         for child in children:
             child.join()
@@ -101,7 +113,7 @@ async def _prepare(side: str, scenario: Scenario, url: str) -> None:
 
 
 async def _publish(
-    side: str, scenario: Scenario, server: Server, each: int, pace: float | None, warm: Any
+    side: str, scenario: Scenario, server: Server, each: int, pace: float | None, all_have: Callable[[], None]
 ) -> tuple[float, dict[str, float]]:
     """When it began, and the CPU seconds of publishing, and of the server before it."""
     random = np.random.default_rng(42)
@@ -111,7 +123,7 @@ async def _publish(
                 await mine.publish(name, events(random, ROUND, int(time() * 1e6)))
             await mine.flush()
         made = [events(random, each, 0) for _ in scenario.types] if pace is None else []
-        await asyncio.to_thread(warm)
+        await asyncio.to_thread(all_have)
         before, began, served = process_time(), time(), _cpu_of(server.pid)
         if pace is None:  # 3
             await asyncio.gather(*(mine.publish(name, rows) for name, rows in zip(scenario.types, made, strict=True)))
