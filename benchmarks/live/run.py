@@ -1,7 +1,11 @@
 """One measurement: a server, a publisher in this process, subscribers in others, and what each of them saw and cost.
 
-Takes: a side, a scenario, how many subscribers, a pace or none. Gives: `Measured`. Without a pace, events are published as fast
-as they are taken; the time ends when the last subscriber has read the last event.
+    1. everybody subscribes
+    2. some events are published and read that do not count: modules are loaded, kernels compiled
+    3. from here on: as fast as events are taken, or at a pace. The time ends when the last subscriber has read the last event
+
+Takes: a side, a scenario, how many subscribers, a pace or none. Gives: `Measured`. At a pace, latency counts from when an event
+was due, so a publisher that falls behind does not hide it.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ import multiprocessing
 import os
 import statistics
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from time import process_time, time
@@ -26,8 +31,10 @@ PROCESSES = 2
 TICK = 0.01
 """Seconds between two publications at a pace."""
 GIVE_UP = 60.0
-SETTLED = 0.4
-"""The part of a paced run that is not measured: compiling, and the first blocks."""
+ROUNDS, ROUND = 3, 2000
+"""Of events of each type that do not count."""
+SETTLED_SECONDS = 1.0
+"""Of a paced run that are not measured."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,11 @@ class Measured:
         return statistics.mean(self.read) / self.seconds
 
     @property
+    def cpu_us(self) -> float:
+        """CPU microseconds of all processes for an event that one subscriber got."""
+        return 1e6 * sum(self.cpu_s.values()) / max(1, sum(self.read))
+
+    @property
     def is_whole(self) -> bool:
         return self.read == self.wanted
 
@@ -59,32 +71,39 @@ def measure(side: str, scenario: Scenario, subscribers: int, total: int, pace: f
         ready, over = processes.Queue(), processes.Queue()
         shares = [list(range(at, subscribers, PROCESSES)) for at in range(min(PROCESSES, subscribers))]
         each = total // len(scenario.types)
-        counts = {at: each * len(scenario.reads(at)) for at in range(subscribers)}
+        types = {at: len(scenario.reads(at)) for at in range(subscribers)}
         asyncio.run(_prepare(side, scenario, server.url))
         children = [
             processes.Process(
-                target=_child, args=(side, server.url, scenario.name, {at: counts[at] for at in mine}, ready, over)
+                target=_child,
+                args=(side, server.url, scenario.name, {at: types[at] for at in mine}, each, ready, over),
+                daemon=True,
             )
             for mine in shares
         ]
         for child in children:
             child.start()
-        for _ in children:
-            ready.get(timeout=GIVE_UP)
-        before, began = process_time(), time()
-        asyncio.run(_publish(side, scenario, server.url, each, pace))
-        cpu = {"publisher": process_time() - before}
+
+        def all_are() -> None:
+            for _ in children:
+                ready.get(timeout=2 * GIVE_UP)
+
+        all_are()  # 1
+        began, cpu = asyncio.run(_publish(side, scenario, server, each, pace, all_are))
         found = [over.get(timeout=10 * GIVE_UP) for _ in children]
         for child in children:
             child.join()
-        cpu |= {"subscribers": sum(one["cpu_s"] for one in found), "server": _cpu_of(server.pid)}
+        cpu |= {"subscribers": sum(one["cpu_s"] for one in found), "server": _cpu_of(server.pid) - cpu["server"]}
         read = {at: count for one in found for at, count in one["read"].items()}
-        ended = max(one["ended"] for one in found)
-        start = began + SETTLED * (ended - began)
-        latencies = [ms for one in found for at, ms in one["latencies"] if at >= start]
+        latencies = [ms for one in found for at, ms in one["latencies"] if at >= began + SETTLED_SECONDS]
         order = sorted(read)
         return Measured(
-            each * len(scenario.types), ended - began, [read[at] for at in order], [counts[at] for at in order], latencies, cpu
+            each * len(scenario.types),
+            max(one["ended"] for one in found) - began,
+            [read[at] for at in order],
+            [each * types[at] for at in order],
+            latencies,
+            cpu,
         )
 
 
@@ -93,52 +112,63 @@ async def _prepare(side: str, scenario: Scenario, url: str) -> None:
         await mine.prepare(scenario)
 
 
-async def _publish(side: str, scenario: Scenario, url: str, each: int, pace: float | None) -> None:
+async def _publish(
+    side: str, scenario: Scenario, server: Server, each: int, pace: float | None, all_have: Callable[[], None]
+) -> tuple[float, dict[str, float]]:
+    """When it began, and the CPU seconds of publishing, and of the server before it."""
     random = np.random.default_rng(42)
-    async with SIDES[side](url) as mine:
-        if pace is None:
-            made = [events(random, each, int(time() * 1e6)) for _ in scenario.types]
+    async with SIDES[side](server.url) as mine:
+        for _ in range(ROUNDS):  # 2
+            for name in scenario.types:
+                await mine.publish(name, events(random, ROUND, int(time() * 1e6)))
+            await mine.flush()
+        made = [events(random, each, 0) for _ in scenario.types] if pace is None else []
+        await asyncio.to_thread(all_have)
+        before, began, served = process_time(), time(), _cpu_of(server.pid)
+        if pace is None:  # 3
             await asyncio.gather(*(mine.publish(name, rows) for name, rows in zip(scenario.types, made, strict=True)))
         else:
             at_once = max(1, round(pace * TICK / len(scenario.types)))
-            began = time()
-            for tick, done in enumerate(range(0, each, at_once)):
-                await asyncio.sleep(max(0.0, began + tick * TICK - time()))
+            for done in range(0, each, at_once):
+                due = began + done * len(scenario.types) / pace
+                await asyncio.sleep(max(0.0, due - time()))
                 for name in scenario.types:
-                    await mine.publish(name, events(random, min(at_once, each - done), int(time() * 1e6)))
+                    await mine.publish(name, events(random, min(at_once, each - done), int(due * 1e6)))
         await mine.flush()
+        return began, {"publisher": process_time() - before, "server": served}
 
 
-def _child(side: str, url: str, name: str, counts: dict[int, int], ready: Any, over: Any) -> None:
-    over.put(asyncio.run(_followed(side, url, SCENARIOS[name], counts, ready)))
+def _child(side: str, url: str, name: str, types: dict[int, int], each: int, ready: Any, over: Any) -> None:
+    over.put(asyncio.run(_followed(side, url, SCENARIOS[name], types, each, ready)))
 
 
-async def _followed(side: str, url: str, scenario: Scenario, counts: dict[int, int], ready: Any) -> dict[str, Any]:
-    read: dict[int, int] = {}
+async def _followed(side: str, url: str, scenario: Scenario, types: dict[int, int], each: int, ready: Any) -> dict[str, Any]:
+    read = dict.fromkeys(types, 0)
     latencies: list[tuple[float, float]] = []
-    began: list[asyncio.Event] = []
 
-    async def follow(subscriber: int, mine: Any, here: asyncio.Event) -> float:
-        last, silent = time(), 0
-        async for count, newest in mine.follow(scenario, subscriber, here):
+    async def follow(subscriber: int, mine: Any, here: asyncio.Event, warm: asyncio.Event) -> float:
+        last, before = time(), ROUNDS * ROUND * types[subscriber]
+        wanted = each * types[subscriber]
+        async for count, published in mine.follow(scenario, subscriber, here):
             now = time()
-            if newest is not None:
-                latencies.append((now, 1e3 * (now - newest)))
-            if count != read.get(subscriber, 0):
+            latencies.extend((now, 1e3 * (now - at)) for at in published)
+            if count - before != read[subscriber]:
                 last = now
-            read[subscriber] = count
-            silent = now - last
-            if count >= counts[subscriber] or silent > GIVE_UP:
+            read[subscriber] = count - before
+            if count >= before:
+                warm.set()
+            if count - before >= wanted or now - last > GIVE_UP:
                 break
         return last
 
     async with SIDES[side](url) as mine:
-        began = [asyncio.Event() for _ in counts]
-        following = [asyncio.create_task(follow(at, mine, here)) for at, here in zip(counts, began, strict=True)]
-        for here in began:
-            await here.wait()
+        began, warm = ([asyncio.Event() for _ in types] for _ in range(2))
+        following = [asyncio.create_task(follow(at, mine, *told)) for at, *told in zip(types, began, warm, strict=True)]
+        for events in (began, warm):
+            for here in events:
+                await here.wait()
+            ready.put(os.getpid())
         before = process_time()
-        ready.put(os.getpid())
         ended = max(await asyncio.gather(*following))
         return {"read": read, "latencies": latencies, "cpu_s": process_time() - before, "ended": ended}
 

@@ -5,31 +5,33 @@
     messages     as one-stream, one message an event
 
 The last two are by hand on the same client library and server, with the same matcher and no guarantees beyond the order of
-the stream.
+the stream. Like Fairlead they match what has come together.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 import fairlead
-from benchmarks.live.scenarios import TYPES, Scenario
+from benchmarks.live.scenarios import ROW, TYPES, Scenario, batch_of, rows_of
 from fairlead.engine import Engine
-from fairlead.model.blobs import packed
 from fairlead.model.columns import Columns
 from fairlead.transport.log.block import pieces, positions
 
 STREAM = "ALL"
 WINDOW = 256
 """Messages on their way to the server."""
+TOGETHER = 4096
+"""Messages that are matched at a time."""
 
-Progress = tuple[int, float | None]
-"""Events read so far, and when the newest member of the last relation was published."""
+Progress = tuple[int, list[float]]
+"""Events read so far, and when the newest members of some relations were published."""
 
 
 class FairleadSide:
@@ -56,19 +58,18 @@ class FairleadSide:
         async with self.fl.subscribe(scenario.of(subscriber), start="earliest") as subscription:
             ready.set()
             while True:
-                newest = None
-                try:
+                published = []
+                with suppress(TimeoutError):
                     async with asyncio.timeout(0.1):
-                        batch = await subscription.next_batch()
-                    newest = max(event["t"] for event in batch[len(batch) - 1].members) / 1e6
-                except TimeoutError:
-                    pass
-                yield subscription.events_read, newest
+                        published = _published(await subscription.next_batch())
+                yield subscription.events_read, published
 
 
 class OneStreamSide:
-    def __init__(self, url: str, block: int | None = None) -> None:
-        self.url, self.block = url, block
+    """`single`: one message an event."""
+
+    def __init__(self, url: str, single: bool = False) -> None:
+        self.url, self.single = url, single
 
     async def __aenter__(self) -> OneStreamSide:
         import nats
@@ -85,13 +86,12 @@ class OneStreamSide:
         await self.stream.add_stream(name=STREAM, subjects=["all.>"], allow_direct=True)
 
     async def publish(self, name: str, rows: pa.Table) -> None:
-        for batch in rows.combine_chunks().to_batches():
-            if self.block is None:
-                payloads = [payload for _, payload in pieces(batch)]
-            else:
-                payloads = [packed(batch.slice(at, self.block)) for at in range(0, batch.num_rows, self.block)]
-            for payload in payloads:
-                self.sent.append(await self.stream.publish_async(f"all.{name}", payload))
+        if self.single:
+            payloads = [row.tobytes() for row in rows_of(rows)]
+        else:
+            payloads = [payload for batch in rows.combine_chunks().to_batches() for _, payload in pieces(batch)]
+        for payload in payloads:
+            self.sent.append(await self.stream.publish_async(f"all.{name}", payload))
 
     async def flush(self) -> None:
         await asyncio.gather(*self.sent)
@@ -99,38 +99,52 @@ class OneStreamSide:
 
     async def follow(self, scenario: Scenario, subscriber: int, ready: asyncio.Event) -> AsyncIterator[Progress]:
         plan = fairlead.compile(f"{TYPES}\n{scenario.of(subscriber)}")
-        wanted = set(scenario.reads(subscriber))
+        wanted = scenario.reads(subscriber)
         engine, read = Engine(plan), 0
-        reading = await self.stream.subscribe("all.>", ordered_consumer=True)
+        reading = await self.stream.subscribe("all.>", ordered_consumer=True, pending_msgs_limit=-1, pending_bytes_limit=-1)
         ready.set()
         while True:
-            messages = []
-            try:
+            messages, published = [], []
+            with suppress(TimeoutError):
                 messages.append(await reading.next_msg(timeout=0.1))
-                while reading.pending_msgs and len(messages) < WINDOW:
+                while reading.pending_msgs and len(messages) < TOGETHER:
                     messages.append(await reading.next_msg(timeout=0.1))
-            except TimeoutError:
-                pass
-            newest = None
-            for message in messages:
-                name = message.subject.rsplit(".", 1)[-1]
-                if name in wanted:
-                    batch = pa.ipc.open_stream(message.data).read_next_batch()
-                    columns = _columns(name, batch, message.metadata.sequence.stream)
-                    read += len(columns)
-                    found = engine.feed(columns)
-                    if len(found):
-                        newest = max(event["t"] for event in found[len(found) - 1].members) / 1e6
-            yield read, newest
+            columns = self._columns(wanted, messages)
+            if columns is not None:
+                read += len(columns)
+                found = engine.feed(columns)
+                published = _published(found)
+            yield read, published
+
+    def _columns(self, wanted: Sequence[str], messages: Sequence[Any]) -> Columns | None:
+        mine = [(wanted.index(name), each) for each in messages if (name := each.subject.rsplit(".", 1)[-1]) in wanted]
+        if not mine:
+            return None
+        tables: dict[str, pa.RecordBatch] = {}
+        counts = np.ones(len(mine), dtype=np.int64)
+        for code, name in enumerate(wanted):
+            of_type = [at for at, (its, _) in enumerate(mine) if its == code]
+            if self.single and of_type:
+                rows = np.frombuffer(b"".join(mine[at][1].data for at in of_type), dtype=ROW)
+                tables[name] = batch_of(rows)
+            elif of_type:
+                batches = [pa.ipc.open_stream(mine[at][1].data).read_next_batch() for at in of_type]
+                counts[of_type] = [each.num_rows for each in batches]
+                tables[name] = pa.concat_batches(batches)
+        codes = np.repeat(np.array([code for code, _ in mine], dtype=np.int8), counts)
+        places = [
+            positions(each.metadata.sequence.stream, count) for (_, each), count in zip(mine, counts.tolist(), strict=True)
+        ]
+        return Columns(tuple(wanted), codes, np.concatenate(places), tables)  # type: ignore[arg-type]
 
 
-def _columns(name: str, batch: pa.RecordBatch, sequence: int) -> Columns:
-    rows = batch.num_rows
-    return Columns((name,), np.zeros(rows, dtype=np.int8), positions(sequence, rows), {name: batch})
+def _published(found: Sequence[Any]) -> list[float]:
+    """Of some relations, from the first to about the last: those that are matched together have not waited equally long."""
+    return [max(event["t"] for event in each.members) / 1e6 for each in found[:: max(1, (len(found) - 1) // 2)]]
 
 
 SIDES: dict[str, Any] = {
     "fairlead": FairleadSide,
     "one-stream": OneStreamSide,
-    "messages": lambda url: OneStreamSide(url, block=1),
+    "messages": lambda url: OneStreamSide(url, single=True),
 }

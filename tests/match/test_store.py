@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,16 @@ def derived(major: int, minor: int) -> Event:
     return Event(CATALOGUE["Derived"], (major,), Position(major, minor), 77 + major)
 
 
+@pytest.fixture(params=[(64, 10), (0, 0), (0, 1000)], ids=["peeled", "one by one", "sorted"], scope="module")
+def way(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The ways in which words find their chunks, which are chosen by numbers."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "PEELED_MAX", request.param[0])
+        patch.setattr(module, "BISECTED", request.param[1])
+        yield
+
+
+@pytest.mark.usefixtures("way")
 @given(st.lists(st.sampled_from(("A", "B", "Empty")), min_size=1, max_size=30), st.integers(1, 9), st.data())
 def test_words_in_any_order_give_their_events(names: list[str], size: int, data: st.DataObject) -> None:
     held, packed = Store(), Store()

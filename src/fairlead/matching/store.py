@@ -9,7 +9,9 @@ Takes: batches, and events of a loaded state. Gives: `View`, a snapshot. Never: 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 
 import numpy as np
 
@@ -23,6 +25,9 @@ SLACK_BYTES = 64_000_000
 """Dead rows of this size are not worth packing."""
 PEELED_MAX = 64
 """Chunks up to which words are told apart chunk by chunk, from the newest on; beyond, by sorting."""
+BISECTED = 10
+"""Chunks that are gone through in the time in which one word is looked for among them."""
+FIRST = attrgetter("first")
 ROW_BYTES = 32
 """What a row takes beside its attributes: type, position, word and place in its table."""
 
@@ -130,14 +135,25 @@ def _by_chunk(layer: Sequence[Chunk], words: Words) -> Iterator[tuple[Chunk, sli
     elif len(layer) <= PEELED_MAX:  # most members are recent: what is left shrinks fast
         left = np.arange(len(words))
         for chunk in reversed(layer[1:]):
+            if not len(left):
+                return
             here = words[left] >= chunk.first
             if here.any():
                 yield chunk, left[here]
                 left = left[~here]
         yield layer[0], left
     else:
-        number = np.searchsorted([chunk.first for chunk in layer[1:]], words, side="right")
+        number = _numbers(layer, words)
         order = np.argsort(number, kind="stable")
-        ends = np.cumsum(np.bincount(number, minlength=len(layer))).tolist()
-        for chunk, low, high in zip(layer, [0, *ends[:-1]], ends, strict=True):
-            yield chunk, order[low:high]
+        ordered = number[order]
+        starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+        for low, high in zip(starts.tolist(), [*starts[1:].tolist(), len(order)], strict=True):
+            yield layer[int(ordered[low])], order[low:high]
+
+
+def _numbers(layer: Sequence[Chunk], words: Words) -> Numbers:
+    """The number of the last chunk that begins at or before each word. Small batches make thousands of chunks, of which a few
+    words need a few."""
+    if len(words) * BISECTED < len(layer):
+        return np.array([bisect_right(layer, word, 1, key=FIRST) - 1 for word in words.tolist()], dtype=np.int64)
+    return np.searchsorted([chunk.first for chunk in layer[1:]], words, side="right")

@@ -99,11 +99,16 @@ def _seeds_of_branch(subscription_digest: str, branch: int) -> tuple[int, int]:
 
 
 def _mixed_in(seeds: Words, words: Words) -> Words:
-    a, b = (np.broadcast_to(seeds[:, at], len(words)) for at in (0, 1))
+    """Both lanes of all words at a time: few relations cost what the calls cost, not what is computed."""
     step = np.uint64(STEP)
-    for word in words.T:
-        a, b = mix_all(a ^ mix_all(word + step)), mix_all(b + mix_all(word ^ step))
-    return np.stack([a, b], axis=1)
+    inner = mix_all(np.stack([words.T + step, words.T ^ step]))
+    lanes = np.empty((2, len(words)), dtype=np.uint64)
+    lanes[:] = seeds.T
+    for at in range(words.shape[1]):
+        lanes[0] ^= inner[0, at]
+        lanes[1] += inner[1, at]
+        lanes = mix_all(lanes)
+    return lanes.T
 
 
 def to_hex(words: Words) -> list[str]:

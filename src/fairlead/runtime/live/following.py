@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 
 from fairlead.errors import LogError
-from fairlead.runtime.live.gathering import portions
+from fairlead.runtime.live.gathering import EVENTS_TOGETHER, portions
 from fairlead.runtime.live.interleaving import Interleaving, Stretch
 from fairlead.runtime.live.lineage import Found, Lineage
 from fairlead.runtime.live.snapshots import Snapshots
@@ -29,9 +29,9 @@ Receive = Callable[[Found, bool], Awaitable[None]]
 SNAPSHOT_EVENTS = 2_000_000
 SNAPSHOT_SECONDS = 30.0
 """A state is put down after so many events, or so long after the last one, if there were any."""
-FEW, PAUSES, PAUSE_SECONDS_MAX = 4096, 8, 0.02
-"""An engine takes about as long for one event as for a thousand. After few events it is left alone for some times as long, so
-that the next ones come together: ten subscribers then take less than one processor, each some milliseconds later."""
+PAUSES, PAUSE_SECONDS_MAX = 8, 0.02
+"""An engine takes about as long for one event as for a thousand. Who is not behind leaves it alone for some times as long as it
+took, so that the next events come together: ten subscribers then take less than one processor, each some milliseconds later."""
 
 
 class Following:
@@ -76,7 +76,7 @@ class Following:
                 if fresh >= SNAPSHOT_EVENTS or (fresh and clock() - self._kept_at > SNAPSHOT_SECONDS):
                     await self.keep()  # 4
                     self._kept_at = clock()
-            if self.lineage.events - events < FEW:
+            if self.lineage.events - events < EVENTS_TOGETHER:
                 await asyncio.sleep(min(PAUSE_SECONDS_MAX, PAUSES * (clock() - begun)))
 
     def _portions(self, stretches: Sequence[Stretch]) -> Iterator[tuple[int, Sequence[Stored]]]:

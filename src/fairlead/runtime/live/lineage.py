@@ -34,6 +34,9 @@ from fairlead.transport.log.block import INDEX_BITS, Block
 from fairlead.transport.log.protocol import Stored
 
 VERSION = 2
+KERNELS_FROM = 1_000
+"""Events after which kernels take over, sooner than elsewhere (engine.py): a subscriber stays, so they pay off, and whatever
+comes in the meantime waits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +55,7 @@ class Strand:
     def __init__(self, part: Part, origin: int) -> None:
         self.part, self.origin = part, origin
         self.reached = Reached(max(0, (origin >> INDEX_BITS) - 1))
-        self.engine = Engine(part.plan)
+        self.engine = Engine(part.plan, kernels_from=KERNELS_FROM)
         self.continuity = Continuity(from_beginning=origin == 0)
 
     def feed(self, blocks: Sequence[Stored]) -> tuple[Sequence[Relation], int]:
@@ -145,7 +148,7 @@ class Lineage:
             for strand, each in zip(made.strands, told["strands"], strict=True):
                 strand.reached = Reached(each["after"], each["time"])
                 strand.continuity = Continuity.load(each["continuity"])
-                strand.engine = Engine.load(strand.part.plan, states[start : start + each["bytes"]])
+                strand.engine = Engine.load(strand.part.plan, states[start : start + each["bytes"]], KERNELS_FROM)
                 start += each["bytes"]
         except (ValueError, KeyError, TypeError):
             raise StateError(
