@@ -40,15 +40,19 @@ class Refusals:
 
     async def heeded(self, asked: Coroutine[Any, Any, Answer], subject: str) -> Answer:
         """The answer to what was sent to a subject. Raises LogError as soon as the server says that we must not."""
-        answer = asyncio.ensure_future(asked)
-        while not answer.done():
-            self._news.clear()
-            news = asyncio.ensure_future(self._news.wait())
-            await asyncio.wait((answer, news), return_when=asyncio.FIRST_COMPLETED)
-            news.cancel()
-            if self.said is not None and f'"{subject}"'.lower() in self.said.lower() and not answer.done():
-                answer.cancel()
-                raise not_allowed(self.take() or "")
+        answer, news = asyncio.ensure_future(asked), None
+        try:
+            while not answer.done():
+                self._news.clear()
+                news = asyncio.ensure_future(self._news.wait())
+                await asyncio.wait((answer, news), return_when=asyncio.FIRST_COMPLETED)
+                news.cancel()
+                if self.said is not None and f'"{subject}"'.lower() in self.said.lower() and not answer.done():
+                    raise not_allowed(self.take() or "")
+        finally:  # also where who waits for the answer has given up
+            for each in (answer, news):
+                if each is not None and not each.done():
+                    each.cancel()
         return answer.result()
 
     def take(self) -> str | None:
