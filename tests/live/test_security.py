@@ -55,6 +55,9 @@ def test_a_user_does_what_it_may_and_the_rest_is_refused(tmp_path: Path, monkeyp
                 async with desk.subscribe("SUBSCRIPTION S MATCH B b", start="earliest") as sub:
                     with pytest.raises(LogError, match="N003"):
                         await more(sub, 10)
+                async with desk.subscribe("SUBSCRIPTION S MATCH A a OR C c", start="earliest") as sub:
+                    with pytest.raises(LogError, match=r"N003.*heartbeat"):  # which it would have to store, C being quiet
+                        await more(sub, 10)
                 await desk.__aexit__(ValueError, None, None)
                 assert await admin.log.last(await admin.log.open_type("B")) == 1
 
