@@ -39,17 +39,26 @@ class Refusals:
             self._news.set()
 
     async def heeded(self, asked: Coroutine[Any, Any, Answer], subject: str) -> Answer:
-        """The answer to what was sent to a subject. Raises LogError as soon as the server says that we must not."""
+        """The answer to what was sent to a subject, or to some that begin with its words. Raises LogError as soon as the server
+        says that we must not."""
         answer = asyncio.ensure_future(asked)
-        while not answer.done():
-            self._news.clear()
-            news = asyncio.ensure_future(self._news.wait())
-            await asyncio.wait((answer, news), return_when=asyncio.FIRST_COMPLETED)
-            news.cancel()
-            if self.said is not None and f'"{subject}"'.lower() in self.said.lower() and not answer.done():
-                answer.cancel()
-                raise not_allowed(self.take() or "")
-        return answer.result()
+        try:
+            while not answer.done():
+                self._news.clear()
+                news = asyncio.ensure_future(self._news.wait())
+                try:
+                    await asyncio.wait((answer, news), return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    news.cancel()
+                if not answer.done() and self._speaks_of(subject):
+                    raise not_allowed(self.take() or "")
+            return answer.result()
+        finally:
+            answer.cancel()  # of what is done nothing is changed
+
+    def _speaks_of(self, subject: str) -> bool:
+        said = "" if self.said is None else self.said.lower()
+        return any(f'"{subject}{end}'.lower() in said for end in ('"', "."))
 
     def take(self) -> str | None:
         said, self.said = self.said, None
