@@ -39,21 +39,26 @@ class Refusals:
             self._news.set()
 
     async def heeded(self, asked: Coroutine[Any, Any, Answer], subject: str) -> Answer:
-        """The answer to what was sent to a subject. Raises LogError as soon as the server says that we must not."""
-        answer, news = asyncio.ensure_future(asked), None
+        """The answer to what was sent to a subject, or to some that begin with its words. Raises LogError as soon as the server
+        says that we must not."""
+        answer = asyncio.ensure_future(asked)
         try:
             while not answer.done():
                 self._news.clear()
                 news = asyncio.ensure_future(self._news.wait())
-                await asyncio.wait((answer, news), return_when=asyncio.FIRST_COMPLETED)
-                news.cancel()
-                if self.said is not None and f'"{subject}"'.lower() in self.said.lower() and not answer.done():
+                try:
+                    await asyncio.wait((answer, news), return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    news.cancel()
+                if not answer.done() and self._speaks_of(subject):
                     raise not_allowed(self.take() or "")
-        finally:  # also where who waits for the answer has given up
-            for each in (answer, news):
-                if each is not None and not each.done():
-                    each.cancel()
-        return answer.result()
+            return answer.result()
+        finally:
+            answer.cancel()  # of what is done nothing is changed
+
+    def _speaks_of(self, subject: str) -> bool:
+        said = "" if self.said is None else self.said.lower()
+        return any(f'"{subject}{end}'.lower() in said for end in ('"', "."))
 
     def take(self) -> str | None:
         said, self.said = self.said, None

@@ -84,7 +84,7 @@ class Reading:
         self._lost = True
         self._event.set()
 
-    async def open(self) -> None:
+    async def open(self, refusals: Refusals) -> None:
         self._readers.active.add(self)
         config = ConsumerConfig(
             deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
@@ -95,7 +95,8 @@ class Reading:
             num_replicas=1,
             filter_subjects=self._subjects,
         )
-        made = await self._js.add_consumer(self._stream.name, config)
+        asked = self._js.add_consumer(self._stream.name, config)
+        made = await refusals.heeded(asked, f"$JS.API.CONSUMER.CREATE.{self._stream.name}")
         self._name = made.name
         self._next = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream.name}.{made.name}"
         self._inbox = self._client.new_inbox()
@@ -185,7 +186,7 @@ async def read(
         reading = Reading(client, js, readers, stream, after, subjects)
         try:
             with translated(refusals):
-                await reading.open()
+                await reading.open(refusals)
                 while True:
                     found = await reading.blocks()
                     after, alive = found[-1].sequence, loop.time()

@@ -79,7 +79,7 @@ class Tables:
 
     async def put_object(self, store: str, name: str, value: bytes) -> None:
         with translated(self._refusals):
-            await (await self._store(store)).put(name, value)
+            await self._refusals.heeded((await self._store(store)).put(name, value), f"$O.{store}")
 
     async def get_object(self, store: str, name: str) -> bytes | None:
         with translated(self._refusals):
