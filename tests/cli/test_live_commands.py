@@ -163,6 +163,23 @@ def test_a_bad_record_means_that_nothing_is_published(url: str) -> None:
     assert all(each["events"] == 0 for each in json.loads(fine("streams", "--json").stdout)["types"])
 
 
+def test_streams_shows_routes_and_the_end_is_reached_where_the_last_blocks_are_not_sent(url: str) -> None:
+    fine("declare", "types.fl")
+    Path("dear.fl").write_text("SUBSCRIPTION Dear MATCH StockQuote q WHERE q.value > 100")
+    dear = ("tail", "dear.fl", "--start", "earliest", "--until-end", "--name", "desk-1", "--json", "-q")
+    fine(*dear)
+    for value in (200.0, 5.0, 300.0, 6.0, 7.0):
+        write_lines(Path("one.jsonl"), [quote("ACME", value, 10)])
+        fine("publish", "--from", "one.jsonl", "--source", "feed", "-q")
+    assert len(fine(*dear).stdout.splitlines()) == 2
+    shown = json.loads(fine("streams", "--json").stdout)
+    assert {each["type"]: each["routes"] for each in shown["types"] if each["routes"]} == {"StockQuote": ["(e.value > 100)"]}
+    assert [(each["routes"], each["lag"]) for each in shown["subscribers"]] == [({"StockQuote": 0}, 0)]
+    text = fine("streams").output
+    assert "route of" in text
+    assert "(e.value > 100)" in text
+
+
 def test_streams_shows_events_and_lag(url: str) -> None:
     fine("publish", "--from", "quotes.jsonl", "--declare", "market.fl", "-q")
     fine("tail", "market.fl", "--start", "earliest", "--until-end", "--name", "desk-1", "-q")

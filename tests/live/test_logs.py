@@ -18,11 +18,14 @@ from nats.js.api import StreamConfig
 from fairlead.errors import DataError, LogError
 from fairlead.model.blobs import packed
 from fairlead.model.types import Attribute, DataType, EventType, Kind
+from fairlead.testing.live.cluster import Cluster
+from fairlead.transport.log.access import Access
 from fairlead.transport.log.block import BYTES_MAX, EVENTS_MAX, Block, block_of, decode, pieces, positions
 from fairlead.transport.log.file import FileLog
-from fairlead.transport.log.jetstream import JetStreamLog
+from fairlead.transport.log.jetstream import JetStreamLog, connect
 from fairlead.transport.log.only import Only
-from fairlead.transport.log.protocol import Conflict, Log, Stored, Stream
+from fairlead.transport.log.patient import PatientLog
+from fairlead.transport.log.protocol import Conflict, Log, Stored, Stream, Unavailable
 from fairlead.transport.log.server import Server
 from tests.live.logs import a_log, run
 
@@ -76,6 +79,34 @@ def test_a_reader_is_sent_the_blocks_of_its_route_and_a_source_has_one_order_und
                 assert behind == next((number for number in expected if number >= 2), None)
             assert await log.last(merged, Only(("B", "Heartbeat"), {"B": 1})) == await log.last(merged, Only(("B",), {}))
             assert await log.last(stream, Only(("B",), {"B": 0})) == 0
+
+    run(work)
+
+
+def test_in_a_cluster_one_of_several_attempts_is_stored_whatever_their_letters(tmp_path: Path) -> None:
+    async def attempt(log: Log, number: int, letter: str, after: int) -> int | None:
+        try:
+            return await log.append(replace(block("A", "s", number), marks=f"{letter}-1 u-1 u-1 u-1"), after)
+        except (Conflict, Unavailable):
+            return None
+
+    async def work() -> None:
+        with Cluster(tmp_path) as cluster:
+            logs = [await connect(cluster.url, Access(), 3) for _ in range(3)]
+            patient = PatientLog(logs[0], 60)
+            await patient.open_type("A")
+            after = number = 0
+            while number < 30:
+                found = await asyncio.gather(*(attempt(each, number, "ynu"[at], after) for at, each in enumerate(logs)))
+                last = await patient.last_of("A", "s")
+                stored = [each for each in found if each is not None]
+                assert stored in ([], [0 if last is None else last.sequence])  # an answer may be lost
+                if last is not None and last.block.number == number:
+                    after, number = last.sequence, number + 1
+            assert [each.block.number for each in await taken(logs[0], await patient.open_type("A"), 30)] == list(range(30))
+            assert await patient.last(await patient.open_type("A")) == 30
+            for each in logs:
+                await each.close()
 
     run(work)
 

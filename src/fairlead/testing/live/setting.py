@@ -1,7 +1,8 @@
 """Who publishes what, and who subscribes to what, while things fail.
 
 Two subscribers have equal rules, one covers a subscription of theirs (its conjunction extends `Free`), one shares rules with
-both. `Free`, `Covering` and `Either` are promised every property; `Joined` has conditions across events, and emits.
+both, and one is sent only the blocks that may have events for it. `Free`, `Covering` and `Either` are promised every property;
+`Joined` has conditions across events, and emits.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ FREE = "SUBSCRIPTION Free MATCH A a AND B b"
 JOINED = "SUBSCRIPTION Joined MATCH A a AND B b WHERE a.k = b.k EMIT Pair (k = a.k, total = a.x + b.x)"
 COVERING = "SUBSCRIPTION Covering MATCH A a AND B b AND C c"
 EITHER = "SUBSCRIPTION Either MATCH (A a AND B b) OR C c"
+ROUTED = "SUBSCRIPTION Routed MATCH A a AND B b WHERE a.k = 1 AND b.k = 1"
 RULES = {
     "one": f"{FREE} {JOINED}",
     "two": f"{FREE} {JOINED}",
     "covering": f"{COVERING} {EITHER}",
     "either": f"{EITHER} {FREE}",
+    "routed": ROUTED,
 }
 EQUAL = "one", "two"
 EMITTED = "Pair"
