@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,11 @@ from fairlead.language import compile_text
 from fairlead.matching import store as module
 from fairlead.matching.chunk import chunk_of_events
 from fairlead.matching.store import Store
+from fairlead.model.columns import ONE_BY_ONE_MAX, arrow_array, arrow_schema, canonical_rows_at, record_batch
 from fairlead.model.event import Event
 from fairlead.model.identity import places_of, position_of, position_word
 from fairlead.model.position import Position
-from fairlead.model.types import Catalogue
+from fairlead.model.types import Attribute, Catalogue, DataType, EventType, Kind
 from fairlead.transport.events import read_events
 
 PLAN = compile_text(
@@ -78,6 +80,33 @@ def test_words_in_any_order_give_their_events(names: list[str], size: int, data:
         values, known = taken.times(CATALOGUE)
         times = [int(value) if there else None for value, there in zip(values, known, strict=True)]
         assert times == [expected[word].time for word in asked]
+
+
+KINDS = EventType(
+    "Every", tuple(Attribute(kind.name, DataType(kind, 20, 2) if kind is Kind.DECIMAL else DataType(kind)) for kind in Kind)
+)
+VALUES: dict[Kind, Any] = {
+    Kind.BOOLEAN: True,
+    Kind.INT: -7,
+    Kind.BIGINT: 2**40,
+    Kind.DOUBLE: 0.5,
+    Kind.DECIMAL: Decimal("1.50"),
+    Kind.STRING: "é",
+    Kind.BINARY: b"\x00",
+    Kind.TIMESTAMP: 5,
+    Kind.INTERVAL: -3,
+}
+
+
+@pytest.mark.parametrize("rows", [[], [2, 0, 2], list(range(3)) * ONE_BY_ONE_MAX])
+def test_few_rows_are_read_as_many_are(rows: list[int]) -> None:
+    values = tuple(VALUES[kind] for kind in Kind)
+    canonical = [values, (None,) * len(values), values]
+    columns = [
+        arrow_array(column, each.type) for column, each in zip(zip(*canonical, strict=True), KINDS.attributes, strict=True)
+    ]
+    table = record_batch(columns, arrow_schema(KINDS), 3)
+    assert canonical_rows_at(table, KINDS, np.array(rows, dtype=np.int64)) == [canonical[at] for at in rows]
 
 
 def test_a_view_keeps_what_the_store_lets_go_of(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.matching.chunk import Chunk, Numbers, Words
-from fairlead.model.columns import ARROW, Columns, bits_of, canonical_rows, number_array, record_batch, taken_rows
+from fairlead.model.columns import ARROW, Columns, bits_of, canonical_rows_at, number_array, record_batch, taken_rows
 from fairlead.model.event import Event
 from fairlead.model.identity import majors_of, position_of
 from fairlead.model.types import Catalogue
@@ -115,7 +115,7 @@ class Taken:
         made: list[Any] = [None] * len(self)
         for part in self.parts:
             schema, columns, given = catalogue[part.type], part.chunk.columns, part.chunk.times.get(part.type)
-            values = canonical_rows(part.table.take(pa.array(part.inner)), schema)
+            values = canonical_rows_at(part.table, schema, part.inner)
             for at, row, inner, value in zip(part.at.tolist(), part.rows.tolist(), part.inner.tolist(), values, strict=True):
                 time = None if schema.time_index is None else value[schema.time_index]
                 made[at] = Event(

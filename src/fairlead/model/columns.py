@@ -38,6 +38,8 @@ ARROW: Mapping[Kind, pa.DataType] = {
 
 COUNTED = (Kind.TIMESTAMP, Kind.INTERVAL)
 """Kinds whose canonical value is a number of microseconds."""
+ONE_BY_ONE_MAX = 16
+"""Rows that are read out of a batch one by one: 0.6 microseconds a value, against 40 for the batch of them."""
 
 
 def arrow_type(data_type: DataType) -> pa.DataType:
@@ -190,6 +192,17 @@ def canonical_rows(table: pa.RecordBatch, schema: EventType) -> list[tuple[Any, 
     """The rows of one type's record batch."""
     columns = [canonical_values(column, each.type.kind) for column, each in zip(table.columns, schema.attributes, strict=True)]
     return list(zip(*columns, strict=True)) if columns else [()] * table.num_rows
+
+
+def canonical_rows_at(table: pa.RecordBatch, schema: EventType, rows: Rows) -> list[tuple[Any, ...]]:
+    """Some rows of one type's record batch. Few are read one by one: to take them out as a batch costs more."""
+    if len(rows) > ONE_BY_ONE_MAX or not len(schema.attributes):
+        return canonical_rows(table.take(number_array(rows)), schema)
+    columns = []
+    for column, each in zip(table.columns, schema.attributes, strict=True):
+        found = [column[at] for at in rows.tolist()]
+        columns.append([one.value for one in found] if each.type.kind in COUNTED else [one.as_py() for one in found])
+    return list(zip(*columns, strict=True))
 
 
 def columns_of_event(event: Event) -> Columns:
