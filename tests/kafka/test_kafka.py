@@ -18,6 +18,7 @@ from fairlead.errors import DataError, LogError, UsageError
 from fairlead.runtime.kafka.inward import Topic, bring_in
 from fairlead.runtime.kafka.outward import Outlet, send_out
 from fairlead.runtime.live.client import Client
+from fairlead.runtime.live.tasks import ended
 from tests.kafka.mock import Kafka
 from tests.web.served import run
 
@@ -56,8 +57,7 @@ def test_a_topic_is_taken_once_through_restarts_and_kills() -> None:
             for _ in range(5):  # cut off wherever it is
                 task = asyncio.create_task(bring_in(fl, topic(kafka, until_end=False), asyncio.Event()))
                 await asyncio.sleep(0.15)
-                task.cancel()
-                await asyncio.wait({task})
+                await ended(task)
             await bring_in(fl, topic(kafka), asyncio.Event())
             found = await keys(fl, 170)
             assert [k for k in found if k < 1000] == list(range(120))

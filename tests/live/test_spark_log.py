@@ -188,11 +188,11 @@ def test_live_batch_and_file_agree(spark: SparkSession, fl: SyncClient, plan: Pl
 def test_a_stream_goes_on_from_its_checkpoint_and_stores_once(
     spark: SparkSession, fl: SyncClient, plan: Plan, tmp_path: Path
 ) -> None:
-    publish(fl, 6)
-    frame = on_spark.log(spark, fl.url, plan=plan, stream=True, blocks=5)
-    assert run_stream(frame, plan, fl.url, tmp_path / "checkpoint") >= 3
-    publish(fl, 3, first=6)
+    publish(fl, 5)
+    frame = on_spark.log(spark, fl.url, plan=plan, stream=True, blocks=6)
     assert run_stream(frame, plan, fl.url, tmp_path / "checkpoint") >= 2
+    publish(fl, 3, first=5)
+    assert run_stream(frame, plan, fl.url, tmp_path / "checkpoint") >= 1
 
     def stored() -> list[dict[str, Any]]:
         return on_spark.log(spark, fl.url, types="Found").orderBy("position").toArrow().to_pylist()
