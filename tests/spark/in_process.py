@@ -112,15 +112,21 @@ def run(job: Job, outcome: Outcome, rows: pa.Table, random: Random) -> pa.Table:
         for part in shuffled(slices, "slice", random.choice((1, len(job.cuts) + 1)), random, ())
         for each in numbered(job, iter(part))
     ]
-    parts = shuffled(told, "target", random.choice((1, job.targets)), random, ("target", "slice"))
+    parts = shuffled(told, "task", random.choice((1, job.tasks)), random, ("target", "slice"))
     found = [each for part in parts for each in matched(job, outcome, iter(part))]
     return pa.Table.from_batches(found, outcome.schema)
 
 
 def job_of(
-    plan: Plan, reading: Reading, buckets: int, cuts: Sequence[Any] = (), until: Any = None, positioned: bool = False
+    plan: Plan,
+    reading: Reading,
+    buckets: int,
+    cuts: Sequence[Any] = (),
+    until: Any = None,
+    positioned: bool = False,
+    together: int = 1,
 ) -> Job:
-    return Job(reading, groups_of(plan), buckets, np.array(cuts, dtype=np.int64), positioned, until)
+    return Job(reading, groups_of(plan), buckets, np.array(cuts, dtype=np.int64), positioned, until, together)
 
 
 def by_subscription(plan: Plan, table: pa.Table) -> dict[str, list[str]]:
@@ -132,7 +138,7 @@ def by_subscription(plan: Plan, table: pa.Table) -> dict[str, list[str]]:
     return found
 
 
-COMPARED = ("relation_id", "branch", "completed_at", "place", "positions", "members", "emitted")
+COMPARED = ("relation_id", "branch", "completed_at", "place", "members", "emitted")
 
 
 def embedded(plan: Plan, events: Any, until: Any = None, position: str | None = None) -> dict[str, list[str]]:

@@ -95,7 +95,7 @@ def test_buckets_partitions_and_files_change_nothing(
 
 
 @pytest.mark.parametrize("told_by", ["footers", "range", "sample"])
-def test_slices_of_the_order_change_nothing(
+def test_slices_of_the_order_and_buckets_that_share_a_task_change_nothing(
     told_by: str,
     spark: SparkSession,
     plan: Plan,
@@ -108,13 +108,15 @@ def test_slices_of_the_order_change_nothing(
     monkeypatch.setattr(batch, "_cuts", lambda *given: cuts.append(cut(*given)) or cuts[0])
     monkeypatch.setattr(batch, "SMALL_ROWS", 1_000)
     monkeypatch.setattr(batch, "SLICE_ROWS", 3_000)
+    monkeypatch.setattr(batch, "BUCKET_ROWS", 2_500)
+    monkeypatch.setattr(batch, "SHARE_ROWS", 100)
     frame = spark.read.parquet(written(tmp_path, events, 5, 9))
     if told_by != "footers":
         frame = frame.where("at IS NOT NULL")
     if told_by == "sample":
         monkeypatch.setattr(batch, "EVEN", -1)
     assert found_on(plan, frame, order_by=["at"], until=UNTIL) == wanted
-    assert [len(each) for each in cuts] == [7]
+    assert [(len(each), rows) for each, rows in cuts] == [(7, len(events))]
 
 
 def test_a_frame_for_each_type_is_the_same_input(

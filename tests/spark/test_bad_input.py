@@ -132,7 +132,7 @@ def test_a_column_that_is_there_twice_is_refused(spark: SparkSession) -> None:
 def test_names_that_differ_in_case_alone_are_different(spark: SparkSession) -> None:
     plan = fairlead.compile("TYPE A (x INT, X INT)\nSUBSCRIPTION S MATCH A a WHERE a.x < a.X")
     given = spark.createDataFrame(pa.table({"x": [1, 2], "X": [2, 1], "a.b`c": [1, 2]}))
-    assert [row.positions for row in fl.match(plan, given, order_by="a.b`c").collect()] == [[0]]
+    assert [[each.position for each in row.members] for row in fl.match(plan, given, order_by="a.b`c").collect()] == [[0]]
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_bad_rows_are_set_aside_with_position_code_and_reason(spark: SparkSessio
     ]
     assert "expected TIMESTAMP" in found[3].reason
     assert '"never"' in found[3].reason
-    assert [row.positions for row in found[4:]] == [[0, 5], [0, 6]]
+    assert [[each.position for each in row.members] for row in found[4:]] == [[0, 5], [0, 6]]
 
 
 def test_empty_frames_give_nothing(spark: SparkSession) -> None:

@@ -98,7 +98,7 @@ def test_csv_has_nested_columns_as_json_and_a_folder_is_not_written_over(tmp_pat
     done(run(rules, events, tmp_path / "out", "--order-by", "at", "--format", "csv"))
     (file,) = (tmp_path / "out").glob("part-*.csv")
     (row,) = csv.DictReader(file.read_text().splitlines())
-    assert json.loads(row["positions"]) == [0, 1, 3, 4]
+    assert [each["position"] for each in json.loads(row["members"])] == [0, 1, 3, 4]
     assert [each["type"] for each in json.loads(row["members"])] == ["EarningsReport", *["StockQuote"] * 3]
     again = run(rules, events, tmp_path / "out", "--order-by", "at")
     assert (again.exit_code, again.stderr.split()[0]) == (2, "A221")

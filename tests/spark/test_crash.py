@@ -41,7 +41,9 @@ def wanted() -> pa.Table:
 
 
 def compared(table: pa.Table) -> pa.Table:
-    chosen = table.select(["subscription", "relation_id", "completed_at", "place", "positions"])
+    members = table.column("members").combine_chunks()
+    positions = pa.ListArray.from_arrays(members.offsets, members.values.field("position"))
+    chosen = table.select(["subscription", "relation_id", "completed_at", "place"]).append_column("positions", positions)
     plain = pa.schema([("subscription", pa.string()), *zip(chosen.column_names[1:], chosen.schema.types[1:], strict=True)])
     return chosen.cast(plain.set(4, pa.field("positions", pa.list_(pa.int64())))).sort_by("relation_id").combine_chunks()
 

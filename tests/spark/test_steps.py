@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -16,6 +17,7 @@ from fairlead.engine import Engine
 from fairlead.errors import DataError, LanguageError
 from fairlead.model.plan import Plan
 from fairlead.runtime.embedded import until_microseconds
+from fairlead.runtime.spark.batch import _together
 from fairlead.runtime.spark.outcome import Outcome
 from fairlead.testing.conformance import Case as ConformanceCase
 from fairlead.testing.conformance import load_cases
@@ -41,15 +43,27 @@ def compiled(rules: str) -> Plan:
 
 
 def compared(plan: Plan, events: list[dict[str, Any]], until: Any, buckets: int, cuts: list[int], seed: int) -> None:
-    """Ordered by their index, whatever the partitions, batches, slices and buckets are."""
+    """Ordered by their index, whatever the partitions, batches, slices, buckets and tasks are."""
     sourced = any("_sequence" in each or "_source" in each for each in events)
     reading = reading_of(plan, 1, sourced)
     rows = input_table(plan, reading, events, [pa.array(range(len(events)), pa.int64())])
-    job = job_of(plan, reading, buckets, cuts, until_microseconds(until))
-    found = run(job, Outcome(plan), rows, Random(seed))
+    random = Random(seed)
+    job = job_of(plan, reading, buckets, cuts, until_microseconds(until), together=random.choice((1, buckets)))
+    found = run(job, Outcome(plan, certain=not sourced), rows, random)
+    assert not list(unexpected_nulls(found))
     assert by_subscription(plan, found) == embedded(plan, events, until)
     again = [row["completed_at"] for row in found.to_pylist() if row["verdict"] == "repeated"]
     assert sorted(again) == repeats(events)
+
+
+def unexpected_nulls(table: pa.Table) -> Iterator[str]:
+    """Columns that have a null where their field says that there is none."""
+    members = table.column("members").combine_chunks()
+    fields = [(field, table.column(field.name)) for field in table.schema]
+    fields += [(field, members.flatten().field(field.name)) for field in members.type.value_type]
+    for field, column in (*fields, (members.type.value_field, members.flatten())):
+        if column.null_count and not field.nullable:
+            yield field.name
 
 
 def repeats(events: list[dict[str, Any]]) -> list[int]:
@@ -131,3 +145,20 @@ def test_rows_without_an_index_are_ordered_by_time_type_and_content(
     job = job_of(plan, reading, buckets, [start + 1_000_000 * each for each in sorted(cuts)], until_microseconds(case.until))
     found = run(job, Outcome(plan), rows, Random(seed))
     assert by_subscription(plan, found) == embedded(plan, events, case.until)
+
+
+@pytest.mark.parametrize(
+    ("rows", "tasks", "together"), [(0, 2, 1), (3_999_999, 2, 1), (20_000_000, 2, 10), (10**9, 2, 30), (10**9, 100, 1)]
+)
+def test_a_task_has_more_buckets_the_more_rows_there_are_and_never_mere_crumbs(rows: int, tasks: int, together: int) -> None:
+    assert _together(rows, tasks) == together
+
+
+def test_buckets_that_stand_together_are_of_one_task() -> None:
+    plan = fairlead.compile("TYPE A (k INT, x INT) SUBSCRIPTION P MATCH A a[2] PER k SUBSCRIPTION Q MATCH A a[2]")
+    job = job_of(plan, reading_of(plan, 1, False), 6, together=3)
+    tasks: dict[int, list[bool]] = {}
+    for target in range(job.targets):
+        tasks.setdefault(job.task_of(target), []).append(job.group_of(target).is_keyed)
+    assert sorted(tasks) == list(range(job.tasks))
+    assert sorted(tasks.values()) == [[False], [True] * 3, [True] * 3]

@@ -157,7 +157,7 @@ def test_what_cannot_take_part_is_told(spark: SparkSession, tmp_path: Path) -> N
     assert [(each["type"], each["x"], each["at"]) for each in told[2]["members"]] == [("A", 4, moment(13))]
     found = rows(positions).to_pylist()
     assert [row["members"][0]["x"] for row in found if row["verdict"] == "late"] == [2]
-    keyed = [row["positions"] for row in found if row["subscription"] == "Keyed"]
+    keyed = [[each["position"] for each in row["members"]] for row in found if row["subscription"] == "Keyed"]
     assert keyed == [[3, 7], [8, 9]]
 
 

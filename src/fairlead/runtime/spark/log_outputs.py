@@ -26,7 +26,7 @@ from fairlead.transport.log.block import Block
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
-KEPT = ("subscription", "relation_id", "branch", "completed_at", "turn", "positions", "members", "emitted")
+KEPT = ("subscription", "relation_id", "branch", "completed_at", "turn", "members", "emitted")
 RELATION = "(subscription STRING, relation_id STRING, branch INT, completed_at BIGINT, positions STRING)"
 """The attributes of a relation as an event; `positions` with commas between them."""
 Marks = Mapping[str, tuple[int, int]]
@@ -75,9 +75,9 @@ class Output:
 def _told(rows: pa.Table) -> Iterator[pa.Array]:
     for name in ("subscription", "relation_id", "branch", "completed_at"):
         yield rows.column(name)
-    positions = _one(rows.column("positions"))
-    texts = pa.ListArray.from_arrays(positions.offsets, positions.values.cast(pa.string()))
-    yield pc.binary_join(texts, ",")
+    members = _one(rows.column("members"))
+    positions = pc.struct_field(members.values, ["position"])
+    yield pc.binary_join(pa.ListArray.from_arrays(members.offsets, positions.cast(pa.string())), ",")
 
 
 def _one(column: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -2,10 +2,11 @@
 
     sliced      the input of one task            ─► checked arrivals, cut into slices of the order
     numbered    the arrivals of one slice        ─► its rows in order, numbered within the slice, for each target
-    matched     all slices of one target         ─► relations
+    matched     all slices of some targets       ─► relations
 
-A target is a group (groups.py), or one bucket of a keyed group. Numbers become positions in `matched`: a slice begins where the
-slices before it end, and every target is told the length of every slice.
+A target is a group (groups.py), or one bucket of a keyed group; a task of Spark may have several of these, which it matches one
+after the other. Numbers become positions in `matched`: a slice begins where the slices before it end, and every target is told
+the length of every slice.
 
 Takes: what was made on the driver (pickled). Gives: generators for `mapInArrow`. Never: a Python object for an event.
 """
@@ -14,6 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -36,6 +39,7 @@ from fairlead.runtime.spark.sequenced import POSITION, Sequenced, lasts_in
 SLICES = pa.schema([("slice", pa.int32()), ("type", pa.string()), ("blob", pa.binary())])
 TARGETS = pa.schema(
     [
+        ("task", pa.int32()),
         ("target", pa.int32()),
         ("slice", pa.int32()),
         ("type", pa.string()),
@@ -51,11 +55,14 @@ SEQUENCES = ":sequences"
 NO_EVENTS = (REJECTED, LASTS, SEQUENCES)
 ROWS_TOGETHER = 262_144
 """Input rows that are cut into slices together: a blob of fewer would be mostly schema."""
+BYTES_TOGETHER = 4 << 20
+"""Blobs that are handed to Spark in one batch: a batch for each would cost a fifth of a millisecond."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """What every step knows. `cuts`: the first order value of each slice but the first. `buckets`: of every keyed group."""
+    """What every step knows. `cuts`: the first order value of each slice but the first. `buckets`: of every keyed group;
+    one task of Spark has as many of them as `together` says."""
 
     reading: Reading
     groups: tuple[Group, ...]
@@ -63,22 +70,36 @@ class Job:
     cuts: npt.NDArray[Any]
     positioned: bool = False
     until: int | None = None
+    together: int = 1
 
     @property
     def targets(self) -> int:
-        return sum(self.tasks_of(group) for group in self.groups)
+        return self.first_target(len(self.groups))
 
-    def tasks_of(self, group: Group) -> int:
-        return self.buckets if group.is_keyed else 1
+    @property
+    def tasks(self) -> int:
+        return sum(self.buckets // self.together if group.is_keyed else 1 for group in self.groups)
 
     def first_target(self, number: int) -> int:
-        return sum(self.tasks_of(group) for group in self.groups[:number])
+        return sum(self.targets_of(group) for group in self.groups[:number])
+
+    def targets_of(self, group: Group) -> int:
+        return self.buckets if group.is_keyed else 1
 
     def group_of(self, target: int) -> Group:
+        return self._place(target)[0]
+
+    def task_of(self, target: int) -> int:
+        return self._place(target)[1]
+
+    def _place(self, target: int) -> tuple[Group, int]:
+        task = 0
         for group in self.groups:
-            if target < self.tasks_of(group):
-                return group
-            target -= self.tasks_of(group)
+            each = self.together if group.is_keyed else 1
+            if target < self.targets_of(group):
+                return group, task + target // each
+            target -= self.targets_of(group)
+            task += self.targets_of(group) // each
         raise IndexError(target)
 
 
@@ -86,7 +107,7 @@ def sliced(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBat
     reader = Reader(job.reading)
     for batch in together(batches):
         for number, name, table in cut(job, reader, batch):
-            yield _row(SLICES, number, name, packed(table))
+            yield _rows(SLICES, [(number, name, packed(table))])
 
 
 def cut(job: Job, reader: Reader, batch: pa.RecordBatch) -> Iterator[tuple[int, str, pa.Table]]:
@@ -121,10 +142,19 @@ def numbered(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
         arrivals = {name: pa.concat_tables(tables) for name, tables in found.pop(number).items()}
         order = in_order(arrivals, job.reading.keys)
         rows = _end_of_positions(order, arrivals) if job.positioned else len(order)
-        for target in range(job.targets):
-            yield _row(TARGETS, target, number, "", rows, order.ties if target == 0 else 0, None)
+        held: list[tuple[Any, ...]] = [
+            (job.task_of(target), target, number, "", rows, 0 if target else order.ties, None) for target in range(job.targets)
+        ]
+        size = 0
         for target, name, table in _told(job, number, order, arrivals):
-            yield _row(TARGETS, target, number, name, 0, 0, packed(table))
+            blob = packed(table)
+            held.append((job.task_of(target), target, number, name, 0, 0, blob))
+            size += len(blob)
+            if size >= BYTES_TOGETHER:
+                yield _rows(TARGETS, held)
+                held, size = [], 0
+        if held:
+            yield _rows(TARGETS, held)
 
 
 def _told(job: Job, number: int, order: Order, arrivals: Mapping[str, pa.Table]) -> Iterator[tuple[int, str, pa.Table]]:
@@ -203,13 +233,12 @@ def shares(job: Job, name: str, table: pa.Table) -> Iterator[tuple[int, pa.Table
 
 
 def matched(job: Job, outcome: Outcome, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """All rows of one target, slice after slice."""
-    tasks: dict[int, Task] = {}
-    for target, rows, tables in _by_slice(batches):
-        task = tasks.setdefault(target, Task(job, outcome, target))
-        yield from task.feed(tables, rows).to_batches()
-    for target in sorted(tasks):
-        yield from tasks[target].finish().to_batches()
+    """All rows of some targets, one after the other, each slice after slice."""
+    for target, slices in groupby(_by_slice(batches), key=itemgetter(0)):
+        task = Task(job, outcome, target)
+        for _, rows, tables in slices:
+            yield from task.feed(tables, rows).to_batches()
+        yield from task.finish().to_batches()
 
 
 class Task:
@@ -319,7 +348,8 @@ def _combined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return batches[0] if len(batches) == 1 else pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
 
 
-def _row(schema: pa.Schema, *values: Any) -> pa.RecordBatch:
+def _rows(schema: pa.Schema, rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True)
     return pa.RecordBatch.from_arrays(
-        [pa.array([value], field.type) for value, field in zip(values, schema, strict=True)], schema=schema
+        [pa.array(each, field.type) for each, field in zip(columns, schema, strict=True)], schema=schema
     )

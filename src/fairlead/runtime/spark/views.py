@@ -1,6 +1,7 @@
 """What `match` gives as tables for SQL: one temporary view for each subscription, and one for each other verdict.
 
-    relation_id, branch, completed_at, place, turn, positions     as in the frame (outcome.py)
+    relation_id, branch, completed_at, place, turn     as in the frame (outcome.py)
+    positions                       those of all members, to join on
     one column for each alias       a struct of type, position, place and the attributes; `q[3]` is an array of three
     one column for each attribute   that is emitted; `Derived.attribute` where its name is taken already
 
@@ -85,7 +86,7 @@ def relations_of(frame: DataFrame, plan: Plan, name: str) -> DataFrame:
 
     subscription = plan[name]
     taken = {each.lower() for each in FIXED}
-    columns: list[Any] = list(FIXED)
+    columns: list[Any] = [*FIXED[:-1], F.col("members.position").alias("positions")]
     for alias in dict.fromkeys(element.alias for branch in subscription.branches for element in branch.elements):
         columns.append(_member(plan, subscription, alias).alias(_free(alias, "member", taken)))
     if subscription.emits is not None:
