@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import fairlead
@@ -32,6 +32,8 @@ from tests.spark.in_process import by_subscription, embedded, input_table, job_o
 BUCKETS = st.sampled_from((1, 2, 4, 8))
 FITTING = [case for case in load_cases(FOLDER) if case.error is None]
 """What no table can hold, or what does not compile, is an error of test_conformance.py or of the language."""
+FEWER = settings(max_examples=max(30, settings.default.max_examples // 3))
+"""For what does not depend on the plan: plans of every kind are in test_generated_plans_give_what_they_give_embedded."""
 
 
 def compiled(rules: str) -> Plan:
@@ -85,6 +87,7 @@ def test_conformance_cases_give_what_they_give_embedded(case: ConformanceCase) -
         compared(plan, events, case.until, buckets, cuts, seed)
 
 
+@FEWER
 @given(plan_cases(), BUCKETS, st.lists(st.integers(0, 20), max_size=3, unique=True), st.data())
 def test_repeats_of_a_sequence_are_dropped_wherever_slices_end(
     case: Case, buckets: int, cuts: list[int], data: st.DataObject
@@ -94,6 +97,7 @@ def test_repeats_of_a_sequence_are_dropped_wherever_slices_end(
     compared(compiled(case.rules), events, case.until, buckets, sorted(cuts), data.draw(st.integers(0, 2**32)))
 
 
+@FEWER
 @given(plan_cases(), BUCKETS, st.lists(st.integers(0, 60), max_size=3, unique=True), st.data())
 def test_positions_of_a_log_are_the_positions_of_relations(
     case: Case, buckets: int, cuts: list[int], data: st.DataObject
@@ -131,6 +135,7 @@ def in_their_order(plan: Plan, events: list[dict[str, Any]], columns: list[str])
     return sorted(events, key=key)
 
 
+@FEWER
 @given(plan_cases(), BUCKETS, st.lists(st.integers(0, 20), max_size=3, unique=True), st.integers(0, 2**32))
 def test_rows_without_an_index_are_ordered_by_time_type_and_content(
     case: Case, buckets: int, cuts: list[int], seed: int

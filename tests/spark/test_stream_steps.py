@@ -24,7 +24,7 @@ from tests.match.generated import Case, cases
 from tests.match.plans import plan_cases
 from tests.spark.in_process import by_subscription, embedded, input_table, reading_of, shown
 from tests.spark.rounds import Streaming, closed, setup_of, streamed
-from tests.spark.test_steps import BUCKETS, FITTING, ConformanceCase, compiled, repeats
+from tests.spark.test_steps import BUCKETS, FEWER, FITTING, ConformanceCase, compiled, repeats
 
 SEEDS = st.integers(0, 2**32)
 ONE = fairlead.compile("TYPE A (x INT)\nTYPE B (x INT)\nSUBSCRIPTION S MATCH A a AND B b WHERE a.x = b.x PER x")
@@ -51,6 +51,7 @@ def test_conformance_cases_give_what_they_give_embedded(case: ConformanceCase) -
         compared(plan, [dict(each) for each in case.events], case.until, buckets, Random(buckets))
 
 
+@FEWER
 @given(plan_cases(), BUCKETS, st.data())
 def test_repeats_of_a_sequence_are_dropped_wherever_micro_batches_end(case: Case, buckets: int, data: st.DataObject) -> None:
     sources, sequences = st.sampled_from(("p", "q", None)), st.sampled_from((None, 1, 2, 3, 4, 5, 9))
@@ -58,6 +59,7 @@ def test_repeats_of_a_sequence_are_dropped_wherever_micro_batches_end(case: Case
     compared(compiled(case.rules), events, case.until, buckets, Random(data.draw(SEEDS)))
 
 
+@FEWER
 @given(plan_cases(), BUCKETS, st.data())
 def test_positions_of_a_log_are_the_positions_of_relations(case: Case, buckets: int, data: st.DataObject) -> None:
     plan = compiled(case.rules)
