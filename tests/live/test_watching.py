@@ -5,14 +5,19 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import nats
 import nats.js.errors
 import pytest
 from nats.js.api import ClusterInfo, StreamConfig, StreamInfo, StreamSourceInfo, StreamState
 
+import fairlead
 from fairlead.transport.log import jetstream_watching
 from fairlead.transport.log.jetstream_faults import Refusals, translated
+from fairlead.transport.log.jetstream_progress import Progress
 from fairlead.transport.log.jetstream_watching import Watching, is_silent
 from fairlead.transport.log.protocol import Unavailable
+from tests.live.logs import run
+from tests.live.test_subscribing import TYPES
 
 SECOND = 1_000_000_000
 
@@ -37,8 +42,8 @@ class Server:
     def __init__(self, infos: dict[str, list[StreamInfo]]) -> None:
         self._infos, self.asked = infos, list[str]()
 
-    async def stream_info(self, name: str) -> StreamInfo:
-        left = self._infos[name]
+    async def stream_info(self, name: str, **_: object) -> StreamInfo:
+        left = self._infos.get(name, [told()])
         return left.pop(0) if len(left) > 1 else left[0]
 
     async def request(self, subject: str, *_: object, **__: object) -> None:
@@ -65,6 +70,44 @@ def test_a_leader_whose_source_stays_silent_steps_down(monkeypatch: pytest.Monke
     assert watched(monkeypatch, {"FL_M_x": [told(-1), told(0), told(-1)]}) == []
     assert watched(monkeypatch, {"FL_M_x": [told(-1), told(-1, leader="two"), told(0)]}) == []
     assert watched(monkeypatch, {"FL_M_x": [told(-1, leader="")]}) == []
+
+
+def test_a_merged_stream_that_takes_up_nothing_of_a_source_that_has_more_stands_still() -> None:
+    async def work() -> None:
+        async with fairlead.connect() as fl:
+            client = await nats.connect(fl.url)
+            js = client.jetstream()
+            await fl.declare(TYPES)
+            stream = await fl.log.open_merged(["A", "B"])
+            progress = Progress(js)
+
+            async def looked() -> bool:
+                return await progress.stands_still(await js.stream_info(stream.name))
+
+            async def published(name: str, last: int) -> None:
+                await fl.publish(name, k=1, x=1, wait=True)
+                while await fl.log.last(stream) < last:
+                    await asyncio.sleep(0.01)
+
+            await published("A", 1)
+            await published("B", 2)
+            assert [await looked(), await looked()] == [False, False]
+            config = (await js.stream_info(stream.name)).config
+            await js.update_stream(config, max_msgs=2)
+            await fl.publish("B", k=2, x=2, wait=True)
+            assert [await looked(), await looked()] == [False, True]  # nothing came of B between two looks
+            await js.update_stream(config, max_msgs=3)
+            while await fl.log.last(stream) < 3:
+                await asyncio.sleep(0.01)
+            await fl.publish("A", k=3, x=3, wait=True)
+            assert [await looked(), await looked()] == [False, True]  # something came of B, and then nothing of A
+            await js.update_stream(config, max_msgs=-1)
+            while await fl.log.last(stream) < 4:
+                await asyncio.sleep(0.01)
+            assert [await looked(), await looked()] == [False, False]
+            await client.close()
+
+    run(work)
 
 
 def test_streams_that_a_merged_one_is_made_of_are_looked_at_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,10 +2,11 @@
 
 The leader of a merged stream asks those of its sources for what they have. Where a request was lost with a leader that died, it
 waits for half a minute before it asks again, and longer each time. Its sources send a sign of life every second, so one that
-was silent for some seconds is one that is not asked: another leader asks at once.
+was silent for some seconds is one that is not asked: another leader asks at once. So it does where nothing comes of a source
+that has more, signs of life or not (jetstream_progress.py).
 
     1. look at the sources of the stream, and of those that are merged themselves
-    2. silent at two looks, some seconds apart, under one leader: the leader steps down
+    2. silent or standing still at two looks, some seconds apart, under one leader: the leader steps down
     3. the next time we are more patient: it may be the machine that is slow
 
 Takes: a connection and the name of a stream. Gives: nothing. Never: changes what a stream holds, or raises because it could not
@@ -26,6 +27,7 @@ from nats.js.api import StreamInfo
 
 from fairlead.errors import LogError
 from fairlead.transport.log.jetstream_faults import Refusals
+from fairlead.transport.log.jetstream_progress import Progress
 from fairlead.transport.log.names import MERGED
 
 LOOK_SECONDS = 3.0
@@ -39,6 +41,7 @@ class Watching:
     def __init__(self, client: Client, js: JetStreamContext, refusals: Refusals, name: str) -> None:
         self._client, self._js, self._refusals, self._name = client, js, refusals, name
         self._silent: dict[str, tuple[str, float]] = {}
+        self._progress = Progress(js)
         self._patience = PATIENCE_SECONDS
         self._allowed = True
 
@@ -51,7 +54,8 @@ class Watching:
     async def _look(self, name: str) -> None:
         told = await self._js.stream_info(name)  # 1
         leader = (told.cluster.leader if told.cluster else None) or ""
-        if not leader or not is_silent(told):
+        stuck = await self._progress.stands_still(told)
+        if not leader or not (stuck or is_silent(told)):
             self._silent.pop(name, None)
         else:
             now = asyncio.get_running_loop().time()
