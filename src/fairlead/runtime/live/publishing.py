@@ -2,7 +2,8 @@
 
 One block is under way at a time. So blocks are stored in their order whatever fails, the log can refuse what it already has,
 and while an answer is awaited the next block fills: the slower the log, the larger the blocks. A block is closed when it is
-full, some milliseconds after its first event (`linger`), or when somebody waits for it.
+full, some milliseconds after its first event (`linger`; twice as long where events come fast), or when somebody waits
+for it.
 
 Takes: checked events. Gives: back when they are accepted (`put`) or stored (`stored`). Never: drops an event; accepts a part of
 a call; accepts more while `QUEUED_MAX` blocks wait: then who publishes waits.
@@ -30,6 +31,9 @@ from fairlead.transport.log.storing import require_ours, stored_once
 
 QUEUED_MAX = 16
 """Closed blocks that wait for their turn: up to 64k events or 8 MB, or what one call has brought."""
+MANY = 256
+"""Where so many events come while a block is open, more are close behind: it stays open for as long again. Every reader pays for
+each block, some tenths of a millisecond."""
 
 
 class Outbox:
@@ -167,13 +171,19 @@ class Outbox:
         while not self._events and not self._queue:
             self._work.clear()
             await self._work.wait()
+        await self._filling(self._linger)
+        if self._events >= MANY:
+            await self._filling(self._linger)
+        if not self._queue:
+            self._close_block()
+
+    async def _filling(self, seconds: float) -> None:
+        """Until the block is full, somebody waits for it, or the time is over."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(self._linger):
+            async with asyncio.timeout(seconds):
                 while self._events and not self._queue and self._wanted <= self._stored:
                     self._work.clear()
                     await self._work.wait()
-        if not self._queue:
-            self._close_block()
 
     async def _resume(self) -> None:
         """Take up the numbers of this source where they were left, in this life or a former one."""
