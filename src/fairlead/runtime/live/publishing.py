@@ -32,8 +32,8 @@ from fairlead.transport.log.storing import require_ours, stored_once
 QUEUED_MAX = 16
 """Closed blocks that wait for their turn: up to 64k events or 8 MB, or what one call has brought."""
 MANY = 256
-"""Where so many events come while a block is open, more are close behind: it stays open for as long again. Every reader pays for
-each block, some tenths of a millisecond."""
+"""Where so many events come while a block is open, more are close behind: it stays open for as long again. Every reader pays
+for each block, some tenths of a millisecond."""
 
 
 class Outbox:
