@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import nats
@@ -70,6 +71,22 @@ def test_a_leader_whose_source_stays_silent_steps_down(monkeypatch: pytest.Monke
     assert watched(monkeypatch, {"FL_M_x": [told(-1), told(0), told(-1)]}) == []
     assert watched(monkeypatch, {"FL_M_x": [told(-1), told(-1, leader="two"), told(0)]}) == []
     assert watched(monkeypatch, {"FL_M_x": [told(-1, leader="")]}) == []
+
+
+def test_a_leader_whose_stream_stands_still_steps_down_though_its_sources_are_heard_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jetstream_watching, "PROGRESS_LOOKS", 1)
+
+    def merged(count: int) -> StreamInfo:
+        made = told(0)
+        state = replace(made.state, last_seq=count, subjects={"fl.t.A.s": count})
+        return replace(made, state=state, config=replace(made.config, metadata={"types": "A"}))
+
+    source = replace(told(), state=replace(told().state, last_seq=5))
+    down = ["$JS.API.STREAM.LEADER.STEPDOWN.FL_M_x"]
+    assert watched(monkeypatch, {"FL_M_x": [merged(3)], "FL_T_A": [source]}) == down
+    assert watched(monkeypatch, {"FL_M_x": [merged(5)], "FL_T_A": [source]}) == []
+    moving = [merged(count) for count in (1, 1, 2, 2, 3, 3)]  # two questions each look
+    assert watched(monkeypatch, {"FL_M_x": moving, "FL_T_A": [source]}) == []
 
 
 def test_a_merged_stream_that_takes_up_nothing_of_a_source_that_has_more_stands_still() -> None:

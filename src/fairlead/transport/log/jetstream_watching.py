@@ -30,7 +30,8 @@ from fairlead.transport.log.jetstream_faults import Refusals
 from fairlead.transport.log.jetstream_progress import Progress
 from fairlead.transport.log.names import MERGED
 
-LOOK_SECONDS = 3.0
+LOOK_SECONDS, PROGRESS_LOOKS = 3.0, 3
+"""Every third look asks how much has been taken up, which are three questions for each stream instead of one."""
 SILENT_SECONDS = 4.0
 PATIENCE_SECONDS, PATIENCE_SECONDS_MAX = 4.0, 60.0
 
@@ -41,7 +42,8 @@ class Watching:
     def __init__(self, client: Client, js: JetStreamContext, refusals: Refusals, name: str) -> None:
         self._client, self._js, self._refusals, self._name = client, js, refusals, name
         self._silent: dict[str, tuple[str, float]] = {}
-        self._progress = Progress(js)
+        self._progress, self._looks = Progress(js), 0
+        self._still: set[str] = set()
         self._patience = PATIENCE_SECONDS
         self._allowed = True
 
@@ -50,18 +52,21 @@ class Watching:
             await asyncio.sleep(LOOK_SECONDS * random.uniform(0.7, 1.3))  # not all readers at the same time
             with suppress(nats.errors.Error, nats.js.errors.Error, TimeoutError, OSError):
                 await self._look(self._name)
+            self._looks += 1
 
     async def _look(self, name: str) -> None:
         told = await self._js.stream_info(name)  # 1
         leader = (told.cluster.leader if told.cluster else None) or ""
-        stuck = await self._progress.stands_still(told)
-        if not leader or not (stuck or is_silent(told)):
+        if self._looks % PROGRESS_LOOKS == 0:
+            (self._still.add if await self._progress.stands_still(told) else self._still.discard)(name)
+        if not leader or not (name in self._still or is_silent(told)):
             self._silent.pop(name, None)
         else:
             now = asyncio.get_running_loop().time()
             known, since = self._silent.setdefault(name, (leader, now))
             if known != leader:
                 self._silent[name] = leader, now
+                self._still.discard(name)
             elif now - since > self._patience:
                 await self._step_down(name)  # 2
         for each in told.sources or ():
@@ -70,6 +75,7 @@ class Watching:
 
     async def _step_down(self, name: str) -> None:
         self._silent.pop(name, None)
+        self._still.discard(name)
         self._patience = min(2 * self._patience, PATIENCE_SECONDS_MAX)  # 3
         subject = f"$JS.API.STREAM.LEADER.STEPDOWN.{name}"
         try:
