@@ -22,7 +22,7 @@ from fairlead.runtime.live.interleaving import Interleaving, Stretch
 from fairlead.runtime.live.lineage import Found, Lineage
 from fairlead.runtime.live.snapshots import Snapshots
 from fairlead.transport.log.only import Only
-from fairlead.transport.log.protocol import Log, Stored, Stream
+from fairlead.transport.log.protocol import Log, Stream
 from fairlead.transport.log.storing import Tails
 
 Receive = Callable[[Found, bool], Awaitable[None]]
@@ -65,14 +65,15 @@ class Following:
         self._kept_at = clock()
         async for stretches in self._reading.read():
             begun, events = clock(), self.lineage.events
-            for part, blocks in self._portions(stretches):
+            for some in self._portions(stretches):
                 self._settled = False
-                found = self.lineage.feed(blocks, part)  # 1
-                for block in found.derived:
+                found = self.lineage.feed(some)  # 1
+                for block in (block for each in found for block in each.derived):
                     await self._tails.store(block)  # 2
                 self._settled = True
-                self._silent = self._silent and blocks[-1].sequence <= self._border[part]
-                await receive(found, self._silent)  # 3
+                self._silent = self._silent and not any(map(self._is_new, some))
+                for each in found:
+                    await receive(each, self._silent)  # 3
                 fresh = self.lineage.events - self._kept
                 if fresh >= SNAPSHOT_EVENTS or (fresh and clock() - self._kept_at > SNAPSHOT_SECONDS):
                     await self.keep()  # 4
@@ -80,10 +81,23 @@ class Following:
             if self.lineage.events - events < EVENTS_TOGETHER:
                 await asyncio.sleep(min(PAUSE_SECONDS_MAX, PAUSES * (clock() - begun)))
 
-    def _portions(self, stretches: Sequence[Stretch]) -> Iterator[tuple[int, Sequence[Stored]]]:
+    def _portions(self, stretches: Sequence[Stretch]) -> Iterator[list[Stretch]]:
+        """Those that go to the engines together: not too much at a time, and what is silent by itself."""
+        together, events = list[Stretch](), 0
         for each in stretches:
             for blocks in portions(each.blocks, self._border[each.part]):
-                yield each.part, blocks
+                stretch, count = Stretch(each.part, blocks), sum(stored.block.count for stored in blocks)
+                if together and (events + count > EVENTS_TOGETHER or (self._silent and self._is_new(stretch))):
+                    yield together
+                    together, events = [], 0
+                together.append(stretch)
+                events += count
+        if together:
+            yield together
+
+    def _is_new(self, stretch: Stretch) -> bool:
+        """Whether it is from after the subscriber joined."""
+        return stretch.blocks[-1].sequence > self._border[stretch.part]
 
     async def has_passed(self, ends: Sequence[int]) -> bool:
         """Whether what was found up to there, in every part, is stored and handed over."""

@@ -33,8 +33,8 @@ from fairlead.transport.log.protocol import Conflict, Log, Stored, Stream, Unava
 
 HELD_MAX = 4096
 """Blocks; of a few hundred events each, some hundred megabytes at most."""
-CAME_MAX = 4
-"""Readings of a stream that wait to be taken."""
+CAME_MAX = 256
+"""Readings of a stream, of a block or some, that wait to be taken."""
 PULSE_SECONDS = 0.1
 """At most so often a heartbeat is stored for those who wait: some 250 MB a day if one stream were quiet all day while another
 is not, and a tenth of a second more until a relation is delivered then."""
@@ -135,7 +135,7 @@ class Interleaving:
     def _taken(self) -> list[Released[Stored]]:
         released: list[Released[Stored]] = []
         for part in self._wanted():
-            if self._came[part]:
+            while self._came[part]:
                 came = self._came[part].popleft()
                 self._room.set()
                 if isinstance(came, Exception):

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -27,7 +29,7 @@ from fairlead.runtime.embedded import id_words
 from fairlead.runtime.live.deriving import derivings_of
 from fairlead.runtime.live.gathering import columns_of
 from fairlead.runtime.live.grouping import Group
-from fairlead.runtime.live.interleaving import Reached
+from fairlead.runtime.live.interleaving import Reached, Stretch
 from fairlead.runtime.live.origin import Origin, name_of
 from fairlead.runtime.parts import Part
 from fairlead.transport.log.block import INDEX_BITS, Block
@@ -93,11 +95,36 @@ class Lineage:
         """How far it is, as one number: the order is one, so two that are as far as this have read the same."""
         return sum(self.after)
 
-    def feed(self, blocks: Sequence[Stored], part: int = 0) -> Found:
-        """The next blocks, of one part. Raises StateError where blocks are missing, DataError where one is damaged."""
+    def feed(self, stretches: Sequence[Stretch]) -> list[Found]:
+        """The next stretches of blocks. Gives what was found, in stretches of one part. Raises StateError where blocks are
+        missing, DataError where one is damaged."""
+        blocks: dict[int, list[Stored]] = {}
+        for each in stretches:
+            blocks.setdefault(each.part, []).extend(each.blocks)
+        if len(blocks) == 1:
+            return [self._numbered(*self._found(part, mine)) for part, mine in blocks.items()]
+        # an engine takes about as long for one block as for many: each is fed once, and what it found is put in its place
+        found = {part: self._found(part, mine) for part, mine in sorted(blocks.items())}
+        turn = {(each.part, stored.sequence): at for at, each in enumerate(stretches) for stored in each.blocks}
+        places = sorted(
+            (turn[part, relation.completed_at.major >> INDEX_BITS], part, at)
+            for part, (relations, _) in found.items()
+            for at, relation in enumerate(relations)
+        )
+        made = []
+        for part, run in groupby(places, key=itemgetter(1)):
+            numbers, (relations, ids) = [at for _, _, at in run], found[part]
+            low, high = numbers[0], numbers[-1] + 1
+            made.append(self._numbered(relations[low:high], ids[low:high]))
+        return made
+
+    def _found(self, part: int, blocks: Sequence[Stored]) -> tuple[Sequence[Relation], Words]:
         relations, events = self.strands[part].feed(blocks)
         self.events += events
-        ids, first = id_words(relations), self.book.count + 1
+        return relations, id_words(relations)
+
+    def _numbered(self, relations: Sequence[Relation], ids: Words) -> Found:
+        first = self.book.count + 1
         self.book.note(ids)
         return Found(first, relations, ids, self._derived_blocks(relations))
 
