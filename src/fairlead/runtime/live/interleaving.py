@@ -25,7 +25,7 @@ from fairlead.dataclass import dataclass
 from fairlead.model.blobs import packed
 from fairlead.model.columns import arrow_array, arrow_schema, record_batch
 from fairlead.model.types import HEARTBEAT
-from fairlead.order.merging import Merging, Released
+from fairlead.order.merging import VERSION, Merging, Released
 from fairlead.runtime.live.tasks import ended
 from fairlead.transport.log.block import Block, schema_digest
 from fairlead.transport.log.only import Only
@@ -33,8 +33,8 @@ from fairlead.transport.log.protocol import Conflict, Log, Stored, Stream, Unava
 
 HELD_MAX = 4096
 """Blocks; of a few hundred events each, some hundred megabytes at most."""
-CAME_MAX = 256
-"""Readings of a stream, of a block or some, that wait to be taken."""
+CAME_MAX = 1024
+"""Blocks of a stream that wait to be taken."""
 PULSE_SECONDS = 0.1
 """At most so often a heartbeat is stored for those who wait: some 250 MB a day if one stream were quiet all day while another
 is not, and a tenth of a second more until a relation is delivered then."""
@@ -71,9 +71,10 @@ class Interleaving:
             each.name: None if done.time is None else [done.sequence, done.time]
             for each, done in zip(streams, reached, strict=True)
         }
-        self._merging: Merging[Stored] = Merging.load({"version": 1, "inputs": places})
+        self._merging: Merging[Stored] = Merging.load({"version": VERSION, "inputs": places})
         self.seen = [each.sequence for each in reached]
         self._came: list[deque[Sequence[Stored] | Exception]] = [deque() for _ in streams]
+        self._waiting = [0] * len(streams)
         self._news, self._room = asyncio.Event(), asyncio.Event()
         self._moved = 0
         self.given = False
@@ -105,7 +106,7 @@ class Interleaving:
         try:
             while True:
                 self._news.clear()
-                if not any(self._came[part] for part in self._wanted()):
+                if self._next_part() is None:
                     await self._news.wait()
                     continue
                 released = self._taken()  # 1
@@ -118,31 +119,32 @@ class Interleaving:
         try:
             async for blocks in self._log.read(self._streams[part], self._reached[part].sequence):
                 self._came[part].append(blocks)
+                self._waiting[part] += len(blocks)
                 self._news.set()
-                while len(self._came[part]) >= CAME_MAX:
+                while self._waiting[part] >= CAME_MAX:
                     self._room.clear()
                     await self._room.wait()
         except Exception as error:
             self._came[part].append(error)
             self._news.set()
 
-    def _wanted(self) -> Sequence[int]:
-        """The parts to take from."""
-        if self._merging.held < HELD_MAX:
-            return range(len(self._streams))
-        return [self._part[name] for name in self._merging.waits_for()]
+    def _next_part(self) -> int | None:
+        """The part to take from: any of which something came, or, where much is held, one that holds it up."""
+        much = self._merging.held >= HELD_MAX
+        wanted = [self._part[name] for name in self._merging.waits_for()] if much else range(len(self._streams))
+        return next((part for part in wanted if self._came[part]), None)
 
     def _taken(self) -> list[Released[Stored]]:
         released: list[Released[Stored]] = []
-        for part in self._wanted():
-            while self._came[part]:
-                came = self._came[part].popleft()
-                self._room.set()
-                if isinstance(came, Exception):
-                    raise came
-                for each in came:
-                    released += self._pushed(part, each)
-                self.seen[part] = came[-1].sequence
+        while (part := self._next_part()) is not None:
+            came = self._came[part].popleft()
+            if isinstance(came, Exception):
+                raise came
+            self._waiting[part] -= len(came)
+            self._room.set()
+            for each in came:
+                released += self._pushed(part, each)
+            self.seen[part] = came[-1].sequence
         return released
 
     def _pushed(self, part: int, stored: Stored) -> list[Released[Stored]]:

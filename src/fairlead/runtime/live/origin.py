@@ -9,7 +9,6 @@ import hashlib
 from collections.abc import Sequence
 
 Origin = tuple[int, ...]
-BEGINNING = 0
 
 
 def name_of(origin: Origin) -> str:

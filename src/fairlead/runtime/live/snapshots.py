@@ -44,9 +44,7 @@ class Snapshots:
                     made = Lineage.load(self._group, self._origin, dumped, emits=emits)
                 except StateError:
                     continue  # of another version: an older one, or the origin, will do
-                # of readers of routes and of everything, two that are as far may have read more and less: see what it has
-                fits = count_max is None or made.book.count <= count_max
-                if fits and (border is None or all(map(le, made.after, border))):
+                if border is None or all(map(le, made.after, border)):
                     return made
         return Lineage(self._group, self._origin, emits=emits)
 
