@@ -18,7 +18,7 @@ from fairlead.errors import DataError, LogError, UsageError
 from fairlead.runtime.kafka.inward import Topic, bring_in
 from fairlead.runtime.kafka.outward import Outlet, send_out
 from fairlead.runtime.live.client import Client
-from fairlead.runtime.live.tasks import ended
+from fairlead.transport.log.tasks import ended
 from tests.kafka.mock import Kafka
 from tests.web.served import run
 

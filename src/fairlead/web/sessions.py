@@ -18,7 +18,7 @@ from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.record import Record
 from fairlead.runtime.live.starting import Start
 from fairlead.runtime.live.subscribing import LiveSubscription
-from fairlead.runtime.live.tasks import ended
+from fairlead.transport.log.tasks import ended
 from fairlead.web.counting import Counting
 from fairlead.web.feed import Feed
 

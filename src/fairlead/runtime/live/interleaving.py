@@ -26,10 +26,10 @@ from fairlead.model.blobs import packed
 from fairlead.model.columns import arrow_array, arrow_schema, record_batch
 from fairlead.model.types import HEARTBEAT
 from fairlead.order.merging import VERSION, Merging, Released
-from fairlead.runtime.live.tasks import ended
 from fairlead.transport.log.block import Block, schema_digest
 from fairlead.transport.log.only import Only
 from fairlead.transport.log.protocol import Conflict, Log, Stored, Stream, Unavailable
+from fairlead.transport.log.tasks import ended
 
 HELD_MAX = 4096
 """Blocks; of a few hundred events each, some hundred megabytes at most."""

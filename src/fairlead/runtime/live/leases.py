@@ -16,9 +16,9 @@ from typing import Any
 
 from fairlead.errors import LogError
 from fairlead.runtime.live.record import TABLE as SUBSCRIBERS
-from fairlead.runtime.live.tasks import ended
 from fairlead.transport.log.names import merged_stream
 from fairlead.transport.log.protocol import Log
+from fairlead.transport.log.tasks import ended
 
 TABLE = "FL_LEASES"
 RENEW_SECONDS = 30.0

@@ -17,10 +17,10 @@ from fairlead.model.types import HEARTBEAT, EventType
 from fairlead.runtime.live.checking import Checking
 from fairlead.runtime.live.publishing import Outbox
 from fairlead.runtime.live.registry import Registry
-from fairlead.runtime.live.tasks import ended
 from fairlead.transport.log.block import BYTES_MAX, EVENTS_MAX
 from fairlead.transport.log.names import checked
 from fairlead.transport.log.protocol import Log
+from fairlead.transport.log.tasks import ended
 from fairlead.transport.problems import not_published, unknown_type
 
 LARGE = 200_000

@@ -23,11 +23,11 @@ from fairlead.runtime.live.accepting import telling
 from fairlead.runtime.live.checking import Checking, Row, too_large
 from fairlead.runtime.live.gathering import joined
 from fairlead.runtime.live.marking import Marking
-from fairlead.runtime.live.tasks import ended
 from fairlead.runtime.live.throttling import Throttle
 from fairlead.transport.log.block import BYTES_MAX, EVENTS_MAX, Block, pieces
 from fairlead.transport.log.protocol import Log
 from fairlead.transport.log.storing import require_ours, stored_once
+from fairlead.transport.log.tasks import ended
 
 QUEUED_MAX = 16
 """Closed blocks that wait for their turn: up to 64k events or 8 MB, or what one call has brought."""

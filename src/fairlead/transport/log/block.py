@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -58,6 +59,17 @@ class Block:
     def before(self) -> tuple[int, ...]:
         """By route, the number of the block before it; empty where that is the last one everywhere."""
         return before_of(self.marks)
+
+    @cached_property
+    def batch(self) -> pa.RecordBatch:
+        """The events as they were stored: read once, however many look at them. Raises DataError where the block is damaged."""
+        try:
+            found = pa.ipc.open_stream(self.payload).read_next_batch()
+        except (pa.ArrowException, StopIteration, OSError):
+            raise _damaged(self) from None
+        if found.num_rows != self.count:
+            raise _damaged(self)
+        return found
 
     @property
     def id(self) -> str:
@@ -116,13 +128,7 @@ def _fitting(batch: pa.RecordBatch) -> Iterator[tuple[int, bytes]]:
 def decode(block: Block, event_type: EventType) -> pa.RecordBatch:
     """The events in the columns of the type as the reader knows it: attributes that were added later are null in old events,
     and those that the reader does not know yet are left out. Raises DataError where the block is damaged."""
-    wanted = arrow_schema(event_type)
-    try:
-        batch = pa.ipc.open_stream(block.payload).read_next_batch()
-    except (pa.ArrowException, StopIteration, OSError):
-        raise _damaged(block) from None
-    if batch.num_rows != block.count:
-        raise _damaged(block)
+    wanted, batch = arrow_schema(event_type), block.batch
     if batch.schema.equals(wanted):
         return batch
     columns = []

@@ -1,6 +1,7 @@
 """A log that asks again where there was no answer, for as long as one is willing to wait.
 
-Everything but `append` may be done twice; of a value that was to replace a known one, a repeat finds out whether it did.
+Everything but `append` may be done twice; of a value that was to replace a known one, a repeat finds out whether it did. Those
+who read the same stream read it together (sharing.py).
 
 Takes: a log. Gives: the same, which raises LogError instead of Unavailable. Never: sends a block again (storing.py does).
 """
@@ -8,13 +9,14 @@ Takes: a log. Gives: the same, which raises LogError instead of Unavailable. Nev
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from fairlead.errors import LogError
 from fairlead.transport.log.block import Block
 from fairlead.transport.log.only import Only
 from fairlead.transport.log.protocol import Behind, Conflict, Entry, Log, Stored, Stream, Unavailable
+from fairlead.transport.log.sharing import Sharing
 
 Answer = TypeVar("Answer")
 PAUSE_SECONDS = 0.2
@@ -24,6 +26,7 @@ class PatientLog:
     def __init__(self, log: Log, patience: float) -> None:
         self._log, self.patience = log, patience
         self.bytes_max = log.bytes_max
+        self.read = Sharing(log).read
 
     async def _asked(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
         loop = asyncio.get_running_loop()
@@ -50,9 +53,6 @@ class PatientLog:
 
     async def sources(self, type: str) -> list[str]:
         return await self._asked(lambda: self._log.sources(type))
-
-    def read(self, stream: Stream, after: int, only: Only | None = None) -> AsyncIterator[Sequence[Stored]]:
-        return self._log.read(stream, after, only)
 
     async def last(self, stream: Stream, only: Only | None = None) -> int:
         return await self._asked(lambda: self._log.last(stream, only))
