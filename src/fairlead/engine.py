@@ -40,6 +40,7 @@ from fairlead.model.types import NO_TIME, Catalogue, EventType, Kind
 
 if TYPE_CHECKING:
     from fairlead.matching.kernel.lane import KernelLane
+    from fairlead.matching.kernel.prepared import Prepared
 
 
 def compile(text: str, file: str | None = None) -> Plan:
@@ -103,14 +104,14 @@ class Engine:
         self.last = Position(-1)
         self.relations = 0
 
-    def feed(self, columns: Columns) -> Sequence[Relation]:
-        """A batch of ordered events."""
+    def feed(self, columns: Columns, prepared: Prepared | None = None) -> Sequence[Relation]:
+        """A batch of ordered events. `prepared`: the same, where several engines are given them."""
         self.fed += len(columns)
         if self.lane is None and self.kernels_from is not None and self.kernels_from < min(self.fed, 50 * len(columns)):
             self._promote()
         require(columns.follow(self.last.major), "positions must rise", last=self.last)
         if self.lane is not None:
-            delivered: Sequence[Relation] = self.lane.feed(columns)
+            delivered: Sequence[Relation] = self.lane.feed(columns, prepared)
         else:
             delivered = [each for event in columns.events(self.plan.catalogue) for each in self._logged(event)]
         self.last = Position(columns.last_after(self.last.major))

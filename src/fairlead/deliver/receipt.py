@@ -69,19 +69,27 @@ class ReceiptBook:
         self.stride = 1
         self.samples: list[str] = []
 
-    def note(self, ids: Sequence[str] | Words) -> None:
-        """Deliveries in their order, by id: texts, or pairs of words as kernels give them."""
+    def note(self, ids: Sequence[str] | Words) -> Words:
+        """Deliveries in their order, by id: texts, or pairs of words as kernels give them. Gives the digest after each."""
         words = ids if isinstance(ids, np.ndarray) else from_hex(list(ids))
-        if not len(words):
-            return
         sums = running(words, self.count, self.total)
+        self.note_digests(sums)
+        return sums
+
+    def note_digests(self, sums: Words) -> None:
+        """Deliveries in their order, by the digest after each, as a book that stands where this one does has noted them."""
+        if not len(sums):
+            return
         # 1. the stride after these deliveries, 2. which samples it leaves, 3. the new ones: text only for those that stay
-        before, end = self.stride, self.count + len(words)
+        before, end = self.stride, self.count + len(sums)
         while end // self.stride > SAMPLES_MAX:
             self.stride *= 2
-        step = self.stride // before
-        self.samples = self.samples[step - 1 :: step]
-        self.samples += to_hex(sums[-(self.count + 1) % self.stride :: self.stride])
+        if self.stride > before:
+            step = self.stride // before
+            self.samples = self.samples[step - 1 :: step]
+        sampled = sums[-(self.count + 1) % self.stride :: self.stride]
+        if len(sampled):
+            self.samples += to_hex(sampled)
         self.count, self.total = end, sums[-1]
 
     def receipt(self, ids: bytes | None = None) -> Receipt:

@@ -11,10 +11,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from fairlead.model.columns import Columns, arrow_array, arrow_schema, record_batch
+from fairlead.model.columns import Columns, arrow_array, arrow_schema, canonical_row, record_batch
 from fairlead.model.event import Event
-from fairlead.model.identity import MINOR_BITS, majors_of, position_word, words_of
+from fairlead.model.identity import MINOR_BITS, majors_of, position_of, position_word, words_of
 from fairlead.model.position import Position
+from fairlead.model.types import Catalogue
 
 Words = npt.NDArray[np.int64]
 """Position words (model/identity.py): they rise along the order, and each is the identity of one event."""
@@ -55,6 +56,32 @@ class Chunk:
             return rows, (words >= self.first) & (words <= self.last) & (rows << MINOR_BITS == shifted)
         rows = np.minimum(np.searchsorted(self.words, words), len(self) - 1)
         return rows, self.words[rows] == words
+
+    def row(self, word: int) -> int | None:
+        """The row of one word; None where it is not here."""
+        if not self.first <= word <= self.last:
+            return None
+        if self.dense:
+            row, rest = divmod(word - self.first, 1 << MINOR_BITS)
+            return None if rest else row
+        row = int(self.words.searchsorted(word))
+        return row if self.words[row] == word else None
+
+    def event(self, row: int, catalogue: Catalogue) -> Event:
+        columns = self.columns
+        name = columns.types[int(columns.codes[row])]
+        schema, table, given = catalogue[name], columns.tables[name], self.times.get(name)
+        inner = row if len(columns.tables) == 1 else int(columns.places[name].searchsorted(row))
+        values = canonical_row(table, schema, inner)
+        time = None if schema.time_index is None else values[schema.time_index]
+        return Event(
+            schema,
+            values,
+            position_of(int(self.words[row])),
+            time if given is None else int(given[inner]),
+            None if columns.sources is None else columns.sources[row],
+            None if columns.sequences is None else columns.sequences[row],
+        )
 
 
 def chunk_of_events(events: Sequence[Event]) -> Chunk:

@@ -20,6 +20,7 @@ from fairlead.matching.chunk import Chunk, Numbers, Times, Words, chunk_of_event
 from fairlead.matching.taken import Part, Taken, parts_of
 from fairlead.model.columns import Columns
 from fairlead.model.event import Event
+from fairlead.model.types import Catalogue
 
 SLACK_BYTES = 64_000_000
 """Dead rows of this size are not worth packing."""
@@ -60,6 +61,14 @@ class View:
             at, left = at[missing], left[missing]
         require(not len(left), "the store has let go of an event", word=left[:1].tolist())
         return Taken(words, parts)
+
+    def event(self, word: int, catalogue: Catalogue) -> Event:
+        """One by itself."""
+        near = [layer[bisect_right(layer, word, 1, key=FIRST) - 1] for layer in self.layers]
+        found = [(chunk, row) for chunk in near if (row := chunk.row(word)) is not None]
+        require(bool(found), "the store has let go of an event", word=word)
+        chunk, row = found[0]
+        return chunk.event(row, catalogue)
 
     def narrowed(self, words: Words) -> View:
         """A copy of the rows of these words alone."""

@@ -198,11 +198,16 @@ def canonical_rows_at(table: pa.RecordBatch, schema: EventType, rows: Rows) -> l
     """Some rows of one type's record batch. Few are read one by one: to take them out as a batch costs more."""
     if len(rows) > ONE_BY_ONE_MAX or not len(schema.attributes):
         return canonical_rows(table.take(number_array(rows)), schema)
-    columns = []
+    return [canonical_row(table, schema, row) for row in rows.tolist()]
+
+
+def canonical_row(table: pa.RecordBatch, schema: EventType, row: int) -> tuple[Any, ...]:
+    """One row of one type's record batch."""
+    found = []
     for column, each in zip(table.columns, schema.attributes, strict=True):
-        found = [column[at] for at in rows.tolist()]
-        columns.append([one.value for one in found] if each.type.kind in COUNTED else [one.as_py() for one in found])
-    return list(zip(*columns, strict=True))
+        value = column[row]
+        found.append(value.value if each.type.kind in COUNTED else value.as_py())
+    return tuple(found)
 
 
 def columns_of_event(event: Event) -> Columns:

@@ -120,9 +120,7 @@ class Group:
                 order = order[known[order]]
             return order, values[order]
 
-        found: tuple[npt.NDArray[np.int64], npt.NDArray[Any]] = batch.once(
-            ("sorted", id(texts), name, self.expression), compute
-        )
+        found: tuple[npt.NDArray[np.int64], npt.NDArray[Any]] = batch.once(("sorted", texts, name, self.expression), compute)
         return found
 
     def _numbers(self, texts: Numbering) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

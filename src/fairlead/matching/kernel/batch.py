@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from fairlead.matching.kernel.keys import Numbering, as_whole
 from fairlead.matching.kernel.vector import Rows, Vector, evaluate, evaluate_text, truth
-from fairlead.model.columns import Columns
+from fairlead.model.columns import Columns, bits_of
 from fairlead.model.expression import Condition, Expression, Field
 from fairlead.model.identity import words_of
 from fairlead.model.types import Catalogue, Kind
@@ -104,9 +104,8 @@ class Batch:
         if isinstance(expression, Field) and expression.kind in PLAIN:
             column = rows.column(expression.attribute)
             if not column.null_count:
-                counted = pa.types.is_temporal(column.type)
-                values = (column.view(pa.int64()) if counted else column).to_numpy()
-                return values if expression.kind is Kind.DOUBLE else values.astype(np.int64, copy=False), None
+                bits = bits_of(column)
+                return bits.view(np.float64) if expression.kind is Kind.DOUBLE else bits.astype(np.int64, copy=False), None
         vector: Vector = evaluate(expression, rows)
         values = vector.values
         if expression.kind is Kind.DOUBLE:
@@ -122,7 +121,7 @@ class Batch:
             values, known = evaluate_text(expression, self.rows[name], numbering)
             return values, None if known.all() else known
 
-        found: tuple[npt.NDArray[np.int64], Mask | None] = self._once(("text", id(numbering), name, expression), compute)
+        found: tuple[npt.NDArray[np.int64], Mask | None] = self._once(("text", numbering, name, expression), compute)
         return found
 
     def whole(self, name: str, attribute: str) -> tuple[npt.NDArray[Any], Mask | None] | None:
@@ -137,6 +136,7 @@ class Batch:
         return self._once(key, compute)
 
     def _once(self, key: Any, compute: Callable[[], Any]) -> Any:
-        if key not in self._kept:
-            self._kept[key] = compute()
-        return self._kept[key]
+        found = self._kept.get(key, self)
+        if found is self:
+            found = self._kept[key] = compute()
+        return found

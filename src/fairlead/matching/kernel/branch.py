@@ -226,7 +226,7 @@ class KernelBranch:
 
     def _key_numbers(self, batch: Batch, lane: Lane, name: str) -> npt.NDArray[np.int32]:
         rows = batch.rows[name]
-        key = ("key", id(self.keys), name, lane.key)
+        key = ("key", self.keys, name, lane.key)
         numbers = batch.once(key, lambda: self.keys.of_columns([rows.column(each) for each in lane.key], len(rows)))
         return numbers if self.paired or self.shape.whole_key is None else numbers.astype(self.shape.whole_key, copy=False)  # type: ignore[no-any-return]
 

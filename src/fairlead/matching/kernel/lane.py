@@ -22,6 +22,7 @@ from fairlead.matching.kernel.forgetting import forget_keys
 from fairlead.matching.kernel.keys import KeyNumbering
 from fairlead.matching.kernel.levels import Levels, Merged, Node
 from fairlead.matching.kernel.pool import NEVER
+from fairlead.matching.kernel.prepared import Prepared
 from fairlead.matching.kernel.rounds import ranks_of
 from fairlead.matching.relations import Block, Build, Relations
 from fairlead.matching.store import Store
@@ -61,10 +62,14 @@ class KernelLane:
         self.levels = Levels(plan, frozenset(name for name in read if plan.catalogue[name].derived))
         self.seen: dict[frozenset[str], int] = {each.reads: NEVER for each in self.families}
 
-    def feed(self, columns: Columns) -> Relations:
-        """The relations of a batch."""
-        self.store.add(columns)
-        return self._delivered(Batch(columns, self.plan.catalogue), NEVER, 0)
+    def feed(self, columns: Columns, prepared: Prepared | None = None) -> Relations:
+        """The relations of a batch. `prepared`: the same columns, as other engines are given them too."""
+        if prepared is None or self.levels.needed:
+            self.store.add(columns)
+            return self._delivered(Batch(columns, self.plan.catalogue), NEVER, 0)
+        if len(columns):
+            self.store.add_chunk(prepared.chunk)
+        return self._delivered(prepared.batch(self.plan.catalogue), NEVER, 0)
 
     def finish(self, until: int, last: int) -> Relations:
         """What absences are decided before the time `until`, beside the place after `last`."""

@@ -11,10 +11,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from fairlead.matching.kernel.prepared import Prepared
 from fairlead.model.columns import Columns, arrow_schema, code_type
 from fairlead.model.types import Catalogue
-from fairlead.transport.log.block import decode, positions
+from fairlead.transport.log.block import INDEX_BITS, decode, positions
 from fairlead.transport.log.protocol import Stored
+from fairlead.transport.log.sharing import Blocks
 
 EVENTS_TOGETHER = 16_384
 """Events that an engine is given at a time: preparing a batch costs about a millisecond, and small blocks share it."""
@@ -30,7 +32,19 @@ def portions(blocks: Sequence[Stored], border: int) -> Iterator[Sequence[Stored]
             start, events = at, 0
         events += each.block.count
     if start < len(blocks):
-        yield blocks[start:]
+        yield blocks[start:] if start else blocks
+
+
+def prepared_of(blocks: Sequence[Stored], catalogue: Catalogue, first: int) -> Prepared:
+    """The events at positions from `first` on; the same for all who are given these very blocks and know their types alike."""
+    if not isinstance(blocks, Blocks) or blocks[0].sequence << INDEX_BITS < first:
+        return Prepared(columns_of(blocks, catalogue, first))
+    types = [catalogue[name] for name in sorted({each.block.type for each in blocks})]
+    for known, made in blocks.made:
+        if known == types:
+            return made  # type: ignore[no-any-return]
+    blocks.made.append((types, Prepared(columns_of(blocks, catalogue, first))))
+    return blocks.made[-1][1]  # type: ignore[no-any-return]
 
 
 def columns_of(blocks: Sequence[Stored], catalogue: Catalogue, first: int) -> Columns:

@@ -23,7 +23,8 @@ class Ledger:
     def __init__(self, book: ReceiptBook, acknowledged: int, digest: str | None) -> None:
         self.book = book
         self._until, self._digest = acknowledged, digest
-        self._pending: deque[tuple[int, Words]] = deque()
+        self._pending: deque[tuple[int, Words, Words]] = deque()
+        """The number of a relation, the ids from it on, and the digest of the receipt after each."""
         self.handed = book.count
         self._check()
 
@@ -32,15 +33,15 @@ class Ledger:
         """Whether all that was acknowledged before is counted again."""
         return self.book.count >= self._until
 
-    def found(self, first: int, ids: Words, *, silent: bool) -> int:
+    def found(self, first: int, ids: Words, digests: Words, *, silent: bool) -> int:
         """How many of these were acknowledged before, or are from before the subscriber joined: they are not delivered."""
         known = len(ids) if silent else min(len(ids), max(0, self._until - first + 1))
         if known:
-            self.book.note(ids[:known])
+            self.book.note_digests(digests[:known])
             self.handed = self.book.count
             self._check()
         if known < len(ids):
-            self._pending.append((first + known, ids[known:]))
+            self._pending.append((first + known, ids[known:], digests[known:]))
         return known
 
     def _check(self) -> None:
@@ -52,7 +53,7 @@ class Ledger:
     def number_of(self, relation_id: str) -> int:
         """Of a relation that was delivered and is not acknowledged."""
         wanted = from_hex([relation_id])[0]
-        for first, ids in reversed(self._pending):
+        for first, ids, _ in reversed(self._pending):
             (at,) = np.nonzero((ids == wanted).all(axis=1))
             if len(at):
                 return first + int(at[-1])
@@ -61,16 +62,16 @@ class Ledger:
     def acknowledge(self, number: int) -> None:
         """All up to this number."""
         while self._pending and self._pending[0][0] <= number:
-            first, ids = self._pending.popleft()
+            first, ids, digests = self._pending.popleft()
             count = min(len(ids), number - first + 1)
-            self.book.note(ids[:count])
+            self.book.note_digests(digests[:count])
             if count < len(ids):
-                self._pending.appendleft((first + count, ids[count:]))
+                self._pending.appendleft((first + count, ids[count:], digests[count:]))
         self.handed = max(self.handed, self.book.count)
 
     def receipt(self) -> Receipt:
         """Of what the subscriber was given."""
         book = copied(self.book)
-        for first, ids in self._pending:
-            book.note(ids[: max(0, self.handed - first + 1)])
+        for first, _, digests in self._pending:
+            book.note_digests(digests[: max(0, self.handed - first + 1)])
         return book.receipt()

@@ -27,7 +27,7 @@ from fairlead.model.relation import Relation
 from fairlead.order.continuity import Continuity
 from fairlead.runtime.embedded import id_words
 from fairlead.runtime.live.deriving import derivings_of
-from fairlead.runtime.live.gathering import columns_of
+from fairlead.runtime.live.gathering import prepared_of
 from fairlead.runtime.live.grouping import Group
 from fairlead.runtime.live.interleaving import Reached, Stretch
 from fairlead.runtime.live.origin import Origin, name_of
@@ -43,11 +43,12 @@ comes in the meantime waits."""
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """`first`: the number of the first relation, from 1."""
+    """`first`: the number of the first relation, from 1. `digests`: of the receipt, after each relation."""
 
     first: int
     relations: Sequence[Relation]
     ids: Words
+    digests: Words
     derived: Sequence[Block]
 
 
@@ -70,8 +71,8 @@ class Strand:
         self.reached = Reached(blocks[-1].sequence, blocks[-1].time)
         if not fresh:
             return [], 0
-        columns = columns_of(fresh, self.part.plan.catalogue, self.origin)
-        return self.engine.feed(columns), len(columns)
+        prepared = prepared_of(blocks if len(fresh) == len(blocks) else fresh, self.part.plan.catalogue, self.origin)
+        return self.engine.feed(prepared.columns, prepared), len(prepared.columns)
 
 
 class Lineage:
@@ -98,6 +99,8 @@ class Lineage:
     def feed(self, stretches: Sequence[Stretch]) -> list[Found]:
         """The next stretches of blocks. Gives what was found, in stretches of one part. Raises StateError where blocks are
         missing, DataError where one is damaged."""
+        if len(stretches) == 1:
+            return [self._numbered(*self._found(stretches[0].part, stretches[0].blocks))]
         blocks: dict[int, list[Stored]] = {}
         for each in stretches:
             blocks.setdefault(each.part, []).extend(each.blocks)
@@ -125,8 +128,8 @@ class Lineage:
 
     def _numbered(self, relations: Sequence[Relation], ids: Words) -> Found:
         first = self.book.count + 1
-        self.book.note(ids)
-        return Found(first, relations, ids, self._derived_blocks(relations))
+        digests = self.book.note(ids)
+        return Found(first, relations, ids, digests, self._derived_blocks(relations))
 
     def _derived_blocks(self, relations: Sequence[Relation]) -> list[Block]:
         found: list[Block] = []

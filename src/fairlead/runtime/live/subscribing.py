@@ -142,7 +142,7 @@ class LiveSubscription:
 
     async def _follow(self, followed: Followed) -> None:
         async def receive(found: Found, silent: bool) -> None:
-            known = followed.ledger.found(found.first, found.ids, silent=silent)
+            known = followed.ledger.found(found.first, found.ids, found.digests, silent=silent)
             if known < len(found.relations):
                 batch = Batch(followed.group.plan, followed.key, found.first, found.relations)
                 await self._queue.put(batch.behind(known) if known else batch)
