@@ -69,7 +69,7 @@ class KernelLane:
             return self._delivered(Batch(columns, self.plan.catalogue), NEVER, 0)
         if len(columns):
             self.store.add_chunk(prepared.chunk)
-        return self._delivered(prepared.batch(self.plan.catalogue), NEVER, 0)
+        return self._delivered(prepared.batch, NEVER, 0)
 
     def finish(self, until: int, last: int) -> Relations:
         """What absences are decided before the time `until`, beside the place after `last`."""

@@ -3,8 +3,8 @@
 Live subscribers of one process read the same blocks. What a kernel needs of them beside its own state (values, truths, places,
 and the events as they are kept) is computed by the first, and serves the others.
 
-Takes: Columns. Gives: their batch for kernels and their chunk for stores. Never: outlives the round in which the columns are
-given out: a store keeps the chunk alone.
+Takes: Columns, and the types as all of these engines know them. Gives: the batch for kernels and the chunk for stores. Never:
+outlives the round in which the columns are given out: a store keeps the chunk alone.
 """
 
 from __future__ import annotations
@@ -14,23 +14,17 @@ from functools import cached_property
 from fairlead.matching.chunk import Chunk
 from fairlead.matching.kernel.batch import Batch
 from fairlead.model.columns import Columns
-from fairlead.model.types import Catalogue, EventType
+from fairlead.model.types import Catalogue
 
 
 class Prepared:
-    def __init__(self, columns: Columns) -> None:
-        self.columns = columns
-        self._batches: list[tuple[list[EventType], Batch]] = []
+    def __init__(self, columns: Columns, catalogue: Catalogue) -> None:
+        self.columns, self._catalogue = columns, catalogue
 
     @cached_property
     def chunk(self) -> Chunk:
         return Chunk(self.columns)
 
-    def batch(self, catalogue: Catalogue) -> Batch:
-        """As one sees them who knows the types like this."""
-        types = [catalogue[name] for name in self.columns.types]
-        for known, made in self._batches:
-            if known == types:
-                return made
-        self._batches.append((types, Batch(self.columns, catalogue)))
-        return self._batches[-1][1]
+    @cached_property
+    def batch(self) -> Batch:
+        return Batch(self.columns, self._catalogue)

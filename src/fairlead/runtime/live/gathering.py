@@ -38,12 +38,12 @@ def portions(blocks: Sequence[Stored], border: int) -> Iterator[Sequence[Stored]
 def prepared_of(blocks: Sequence[Stored], catalogue: Catalogue, first: int) -> Prepared:
     """The events at positions from `first` on; the same for all who are given these very blocks and know their types alike."""
     if not isinstance(blocks, Blocks) or blocks[0].sequence << INDEX_BITS < first:
-        return Prepared(columns_of(blocks, catalogue, first))
+        return Prepared(columns_of(blocks, catalogue, first), catalogue)
     types = [catalogue[name] for name in sorted({each.block.type for each in blocks})]
     for known, made in blocks.made:
         if known == types:
             return made  # type: ignore[no-any-return]
-    blocks.made.append((types, Prepared(columns_of(blocks, catalogue, first))))
+    blocks.made.append((types, Prepared(columns_of(blocks, catalogue, first), catalogue)))
     return blocks.made[-1][1]  # type: ignore[no-any-return]
 
 
