@@ -5,10 +5,9 @@ from __future__ import annotations
 from fairlead.engine import compile
 from fairlead.model.types import Catalogue
 from fairlead.runtime.live.checking import Checking
-from fairlead.runtime.live.gathering import portions, prepared_of
+from fairlead.runtime.live.gathering import REMEMBERED, Gathering, portions
 from fairlead.transport.log.block import INDEX_BITS, Block, pieces
-from fairlead.transport.log.protocol import Stored
-from fairlead.transport.log.sharing import Blocks
+from fairlead.transport.log.protocol import Stored, Stream
 
 
 def known(text: str) -> Catalogue:
@@ -18,37 +17,49 @@ def known(text: str) -> Catalogue:
 NARROW, SAME, WIDE = known("TYPE A (x INT)"), known("TYPE A (x INT)"), known("TYPE A (x INT, y STRING)")
 
 
-def blocks_of(*sizes: int, first: int = 1) -> Blocks:
+HERE, THERE = Stream("FL_T_A", "1"), Stream("FL_T_A", "2")
+
+
+def blocks_of(*sizes: int, first: int = 1) -> list[Stored]:
     checking = Checking(NARROW["A"], frozenset())
     made = []
     for at, size in enumerate(sizes):
         ((count, payload),) = pieces(checking.batch([(value,) for value in range(size)]))
         made.append(Stored(first + at, 0, Block("A", "s", at, sum(sizes[:at]), count, checking.schema, payload)))
-    return Blocks(made)
+    return made
 
 
 def test_all_who_know_the_types_alike_are_given_the_same_columns() -> None:
-    blocks = blocks_of(3, 2)
-    first, second = prepared_of(blocks, NARROW, 0), prepared_of(blocks, SAME, 0)
+    gathering = Gathering()
+    first, second = gathering.prepared(HERE, blocks_of(3, 2), NARROW, 0), gathering.prepared(HERE, blocks_of(3, 2), SAME, 0)
     assert first is second
+    assert gathering.prepared(THERE, blocks_of(3, 2), NARROW, 0) is not first
+    assert gathering.prepared(HERE, blocks_of(3), NARROW, 0) is not first
     assert list(first.columns.positions) == [4096, 4097, 4098, 8192, 8193]
 
 
 def test_who_knows_an_attribute_more_gets_columns_of_its_own() -> None:
-    blocks = blocks_of(3)
-    narrow, wide = prepared_of(blocks, NARROW, 0), prepared_of(blocks, WIDE, 0)
+    gathering, blocks = Gathering(), blocks_of(3)
+    narrow, wide = gathering.prepared(HERE, blocks, NARROW, 0), gathering.prepared(HERE, blocks, WIDE, 0)
     assert narrow.columns.tables["A"].column_names == ["x"]
     assert wide.columns.tables["A"].to_pydict() == {"x": [0, 1, 2], "y": [None, None, None]}
-    assert prepared_of(blocks, NARROW, 0) is narrow
-    assert prepared_of(blocks, WIDE, 0) is wide
+    assert gathering.prepared(HERE, blocks, NARROW, 0) is narrow
+    assert gathering.prepared(HERE, blocks, WIDE, 0) is wide
 
 
 def test_who_begins_within_the_blocks_gets_the_rest_of_them() -> None:
-    blocks = blocks_of(3, 2, first=7)
-    whole, rest = prepared_of(blocks, NARROW, 7 << INDEX_BITS), prepared_of(blocks, NARROW, (7 << INDEX_BITS) + 2)
+    gathering, blocks = Gathering(), blocks_of(3, 2, first=7)
+    whole, rest = (gathering.prepared(HERE, blocks, NARROW, (7 << INDEX_BITS) + at) for at in (0, 2))
     assert len(whole.columns) == 5
     assert rest.columns.tables["A"].to_pydict() == {"x": [2, 0, 1]}
-    assert prepared_of(blocks, NARROW, 0) is whole
+    assert gathering.prepared(HERE, blocks, NARROW, 0) is whole
+
+
+def test_what_is_remembered_is_little() -> None:
+    gathering = Gathering()
+    for first in range(1, 10 * REMEMBERED):
+        gathering.prepared(HERE, blocks_of(1, first=first), NARROW, 0)
+    assert len(gathering._made) == REMEMBERED
 
 
 def test_a_portion_of_everything_is_what_was_given() -> None:

@@ -86,14 +86,14 @@ class Relations(Sequence[Relation]):
         if isinstance(wanted, int):
             return self._page(wanted // PAGE)[wanted % PAGE]
         if len(wanted) < PAGE:
-            return self._made(np.array(wanted, dtype=np.int64))
+            return self.taken(np.array(wanted, dtype=np.int64))
         return [self[each] for each in wanted]
 
     def __iter__(self) -> Iterator[Relation]:
         for low in range(0, len(self), TOGETHER):  # who goes through all of them gets many pages at once
             first, last = low // PAGE, -(-min(low + TOGETHER, len(self)) // PAGE)
             if any(page not in self._pages for page in range(first, last)):
-                made = self._made(np.arange(low, min(low + TOGETHER, len(self))))
+                made = self.taken(np.arange(low, min(low + TOGETHER, len(self))))
                 self._pages |= {first + at: made[at * PAGE : (at + 1) * PAGE] for at in range(last - first)}
             for page in range(first, last):
                 yield from self._pages[page]
@@ -163,6 +163,21 @@ class Relations(Sequence[Relation]):
                 found.append(Rows(block, mine, numbers[mine] - self.starts[at]))
         return found
 
+    def table_of(self, layout: Layout, places: Numbers) -> pa.Table:
+        """The result table of those at some places of the delivery."""
+        return table_of_blocks(layout, self._rows(places), self.view, self.id_words()[places])
+
+    def completed(self) -> Words:
+        """The word of the place at which each was completed, in the order of delivery."""
+        found = np.concatenate([block.at for block in self.blocks]) if self.blocks else np.zeros(0, dtype=np.int64)
+        return found if self.order is None else found[self.order]
+
+    def names(self, places: Numbers) -> list[str]:
+        """The subscriptions of those at some places of the delivery."""
+        numbers = places if self.order is None else self.order[places]
+        owners = np.searchsorted(self.starts, numbers, side="right") - 1
+        return [self.blocks[at].subscription.name for at in owners.tolist()]
+
     def _table(self, layout: Layout, low: int, high: int) -> pa.Table:
         try:
             return table_of_blocks(layout, self._rows(slice(low, high)), self.view, self.id_words()[low:high])
@@ -174,10 +189,11 @@ class Relations(Sequence[Relation]):
 
     def _page(self, number: int) -> list[Relation]:
         if number not in self._pages:
-            self._pages[number] = self._made(np.arange(number * PAGE, min((number + 1) * PAGE, len(self))))
+            self._pages[number] = self.taken(np.arange(number * PAGE, min((number + 1) * PAGE, len(self))))
         return self._pages[number]
 
-    def _made(self, places: Numbers) -> list[Relation]:
+    def taken(self, places: Numbers) -> list[Relation]:
+        """Those at some places of the delivery."""
         if len(places) <= FEW:
             return [self._one(place) for place in places.tolist()]
         rows = self._rows(places)

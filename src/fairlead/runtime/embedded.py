@@ -20,6 +20,7 @@ from fairlead.dataclass import dataclass
 from fairlead.deliver.receipt import Receipt, ReceiptBook
 from fairlead.engine import KERNELS_FROM, Engine
 from fairlead.errors import UsageError
+from fairlead.matching.interleaved import Interleaved
 from fairlead.matching.relations import Relations
 from fairlead.model.columns import Columns
 from fairlead.model.html import table
@@ -34,6 +35,8 @@ from fairlead.transport.events import read_events
 from fairlead.transport.tables import TABLE_ROWS, is_table, record_batches
 from fairlead.transport.write import relation_table
 
+LAZY = (Relations, Interleaved)
+"""What is no object before somebody looks."""
 EVENTS_PER_MEMBER = 4
 """A result keeps the events of its batches as they are, unless relations need few of them: then copies of those few."""
 
@@ -207,16 +210,16 @@ def _read(
 
 def id_words(relations: Sequence[Relation]) -> Words:
     """The ids, without making objects of what kernels found."""
-    return relations.id_words() if isinstance(relations, Relations) else from_hex([each.id for each in relations])
+    return relations.id_words() if isinstance(relations, LAZY) else from_hex([each.id for each in relations])
 
 
 def counts_of(relations: Sequence[Relation]) -> Mapping[str, int]:
-    return relations.counts() if isinstance(relations, Relations) else Counter(each.subscription for each in relations)
+    return relations.counts() if isinstance(relations, LAZY) else Counter(each.subscription for each in relations)
 
 
 def only(relations: Sequence[Relation], subscription: str) -> Sequence[Relation]:
     """Those of one subscription."""
-    if isinstance(relations, Relations):
+    if isinstance(relations, LAZY):
         return relations.only(subscription)
     return [each for each in relations if each.subscription == subscription]
 

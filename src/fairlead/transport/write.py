@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fairlead.errors import DataError, UsageError
+from fairlead.matching.interleaved import Interleaved
 from fairlead.matching.relations import Relations, joined
 from fairlead.matching.table import table_of_objects
 from fairlead.model.layout import Layout, layout_of
@@ -255,7 +256,7 @@ class RejectWriter(_Writer):
 
 def relation_tables(relations: Sequence[Relation], layout: Layout) -> Iterator[pa.Table]:
     """Relations as tables of the layout. What kernels found is never an object on the way."""
-    if isinstance(relations, Relations):
+    if isinstance(relations, (Relations, Interleaved)):
         yield relations.to_arrow(layout)
     else:
         for low in range(0, len(relations), OBJECTS):

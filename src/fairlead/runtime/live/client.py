@@ -21,6 +21,7 @@ from fairlead.deliver.receipt import Comparison, Receipt
 from fairlead.errors import UsageError
 from fairlead.model.types import Catalogue
 from fairlead.runtime.live.export import Exported, export
+from fairlead.runtime.live.gathering import Gathering
 from fairlead.runtime.live.leases import sweep
 from fairlead.runtime.live.opening import Place, place_of
 from fairlead.runtime.live.overview import Overview, overview_of
@@ -57,7 +58,7 @@ class Client:
         except BaseException:
             self._held.close()
             raise
-        self._registry = Registry(self._log)
+        self._registry, self._gathering = Registry(self._log), Gathering()
         self._publisher = Publisher(self._log, self._registry, self._source, self._linger, self._patience)
         if self._heartbeat is not None:
             self._publisher.beat(self._heartbeat)
@@ -139,7 +140,7 @@ class Client:
         `name` the subscription is durable: it resumes behind the last relation acknowledged under that name. `start` says where
         a new one begins: "new", "earliest", "snapshot", a position or a datetime (starting.py). `emit`: what the rules EMIT is
         published."""
-        return LiveSubscription(self._ready(), self._registry, rules, name, start, emit)
+        return LiveSubscription(self._ready(), self._registry, self._gathering, rules, name, start, emit)
 
     async def receipts(self, name: str) -> Mapping[str, Receipt]:
         """By group of subscriptions, what a durable subscriber has acknowledged."""

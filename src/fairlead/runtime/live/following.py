@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 
 from fairlead.errors import LogError
-from fairlead.runtime.live.gathering import EVENTS_TOGETHER, portions
+from fairlead.runtime.live.gathering import EVENTS_TOGETHER, Gathering, portions
 from fairlead.runtime.live.interleaving import Interleaving, Stretch
 from fairlead.runtime.live.lineage import Found, Lineage
 from fairlead.runtime.live.snapshots import Snapshots
@@ -52,8 +52,9 @@ class Following:
         patience: float,
         border: Sequence[int] | None,
         only: Only | None,
+        gathering: Gathering,
     ) -> None:
-        self._log, self._streams, self.only = log, streams, only
+        self._log, self._streams, self.only, self._gathering = log, streams, only, gathering
         self.lineage, self._snapshots = lineage, snapshots
         self._reading = Interleaving(log, streams, [each.reached for each in lineage.strands], only)
         self._border = border or (0,) * len(streams)
@@ -71,13 +72,12 @@ class Following:
             begun, events = clock(), self.lineage.events
             for some in self._portions(stretches):
                 self._settled = False
-                found = self.lineage.feed(some)  # 1
-                for block in (block for each in found for block in each.derived):
+                found = self.lineage.feed(some, self._streams, self._gathering)  # 1
+                for block in found.derived:
                     await self._tails.store(block)  # 2
                 self._settled = True
                 self._silent = self._silent and not any(map(self._is_new, some))
-                for each in found:
-                    await receive(each, self._silent)  # 3
+                await receive(found, self._silent)  # 3
                 fresh = self.lineage.events - self._kept
                 if fresh >= SNAPSHOT_EVENTS or (fresh and clock() - self._kept_at > SNAPSHOT_SECONDS):
                     await self.keep()  # 4

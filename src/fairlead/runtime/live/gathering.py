@@ -13,13 +13,14 @@ import pyarrow as pa
 
 from fairlead.matching.kernel.prepared import Prepared
 from fairlead.model.columns import Columns, arrow_schema, code_type
-from fairlead.model.types import Catalogue
+from fairlead.model.types import Catalogue, EventType
 from fairlead.transport.log.block import INDEX_BITS, decode, positions
-from fairlead.transport.log.protocol import Stored
-from fairlead.transport.log.sharing import Blocks
+from fairlead.transport.log.protocol import Stored, Stream
 
 EVENTS_TOGETHER = 16_384
 """Events that an engine is given at a time: preparing a batch costs about a millisecond, and small blocks share it."""
+REMEMBERED = 8
+"""Stretches of blocks, of some hundred kilobytes each."""
 
 
 def portions(blocks: Sequence[Stored], border: int) -> Iterator[Sequence[Stored]]:
@@ -35,16 +36,27 @@ def portions(blocks: Sequence[Stored], border: int) -> Iterator[Sequence[Stored]
         yield blocks[start:] if start else blocks
 
 
-def prepared_of(blocks: Sequence[Stored], catalogue: Catalogue, first: int) -> Prepared:
-    """The events at positions from `first` on; the same for all who are given these very blocks and know their types alike."""
-    if not isinstance(blocks, Blocks) or blocks[0].sequence << INDEX_BITS < first:
-        return Prepared(columns_of(blocks, catalogue, first), catalogue)
-    types = [catalogue[name] for name in sorted({each.block.type for each in blocks})]
-    for known, made in blocks.made:
-        if known == types:
-            return made  # type: ignore[no-any-return]
-    blocks.made.append((types, Prepared(columns_of(blocks, catalogue, first), catalogue)))
-    return blocks.made[-1][1]  # type: ignore[no-any-return]
+class Gathering:
+    """What the subscribers of one client make of the same blocks: those who read together (sharing.py) wake together, so one
+    after the other they are given the same."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[Stream, tuple[int, ...]], list[tuple[list[EventType], Prepared]]] = {}
+
+    def prepared(self, stream: Stream, blocks: Sequence[Stored], catalogue: Catalogue, first: int) -> Prepared:
+        """The events at positions from `first` on; the same for all who know their types alike."""
+        if blocks[0].sequence << INDEX_BITS < first:
+            return Prepared(columns_of(blocks, catalogue, first), catalogue)
+        key = stream, tuple([each.sequence for each in blocks])
+        if key not in self._made and len(self._made) >= REMEMBERED:
+            del self._made[next(iter(self._made))]
+        mine = self._made.setdefault(key, [])
+        types = [catalogue[name] for name in sorted({each.block.type for each in blocks})]
+        for known, made in mine:
+            if known == types:
+                return made
+        mine.append((types, Prepared(columns_of(blocks, catalogue, first), catalogue)))
+        return mine[-1][1]
 
 
 def columns_of(blocks: Sequence[Stored], catalogue: Catalogue, first: int) -> Columns:

@@ -11,9 +11,8 @@ bytes. Never: reads a clock, does I/O; skips a block.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from itertools import groupby
-from operator import itemgetter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,18 +21,19 @@ from fairlead.dataclass import dataclass
 from fairlead.deliver.receipt import ReceiptBook
 from fairlead.engine import Engine
 from fairlead.errors import StateError
-from fairlead.model.identity import Words
+from fairlead.matching.interleaved import Interleaved, completed, interleaved
+from fairlead.model.identity import Words, majors_of
 from fairlead.model.relation import Relation
 from fairlead.order.continuity import Continuity
 from fairlead.runtime.embedded import id_words
 from fairlead.runtime.live.deriving import derivings_of
-from fairlead.runtime.live.gathering import prepared_of
+from fairlead.runtime.live.gathering import Gathering
 from fairlead.runtime.live.grouping import Group
 from fairlead.runtime.live.interleaving import Reached, Stretch
 from fairlead.runtime.live.origin import Origin, name_of
 from fairlead.runtime.parts import Part
 from fairlead.transport.log.block import INDEX_BITS, Block
-from fairlead.transport.log.protocol import Stored
+from fairlead.transport.log.protocol import Stored, Stream
 
 VERSION = 2
 KERNELS_FROM = 1_000
@@ -61,7 +61,7 @@ class Strand:
         self.engine = Engine(part.plan, kernels_from=KERNELS_FROM)
         self.continuity = Continuity(from_beginning=origin == 0)
 
-    def feed(self, blocks: Sequence[Stored]) -> tuple[Sequence[Relation], int]:
+    def feed(self, blocks: Sequence[Stored], stream: Stream, gathering: Gathering) -> tuple[Sequence[Relation], int]:
         """The relations, and how many events there were."""
         fresh = []
         for each in blocks:
@@ -71,7 +71,7 @@ class Strand:
         self.reached = Reached(blocks[-1].sequence, blocks[-1].time)
         if not fresh:
             return [], 0
-        prepared = prepared_of(blocks if len(fresh) == len(blocks) else fresh, self.part.plan.catalogue, self.origin)
+        prepared = gathering.prepared(stream, fresh, self.part.plan.catalogue, self.origin)
         return self.engine.feed(prepared.columns, prepared), len(prepared.columns)
 
 
@@ -96,40 +96,44 @@ class Lineage:
         """How far it is, as one number: the order is one, so two that are as far as this have read the same."""
         return sum(self.after)
 
-    def feed(self, stretches: Sequence[Stretch]) -> list[Found]:
-        """The next stretches of blocks. Gives what was found, in stretches of one part. Raises StateError where blocks are
+    def feed(self, stretches: Sequence[Stretch], streams: Sequence[Stream], gathering: Gathering) -> Found:
+        """The next stretches of blocks. Gives what was found. Raises StateError where blocks are
         missing, DataError where one is damaged."""
         if len(stretches) == 1:
-            return [self._numbered(*self._found(stretches[0].part, stretches[0].blocks))]
+            part, mine = stretches[0].part, stretches[0].blocks
+            return self._numbered(self._found(part, mine, streams[part], gathering))
         blocks: dict[int, list[Stored]] = {}
         for each in stretches:
             blocks.setdefault(each.part, []).extend(each.blocks)
-        if len(blocks) == 1:
-            return [self._numbered(*self._found(part, mine)) for part, mine in blocks.items()]
         # an engine takes about as long for one block as for many: each is fed once, and what it found is put in its place
-        found = {part: self._found(part, mine) for part, mine in sorted(blocks.items())}
-        turn = {(each.part, stored.sequence): at for at, each in enumerate(stretches) for stored in each.blocks}
-        places = sorted(
-            (turn[part, relation.completed_at.major >> INDEX_BITS], part, at)
-            for part, (relations, _) in found.items()
-            for at, relation in enumerate(relations)
-        )
-        made = []
-        for part, run in groupby(places, key=itemgetter(1)):
-            numbers, (relations, ids) = [at for _, _, at in run], found[part]
-            low, high = numbers[0], numbers[-1] + 1
-            made.append(self._numbered(relations[low:high], ids[low:high]))
-        return made
+        found, turns = [], []
+        for part, mine in sorted(blocks.items()):
+            relations = self._found(part, mine, streams[part], gathering)
+            sequences = np.array([each.sequence for each in mine])
+            turn = np.array([at for at, each in enumerate(stretches) if each.part == part for _ in each.blocks])
+            found.append(relations)
+            turns.append(turn[np.searchsorted(sequences, majors_of(completed(relations)) >> INDEX_BITS)])
+        return self._numbered(interleaved(found, turns))
 
-    def _found(self, part: int, blocks: Sequence[Stored]) -> tuple[Sequence[Relation], Words]:
-        relations, events = self.strands[part].feed(blocks)
+    def _found(self, part: int, blocks: Sequence[Stored], stream: Stream, gathering: Gathering) -> Sequence[Relation]:
+        relations, events = self.strands[part].feed(blocks, stream, gathering)
         self.events += events
-        return relations, id_words(relations)
+        return relations
 
-    def _numbered(self, relations: Sequence[Relation], ids: Words) -> Found:
-        first = self.book.count + 1
+    def _numbered(self, relations: Sequence[Relation]) -> Found:
+        first, ids = self.book.count + 1, id_words(relations)
         digests = self.book.note(ids)
-        return Found(first, relations, ids, digests, self._derived_blocks(relations))
+        derived = [block for run in self._runs(relations) for block in self._derived_blocks(run)]
+        return Found(first, relations, ids, digests, derived)
+
+    def _runs(self, relations: Sequence[Relation]) -> Iterator[Sequence[Relation]]:
+        """Stretches of one part: blocks of different streams may have the same sequence."""
+        if not self.derivings or not isinstance(relations, Interleaved):
+            yield relations
+            return
+        cuts = np.flatnonzero(np.diff(relations.owner)) + 1
+        for low, high in pairwise([0, *cuts.tolist(), len(relations)]):
+            yield relations[low:high]
 
     def _derived_blocks(self, relations: Sequence[Relation]) -> list[Block]:
         found: list[Block] = []

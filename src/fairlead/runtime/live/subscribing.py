@@ -23,6 +23,7 @@ from fairlead.model.relation import Relation
 from fairlead.runtime.live.batch import Batch
 from fairlead.runtime.live.ending import end_of
 from fairlead.runtime.live.following import Following
+from fairlead.runtime.live.gathering import Gathering
 from fairlead.runtime.live.grouping import Group, groups_of
 from fairlead.runtime.live.leases import Lease
 from fairlead.runtime.live.ledger import Ledger
@@ -57,9 +58,19 @@ class LiveSubscription:
 
     routed = True
 
-    def __init__(self, log: PatientLog, registry: Registry, rules: str, name: str | None, start: Start, emit: bool) -> None:
+    def __init__(
+        self,
+        log: PatientLog,
+        registry: Registry,
+        gathering: Gathering,
+        rules: str,
+        name: str | None,
+        start: Start,
+        emit: bool,
+    ) -> None:
         check_start(start)
-        self._log, self._registry, self._rules, self._start, self._emit = log, registry, rules, start, emit
+        self._log, self._registry, self._gathering = log, registry, gathering
+        self._rules, self._start, self._emit = rules, start, emit
         self._record = Record(log, name) if name is not None else None
         self._followed: dict[str, Followed] = {}
         self._tasks: list[asyncio.Task[None]] = []
@@ -128,7 +139,7 @@ class LiveSubscription:
         only = None
         if self.routed and len(streams) == 1:  # several are merged by what comes of each: the more, the sooner
             only = await only_for(self._log, group.plan, group.types, streams[0], durable=durable)
-        following = Following(self._log, streams, lineage, snapshots, self._log.patience, border, only)
+        following = Following(self._log, streams, lineage, snapshots, self._log.patience, border, only, self._gathering)
         ledger = Ledger(copied(lineage.book), saved["count"] or 0 if saved else 0, saved["digest"] if saved else None)
         if self._record is not None and saved is None:
             parts = zip(group.parts, streams, strict=True)

@@ -19,7 +19,6 @@ from bisect import bisect_right
 from collections.abc import AsyncGenerator, Hashable, Sequence
 from contextlib import aclosing, suppress
 from itertools import accumulate
-from typing import Any
 
 from fairlead.transport.log.only import Only
 from fairlead.transport.log.protocol import Log, Stored, Stream
@@ -31,14 +30,6 @@ KEPT_MAX = 2_000_000
 """Bytes that are kept though all have read them, for those who come."""
 SLOW_SECONDS = 0.5
 """Who takes nothing for so long, while others wait, is left behind."""
-
-
-class Blocks(list[Stored]):
-    """What several readers are given at a time. `made`: what one of them has made of it, for the others."""
-
-    def __init__(self, blocks: Sequence[Stored]) -> None:
-        super().__init__(blocks)
-        self.made: list[Any] = []
 
 
 class Reader:
@@ -59,7 +50,6 @@ class Reading:
         self._ends: list[int] = []
         """The bytes of all blocks up to each, from the beginning of the reading on."""
         self._bytes = 0
-        self._given_place, self._given = (0, 0), Blocks(())
         self._readers: set[Reader] = set()
         self._failed: Exception | None = None
         self._news, self._taken = asyncio.Event(), asyncio.Event()
@@ -97,8 +87,7 @@ class Reading:
         return reader.at < self._first + len(self._blocks)
 
     async def next(self, reader: Reader) -> Sequence[Stored]:
-        """All that the reader has not taken, at least one block; none where it was left behind. Those who take the same get the
-        same list. Raises what reading raised."""
+        """All that the reader has not taken, at least one block; none where it was left behind. Raises what reading raised."""
         while not self.has_more(reader):
             if self._failed is not None:
                 raise self._failed
@@ -108,12 +97,10 @@ class Reading:
         if reader.at < self._first:
             return []
         self._readers.add(reader)  # who was left behind may have come in time
-        place = reader.at, self._first + len(self._blocks)
-        if place != self._given_place:
-            self._given_place, self._given = place, Blocks(self._blocks[reader.at - self._first :])
-        reader.at = place[1]
+        found = self._blocks[reader.at - self._first :]
+        reader.at += len(found)
         self._taken.set()
-        return self._given
+        return found
 
     async def _read(self, log: Log, stream: Stream, after: int, only: Only | None) -> None:
         try:

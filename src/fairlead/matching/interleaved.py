@@ -1,0 +1,130 @@
+"""The relations of several engines in one order, each still where its engine found it.
+
+Positions of one engine mean nothing to another, whose events are numbered by another stream; so whatever is made of members is
+made engine by engine, and put in order then.
+
+Takes: what each engine found, and for each relation of the one order whose it is. Gives: a sequence of relations, ids, tables.
+Never: makes an object before somebody looks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import overload
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fairlead.matching.chunk import Numbers, Words
+from fairlead.matching.relations import PAGE, Relations
+from fairlead.matching.table import table_of_objects
+from fairlead.model.identity import Words as Ids
+from fairlead.model.identity import from_hex, position_word
+from fairlead.model.layout import Layout
+from fairlead.model.relation import Relation
+
+
+class Interleaved(Sequence[Relation]):
+    """`parts`: what each engine found. `owner` and `place`: by relation, the number of its part, and where it stands there."""
+
+    def __init__(self, parts: Sequence[Sequence[Relation]], owner: npt.NDArray[np.int8], place: Numbers) -> None:
+        self.parts, self.owner, self.place = parts, owner, place
+        self._pages: dict[int, list[Relation]] = {}
+
+    def __len__(self) -> int:
+        return len(self.owner)
+
+    @overload
+    def __getitem__(self, at: int) -> Relation: ...
+    @overload
+    def __getitem__(self, at: slice) -> Interleaved: ...
+    def __getitem__(self, at: int | slice) -> Relation | Interleaved:
+        if isinstance(at, slice):
+            return Interleaved(self.parts, self.owner[at], self.place[at])
+        wanted = range(len(self))[at]
+        return self._page(wanted // PAGE)[wanted % PAGE]
+
+    def __iter__(self) -> Iterator[Relation]:
+        for number in range(-(-len(self) // PAGE)):
+            yield from self._page(number)
+
+    def _page(self, number: int) -> list[Relation]:
+        if number not in self._pages:
+            self._pages[number] = self[number * PAGE : (number + 1) * PAGE]._made()
+        return self._pages[number]
+
+    def _made(self) -> list[Relation]:
+        made: list[Relation | None] = [None] * len(self)
+        for part, mine in self._by_part():
+            for at, relation in zip(mine.tolist(), taken(part, self.place[mine]), strict=True):
+                made[at] = relation
+        return made  # type: ignore[return-value]
+
+    def _by_part(self) -> Iterator[tuple[Sequence[Relation], Numbers]]:
+        """The parts that have some of these relations, and which."""
+        for number, part in enumerate(self.parts):
+            mine = np.flatnonzero(self.owner == number)
+            if len(mine):
+                yield part, mine
+
+    def id_words(self) -> Ids:
+        made = np.empty((len(self), 2), dtype=np.uint64)
+        for part, mine in self._by_part():
+            made[mine] = ids_of(part)[self.place[mine]]
+        return made
+
+    def counts(self) -> Mapping[str, int]:
+        """How many relations each subscription has."""
+        found: Counter[str] = Counter()
+        for part, mine in self._by_part():
+            found.update(names_of(part, self.place[mine]))
+        return found
+
+    def only(self, subscription: str) -> Interleaved:
+        """Those of one subscription."""
+        wanted = np.zeros(len(self), dtype=bool)
+        for part, mine in self._by_part():
+            wanted[mine] = [name == subscription for name in names_of(part, self.place[mine])]
+        return Interleaved(self.parts, self.owner[wanted], self.place[wanted])
+
+    def to_arrow(self, layout: Layout) -> pa.Table:
+        """The result table (model/layout.py)."""
+        tables, order = [layout.schema.empty_table()], [np.zeros(0, dtype=np.int64)]
+        for part, mine in self._by_part():
+            places = self.place[mine]
+            objects = [part[at] for at in places.tolist()] if not isinstance(part, Relations) else []
+            tables.append(part.table_of(layout, places) if isinstance(part, Relations) else table_of_objects(layout, objects))
+            order.append(mine)
+        return pa.concat_tables(tables).take(pa.array(np.argsort(np.concatenate(order))))
+
+
+def interleaved(parts: Sequence[Sequence[Relation]], turns: Sequence[Numbers]) -> Interleaved:
+    """Relations in the order of their turns, by part; at one turn they are of one part, in its order."""
+    owner = np.repeat(np.arange(len(parts), dtype=np.int8), [len(each) for each in parts])
+    place = np.concatenate([np.arange(len(each)) for each in parts])
+    order = np.argsort(np.concatenate(turns), kind="stable")
+    return Interleaved(parts, owner[order], place[order])
+
+
+def completed(relations: Sequence[Relation]) -> Words:
+    """The word of the place at which each was completed."""
+    if isinstance(relations, Relations):
+        return relations.completed()
+    return np.array([position_word(each.completed_at) for each in relations], dtype=np.int64)
+
+
+def taken(relations: Sequence[Relation], places: Numbers) -> Sequence[Relation]:
+    return relations.taken(places) if isinstance(relations, Relations) else [relations[at] for at in places.tolist()]
+
+
+def ids_of(relations: Sequence[Relation]) -> Ids:
+    return relations.id_words() if isinstance(relations, Relations) else from_hex([each.id for each in relations])
+
+
+def names_of(relations: Sequence[Relation], places: Numbers) -> list[str]:
+    """The subscription of each."""
+    if isinstance(relations, Relations):
+        return relations.names(places)
+    return [relations[at].subscription for at in places.tolist()]
