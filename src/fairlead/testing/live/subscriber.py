@@ -2,6 +2,9 @@
 
 What it was given is in its record before it is acknowledged, and what it has acknowledged after. With a TYPE, it publishes an
 event for every few relations (relaying.py), under its own name.
+
+Beside it, in the same process and on the same connection, another one without a name has the same rules from the beginning on.
+Both read the same streams together, and must be given the same under the same numbers.
 """
 
 from __future__ import annotations
@@ -10,14 +13,27 @@ import asyncio
 import sys
 
 import fairlead
-from fairlead.errors import LogError, StateError
+from fairlead.errors import LogError, StateError, require
 from fairlead.runtime.live.batch import Batch
 from fairlead.runtime.live.subscribing import LiveSubscription
 from fairlead.testing.live.records import Writer
 from fairlead.testing.live.relaying import Relay
 from fairlead.testing.live.stopping import asked_to_stop
+from fairlead.transport.log.tasks import ended
 
 AGAIN_SECONDS = 0.2
+
+
+class Same:
+    """What was given under each number, whoever of this process was given it first."""
+
+    def __init__(self) -> None:
+        self._ids: dict[tuple[str, int], str] = {}
+
+    def note(self, batch: Batch) -> None:
+        for number, each in enumerate(batch, batch.first):
+            first = self._ids.setdefault((batch.key, number), each.id)
+            require(first == each.id, "two in one process are given the same", number=number, first=first, then=each.id)
 
 
 def note(record: Writer, batch: Batch) -> None:
@@ -32,16 +48,21 @@ def note(record: Writer, batch: Batch) -> None:
         )
 
 
-async def follow(sub: LiveSubscription, record: Writer, relay: Relay | None, stop: asyncio.Event) -> None:
-    stopped = asyncio.create_task(stop.wait())
+async def follow(
+    sub: LiveSubscription, record: Writer, relay: Relay | None, stop: asyncio.Event, same: Same, other: LiveSubscription
+) -> None:
+    stopped, beside = asyncio.create_task(stop.wait()), asyncio.create_task(look(other, same))
     try:
         while True:
             coming = asyncio.create_task(sub.next_batch())
-            await asyncio.wait((coming, stopped), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((coming, stopped, beside), return_when=asyncio.FIRST_COMPLETED)
+            if beside.done():
+                beside.result()
             if not coming.done():
                 coming.cancel()
                 return
             batch = coming.result()
+            same.note(batch)
             note(record, batch)
             if relay is not None:
                 await relay.pass_on(batch)
@@ -49,19 +70,26 @@ async def follow(sub: LiveSubscription, record: Writer, relay: Relay | None, sto
             record.note(acked=batch.last, group=batch.key)
     finally:
         stopped.cancel()
+        await ended(beside)
+
+
+async def look(other: LiveSubscription, same: Same) -> None:
+    async for batch in other.batches():
+        same.note(batch)
 
 
 async def main(path: str, url: str, name: str, rules: str, type: str = "") -> None:
-    record, stop = Writer(path), asked_to_stop()
+    record, stop, same = Writer(path), asked_to_stop(), Same()
     record.note(begun=name)
     while not stop.is_set():
         try:
             async with (
                 fairlead.connect(url, source=name, replicas=3, patience=20) as fl,
                 fl.subscribe(rules, name=name, start="earliest") as sub,
+                fl.subscribe(rules, start="earliest") as other,
             ):
                 record.note(begun=name)
-                await follow(sub, record, Relay(fl, type, record) if type else None, stop)
+                await follow(sub, record, Relay(fl, type, record) if type else None, stop, same, other)
                 record.note(receipts={key: each.to_json() for key, each in sub.receipts.items()})
         except (LogError, StateError) as error:
             if isinstance(error, StateError) and error.code != "S131":
