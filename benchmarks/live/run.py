@@ -28,6 +28,7 @@ from benchmarks.live.sides import SIDES
 from fairlead.transport.log.server import Server
 
 PROCESSES = 2
+"""That the subscribers are in. Those in one read the log together."""
 TICK = 0.01
 """Seconds between two publications at a pace."""
 GIVE_UP = 60.0
@@ -64,12 +65,14 @@ class Measured:
         return float(np.percentile(self.latencies_ms, percent)) if self.latencies_ms else float("nan")
 
 
-def measure(side: str, scenario: Scenario, subscribers: int, total: int, pace: float | None = None) -> Measured:
-    """`total` events over all types; `pace` is in events a second over all types."""
+def measure(
+    side: str, scenario: Scenario, subscribers: int, total: int, pace: float | None = None, shared_by: int = PROCESSES
+) -> Measured:
+    """`total` events over all types; `pace` is in events a second over all types; `shared_by` so many processes."""
     processes = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder, Server(Path(folder)) as server:
         ready, over = processes.Queue(), processes.Queue()
-        shares = [list(range(at, subscribers, PROCESSES)) for at in range(min(PROCESSES, subscribers))]
+        shares = [list(range(at, subscribers, shared_by)) for at in range(min(shared_by, subscribers))]
         each = total // len(scenario.types)
         types = {at: len(scenario.reads(at)) for at in range(subscribers)}
         asyncio.run(_prepare(side, scenario, server.url))
