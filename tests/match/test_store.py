@@ -127,10 +127,13 @@ def test_events_of_a_loaded_state_may_overlap_one_another() -> None:
     store = Store()
     (columns,) = read_events(events_of(["A", "B", "A", "B"]), CATALOGUE)
     logged = list(columns.events(CATALOGUE))
-    store.add_events([logged[3], logged[0]])
-    store.add_events([logged[1], logged[0]])
+    store.add_chunk(chunk_of_events([logged[0], logged[3]]))
+    store.add_chunk(chunk_of_events([logged[0], logged[1]]))
     words = np.array([position_word(logged[at].position) for at in (0, 1, 3)], dtype=np.int64)
     assert store.view().take(words).events(CATALOGUE) == [logged[0], logged[1], logged[3]]
+    assert [store.view().event(int(word), CATALOGUE) for word in words] == [logged[0], logged[1], logged[3]]
+    with pytest.raises(InvariantError, match="let go"):
+        store.view().event(position_word(logged[2].position), CATALOGUE)
 
 
 @given(st.integers(0, 2**40), st.integers(-1_000_000, 999_999))

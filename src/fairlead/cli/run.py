@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from fairlead.model.plan import Plan
     from fairlead.model.relation import Relation
     from fairlead.runtime.embedded import Run
+    from fairlead.runtime.parts import Part
     from fairlead.transport.lines import Progress
     from fairlead.transport.problems import Rejects
 
@@ -166,9 +167,9 @@ def perform(job: Job) -> Summary:
             rejects = outputs.enter_context(RejectWriter(job.rejects_path)) if job.rejects_path else None
             relations = outputs.enter_context(open_relations(job.out, plan)) if job.out else None
         if job.on_bad == "stop" and appears_at_once(job.out):  # 3
-            for _ in _batches(job, plan, files, None, progress.pass_over("checking")):
+            for _ in _batches(job, plan, parts, files, None, progress.pass_over("checking")):
                 pass
-        batches = _batches(job, plan, files, rejects, progress.pass_over("matching"))  # 4
+        batches = _batches(job, plan, parts, files, rejects, progress.pass_over("matching"))  # 4
         outputs.enter_context(closing(batches))  # it reads ahead: whatever fails, that ends first
         first: list[Relation] = []
         for found in delivered(running, batches, until):
@@ -184,15 +185,14 @@ def perform(job: Job) -> Summary:
 
 
 def _batches(
-    job: Job, plan: Plan, files: list[Path], rejects: Rejects | None, progress: Progress
+    job: Job, plan: Plan, parts: Sequence[Part], files: list[Path], rejects: Rejects | None, progress: Progress
 ) -> Generator[tuple[int, Columns], None, None]:
     """The events of the files, and which part of the plan they are for."""
-    from fairlead.runtime.parts import parts_of
     from fairlead.transport.files import read_files
     from fairlead.transport.streams import stream_files
 
     if job.stream_field is not None and job.position_field is not None:
-        names = [each.name for each in parts_of(plan)]
+        names = [each.name for each in parts]
         yield from stream_files(
             files, plan.catalogue, names, job.position_field, job.stream_field, batch_rows=job.batch_rows, progress=progress
         )

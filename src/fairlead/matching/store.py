@@ -16,7 +16,7 @@ from operator import attrgetter
 import numpy as np
 
 from fairlead.errors import require
-from fairlead.matching.chunk import Chunk, Numbers, Times, Words, chunk_of_events
+from fairlead.matching.chunk import Chunk, Numbers, Times, Words
 from fairlead.matching.taken import Part, Taken, parts_of
 from fairlead.model.columns import Columns
 from fairlead.model.event import Event
@@ -104,13 +104,6 @@ class Store:
         event is no attribute of it."""
         if len(columns):
             self.add_chunk(Chunk(columns, words, times))
-
-    def add_events(self, events: Sequence[Event]) -> None:
-        """Events of a loaded state, in any order."""
-        by_position = {each.position: each for each in events}
-        ordered = [by_position[position] for position in sorted(by_position)]
-        if ordered:
-            self.add_chunk(chunk_of_events(ordered))
 
     def add_chunk(self, chunk: Chunk) -> None:
         self.rows += len(chunk)
