@@ -22,6 +22,7 @@ from fairlead.runtime.embedded import id_words
 from fairlead.runtime.live import following
 from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.subscribing import LiveSubscription
+from fairlead.transport.log import jetstream_reading, sharing
 from fairlead.transport.log.block import decode, positions
 from fairlead.transport.records import read_records
 from tests.live.logs import run
@@ -101,6 +102,46 @@ def matched(text: str, events: list[tuple[int, dict[str, Any]]]) -> list[Relatio
     engine = Engine(plan)
     (columns,) = read_records([event for _, event in events], plan.catalogue, batch_rows=10**6)
     return list(engine.feed(replace(columns, positions=[at for at, _ in events])))
+
+
+def test_subscribers_of_one_client_read_together_and_one_that_has_stopped_holds_nobody_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sharing, "UNREAD_MAX", 20_000)
+    monkeypatch.setattr(sharing, "KEPT_MAX", 5_000)
+    monkeypatch.setattr(sharing, "SLOW_SECONDS", 0.1)
+    begun: list[str] = []
+    opening = jetstream_reading.Reading.open
+
+    async def counted(self: jetstream_reading.Reading, *given: Any) -> None:
+        begun.append(self._stream.name)
+        await opening(self, *given)
+
+    monkeypatch.setattr(jetstream_reading.Reading, "open", counted)
+
+    async def work() -> None:
+        async with fairlead.connect() as fl:
+            await fl.declare(TYPES)
+            async with (
+                fl.subscribe(RULES, start="earliest") as one,
+                fl.subscribe(RULES, start="earliest") as two,
+                fl.subscribe(COVERING, start="earliest") as covering,
+                fl.subscribe(RULES, start="earliest") as stuck,
+            ):
+                reading = [asyncio.create_task(more(each, 1.0)) for each in (one, two, covering)]
+                await publish_some(fl, seed=7)
+                first, second, wider = [
+                    [*await each, *await more(sub)] for each, sub in zip(reading, (one, two, covering), strict=True)
+                ]
+                assert len(begun) <= 6  # two streams, each once for all who keep up and, of one, once more for who did not
+                assert len(first) > 100
+                assert ids(first) == ids(second) == ids([each for each in wider if each.subscription == "S"])
+                async with fl.subscribe(RULES, start="earliest") as late:
+                    assert ids(await more(late)) == ids(first)
+                assert ids(await more(stuck)) == ids(first)
+                assert len({each.receipt.digest for each in (one, two, stuck)}) == 1
+
+    run(work)
 
 
 def test_equal_subscribers_agree_and_so_does_the_embedded_engine_over_the_exported_events(tmp_path: Path) -> None:
