@@ -19,7 +19,7 @@ from fairlead.errors import StateError
 from fairlead.matching.kernel.vector import is_columnwise
 from fairlead.model.columns import arrow_schema
 from fairlead.model.plan import Plan
-from fairlead.runtime.live import following
+from fairlead.runtime.live import keeping
 from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.grouping import groups_of
 from fairlead.runtime.live.marking import letters
@@ -313,7 +313,7 @@ def test_fewer_blocks_are_read_and_the_same_is_delivered(url: str | None) -> Non
 
 @pytest.mark.parametrize("url", LOGS)
 def test_states_serve_readers_of_routes_and_of_everything_alike(url: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "SNAPSHOT_EVENTS", 1)
+    monkeypatch.setattr(keeping, "EVERY_EVENTS", 1)
 
     async def work() -> None:
         async with fairlead.connect(url) as fl:

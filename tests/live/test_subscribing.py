@@ -19,7 +19,7 @@ from fairlead.engine import Engine
 from fairlead.errors import LanguageError, StateError, UsageError
 from fairlead.model.relation import Relation
 from fairlead.runtime.embedded import id_words
-from fairlead.runtime.live import following
+from fairlead.runtime.live import keeping
 from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.subscribing import LiveSubscription
 from fairlead.transport.log import jetstream_reading, sharing
@@ -186,7 +186,7 @@ def test_equal_subscribers_agree_and_so_does_the_embedded_engine_over_the_export
 
 
 def test_a_restarted_subscriber_goes_on_behind_what_it_acknowledged(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "SNAPSHOT_EVENTS", 100)
+    monkeypatch.setattr(keeping, "EVERY_EVENTS", 100)
 
     async def work() -> None:
         async with fairlead.connect() as fl:
@@ -222,7 +222,7 @@ def test_a_restarted_subscriber_goes_on_behind_what_it_acknowledged(monkeypatch:
 
 
 def test_a_late_joiner_delivers_what_the_others_deliver_from_there_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "SNAPSHOT_EVENTS", 50)
+    monkeypatch.setattr(keeping, "EVERY_EVENTS", 50)
 
     async def work() -> None:
         async with fairlead.connect() as fl:

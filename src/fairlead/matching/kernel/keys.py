@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.matching.kernel.hashing import HashTable
+from fairlead.model.columns import bits_of
 
 Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -172,6 +173,8 @@ def as_whole(column: pa.Array) -> tuple[npt.NDArray[Any], Mask | None] | None:
     """A column of whole numbers, times, booleans or floats as whole numbers, and where it is known (None: everywhere)."""
     kind = column.type
     known = column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else None
+    if known is None and len(column) and pa.types.is_integer(kind):
+        return bits_of(column), None  # without `to_numpy`, which would import pandas
     if pa.types.is_floating(kind):
         floats = (column.fill_null(0.0) if known is not None else column).to_numpy(zero_copy_only=False) + 0.0
         wrong = np.isnan(floats)

@@ -13,30 +13,19 @@ Takes: a lineage and its streams. Gives: what is found, to whoever receives it. 
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import suppress
 
-from fairlead.errors import LogError
 from fairlead.runtime.live.gathering import EVENTS_TOGETHER, Gathering, portions
 from fairlead.runtime.live.interleaving import Interleaving, Stretch
+from fairlead.runtime.live.keeping import Keeping
 from fairlead.runtime.live.lineage import Found, Lineage
+from fairlead.runtime.live.rounds import pause
 from fairlead.runtime.live.snapshots import Snapshots
 from fairlead.transport.log.only import Only
 from fairlead.transport.log.protocol import Log, Stream
 from fairlead.transport.log.storing import Tails
 
 Receive = Callable[[Found, bool], Awaitable[None]]
-SNAPSHOT_EVENTS = 2_000_000
-SNAPSHOT_SECONDS = 30.0
-"""A state is put down after so many events, or so long after the last one, if there were any."""
-PAUSES, PAUSE_SECONDS_MAX = 16, 0.016
-"""An engine takes about as long for one event as for a thousand. Who is not behind leaves it alone for some times as long as it
-took, so that the next events come together: a subscriber then takes about a seventeenth of a processor where events keep
-coming, and gets them eight milliseconds later at most on average."""
-
-GOLDEN = 0.618034
-"""Multiples of it, but for their whole part, are spread as evenly as can be."""
 
 
 class Following:
@@ -55,19 +44,18 @@ class Following:
         gathering: Gathering,
     ) -> None:
         self._log, self._streams, self.only, self._gathering = log, streams, only, gathering
-        self.lineage, self._snapshots = lineage, snapshots
+        self.lineage = lineage
         self._reading = Interleaving(log, streams, [each.reached for each in lineage.strands], only)
         self._border = border or (0,) * len(streams)
         self._silent = all(mine <= theirs for mine, theirs in zip(lineage.after, self._border, strict=True))
         for each in lineage.strands:
             each.continuity.read_through(only.routes if only is not None else {})
         self._tails = Tails(log, patience, "forget the subscriber, and subscribe anew")
-        self._kept, self._kept_at = lineage.events, 0.0
+        self._keeping = Keeping(lineage, snapshots, gathering.kept)
         self._settled = True
 
     async def run(self, receive: Receive) -> None:
         clock = asyncio.get_running_loop().time
-        self._kept_at = clock()
         async for stretches in self._reading.read():
             begun, events = clock(), self.lineage.events
             for some in self._portions(stretches):
@@ -78,12 +66,9 @@ class Following:
                 self._settled = True
                 self._silent = self._silent and not any(map(self._is_new, some))
                 await receive(found, self._silent)  # 3
-                fresh = self.lineage.events - self._kept
-                if fresh >= SNAPSHOT_EVENTS or (fresh and clock() - self._kept_at > SNAPSHOT_SECONDS):
-                    await self.keep()  # 4
-                    self._kept_at = clock()
+                self._keeping.now_and_then()  # 4
             if self.lineage.events - events < EVENTS_TOGETHER:
-                await asyncio.sleep(pause(clock(), PAUSES * (clock() - begun)))
+                await asyncio.sleep(pause(clock(), clock() - begun))
 
     def _portions(self, stretches: Sequence[Stretch]) -> Iterator[list[Stretch]]:
         """Those that go to the engines together: not too much at a time, and what is silent by itself."""
@@ -117,19 +102,6 @@ class Following:
             return 0
         return sum([await self._log.last(each) for each in self._streams]) - sum(self._reading.seen)
 
-    async def keep(self) -> None:
-        """Put the state down, unless it has passed something derived that is not stored. A state saves reading, and no more:
-        where the log does not take it, the subscriber goes on without."""
-        if self.lineage.events > self._kept and self.lineage.is_whole and self._settled:
-            self._kept = self.lineage.events
-            with suppress(LogError):
-                await self._snapshots.keep(self.lineage)
-
-
-def pause(now: float, least: float) -> float:
-    """Until the next stroke of a clock that strikes every so many seconds, or twice as often and so on: so those who read
-    together wake together, and are given the same blocks (sharing.py). Every process has a clock of its own."""
-    every = PAUSE_SECONDS_MAX
-    while every / 2 >= least and every > PAUSE_SECONDS_MAX / PAUSES:
-        every /= 2
-    return every - (now + os.getpid() * GOLDEN * PAUSE_SECONDS_MAX) % every
+    async def end(self) -> None:
+        """The subscriber leaves: its state is put down, unless it has passed something derived that is not stored."""
+        await self._keeping.end(self._settled)

@@ -37,10 +37,12 @@ def portions(blocks: Sequence[Stored], border: int) -> Iterator[Sequence[Stored]
 
 
 class Gathering:
-    """What the subscribers of one client make of the same blocks: those who read together (sharing.py) wake together, so one
-    after the other they are given the same."""
+    """What the subscribers of one client have in common. Those who read together (sharing.py) wake together
+    (rounds.py), so one after the other they are given the same."""
 
     def __init__(self) -> None:
+        self.kept: dict[str, tuple[int, float]] = {}
+        """By lineage, how far the newest state is that one of them has put down, in events, and when that was (keeping.py)."""
         self._made: dict[tuple[Stream, tuple[int, ...]], list[tuple[list[EventType], Prepared]]] = {}
 
     def prepared(self, stream: Stream, blocks: Sequence[Stored], catalogue: Catalogue, first: int) -> Prepared:

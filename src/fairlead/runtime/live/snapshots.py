@@ -30,7 +30,7 @@ class Snapshots:
 
     def __init__(self, log: Log, group: Group, key: str, origin: Origin) -> None:
         self._log, self._group, self._origin = log, group, origin
-        self._key = f"{key}-{name_of(origin)}"
+        self.key = f"{key}-{name_of(origin)}"
 
     async def begin(self, count_max: int | None, border: Sequence[int] | None, *, emits: bool) -> Lineage:
         """The lineage at its newest state with at most so many deliveries, in no part behind the border; or at its origin."""
@@ -48,32 +48,33 @@ class Snapshots:
                     return made
         return Lineage(self._group, self._origin, emits=emits)
 
-    async def keep(self, lineage: Lineage) -> None:
-        """1. the state, 2. the list that names it, 3. away with what the list does not name any more."""
+    async def keep(self, steps: int, count: int, state: bytes) -> None:
+        """Of so many steps and deliveries: 1. the state, 2. the list that names it, 3. away with what that does not name any
+        more."""
         listed, revision = await self._listed()
-        if any(steps >= lineage.steps for steps, _ in listed):
+        if any(theirs >= steps for theirs, _ in listed):
             return  # somebody was faster
-        await self._log.put_object(STORE, self._name(lineage.steps), lineage.dump())  # 1
-        kept = thinned([*listed, (lineage.steps, lineage.book.count)])
+        await self._log.put_object(STORE, self._name(steps), state)  # 1
+        kept = thinned([*listed, (steps, count)])
         try:
-            await self._log.put(TABLE, self._key, json.dumps(kept).encode(), revision)  # 2
+            await self._log.put(TABLE, self.key, json.dumps(kept).encode(), revision)  # 2
         except Conflict:
             listed, _ = await self._listed()
-            if lineage.steps not in dict(listed):  # somebody was faster
-                await self._log.remove_object(STORE, self._name(lineage.steps))
+            if steps not in dict(listed):  # somebody was faster
+                await self._log.remove_object(STORE, self._name(steps))
             return
-        for steps, _ in listed:
-            if steps not in dict(kept):
-                await self._log.remove_object(STORE, self._name(steps))  # 3
+        for theirs, _ in listed:
+            if theirs not in dict(kept):
+                await self._log.remove_object(STORE, self._name(theirs))  # 3
 
     async def _listed(self) -> tuple[list[tuple[int, int]], int]:
-        entry = await self._log.get(TABLE, self._key)
+        entry = await self._log.get(TABLE, self.key)
         if entry is None:
             return [], 0
         return [(steps, count) for steps, count in json.loads(entry.value)], entry.revision
 
     def _name(self, steps: int) -> str:
-        return f"{self._key}-{steps:016x}"
+        return f"{self.key}-{steps:016x}"
 
 
 def thinned(listed: list[tuple[int, int]]) -> list[tuple[int, int]]:

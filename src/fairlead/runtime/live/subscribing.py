@@ -14,6 +14,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Self
 
+import pyarrow as pa
+
 from fairlead.dataclass import dataclass
 from fairlead.deliver.receipt import Receipt
 from fairlead.engine import compile
@@ -95,6 +97,7 @@ class LiveSubscription:
             await self.write_receipts()
         self._lease = Lease(self._log, {part.types for each in self._followed.values() for part in each.group.parts})
         await self._lease.take()
+        await asyncio.to_thread(pa.array, [0])  # Arrow looks for pandas once, for half a second: not when a relation is due
         self._tasks = [asyncio.create_task(self._follow(each)) for each in self._followed.values()]
         return self
 
@@ -103,7 +106,7 @@ class LiveSubscription:
         await ended(*self._tasks)
         with suppress(LogError):
             for each in self._followed.values():
-                await each.following.keep()
+                await each.following.end()
             if self._record is not None:
                 await self.write_receipts()
             await self._lease.give_back()
