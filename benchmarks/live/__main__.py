@@ -2,13 +2,15 @@
 
 For every scenario, side and number of subscribers: events a second that each subscriber gets when events are published as fast
 as they are taken (best and spread of the repeats), and CPU time. Then for the first number of subscribers latency from
-publication to delivery at a tenth, half and nine tenths of that rate, or at the parts that are given (`--parts ""`: none).
+publication to delivery at a tenth, half and nine tenths of that rate, or at the parts that are given (`--parts ""`: none), as
+the median of the repeats and each of them.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -59,16 +61,23 @@ def main() -> None:
     for (name, side), rate in top.items():
         for part in parts:
             pace = rate * part
-            run = measure(side, SCENARIOS[name], numbers[0], int(pace * given.seconds), pace, given.processes)
-            times = f"{run.latency(50):.1f} | {run.latency(99):.1f}"
-            busy = sum(run.cpu_s.values()) / run.seconds
-            real = short(run.events / run.seconds)
-            told = f"{part:.0%} | {times} | {busy:.2f} | {run.is_whole}"
+            total = int(pace * given.seconds)
+            runs = [measure(side, SCENARIOS[name], numbers[0], total, pace, given.processes) for _ in range(given.repeat)]
+            times = " | ".join(_middle([each.latency(percent) for each in runs]) for percent in (50, 99))
+            busy = _middle([sum(each.cpu_s.values()) / each.seconds for each in runs], 2)
+            real = short(statistics.median(each.events / each.seconds for each in runs))
+            told = f"{part:.0%} | {times} | {busy} | {all(each.is_whole for each in runs)}"
             print(f"| {name} | {side} | {numbers[0]} | {real} | {told} |", flush=True)
-            found.append(_told(name, side, numbers[0], run) | {"part": part})
+            found += [_told(name, side, numbers[0], each) | {"part": part} for each in runs]
     print(f"\nload average {load()}")
     if given.json:
         given.json.write_text(json.dumps({"machine": about, "runs": found}, indent=1))
+
+
+def _middle(values: list[float], digits: int = 1) -> str:
+    """The median, and what it is the median of."""
+    shown = [f"{each:.{digits}f}" for each in (statistics.median(values), *values)]
+    return shown[0] if len(values) == 1 else f"{shown[0]} ({', '.join(shown[1:])})"
 
 
 def _size(events: int, side: str, subscribers: int) -> int:
