@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -84,7 +85,10 @@ class Intake:
         if self.on_bad not in ("stop", "skip"):
             raise UsageError("A101", f"on_bad is {self.on_bad!r}", fix="use 'stop' or 'skip'")
         self.typed = Shapes(self.catalogue, allow_nan=self.allow_nan, position_field=self.position_field)
-        self.text = Shapes(self.catalogue, allow_nan=self.allow_nan, text=True, position_field=self.position_field)
+
+    @cached_property
+    def text(self) -> Shapes:
+        return Shapes(self.catalogue, allow_nan=self.allow_nan, text=True, position_field=self.position_field)
 
     def take(self, batch: Batch, *, text: bool = False) -> Columns:
         """The Columns of a batch of records. `text`: the values are cells of text (CSV)."""

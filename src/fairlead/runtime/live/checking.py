@@ -17,8 +17,8 @@ from fairlead.model.types import Catalogue, EventType, Kind
 from fairlead.transport.events import read_events
 from fairlead.transport.log.block import schema_digest
 from fairlead.transport.problems import oversized
-from fairlead.transport.shapes import Shape
-from fairlead.transport.tables import is_table
+from fairlead.transport.shapes import Shape, Shapes
+from fairlead.transport.tables import TABLE_ROWS, examined, is_table, record_batches
 
 Row = tuple[Any, ...]
 
@@ -34,6 +34,7 @@ class Checking:
         self._catalogue = Catalogue(
             (EventType(event_type.name, event_type.attributes, time_attribute=event_type.time_attribute),)
         )
+        self._shapes = Shapes(self._catalogue, allow_nan=True)
         kinds = {Kind.STRING, Kind.BINARY}
         self._sized = [at for at, each in enumerate(event_type.attributes) if each.type.kind in kinds]
 
@@ -58,12 +59,24 @@ class Checking:
             events = self._completed(events)
         elif self._optional and not isinstance(events, (str, bytes)):
             events = [self._optional | each if isinstance(each, dict) else each for each in events]
-        found: list[pa.RecordBatch] = []
+        found: list[pa.RecordBatch] = self._undoubted(events)
+        if found:
+            return found
         for columns in read_events(events, self._catalogue):
             if len(columns.tables) > (self.type.name in columns.tables):
                 raise DataError("D001", f"only '{self.type.name}' is published here", "publish the others by their own type")
             found += columns.tables.values()
         return found
+
+    def _undoubted(self, events: Any) -> list[pa.RecordBatch]:
+        """Of a table of Arrow with nothing to object to, as `read_events` would take it, which prepares more than a few events
+        are worth; none in doubt. Raises DataError."""
+        if not isinstance(events, (pa.Table, pa.RecordBatch)) or not {"_source", "_sequence"}.isdisjoint(events.schema.names):
+            return []
+        found = [examined(each, self._shapes).grouped for each in record_batches(events, self._catalogue, TABLE_ROWS)]
+        if any(each is None or list(each.tables) != [self.type.name] for each in found):
+            return []
+        return [each.tables[self.type.name] for each in found if each is not None]
 
     def _completed(self, events: Any) -> Any:
         missing = [name for name in self._optional if name not in _names(events)]
