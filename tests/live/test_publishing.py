@@ -330,3 +330,22 @@ def test_a_client_is_used_while_it_is_open() -> None:
 
 def test_conflicts_are_not_mistaken_for_success() -> None:
     assert not issubclass(Conflict, Unavailable)
+
+
+def test_what_is_more_than_a_full_block_waits_for_others_and_comes_in_order() -> None:
+    async def work() -> None:
+        async with fairlead.connect(linger=0.2) as fl:
+            await fl.declare("TYPE A (x INT); TYPE Tick ()")
+            for low in range(0, 12_000, 3_000):
+                await fl.publish_many("A", {"x": list(range(low, low + 3_000))})
+                await fl.publish_many("Tick", pa.RecordBatch.from_struct_array(pa.array([{}] * 3_000, type=pa.struct([]))))
+            await fl.publish("A", x=12_000)
+            await fl.flush()
+            stream = await fl.log.open_type("A")
+            blocks = await taken(fl.log, stream, await fl.log.last(stream))
+            assert [each.block.count for each in blocks] == [4096, 4096, 12_001 - 2 * 4096]
+            assert [row["x"] for row in await stored(fl, "A", 3)] == list(range(12_001))
+            ticks = await fl.log.open_type("Tick")
+            assert sum(each.block.count for each in await taken(fl.log, ticks, await fl.log.last(ticks))) == 12_000
+
+    run(work)

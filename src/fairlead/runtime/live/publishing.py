@@ -78,7 +78,7 @@ class Outbox:
         self._bytes += size
         self._accepted += events
         if self._events >= EVENTS_MAX or self._bytes > BYTES_MAX:
-            self._close_block()
+            self._close_block(full_ones=self._bytes <= BYTES_MAX)
             self._work.set()
             await asyncio.sleep(0)  # a loop that only publishes lets it be sent
 
@@ -146,12 +146,15 @@ class Outbox:
             self._tables.append(self.checking.batch(self._rows))
             self._rows = []
 
-    def _close_block(self) -> None:
+    def _close_block(self, *, full_ones: bool = False) -> None:
+        """`full_ones`: what is more than full blocks stays open for others, that there are fewer."""
         self._end_rows()
         if self._tables:
             whole = joined(self._tables, self._tables[0].schema)
-            self._queue += [(*each, self.checking.schema) for each in pieces(whole)]
-            self._tables, self._events, self._bytes = [], 0, 0
+            count = whole.num_rows - (whole.num_rows % EVENTS_MAX if full_ones else 0)
+            self._queue += [(*each, self.checking.schema) for each in pieces(whole.slice(0, count))]
+            rest = whole.slice(count)
+            self._tables, self._events, self._bytes = [rest] if rest.num_rows else [], rest.num_rows, rest.nbytes
 
     async def _send(self) -> None:
         try:
