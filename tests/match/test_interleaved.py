@@ -73,3 +73,10 @@ def test_they_are_the_objects_in_that_order(inputs: list[tuple[list[tuple[str, i
     for some, wanted in ((made, objects), (made[2:], objects[2:])):
         alone = [relation_table([[each]], layout_of(PLAN)) for each in wanted]
         assert relation_table([some], layout_of(PLAN)).to_pylist() == [row for table in alone for row in table.to_pylist()]
+
+
+def test_there_may_be_many_engines() -> None:
+    parts = [found_by([("A", 1, "one")], compiled=False) for _ in range(300)]
+    made = interleaved(parts, [np.array([300 - number]) for number in range(300)])
+    assert made.owner.tolist() == list(range(299, -1, -1))
+    assert shown(made) == shown(each for part in reversed(parts) for each in part)

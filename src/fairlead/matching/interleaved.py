@@ -29,7 +29,7 @@ from fairlead.model.relation import Relation
 class Interleaved(Sequence[Relation]):
     """`parts`: what each engine found. `owner` and `place`: by relation, the number of its part, and where it stands there."""
 
-    def __init__(self, parts: Sequence[Sequence[Relation]], owner: npt.NDArray[np.int8], place: Numbers) -> None:
+    def __init__(self, parts: Sequence[Sequence[Relation]], owner: npt.NDArray[np.int32], place: Numbers) -> None:
         self.parts, self.owner, self.place = parts, owner, place
         self._pages: dict[int, list[Relation]] = {}
 
@@ -94,15 +94,17 @@ class Interleaved(Sequence[Relation]):
         tables, order = [layout.schema.empty_table()], [np.zeros(0, dtype=np.int64)]
         for part, mine in self._by_part():
             places = self.place[mine]
-            objects = [part[at] for at in places.tolist()] if not isinstance(part, Relations) else []
-            tables.append(part.table_of(layout, places) if isinstance(part, Relations) else table_of_objects(layout, objects))
+            if isinstance(part, Relations):
+                tables.append(part.table_of(layout, places))
+            else:
+                tables.append(table_of_objects(layout, taken(part, places)))
             order.append(mine)
         return pa.concat_tables(tables).take(pa.array(np.argsort(np.concatenate(order))))
 
 
 def interleaved(parts: Sequence[Sequence[Relation]], turns: Sequence[Numbers]) -> Interleaved:
     """Relations in the order of their turns, by part; at one turn they are of one part, in its order."""
-    owner = np.repeat(np.arange(len(parts), dtype=np.int8), [len(each) for each in parts])
+    owner = np.repeat(np.arange(len(parts), dtype=np.int32), [len(each) for each in parts])
     place = np.concatenate([np.arange(len(each)) for each in parts])
     order = np.argsort(np.concatenate(turns), kind="stable")
     return Interleaved(parts, owner[order], place[order])

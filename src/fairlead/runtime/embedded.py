@@ -20,11 +20,11 @@ from fairlead.dataclass import dataclass
 from fairlead.deliver.receipt import Receipt, ReceiptBook
 from fairlead.engine import KERNELS_FROM, Engine
 from fairlead.errors import UsageError
-from fairlead.matching.interleaved import Interleaved
+from fairlead.matching.interleaved import Interleaved, ids_of
 from fairlead.matching.relations import Relations
 from fairlead.model.columns import Columns
 from fairlead.model.html import table
-from fairlead.model.identity import Words, from_hex, to_bytes
+from fairlead.model.identity import Words, to_bytes
 from fairlead.model.layout import layout_of
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
@@ -210,7 +210,7 @@ def _read(
 
 def id_words(relations: Sequence[Relation]) -> Words:
     """The ids, without making objects of what kernels found."""
-    return relations.id_words() if isinstance(relations, LAZY) else from_hex([each.id for each in relations])
+    return relations.id_words() if isinstance(relations, Interleaved) else ids_of(relations)
 
 
 def counts_of(relations: Sequence[Relation]) -> Mapping[str, int]:
