@@ -66,7 +66,7 @@ def compile_atom(atom: Atom, types: Sequence[EventType]) -> Evaluator:
 
             def like(binding: Binding) -> bool | None:
                 found = text(binding)
-                return None if found is None else (pattern.fullmatch(found) is not None) == wanted
+                return None if found is None else pattern.fullmatch(found) == wanted
 
             return like
         case Truth():

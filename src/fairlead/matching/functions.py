@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 import operator
-import re
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from fairlead.matching.like import LikePattern
 from fairlead.model.types import INTEGER, Kind
 from fairlead.model.values import DECIMAL_CONTEXT, EPOCH, INT_RANGE, TIMESTAMP_RANGE
 
@@ -97,16 +97,9 @@ def _remainder(a: Any, b: Any) -> Any:
     return -size if a < 0 else size
 
 
-def like_pattern(pattern: str) -> re.Pattern[str]:
-    """% is any run of characters, _ one character, a backslash takes the next character as it is."""
-    parts: list[str] = []
-    characters = iter(pattern)
-    for character in characters:
-        if character == "\\":
-            parts.append(re.escape(next(characters, "\\")))
-        else:
-            parts.append({"%": ".*", "_": "."}.get(character) or re.escape(character))
-    return re.compile("".join(parts), re.DOTALL)
+def like_pattern(pattern: str) -> LikePattern:
+    """The test of `text LIKE pattern`, linear in the text."""
+    return LikePattern(pattern)
 
 
 def aggregate(function: str, values: Sequence[Any], kind: Kind) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fairlead.matching.functions import aggregate, arithmetic, comparison, like_pattern, negative, scalar, unknown
+from fairlead.matching.functions import aggregate, arithmetic, comparison, negative, scalar, unknown
 from fairlead.model.event import Event
 from fairlead.model.expression import (
     Aggregate,
@@ -71,9 +71,36 @@ def value(node: Expression, binding: Binding) -> Any:
             return _negate(True if True in found else None if None in found else False, node.negated)
         case Like():
             text = value(node.operand, binding)
-            return None if text is None else _negate(like_pattern(node.pattern).fullmatch(text) is not None, node.negated)
+            return None if text is None else _negate(is_like(text, node.pattern), node.negated)
         case Truth():
             return _negate(value(node.operand, binding), node.negated)
+
+
+def is_like(text: str, pattern: str) -> bool:
+    """Letter by letter: `reached` are the places of the pattern that what was read so far can lead to."""
+    escaped, signs = False, list[str]()
+    for letter in pattern:
+        if letter == "\\" and not escaped:
+            escaped = True
+            continue
+        signs.append("any" if letter == "%" and not escaped else "one" if letter == "_" and not escaped else f"={letter}")
+        escaped = False
+    if escaped:
+        signs.append("=\\")
+
+    def passed(places: set[int]) -> set[int]:
+        """A % may stand for nothing."""
+        found = set(places)
+        for at, sign in enumerate(signs):
+            if at in found and sign == "any":
+                found.add(at + 1)
+        return found
+
+    reached = passed({0})
+    for letter in text:
+        fits = {at for at in reached if at < len(signs) and signs[at] in ("any", "one", f"={letter}")}
+        reached = passed({at if signs[at] == "any" else at + 1 for at in fits})
+    return len(signs) in reached
 
 
 def _compare(sign: str, left: Expression, right: Expression, binding: Binding) -> bool | None:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from fairlead.dataclass import dataclass
 from fairlead.matching.expressions import compile_value
-from fairlead.matching.functions import in_range
+from fairlead.matching.functions import in_range, like_pattern
 from fairlead.matching.kernel.keys import Numbering
 from fairlead.model.columns import canonical_rows, canonical_values
 from fairlead.model.event import Event
@@ -32,6 +32,7 @@ from fairlead.model.expression import (
     Field,
     In,
     IsNull,
+    Like,
     Literal,
     Negative,
     PositionOf,
@@ -159,9 +160,13 @@ def _atom(atom: Atom, rows: Rows) -> Mask:
             flag = evaluate(atom.operand, rows)
             holds: Mask = flag.known & (flag.values != atom.negated)
             return holds
-    texts = _texts(atom)
-    if texts is not None and len(rows) >= MANY:
-        return _among(rows.column(texts[0]), texts[1])
+    if len(rows) >= MANY:
+        texts = _texts(atom)
+        if texts is not None:
+            return _among(rows.column(texts[0]), texts[1])
+        alike = _alike(atom, rows)
+        if alike is not None:
+            return alike
     vector = _by_scalar(atom, rows)
     found: Mask = vector.known & vector.values.astype(bool)
     return found
@@ -186,6 +191,19 @@ def _among(column: pa.Array, texts: Sequence[str]) -> Mask:
     equal = [pc.equal(column, pa.scalar(each, column.type)).fill_null(False) for each in texts]
     found: Mask = np.logical_or.reduce([each.to_numpy(zero_copy_only=False) for each in equal])
     return found
+
+
+def _alike(atom: Atom, rows: Rows) -> Mask | None:
+    """LIKE on an attribute."""
+    match atom:
+        case Like(operand=Field(kind=Kind.STRING) as field):
+            column = rows.column(field.attribute)
+            found = like_pattern(atom.pattern).of_column(column)
+            if found is None or not atom.negated:
+                return found
+            present: Mask = column.is_valid().to_numpy(zero_copy_only=False)
+            return present & ~found
+    return None
 
 
 def _numeric(*nodes: Expression) -> bool:
