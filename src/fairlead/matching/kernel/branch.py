@@ -20,10 +20,11 @@ from fairlead.dataclass import dataclass
 from fairlead.matching.kernel.accepted import Accepted
 from fairlead.matching.kernel.across import TEXTS
 from fairlead.matching.kernel.batch import UNTOLD, Batch, Mask
+from fairlead.matching.kernel.checked import is_checked, unwritten
 from fairlead.matching.kernel.compile import kernel_of
 from fairlead.matching.kernel.counters import FIRED, KEYS
 from fairlead.matching.kernel.forgetting import forget_values
-from fairlead.matching.kernel.keys import KeyNumbering, Numbering, PartNumbering, WholeNumbering, paired
+from fairlead.matching.kernel.keys import KeyNumbering, Numbering, NumberTable, PartNumbering, WholeNumbering, paired
 from fairlead.matching.kernel.parts import Lane, Shape, ValueColumn, at_slot_zero, every_bit
 from fairlead.matching.kernel.pool import NEVER, Pool
 from fairlead.matching.kernel.shape import shape_of
@@ -63,12 +64,14 @@ class KernelBranch:
         others: Sequence[Branch] = (),
         form: Form | None = None,
         keys: KeyNumbering | None = None,
+        checked: bool | None = None,
     ) -> None:
         self.subscription, self.catalogue = subscription, catalogue
         self.branches = [branch, *others]
         self.shape, self.source = form or form_of(subscription, branch, catalogue, bool(others))
         self.paired = self.shape.paired or bool(others)
-        self.kernel = kernel_of(self.source.text)
+        self.checked = is_checked(checked)
+        self.kernel = kernel_of(self.source.text, checked=self.checked)
         self.within = subscription.within_us or 0
         size, lanes = self.shape.size, self.shape.lanes
         self.unary = [
@@ -84,6 +87,8 @@ class KernelBranch:
         self.equal_values = PartNumbering()
         self.equal_pairs = WholeNumbering()
         self.pool = Pool(self.shape.stride, size, self.source.layout)
+        self.numbered: NumberTable | None = None
+        """The table with which the kernel numbers the keys of the batch at hand by itself."""
 
     # Batches
 
@@ -94,10 +99,11 @@ class KernelBranch:
         size, pool = self.shape.size, self.pool
         most = max((len(lane.queues) for lane in self.shape.lanes), default=1)
         copies = size * rows if self.shape.waits else 0
-        keys = self.instances() if not len(given.get("kt", ())) else min(self.instances() + rows, len(given["kt"]))
+        keys = self.instances() if self.numbered is None else min(self.instances() + rows, len(self.numbered.table))
         pool.room_for(keys, self.buckets(), rows * most + copies, rows if self.shape.waits else 0)
         fired = pool.waiting() + rows if self.shape.waits else 0
-        out_at, out_ref = np.empty(rows, dtype=np.int64), np.empty((rows, size), dtype=np.int64)
+        checked = self.checked
+        out_at, out_ref = unwritten(rows, np.int64, checked), unwritten((rows, size), np.int64, checked)
         given |= {
             name: getattr(pool, name)
             for name in ("ni", "nn", "tt", "bb", "qs", "ks", "bs", "gs", "fr", "wait", "heap", "st", "members")
@@ -106,20 +112,20 @@ class KernelBranch:
             "rank": self.texts.ranks() if self.shape.ranked else NOTHING,
             "out_at": out_at,
             "out_ref": out_ref,
-            "out_key": np.empty(rows if self.paired else 0, dtype=np.int32),
-            "out_due": np.empty(rows if self.shape.waits else 0, dtype=np.int64),
-            "fired_at": np.empty(fired, dtype=np.int64),
-            "fired_ref": np.empty((fired, size), dtype=np.int64),
-            "fired_due": np.empty(fired, dtype=np.int64),
-            "fired_born": np.empty(fired, dtype=np.int64),
+            "out_key": unwritten(rows if self.paired else 0, np.int32, checked),
+            "out_due": unwritten(rows if self.shape.waits else 0, np.int64, checked),
+            "fired_at": unwritten(fired, np.int64, checked),
+            "fired_ref": unwritten((fired, size), np.int64, checked),
+            "fired_due": unwritten(fired, np.int64, checked),
+            "fired_born": unwritten(fired, np.int64, checked),
             "base": batch.first_word,
             "within": self.within,
             "until": until,
             "last": last,
         }
         found, _ = self.kernel(*(given[name] for name in self.source.arguments))
-        if len(given.get("kt", ())):
-            pool.keys = self.keys.parts[0].wholes.count = int(pool.st[KEYS])
+        if self.numbered is not None:
+            pool.keys = self.numbered.count = int(pool.st[KEYS])
         n = int(pool.st[FIRED]) if self.shape.waits else 0
         fired_ones = (given[name][:n] for name in ("fired_at", "fired_ref", "fired_due", "fired_born"))
         at, refs, due_at, born = fired_ones
@@ -151,29 +157,33 @@ class KernelBranch:
         local = np.full(len(batch.types), -1, dtype=np.int32)
         given: dict[str, Any] = {"codes": batch.codes, "local": local, "words": NOTHING if batch.is_dense else batch.words}
         given["told"] = batch.told
-        whole = self.keys.parts[0].wholes if self.shape.whole_key is not None and self._keys_close(batch) else None
+        table = self._table_over(batch)
         for at, lane in enumerate(self.shape.lanes):
             present = [name for name in lane.types if name in batch.rows]
             for name in present:
                 local[batch.types[name]] = at
-            given |= self._lane(batch, at, lane, present, whole is not None)
+            given |= self._lane(batch, at, lane, present, table is not None)
         given |= {"kt": NO_NUMBER, "kb": NOTHING, "kbase": 0}
-        if whole is not None:
-            whole.room_for(min(len(batch), len(whole.table) - whole.count))
-            given |= {"kt": whole.table, "kb": whole.back, "kbase": whole.base}
-            self.pool.st[KEYS] = whole.count
+        self.numbered = table
+        if table is not None:
+            table.room_for(min(len(batch), len(table.table) - table.count))
+            given |= {"kt": table.table, "kb": table.back, "kbase": table.base}
+            self.pool.st[KEYS] = table.count
         return given
 
-    def _keys_close(self, batch: Batch) -> bool:
-        """All keys of the batch are whole numbers that lie close together: the kernel can number them by itself."""
-        part = self.keys.parts[0]
-        for lane in self.shape.lanes:
+    def _table_over(self, batch: Batch) -> NumberTable | None:
+        """The table of key numbers, where all keys of the batch are whole numbers that lie close together: the kernel numbers
+        them by itself. None also where no row has a key: nothing is to be numbered then."""
+        table = None
+        for lane in self.shape.lanes if self.shape.whole_key is not None else ():
             for name in lane.types:
                 if lane.key and name in batch.rows:
                     whole = batch.whole(name, lane.key[0])
-                    if whole is None or whole[1] is not None or not part.wholes.covers(whole[0]):
-                        return False
-        return True
+                    known = whole is not None and whole[1] is None
+                    table = self.keys.parts[0].wholes.table_over(whole[0]) if known and whole is not None else None
+                    if table is None:
+                        return None
+        return table
 
     def _lane(self, batch: Batch, at: int, lane: Lane, present: list[str], raw: bool = False) -> dict[str, Any]:
         """`raw`: keys as they are, for the kernel to number."""
