@@ -28,7 +28,7 @@ from fairlead.matching.kernel.keys import KeyNumbering, Numbering, NumberTable, 
 from fairlead.matching.kernel.parts import Lane, Shape, ValueColumn, at_slot_zero, every_bit
 from fairlead.matching.kernel.pool import NEVER, Pool
 from fairlead.matching.kernel.shape import shape_of
-from fairlead.matching.kernel.source import Source, source_of
+from fairlead.matching.kernel.source import Source, bucket_name, source_of
 from fairlead.matching.kernel.vector import truth
 from fairlead.model.expression import Condition, Expression, Field
 from fairlead.model.identity import MINOR_BITS
@@ -207,7 +207,8 @@ class KernelBranch:
 
     def _no_rows(self, lane: Lane) -> dict[str, Any]:
         none = np.zeros(0, dtype=self.shape.whole_key or np.int32) if not self.paired else NO_NUMBER
-        made: dict[str, Any] = {"time": NOTHING, "key": none, "bits": NOTHING, "bucket": NO_NUMBER}
+        made: dict[str, Any] = {"time": NOTHING, "key": none, "bits": NOTHING}
+        made |= {f"bucket{number}": NO_NUMBER for number in range(len(self.shape.equal_of(lane)))}
         for number, column in enumerate(self.shape.columns):
             if column.queue in lane.queues:
                 made[f"in{number}"] = np.zeros(0, dtype=np.float64 if column.is_double else np.int64)
@@ -226,7 +227,8 @@ class KernelBranch:
             if column.queue in lane.queues:
                 values[f"in{number}"], known[number] = self.values(batch, column, name)
         made["bits"] = self.bits(batch, lane, name, known, None if len(self.branches) > 1 else 0)
-        made["bucket"] = self._bucket_numbers(batch, lane, name, made["key"])
+        for number, expression in enumerate(self.shape.equal_of(lane)):
+            made[f"bucket{number}"] = self._bucket_numbers(batch, lane, name, expression, made["key"])
         return made | values
 
     def _raw_keys(self, batch: Batch, lane: Lane, name: str) -> npt.NDArray[Any]:
@@ -282,12 +284,11 @@ class KernelBranch:
             return batch.texts(name, spec.expression, self.texts)
         return batch.vector(name, spec.expression)
 
-    def _bucket_numbers(self, batch: Batch, lane: Lane, name: str, key: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-        """The number of the value of the equal class, together with the key."""
-        queues = [queue for queue in lane.queues if queue in self.shape.equal]
-        if not queues:
-            return NO_NUMBER
-        numbers = self.equal_numbers(batch, name, self.shape.equal[queues[0]])
+    def _bucket_numbers(
+        self, batch: Batch, lane: Lane, name: str, expression: Expression, key: npt.NDArray[np.int32]
+    ) -> npt.NDArray[np.int32]:
+        """The number of a value of the equal class, together with the key."""
+        numbers = self.equal_numbers(batch, name, expression)
         return paired(self.equal_pairs, key, numbers) if lane.key and len(self.branches) == 1 else numbers
 
     def equal_numbers(self, batch: Batch, name: str, expression: Expression) -> npt.NDArray[np.int32]:
@@ -362,24 +363,27 @@ class KernelBranch:
             places = np.concatenate([batch.places(name) for name in present])
             places = np.sort(places) if len(present) > 1 else places
             rows, members, bits = self._accepted(batch, lane, present, places, columns[f"bits{at}"])
-            key, bucket = columns[f"key{at}"], columns[f"bucket{at}"]
+            key = columns[f"key{at}"]
             keys = key[rows] if len(key) else np.zeros(len(rows), dtype=np.int32)
-            buckets = bucket[rows] if len(bucket) else np.full(len(rows), -1, dtype=np.int32)
             if len(self.branches) > 1:
                 keys = paired(self.member_keys, keys, members) if self.keys.parts else members.astype(np.int32)
-                if len(bucket):
-                    buckets = paired(self.equal_pairs, keys, buckets)
+            buckets = [np.full(len(rows), -1, dtype=np.int32)] * self.shape.equal_most
+            for number in range(len(self.shape.equal_of(lane))):
+                mine = columns[bucket_name(f"bucket{at}", number)][rows]
+                buckets[number] = paired(self.equal_pairs, keys, mine) if len(self.branches) > 1 else mine
             pairs.append(
-                [places[rows], members, np.full(len(rows), at, dtype=np.int32), rows.astype(np.int32), keys, bits, buckets]
+                [places[rows], members, np.full(len(rows), at, dtype=np.int32), rows.astype(np.int32), keys, bits, *buckets]
             )
         if not pairs:
-            pairs.append([NOTHING, NOTHING, NO_NUMBER, NO_NUMBER, NO_NUMBER, NOTHING, NO_NUMBER])
+            none = [NO_NUMBER] * self.shape.equal_most
+            pairs.append([NOTHING, NOTHING, NO_NUMBER, NO_NUMBER, NO_NUMBER, NOTHING, *none])
         joined = [np.concatenate(parts) for parts in zip(*pairs, strict=True)]
         order = (
             np.lexsort((joined[2], joined[0])) if len(self.branches) == 1 else _by_row(joined[0], joined[1], len(self.branches))
         )
         places, _, *rest = (each[order] for each in joined)
-        given["p_lane"], given["p_inner"], given["p_key"], given["p_bits"], given["p_bucket"] = rest
+        given["p_lane"], given["p_inner"], given["p_key"], given["p_bits"], *buckets = rest
+        given |= {bucket_name("p_bucket", number): each for number, each in enumerate(buckets)}
         given["p_word"] = (batch.first_word + (places << MINOR_BITS)) if batch.is_dense else batch.words[places]
         given["told"] = NOTHING
         if len(batch.told):  # once for each row
@@ -444,6 +448,8 @@ def own(condition: Condition) -> Condition:
 
 
 def _argument(name: str, lane: int) -> str:
+    if name.startswith("bucket"):
+        return bucket_name(f"bucket{lane}", int(name[len("bucket") :]))
     return f"in{lane}_{name[2:]}" if name.startswith("in") else f"{name}{lane}"
 
 
