@@ -161,8 +161,8 @@ class Accesses:
         later = [each for each in range(slot + 1, shape.size) if newest is None or each != shape.newest_slot(newest)]
         if any(slot in test.slots and test.slots & set(later) for test in shape.tests):
             return True
-        if slot + 1 in later and shape.follows(slot + 1) and (shape.contiguous or slot + 1 in self.chosen_bits):
-            return shape.contiguous
+        if shape.contiguous and slot + 1 in later and shape.follows(slot + 1):
+            return True
         eased = [(o.after, o.before) if not shape.recent else (o.before, o.after) for o in shape.orders]
         return any(mine == slot and other in later for mine, other in eased)
 

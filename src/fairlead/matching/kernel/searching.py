@@ -179,7 +179,7 @@ class Searching:
             return [f"c{slot} = qs[{where}, 1]", *[f"c{slot} = ni[c{slot}, PREV]"] * back], []
         if follows and not after_newest:
             start = f"ni[c{slot - 1}, {self.step}]"
-        elif slot in self.timely(newest):
+        elif slot in self.timely(newest) and access.way != "neighbour":
             start = f"l{slot}"
         else:
             start = f"qs[{where}, {self.end}]"
