@@ -5,8 +5,9 @@
 
 An Engine handles one event after the other. The steps for one event, whose order is the definition (docs/semantics.md):
 
-    1. Absences that the event's time has passed are decided, earliest deadline first; what they derive is handled
-       at once and stands before the event.
+    1. Absences that the event's time has passed are decided, earliest deadline first, of all subscriptions that it tells the
+       time (its readers, and of an event of the input those upstream of what it reaches, model/clocks.py); what they derive
+       is handled at once and stands before the event.
     2. The event is handled by every subscription that reads its type, in the order of the text.
     3. What it derived is handled in the order of derivation, each with steps 1 to 3, directly after the event.
 
@@ -29,6 +30,7 @@ from fairlead.matching.incremental import IncrementalSubscription
 from fairlead.matching.objects import content_of_objects, objects_of_content
 from fairlead.matching.outcome import Match, SubscriptionMatcher
 from fairlead.matching.state import State
+from fairlead.model.clocks import heard_types
 from fairlead.model.columns import Columns, columns_of_event
 from fairlead.model.event import Event
 from fairlead.model.identity import relation_id
@@ -100,7 +102,13 @@ class Engine:
         self.emitters = {
             each.name: [_emitter(branch, plan.catalogue) for branch in each.branches] for each in plan.subscriptions
         }
-        self.readers: Mapping[str, tuple[Running, ...]] = _readers(plan, self.running)
+        reads = {each.name: each.reads(plan.catalogue) for each in plan.subscriptions}
+        heard = heard_types(plan)
+        self.readers = _by_type(self.running, reads)
+        self.hearers = _by_type(self.running, heard)
+        """For each type of the input, who does not read it and is told the time by it."""
+        told = {name: types | heard.get(name, frozenset()) for name, types in reads.items()}
+        self.told = _by_type(self.running, told) if heard else self.readers
         self.last = Position(-1)
         self.relations = 0
 
@@ -163,7 +171,9 @@ class Engine:
         readers = self.readers.get(event.type, ())
         # 1. absences that this event's time has passed
         if event.time is not None and readers:
-            self._decide(readers, event.time, places, delivered)
+            self._decide(self.told[event.type], event.time, places, delivered)
+            for running in self.hearers.get(event.type, ()):
+                running.matcher.tell(event.time)
         # 2. the event itself, at its place
         event = places.settle(event)
         derived: list[Event] = []
@@ -174,13 +184,13 @@ class Engine:
         for each in derived:
             self._handle(each, places, delivered)
 
-    def _decide(self, readers: tuple[Running, ...], time: int, places: Places, delivered: list[Relation]) -> None:
+    def _decide(self, told: tuple[Running, ...], time: int, places: Places, delivered: list[Relation]) -> None:
         """Decide what was due before `time`: by deadline, then upstream subscriptions first, then in text order."""
         while True:
-            due = [(d[0], r.depth, at) for at, r in enumerate(readers) if (d := r.matcher.next_due()) and d[0] < time]
+            due = [(d[0], r.depth, at) for at, r in enumerate(told) if (d := r.matcher.next_due()) and d[0] < time]
             if not due:
                 return
-            running = readers[min(due)[2]]
+            running = told[min(due)[2]]
             match = running.matcher.take_due()
             if match is not None:
                 for each in self._deliver(running, match, places.free(), delivered):
@@ -240,13 +250,13 @@ class Engine:
         return engine
 
 
-def _readers(plan: Plan, running: Iterable[Running]) -> dict[str, tuple[Running, ...]]:
-    """For each concrete type, the subscriptions whose input contains it, in the order of the text."""
+def _by_type(running: Iterable[Running], types: Mapping[str, frozenset[str]]) -> Mapping[str, tuple[Running, ...]]:
+    """For each type, the subscriptions that have it among theirs, in the order of the text."""
     found: dict[str, list[Running]] = {}
     for each in running:
-        for name in sorted(each.subscription.reads(plan.catalogue)):
+        for name in sorted(types.get(each.subscription.name, ())):
             found.setdefault(name, []).append(each)
-    return {name: tuple(reading) for name, reading in found.items()}
+    return {name: tuple(those) for name, those in found.items()}
 
 
 def _depths(plan: Plan) -> dict[str, int]:

@@ -10,6 +10,14 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from fairlead.engine import Engine
+from fairlead.language import compile_text
+from fairlead.model.plan import Plan, Subscription
+from fairlead.testing.conformance import Case as Conforming
+from fairlead.testing.conformance import load_cases
+from fairlead.testing.reference import ReferenceSubscription
+from fairlead.transport.events import read_events
+from tests.conformance.cases import FOLDER
 from tests.match.generated import START, Case
 from tests.match.nested import INPUT, nested_cases
 from tests.match.test_lanes import interpreted
@@ -17,6 +25,7 @@ from tests.match.test_plans import agreed, compared, compiled
 
 __all__ = ["interpreted"]
 
+CHAINS = [case for case in load_cases(FOLDER) if case.file == "15-chains.yaml"]
 OUTER = "SUBSCRIPTION S MATCH B b WITHOUT C n WITHIN 4 SECONDS OF b EMIT E (x = b.x, at = b.at) TIME at"
 """Decided four seconds after the time that its events have."""
 
@@ -27,6 +36,36 @@ def test_a_hierarchy_of_absences_on_kernels_delivers_what_it_delivers_event_by_e
     for each in (rows, len(case.events)):
         seen.update(compared(case, plan, each, 0))
     event(f"on kernels: {min(seen['on kernels'], 10)}")
+
+
+@given(nested_cases())
+def test_no_absence_upstream_of_a_reader_is_still_due_when_its_event_has_been(case: Case) -> None:
+    """Read off the rules, one by one: whoever reads an event finds all that was due before it, of everybody upstream."""
+    plan = compiled(case.rules)
+    upstream = {each.name: above(plan, each) for each in plan.subscriptions}
+    for engine in (Engine(plan, matcher=ReferenceSubscription), Engine(plan, kernels_from=None)):
+        matchers = {each.subscription.name: each.matcher for each in engine.running}
+        for columns in read_events(case.events, plan.catalogue):
+            for logged in columns.events(plan.catalogue):
+                engine.arrive(logged)
+                if logged.time is None:
+                    continue
+                for reader in plan.subscriptions:
+                    if logged.type in reader.reads(plan.catalogue):
+                        due = [matchers[name].next_due() for name in (reader.name, *upstream[reader.name])]
+                        event(f"waiting upstream: {sum(each is not None for each in due[1:])}")
+                        assert all(each is None or each[0] >= logged.time for each in due)
+
+
+def above(plan: Plan, subscription: Subscription) -> set[str]:
+    direct = {emitter for name in plan.derived_types(subscription) for emitter in plan.emitters[name]}
+    return {each.name for each in direct}.union(*(above(plan, each) for each in direct))
+
+
+@pytest.mark.parametrize("case", CHAINS, ids=str)
+def test_the_chains_of_the_conformance_suite_are_the_same_on_kernels(case: Conforming) -> None:
+    for rows in (1, 2, len(case.events)):
+        compared(Case(case.rules, list(map(dict, case.events)), case.until), compile_text(case.rules), rows, 0)
 
 
 @pytest.mark.parametrize("inner", [1, 2, 3])

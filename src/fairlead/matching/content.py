@@ -184,7 +184,7 @@ def events_of_chunk(chunk: Chunk, catalogue: Catalogue) -> Events:
 @dataclass(frozen=True)
 class Content:
     seen: Sequence[int | None]
-    """By subscription, the latest time that it has seen, where it waits for something (WITHOUT ... WITHIN)."""
+    """By subscription, the latest time that it was told, where it waits for something (WITHOUT ... WITHIN)."""
     groups: Mapping[Form, Group]
     """Those that have an instance."""
     events: Events

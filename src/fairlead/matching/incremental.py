@@ -84,6 +84,9 @@ class IncrementalSubscription:
         heapq.heappush(self.pending, pending)
         instance.pending.append(pending)
 
+    def tell(self, time: int) -> None:
+        self.seen = time if self.seen is None else max(self.seen, time)
+
     def next_due(self) -> Due | None:
         return self.pending[0].due if self.pending else None
 

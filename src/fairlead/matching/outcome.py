@@ -26,6 +26,9 @@ class SubscriptionMatcher(Protocol):
     def arrive(self, event: Event) -> list[Match]:
         """The matches that this event completes, branch by branch. The caller has first taken all that is due."""
 
+    def tell(self, time: int) -> None:
+        """An event that it does not read tells the time. The caller has first taken all that is due."""
+
     def next_due(self) -> Due | None:
         """The pending relation that is decided next."""
 

@@ -143,7 +143,7 @@ class ReferenceSubscription:
 
     def arrive(self, event: Event) -> list[Match]:
         if event.time is not None:
-            self.seen = event.time if self.seen is None else max(self.seen, event.time)
+            self.tell(event.time)
         delivered = []
         for number, branch in enumerate(self.subscription.branches):
             for key, names in self.keys(branch, event).items():
@@ -172,6 +172,9 @@ class ReferenceSubscription:
                 if not any(map(unknown, key)):
                     found.setdefault(key, []).append(name)
         return found
+
+    def tell(self, time: int) -> None:
+        self.seen = time if self.seen is None else max(self.seen, time)
 
     def next_due(self) -> Due | None:
         return min((due for due, _, _ in self.pending), default=None)

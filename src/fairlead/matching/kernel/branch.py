@@ -434,8 +434,14 @@ def key_kinds(shape: Shape, catalogue: Catalogue) -> tuple[Kind, ...]:
     return ()
 
 
-def form_of(subscription: Subscription, branch: Branch, catalogue: Catalogue, several: bool = False) -> Form:
-    shape = shape_of(subscription, branch, catalogue)
+def form_of(
+    subscription: Subscription,
+    branch: Branch,
+    catalogue: Catalogue,
+    several: bool = False,
+    heard: frozenset[str] = frozenset(),
+) -> Form:
+    shape = shape_of(subscription, branch, catalogue, heard)
     return shape, source_of(shape, shape.paired or several)
 
 

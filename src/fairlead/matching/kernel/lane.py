@@ -26,6 +26,7 @@ from fairlead.matching.kernel.prepared import Prepared
 from fairlead.matching.kernel.rounds import ranks_of
 from fairlead.matching.relations import Block, Build, Relations
 from fairlead.matching.store import Store
+from fairlead.model.clocks import heard_types
 from fairlead.model.columns import Columns
 from fairlead.model.identity import position_word
 from fairlead.model.plan import Branch, Plan, Subscription
@@ -48,6 +49,8 @@ class Family:
     members: list[Member]
     kernel: KernelBranch
     reads: frozenset[str]
+    clock: frozenset[str]
+    """The types that tell it the time: those that it reads, and where it waits those that it hears (model/clocks.py)."""
 
 
 class KernelLane:
@@ -60,7 +63,9 @@ class KernelLane:
         self.store = Store()
         read = frozenset().union(*(family.reads for family in self.families)) if self.families else frozenset()
         self.levels = Levels(plan, frozenset(name for name in read if plan.catalogue[name].derived))
-        self.seen: dict[frozenset[str], int] = {each.reads: NEVER for each in self.families}
+        self.clocks = {each.members[0].subscription.name: each.clock for each in self.families if each.kernel.shape.waits}
+        """Of the subscriptions that wait for something."""
+        self.seen: dict[frozenset[str], int] = {each.clock: NEVER for each in self.families}
 
     def feed(self, columns: Columns, prepared: Prepared | None = None) -> Relations:
         """The relations of a batch. `prepared`: the same columns, as other engines are given them too."""
@@ -103,13 +108,13 @@ class KernelLane:
 
     def _tell_time(self, family: Family, batch: Batch) -> None:
         latest = batch.once(
-            ("latest", family.reads),
+            ("latest", family.clock),
             lambda: max(
-                (int(r.times.max()) for n, r in batch.rows.items() if n in family.reads and r.times is not None and len(r)),
+                (int(r.times.max()) for n, r in batch.rows.items() if n in family.clock and r.times is not None and len(r)),
                 default=NEVER,
             ),
         )
-        self.seen[family.reads] = max(self.seen[family.reads], latest)
+        self.seen[family.clock] = max(self.seen[family.clock], latest)
 
     def _by_levels(self, logged: Batch, until: int, last: int) -> list[Block]:
         level = self.levels.begin(logged, self.store.view())
@@ -117,7 +122,7 @@ class KernelLane:
         for _, group in groupby(self.families, key=lambda family: family.members[0].number):
             decisions: list[tuple[Member, Found, Merged | None]] = []
             for family in group:
-                batch, merged = level.batch_of(family.reads, family.kernel.shape.waits)
+                batch, merged = level.batch_of(family.clock, family.kernel.shape.waits)
                 self._tell_time(family, batch)
                 made, decided = family.kernel.feed(batch, until, last)
                 for member, part in parted(family, made):
@@ -129,7 +134,8 @@ class KernelLane:
                     level.moved(family.kernel, merged)
             ranks = ranks_of([(member.branch, found) for member, found, _ in decisions])
             for (member, found, merged), mine in zip(decisions, ranks, strict=True):
-                nodes.append(level.decide(member.subscription, member.number, member.depth, member.branch, found, mine, merged))
+                clock, turn = self.clocks[member.subscription.name], (member.depth, member.number, mine)
+                nodes.append(level.decide(member.subscription, member.branch, clock, found, turn, merged))
         return level.settle(nodes, self.store)
 
 
@@ -152,13 +158,13 @@ _FORMS: dict[Hashable, Form] = {}
 FORMS_MAX = 1024
 
 
-def _form_of(member: Member, branch: Branch, catalogue: Catalogue, several: bool) -> Form:
+def _form_of(member: Member, branch: Branch, catalogue: Catalogue, several: bool, heard: frozenset[str]) -> Form:
     """Shape and source, once for what the digest of a subscription stands for."""
-    key = (member.subscription.digest, member.subscription.number(member.branch), several)
+    key = (member.subscription.digest, member.subscription.number(member.branch), several, heard)
     if key not in _FORMS or not member.subscription.digest:
         if len(_FORMS) >= FORMS_MAX:
             _FORMS.clear()
-        _FORMS[key] = form_of(member.subscription, branch, catalogue, several)
+        _FORMS[key] = form_of(member.subscription, branch, catalogue, several, heard)
     return _FORMS[key]
 
 
@@ -170,14 +176,16 @@ def _families(plan: Plan, depths: dict[str, int]) -> list[Family]:
             member = Member(subscription, number, at, depths[subscription.name])
             key = sharing_key(subscription, branch, plan.catalogue)
             groups.setdefault(key or ("alone", number, at), []).append((member, branch))
-    made = []
+    made, hears = [], heard_types(plan)
     numberings: dict[Hashable, KeyNumbering] = {}
     for group in groups.values():
         (first, branch), others = group[0], [each for _, each in group[1:]]
-        form = _form_of(first, branch, plan.catalogue, bool(others))
+        heard = hears.get(first.subscription.name, frozenset()) if branch.absences else frozenset()
+        form = _form_of(first, branch, plan.catalogue, bool(others), heard)
         kinds = key_kinds(form[0], plan.catalogue)
         keys = numberings.setdefault(kinds, KeyNumbering(len(kinds)))
         kernel = KernelBranch(first.subscription, branch, plan.catalogue, others, form, keys)
         members = [each for each, _ in group]
-        made.append(Family(members, kernel, first.subscription.reads(plan.catalogue)))
+        reads = first.subscription.reads(plan.catalogue)
+        made.append(Family(members, kernel, reads, reads | heard))
     return sorted(made, key=lambda each: (each.members[0].depth, each.members[0].number, each.members[0].branch))

@@ -97,7 +97,7 @@ class Level:
         self.numbered: list[tuple[KernelBranch, Merged]] = []
 
     def batch_of(self, reads: frozenset[str], waits: bool) -> tuple[Batch, Merged | None]:
-        """The batch as somebody sees it who reads these types. `waits`: and has absences to decide."""
+        """The batch as somebody sees it who reads these types, or is told the time by them. `waits`: and has absences to decide."""
         mine = [each for each in self.derived if each.type in reads]
         if not mine:
             return self.logged, None
@@ -107,8 +107,8 @@ class Level:
             batch.told[np.searchsorted(batch.words, merged.words)] = self._rounds(reads).told(merged.paths)
         return batch, merged
 
-    def _rounds(self, reads: frozenset[str]) -> Rounds:
-        return Rounds(self.emitters, self.logged, reads)
+    def _rounds(self, clock: frozenset[str]) -> Rounds:
+        return Rounds(self.emitters, self.logged, clock)
 
     def _merged(self, mine: list[Derived], reads: frozenset[str]) -> tuple[Batch, Merged]:
         logged = self.logged
@@ -152,19 +152,19 @@ class Level:
     def decide(
         self,
         subscription: Subscription,
-        number: int,
-        depth: int,
         branch: int,
+        clock: frozenset[str],
         found: Found,
-        ranks: Words,
+        turn: tuple[int, int, Words],
         merged: Merged | None,
     ) -> Node:
-        """Relations that absences decided. `ranks`: their order among those of the subscription."""
+        """Relations that absences decided. `clock`: the types that tell the subscription the time. `turn`: its depth and number,
+        and their order among those of the subscription."""
         assert found.due is not None
         assert found.born is not None
         at, born = self._paths_of(found.at, merged), self._paths_of(found.born, merged)
-        paths = self._rounds(subscription.reads(self.plan.catalogue)).decided(at, born, found.due, depth, number, ranks)
-        block = Block(subscription, number, branch, found.at, found.refs, 0, found.due)
+        paths = self._rounds(clock).decided(at, born, found.due, *turn)
+        block = Block(subscription, turn[1], branch, found.at, found.refs, 0, found.due)
         node = Node(block, extended(paths, steps(len(at), ITSELF, 0, 0, 0, 0)), merged)
         return self._emitted(node, paths, found)
 

@@ -1,6 +1,6 @@
 """When absences have their turn. In the engine rounds are nested in rounds; a kernel sees one row after the other.
 
-An event that tells the time opens a *round* (engine.py, step 1): what was due for its readers is decided, the earliest first,
+An event that tells the time opens a *round* (engine.py, step 1): what was due for those whom it tells is decided, the earliest first,
 and all that a decision leads to is handled before the next one, rounds of derived events included. Two things follow:
 
     1. What waited when a decision was made, and was due before it, had its turn already; whatever the times of the events that
@@ -57,10 +57,10 @@ class Emitters:
 
 
 class Rounds:
-    """The rounds of a batch in which those subscriptions take part that read these types."""
+    """The rounds of a batch in which those subscriptions take part that these types tell the time."""
 
-    def __init__(self, emitters: Emitters, logged: Batch, reads: frozenset[str]) -> None:
-        self.emitters, self.logged, self.reads = emitters, logged, reads
+    def __init__(self, emitters: Emitters, logged: Batch, clock: frozenset[str]) -> None:
+        self.emitters, self.logged, self.clock = emitters, logged, clock
 
     def told(self, paths: Paths) -> Words:
         """Up to when a kernel decides what is due before each of these rows, which are all derived ones that it sees. Only the
@@ -86,7 +86,7 @@ class Rounds:
         return made
 
     def _enters(self, paths: Paths, level: int) -> Mask:
-        """Which paths lead, on this level, into a round whose event is read. At the end of the input everybody takes part."""
+        """Which paths lead, on this level, into a round whose event tells the time. At the end of the input everybody takes part."""
         if level == levels_of(paths):
             return np.zeros(len(paths), dtype=bool)
         enters: Mask = number(paths, level) == BEFORE
@@ -94,14 +94,14 @@ class Rounds:
         if level > 0:
             last = paths[rows, 1 + STEP * (level - 1) : 1 + STEP * level]
             emitter = np.where(last[:, 0] == DERIVED, last[:, 1], last[:, 3])
-            enters[rows] = self._is_read(self.emitters.types)[self.emitters.type_of[emitter]]
+            enters[rows] = self._tells(self.emitters.types)[self.emitters.type_of[emitter]]
         elif len(self.logged):
             codes = self.logged.codes[np.searchsorted(self.logged.words, paths[rows, 0])]
-            enters[rows] = self._is_read(self.logged.columns.types)[codes]
+            enters[rows] = self._tells(self.logged.columns.types)[codes]
         return enters
 
-    def _is_read(self, types: Sequence[str | None]) -> Mask:
-        return np.array([name in self.reads for name in types], dtype=bool)
+    def _tells(self, types: Sequence[str | None]) -> Mask:
+        return np.array([name in self.clock for name in types], dtype=bool)
 
 
 def _turn(at: Paths, born: Paths, level: int, step: Paths) -> Paths:

@@ -22,7 +22,8 @@ from fairlead.model.types import Catalogue, Kind
 __all__ = ["Refused", "Shape", "Test", "ValueColumn", "at_slot_zero", "shape_of"]
 
 
-def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue) -> Shape:
+def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue, heard: frozenset[str] = frozenset()) -> Shape:
+    """`heard`: types that the subscription does not read and that tell it the time (model/clocks.py)."""
     queue_of = {name: at for at, name in enumerate(branch.queue_types)}
     shape = Shape(
         subscription,
@@ -31,7 +32,7 @@ def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue) -
         [len(branch.slots_of_type[name]) for name in branch.queue_types],
         overlapping=overlapping(branch, catalogue),
     )
-    shape.lanes = _lanes(shape, catalogue)
+    shape.lanes = _lanes(shape, catalogue, heard)
     across = Across(shape, slot_types(branch, catalogue))
     for predicate in branch.predicates:
         if not predicate.is_unary:
@@ -68,7 +69,7 @@ def _source(across: Across, predicate: Predicate, must: bool = True) -> str:
         raise Refused(str(refused), predicate.text) from None
 
 
-def _lanes(shape: Shape, catalogue: Catalogue) -> list[Lane]:
+def _lanes(shape: Shape, catalogue: Catalogue, heard: frozenset[str]) -> list[Lane]:
     """Concrete types by where they go. A type has several lanes if queues that it enters name different key attributes."""
     keys = dict(shape.branch.keys)
     routes: dict[tuple[str, tuple[str, ...]], list[int]] = {}
@@ -85,6 +86,8 @@ def _lanes(shape: Shape, catalogue: Catalogue) -> list[Lane]:
         placed = {concrete for concrete, _ in routes}
         others = [catalogue[name] for name in sorted(shape.subscription.reads(catalogue) - placed)]
         made += [Lane((each.name,), (), (), each.timed) for each in others if each.timed or each.derived]
+        telling = tuple(name for name in sorted(heard) if catalogue[name].timed)
+        made += [Lane(telling, (), (), True)] if telling else []
     return made
 
 

@@ -31,8 +31,7 @@ def content_of_lane(lane: KernelLane) -> Content:
             parts.setdefault(form, []).append(group)
     groups = {form: joined(each) for form, each in parts.items()}
     seen = [
-        lane.seen[each.reads(plan.catalogue)] if any(branch.absences for branch in each.branches) else NEVER
-        for each in plan.subscriptions
+        lane.seen[lane.clocks[each.name]] if each.name in lane.clocks else NEVER for each in plan.subscriptions
     ]
     words = [each for group in groups.values() for each in (group.words, group.members.reshape(-1))]
     live = distinct(np.concatenate(words)) if words else np.zeros(0, dtype=np.int64)
@@ -45,11 +44,11 @@ def restore(lane: KernelLane, content: Content) -> None:
     catalogue = lane.plan.catalogue
     for subscription, seen in zip(lane.plan.subscriptions, content.seen, strict=True):
         if seen is not None:
-            lane.seen[subscription.reads(catalogue)] = seen
+            lane.seen[lane.clocks[subscription.name]] = seen
     chunk = content.events.chunk() if len(content.events) else None
     whole = None if chunk is None else Batch(chunk.columns, catalogue, chunk.words, chunk.times)
     for family in lane.families:
-        family.kernel.pool.st[SEEN] = lane.seen[family.reads]
+        family.kernel.pool.st[SEEN] = lane.seen[family.clock]
         group = content.groups.get(_form(family, lane.plan))
         if group is None:
             continue
