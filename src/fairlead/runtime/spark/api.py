@@ -14,7 +14,9 @@ from fairlead.runtime.spark.batch import match_batch
 from fairlead.runtime.spark.frames import input_of
 from fairlead.runtime.spark.frontier import frontier_of
 from fairlead.runtime.spark.groups import groups_of
+from fairlead.runtime.spark.readiness import require_session, require_store
 from fairlead.runtime.spark.stream import match_stream
+from fairlead.runtime.spark.workers import interpreter, require_workers
 from fairlead.transport.intake import OnBad
 
 if TYPE_CHECKING:
@@ -65,6 +67,7 @@ def match(
             f"match takes a compiled plan, not {type(plan).__name__}",
             fix="spark.match(fairlead.compile(text), frames, …)",
         )
+    require_session(frames)
     if stream is not None:
         from fairlead.runtime.spark.streams import frames_of_parts
 
@@ -81,10 +84,15 @@ def match(
         raise UsageError(
             "A216", f"buckets is {buckets!r}", "give a whole number from 1 on: tasks for each group of keyed subscriptions"
         )
-    groups = groups_of(plan)
-    count = buckets or max(1, given.frame.sparkSession.sparkContext.defaultParallelism)
+    groups, spark = groups_of(plan), given.frame.sparkSession
     if given.frame.isStreaming:
         if until is not None:
             raise UsageError("A213", "a stream has no end to say `until` of", "send a heartbeat with that time")
-        return match_stream(plan, given, groups, count, frontier_of(given, frames, frontier, delay))
-    return match_batch(plan, given, groups, count, until_microseconds(until), observation)
+        bound = frontier_of(given, frames, frontier, delay)
+        cores = require_workers(spark)
+        require_store(spark)
+        with interpreter(spark):
+            return match_stream(plan, given, groups, buckets or cores, bound)
+    end, cores = until_microseconds(until), require_workers(spark)
+    with interpreter(spark):
+        return match_batch(plan, given, groups, cores, buckets or cores, end, observation)

@@ -52,6 +52,7 @@ def match_batch(
     plan: Plan,
     given: Input,
     groups: tuple[Group, ...],
+    cores: int,
     buckets: int,
     until: int | None,
     observation: Observation | None = None,
@@ -61,8 +62,8 @@ def match_batch(
 
     outcome = Outcome(plan, certain=given.reading.on_bad == "stop" and not given.reading.sourced)
     spark = given.frame.sparkSession
-    scan = scan_of(given.sources, spark.sparkContext.defaultParallelism)
-    cuts, rows = _cuts(given, scan)
+    scan = scan_of(given.sources, cores)
+    cuts, rows = _cuts(given, scan, cores)
     together = _together(rows, buckets)
     job = Job(given.reading, groups, buckets * together, cuts, given.positioned, until, together)
 
@@ -89,21 +90,20 @@ def _together(rows: int, tasks: int) -> int:
     return max(1, min(rows // (tasks * BUCKET_ROWS), SLICE_ROWS // (tasks * SHARE_ROWS)))
 
 
-def _cuts(given: Input, scan: Scan | None) -> tuple[np.ndarray[Any, Any], int]:
+def _cuts(given: Input, scan: Scan | None, cores: int) -> tuple[np.ndarray[Any, Any], int]:
     """The first order value of every slice but the first, and how many rows there are. Raises DataError for what a look at all
     rows shows to be wrong."""
     nulls = None if scan is None else scan.nulls()
     if scan is None or nulls is None:
-        return _cuts_of_rows(given)
+        return _cuts_of_rows(given, cores)
     for name, rows in zip(given.order_by, nulls, strict=True):
         _require_values(name, rows)
     count = sum(group.rows for group in scan.groups)
-    slices = _slices(given, count)
+    slices = _slices(cores, count)
     return scan.cuts(slices) if slices > 1 else np.zeros(0, dtype=np.int64), count
 
 
-def _slices(given: Input, rows: int) -> int:
-    cores = given.frame.sparkSession.sparkContext.defaultParallelism
+def _slices(cores: int, rows: int) -> int:
     return 1 if rows < SMALL_ROWS else cores * -(-rows // (cores * SLICE_ROWS))
 
 
@@ -113,7 +113,7 @@ def _require_values(name: str, missing: int) -> None:
         raise DataError("D019", problem, "filter these rows out, or order by columns that are never null", name)
 
 
-def _cuts_of_rows(given: Input) -> tuple[np.ndarray[Any, Any], int]:
+def _cuts_of_rows(given: Input, cores: int) -> tuple[np.ndarray[Any, Any], int]:
     """By a job over all rows."""
     from pyspark.sql import functions as F
 
@@ -135,7 +135,7 @@ def _cuts_of_rows(given: Input) -> tuple[np.ndarray[Any, Any], int]:
         if found[f"doubt{at}"]:
             raise error(found[f"doubt{at}"])
     rows = found["rows"]
-    slices = _slices(given, rows)
+    slices = _slices(cores, rows)
     if kinds[first] not in ("bigint", "double") or slices == 1:
         return np.zeros(0, dtype=np.int64), rows
     if "least" in found and _is_even(found["least"], found["most"], found["mean"], found["deviation"]):

@@ -13,7 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from fairlead import errors
-from fairlead.errors import DataError, FairleadError
+from fairlead.errors import DataError, FairleadError, UsageError
+from fairlead.runtime.spark.readiness import stopped_error, store_error
+from fairlead.runtime.spark.workers import startup_error
 
 RAISED = re.compile(r"fairlead\.errors\.(\w+): ([A-Z]\d{3}) ([^\n]*)((?:\n {2,}[^\n]*)*)")
 """As `FairleadError.__str__` writes it: the code and the problem, then indented lines, the last of which may be the fix."""
@@ -22,24 +24,44 @@ SAID = re.compile(r"\[USER_RAISED_EXCEPTION\] (D\d{3}) (.*?)(?: SQLSTATE: \w+)?$
 """What an expression of Spark raised for Fairlead (sources.py)."""
 
 
+NO_CHECKPOINT = "checkpointLocation must be specified"
+NO_STORE = "STORE_BACKEND_NOT_SUPPORTED_FOR_TWS"
+STOPPED = ("stopped SparkContext", "SparkContext was shut down", "SparkContext has been shutdown")
+
+
 def fairlead_error(error: BaseException) -> FairleadError | None:
-    """The FairleadError of which Spark tells, or None."""
+    """The FairleadError of which Spark tells, or what its own error means for a job of Fairlead's; None for any other."""
     if isinstance(error, FairleadError):
         return error
     text = str(error)
     found = RAISED.findall(text)
     if not found:
         said = SAID.search(text)
-        return None if said is None else DataError(said[1], said[2], "mend it, or set bad records aside: on_bad skip")
+        return (
+            _of_spark(text) if said is None else DataError(said[1], said[2], "mend it, or set bad records aside: on_bad skip")
+        )
     name, code, problem, more = found[-1]  # an error raised while another was handled stands behind it
     kind: type[FairleadError] = getattr(errors, name, FairleadError)
     fix = re.search(r"\n  fix: ([^\n]*)", more)
     return kind(code, problem, fix[1] if fix else None)
 
 
+def _of_spark(text: str) -> FairleadError | None:
+    """What only shows when a job starts, after `match` has looked: settings may change in between."""
+    if NO_CHECKPOINT in text:
+        problem = "the stream has no checkpoint folder, which keeps its order and its state"
+        return UsageError("A405", problem, 'writer.option("checkpointLocation", "/a/folder/of/this/stream")')
+    if NO_STORE in text:
+        return store_error("another store")
+    if any(each in text for each in STOPPED):
+        return stopped_error()
+    return startup_error(text)
+
+
 @contextmanager
 def coded_errors() -> Iterator[None]:
-    """Within it, an action that fails in Fairlead raises the FairleadError instead of Spark's exception.
+    """Within it, an action that fails in Fairlead raises the FairleadError instead of Spark's exception, whose thousands of
+    letters are not printed with it; it is the `__context__` of the error.
 
     with fl.coded_errors():
         rows = relations.collect()
@@ -52,4 +74,4 @@ def coded_errors() -> Iterator[None]:
         known = fairlead_error(error)
         if known is None:
             raise
-        raise known from error
+        raise known from None

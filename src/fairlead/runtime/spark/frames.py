@@ -22,8 +22,10 @@ from fairlead.errors import DataError, UsageError
 from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT, Kind
 from fairlead.order.total import SEQUENCE, SOURCE, order_column
+from fairlead.runtime.spark.readiness import zone_of
 from fairlead.runtime.spark.reading import CODE, TYPE, Reading
 from fairlead.runtime.spark.scans import Recipe
+from fairlead.runtime.spark.times import instants, zoned_texts
 from fairlead.transport.intake import OnBad
 from fairlead.transport.problems import did_you_mean, not_published, unknown_type
 
@@ -44,7 +46,11 @@ FITS: Mapping[Kind, tuple[str, ...]] = {
     Kind.BINARY: ("binary", "string"),
 }
 """The Spark types whose values can be values of a data type; each value is then checked as in every other input."""
-ORDERS = (*NUMERIC, *TEXTS, "float", "double", "decimal", "timestamp", "timestamp_ntz", "date", "boolean")
+ORDERS = (*NUMERIC, *TEXTS, "float", "double", "decimal", "timestamp", "timestamp_ntz", "date", "boolean", "binary")
+
+
+Numbered = tuple[str, str, bool]
+"""A column of the user: its name, its Spark type, and whether it stands for a TIMESTAMP."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +72,7 @@ class Given:
         self.names = frame.columns
         self.kinds = {field.name: field.dataType for field in frame.schema.fields}
         self.whole = frame
+        self.zone = zone_of(frame.sparkSession)
         self.frame = frame.toDF(*(f"c{at}" for at in range(len(self.names))))
 
     def column(self, name: str) -> Column:
@@ -105,7 +112,7 @@ def input_of(
         if sequence is not None:
             each.require(sequence, "the sequence of its rows", "it is in every frame")
             _is_one_of(each, sequence, NUMERIC, "the sequence of a row is a whole number")
-    _one_order(given, order, position is not None)
+    _one_order(plan, given, order, position is not None)
     types = dict.fromkeys((*plan.input_types, HEARTBEAT.name)) if not given[0].of else {each.of: None for each in given}
     columns, numbers = _attributes(plan, given, tuple(types), order)
     read = _read(plan)
@@ -155,11 +162,11 @@ def _read(plan: Plan) -> frozenset[str]:
 
 def _attributes(
     plan: Plan, given: Sequence[Given], types: Sequence[str], order: Sequence[str]
-) -> tuple[dict[str, dict[str, str]], dict[tuple[str, str], str]]:
+) -> tuple[dict[str, dict[str, str]], dict[Numbered, str]]:
     """For every type that is read the column of each attribute, and what these columns are: a name, and a Spark type. A time
     that rows are ordered by is its order column: what every row has twice costs every row."""
     columns: dict[str, dict[str, str]] = {}
-    numbers: dict[tuple[str, str], str] = {}
+    numbers: dict[Numbered, str] = {}
     read = _read(plan)
     for name in (each for each in types if each in read):
         frame = next(each for each in given if each.of in ("", name))
@@ -168,10 +175,11 @@ def _attributes(
         columns[name] = {}
         for attribute in plan.catalogue[name].attributes:
             _fits(frame, attribute.name, attribute.type.kind, str(attribute.type), name)
-            if attribute.type.kind is Kind.TIMESTAMP and attribute.name in order and frame.kind(attribute.name) == "timestamp":
+            is_time = attribute.type.kind is Kind.TIMESTAMP
+            if is_time and attribute.name in order and frame.kind(attribute.name) in ("timestamp", "timestamp_ntz"):
                 columns[name][attribute.name] = order_column(order.index(attribute.name))
                 continue
-            key = attribute.name, frame.kinds[attribute.name].simpleString()
+            key = attribute.name, frame.kinds[attribute.name].simpleString(), is_time
             columns[name][attribute.name] = numbers.setdefault(key, f"_value{len(numbers)}")
     return columns, numbers
 
@@ -183,7 +191,7 @@ def _beats(frame: Given) -> bool:
 def _recipe(
     given: Given,
     reading: Reading,
-    numbers: Mapping[tuple[str, str], str],
+    numbers: Mapping[Numbered, str],
     order: Sequence[str],
     type_column: str,
     source: str | None,
@@ -191,9 +199,10 @@ def _recipe(
 ) -> Recipe:
     """How columns of the frame become those of the input."""
     held = {column for name, mine in reading.columns.items() if given.of in ("", name) for column in mine.values()}
-    values = {column: name for (name, _), column in numbers.items() if column in held}
+    values = {column: name for (name, _, _), column in numbers.items() if column in held}
+    times = frozenset(column for (_, _, is_time), column in numbers.items() if column in held and is_time)
     code = reading.types.index(given.of) if given.of else None
-    return Recipe(tuple(order), values, reading.types, code, None if given.of else type_column, source, sequence)
+    return Recipe(tuple(order), values, reading.types, code, None if given.of else type_column, source, sequence, times)
 
 
 def _selected(given: Given, recipe: Recipe) -> DataFrame:
@@ -208,7 +217,7 @@ def _selected(given: Given, recipe: Recipe) -> DataFrame:
         chosen.append((given.column(recipe.source) if recipe.source else nothing).cast("string").alias(SOURCE))
         chosen.append((given.column(recipe.sequence) if recipe.sequence else nothing).cast("bigint").alias(SEQUENCE))
     for column, name in recipe.values.items():
-        chosen.append(given.column(name).alias(column))
+        chosen.append((_time(given, name) if column in recipe.times else given.column(name)).alias(column))
     return given.frame.select(*chosen)
 
 
@@ -225,15 +234,23 @@ def _typed(given: Given, recipe: Recipe) -> list[Column]:
     return [number.alias(CODE), text.alias(TYPE)]
 
 
+def _time(given: Given, name: str) -> Column:
+    """A column for an attribute of type TIMESTAMP: what has no zone is of the session's, as Spark itself takes it."""
+    kind, column = given.kind(name), given.column(name)
+    if kind == "timestamp_ntz":
+        return instants(column)
+    return zoned_texts(column) if kind in TEXTS and given.zone is not None else column
+
+
 def _ordering(given: Given, name: str) -> Column:
     """The order column as a value that sorts in Arrow as it does in Spark."""
     from pyspark.sql import functions as F
 
     kind, column = given.kind(name), given.column(name)
-    if kind == "timestamp":
-        return F.unix_micros(column)
-    if kind == "timestamp_ntz":
-        return F.timestamp_diff("MICROSECOND", F.lit("1970-01-01 00:00:00").cast("timestamp_ntz"), column)
+    if kind in ("timestamp", "timestamp_ntz"):
+        return F.unix_micros(instants(column))
+    if kind == "binary":
+        return F.hex(column)  # sorts as the bytes do
     if kind == "date":
         return F.unix_date(column).cast("bigint")
     if kind in (*NUMERIC, "boolean"):
@@ -241,7 +258,7 @@ def _ordering(given: Given, name: str) -> Column:
     return column.cast("double") if kind == "float" else column.cast("string") if kind in TEXTS else column
 
 
-def _one_order(given: Sequence[Given], order: Sequence[str], is_position: bool) -> None:
+def _one_order(plan: Plan, given: Sequence[Given], order: Sequence[str], is_position: bool) -> None:
     """Order columns have types that have an order, and the same one in every frame."""
     for name in order:
         for each in given:
@@ -250,7 +267,7 @@ def _one_order(given: Sequence[Given], order: Sequence[str], is_position: bool) 
                 problem = f"the position column '{name}' is {kind}, not a whole number"
                 raise DataError("D021", problem, "name the log's offset or sequence", name)
             if kind not in ORDERS:
-                fix = "order by numbers, times, dates or texts"
+                fix = "order by numbers, times or dates"
                 raise DataError("D021", f"rows cannot be ordered by '{name}': it is {kind}", fix, name)
             first = given[0].kind(name)
             if _family(kind) != _family(first):
@@ -258,6 +275,23 @@ def _one_order(given: Sequence[Given], order: Sequence[str], is_position: bool) 
                     f"the order column '{name}' is {first} in the frame of '{given[0].of}' and {kind} in that of '{each.of}'"
                 )
                 raise DataError("D021", problem, "cast it to one type in all frames", name)
+        if given[0].kind(name) in TEXTS:
+            _text_order(plan, name)
+
+
+def _text_order(plan: Plan, name: str) -> None:
+    """Texts have the order of texts where the rules say that they are texts. Of '10:00+02:00' and '09:00Z' the first is earlier
+    and sorts behind, so what is a time is refused, and so is what the rules say nothing about: it may be one."""
+    found = [plan.catalogue[each].attribute(name) for each in plan.input_types]
+    kinds = {attribute.type.kind for attribute in found if attribute is not None}
+    if kinds == {Kind.STRING}:
+        return
+    cast = f'frame.withColumn("{name}", F.to_timestamp("{name}"))'
+    if Kind.TIMESTAMP in kinds:
+        fix = f"{cast}  # from pyspark.sql import functions as F"
+        raise DataError("D021", f"the order column '{name}' is text, and its attribute is a TIMESTAMP", fix, name)
+    fix = f'{cast} where it is a time; .cast("bigint") where it is a number; .cast("binary") to order by its bytes'
+    raise DataError("D021", f"the order column '{name}' is text, and no event type declares it as STRING", fix, name)
 
 
 def _family(kind: str) -> str:

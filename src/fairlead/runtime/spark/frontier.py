@@ -5,14 +5,18 @@ Takes: the frames and the arguments. Gives: a Frontier, or the refusal of a stre
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping
 from datetime import timedelta
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from fairlead.errors import UnsupportedError, UsageError
 from fairlead.model.types import HEARTBEAT
 from fairlead.order.holdback import Frontier
 from fairlead.runtime.spark.frames import Input
+from fairlead.runtime.spark.workers import is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -20,6 +24,14 @@ if TYPE_CHECKING:
 MICROSECOND, DAY_US = timedelta(microseconds=1), 86_400_000_000
 MONTH_DAYS = 31
 """As Spark counts months in a watermark."""
+DELAY = "spark.watermarkDelayMs"
+"""What a schema says of a column with a watermark."""
+SECOND_US = 1_000_000
+UNITS = {
+    "microsecond": 1, "millisecond": 1_000, "second": SECOND_US, "minute": 60 * SECOND_US, "hour": 3600 * SECOND_US,
+    "day": DAY_US, "week": 7 * DAY_US, "month": MONTH_DAYS * DAY_US, "year": 12 * MONTH_DAYS * DAY_US,
+}  # fmt: skip
+PART = re.compile(r"([+-]?\s*\d+(?:\.\d+)?)\s+([a-zA-Z]+)")
 
 
 def frontier_of(
@@ -55,7 +67,11 @@ def frontier_of(
 
 
 def _watermark(frame: DataFrame, column: str) -> int | None:
-    """The delay in microseconds of the frame's watermark on the column, if it has one; of several (a union) the longest."""
+    """The delay in microseconds of the frame's watermark on the column, if it has one; of several (a union) the longest. The
+    schema tells that of the first frame of a union alone, and whole milliseconds, which is all that a remote session has."""
+    if is_remote(frame):
+        said = frame.schema[column].metadata.get(DELAY)
+        return None if said is None else int(said) * 1_000
     found: int | None = None
     todo: list[Any] = [frame._jdf.queryExecution().analyzed()]
     while todo:
@@ -77,23 +93,21 @@ def _units(given: Input, frames: DataFrame | Mapping[str, DataFrame], delay: str
         if kind not in ("timestamp", "timestamp_ntz", "date"):
             problem = f"delay is {delay!r}, a length of time, and the order column '{name}' is {kind}"
             raise UsageError("A215", problem, "order by a timestamp or a date first, or leave the delay out")
-    length = _length(given.frame, delay)
+    length = _length(delay)
     return -(-length // DAY_US) if kind == "date" else length
 
 
-def _length(frame: DataFrame, delay: str | timedelta) -> int:
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
+def _length(delay: str | timedelta) -> int:
+    """In microseconds. Texts as Spark takes them in `withWatermark`: "10 seconds", "1 hour 30 minutes", "1.5 seconds"."""
     fix = 'such as "10 seconds", or a timedelta'
-    try:
-        if isinstance(delay, timedelta):
-            found = delay // MICROSECOND
-        else:
-            jvm: Any = frame.sparkSession._jvm
-            found = _microseconds(jvm.org.apache.spark.sql.catalyst.util.IntervalUtils.fromIntervalString(delay))
-    except (Py4JError, PySparkException) as error:
-        raise UsageError("A215", f"delay is {delay!r}, not a length of time", fix) from error
+    if isinstance(delay, timedelta):
+        found = delay // MICROSECOND
+    else:
+        text = re.sub(r"^\s*interval\s+", "", str(delay), flags=re.IGNORECASE)
+        parts = [(number, UNITS.get(unit.lower().removesuffix("s"))) for number, unit in PART.findall(text)]
+        if not parts or PART.sub("", text).strip() or any(unit is None for _, unit in parts):
+            raise UsageError("A215", f"delay is {delay!r}, not a length of time", fix)
+        found = math.ceil(sum(Fraction(number.replace(" ", "")) * (unit or 0) for number, unit in parts))
     if found < 0:
         raise UsageError("A215", f"delay is {delay!r}, less than nothing", fix)
     return found

@@ -26,11 +26,16 @@ def require_spark() -> ModuleType:
     except ModuleNotFoundError as error:
         raise UnsupportedError("U101", f"Spark is not installed: there is no package {error.name!r}", fix=INSTALL) from None
     found = str(pyspark.__version__)  # not its metadata: a Spark that was unpacked beside Python has none
-    if not OLDEST <= _numbers(found) < TOO_NEW:
-        wanted = f"{OLDEST[0]}.{OLDEST[1]} or a later {OLDEST[0]}"
-        raise UnsupportedError("U102", f"pyspark {found} is installed, and Fairlead needs {wanted}", fix=INSTALL)
+    require_version(found, f"pyspark {found} is installed", INSTALL)
     _require_pandas()
     return pyspark
+
+
+def require_version(found: str, what: str, fix: str) -> None:
+    """Of pyspark, or of the Spark that a session runs on, which may be another one."""
+    if not OLDEST <= _numbers(found) < TOO_NEW:
+        wanted = f"{OLDEST[0]}.{OLDEST[1]} or a later {OLDEST[0]}"
+        raise UnsupportedError("U102", f"{what}, and Fairlead needs {wanted}", fix)
 
 
 def _require_pandas() -> None:

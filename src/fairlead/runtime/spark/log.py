@@ -12,6 +12,7 @@ from fairlead.runtime.live.selecting import only_group, only_stream, selection_o
 from fairlead.runtime.live.wide import STREAM
 from fairlead.runtime.spark.failures import coded_errors
 from fairlead.runtime.spark.log_options import log_options
+from fairlead.runtime.spark.workers import interpreter, is_remote, require_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,7 +24,10 @@ def register_log(spark: SparkSession) -> None:
     A writer looks for its format in the session that is active in its thread of the JVM, and py4j may change the thread."""
     from fairlead.runtime.spark.log_source import LogSource
 
-    spark.dataSource.register(LogSource)
+    with interpreter(spark):
+        spark.dataSource.register(LogSource)
+    if is_remote(spark):
+        return
     sessions: Any = spark._jvm.org.apache.spark.sql.classic.SparkSession  # type: ignore[union-attr]
     sessions.setActiveSession(spark._jsparkSession)
 
@@ -64,7 +68,7 @@ def log(
         told["rules"] = plan.text
     if types is not None:
         told["types"] = types if isinstance(types, str) else ",".join(types)
-    told["partitions"] = str(partitions or spark.sparkContext.defaultParallelism)
+    told["partitions"] = str(partitions or require_workers(spark))
     if blocks is not None:
         told["blocks"] = str(blocks)
     log_options(told)

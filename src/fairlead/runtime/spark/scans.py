@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fairlead.order.total import SEQUENCE, SOURCE, order_column
+from fairlead.runtime.spark.readiness import zone_of
 from fairlead.runtime.spark.reading import CODE, TYPE
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ class Recipe:
     type_column: str | None = None
     source: str | None = None
     sequence: str | None = None
+    times: frozenset[str] = frozenset()
+    """Of `values`, those that stand for a TIMESTAMP."""
 
     @property
     def columns(self) -> list[str]:
@@ -162,9 +165,12 @@ def _row_groups(number: int, path: str, recipe: Recipe, frame: DataFrame) -> lis
         return None
     if any(name in (footer.metadata or {}) for name in OLD):
         return None
+    zoned = {recipe.values[each] for each in recipe.times} if zone_of(frame.sparkSession) is not None else ()
     for name in recipe.columns:
         kind = frame.schema[name].dataType
         if schema.names.count(name) != 1 or schema.field(name).type != to_arrow_type(kind, timezone="UTC"):
+            return None
+        if name in zoned and kind.simpleString() in ("timestamp_ntz", "string"):  # of the session's zone, unlike in Arrow
             return None
         if name in recipe.order and kind.simpleString() not in ("timestamp", "bigint", "int", "smallint", "tinyint"):
             return None
