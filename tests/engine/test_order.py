@@ -110,3 +110,23 @@ def test_names_and_aliases_are_not_part_of_the_identity(case: Case) -> None:
     renamed = case.rules.replace("SUBSCRIPTION S\n", "SUBSCRIPTION Other\n")
     first, second = compile_text(case.rules), compile_text(renamed)
     assert first["S"].digest == second["Other"].digest
+
+
+@given(st.permutations("ABCDEF"), st.lists(st.sets(st.integers(0, 4), max_size=3), min_size=6, max_size=6), st.randoms())
+def test_emitters_come_before_their_readers_whatever_types_and_texts_are_called(
+    names: list[str], read: list[set[int]], random: Any
+) -> None:
+    """`T<at>` reads some of those before it; which is first in the text, and in the order of names, is another matter."""
+    rules = []
+    for at, name in enumerate(names):
+        inputs = [f"T{names[each]} a{each}" for each in sorted(read[at]) if each < at] or ["Input a"]
+        alias = inputs[0].split()[1]
+        rules.append(f"SUBSCRIPTION S{name} MATCH {' AND '.join(inputs)} EMIT T{name} (x = {alias}.x)")
+    random.shuffle(rules)
+    plan = compile_text("TYPE Input (x INT)\n" + "\n".join(rules))
+    order = [each.name for each in plan.emitters_first]
+    assert sorted(order) == sorted(each.name for each in plan.subscriptions)
+    for each in plan.subscriptions:
+        for name in plan.derived_types(each):
+            assert all(order.index(one.name) < order.index(each.name) for one in plan.emitters[name])
+    Engine(plan)

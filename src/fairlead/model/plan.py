@@ -275,19 +275,24 @@ class Plan:
         """All subscriptions, each after those whose events it reads, otherwise in the order of the text. Depth-first with a
         stack of its own: a chain of ten thousand is legal."""
         done: dict[str, Subscription] = {}
-        reached: set[str] = set()
+        made: set[str] = set()
+        """Types whose emitters are all done. (That somebody waits for a type is not enough: it may be further down the stack.)"""
+
+        def is_made(name: str) -> bool:
+            if name not in made and all(each.name in done for each in self.emitters[name]):
+                made.add(name)
+            return name in made
+
         for start in self.subscriptions:
             stack = [(start, False)]
             while stack:
                 each, ready = stack.pop()
                 if each.name in done:
                     continue
-                # the emitters of a type that was reached before are done, since nothing feeds itself
-                waiting = [] if ready else [name for name in self.derived_types(each) if name not in reached]
+                waiting = [] if ready else [name for name in self.derived_types(each) if not is_made(name)]
                 if not waiting:
                     done[each.name] = each
                     continue
-                reached.update(waiting)
                 stack.append((each, True))
                 stack.extend((one, False) for name in reversed(waiting) for one in reversed(self.emitters[name]))
         return tuple(done.values())
