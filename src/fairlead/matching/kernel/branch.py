@@ -23,6 +23,7 @@ from fairlead.matching.kernel.batch import UNTOLD, Batch, Mask
 from fairlead.matching.kernel.compile import kernel_of
 from fairlead.matching.kernel.counters import FIRED, KEYS
 from fairlead.matching.kernel.forgetting import forget_values
+from fairlead.matching.kernel.interruption import Interruption
 from fairlead.matching.kernel.keys import KeyNumbering, Numbering, PartNumbering, WholeNumbering, paired
 from fairlead.matching.kernel.parts import Lane, Shape, ValueColumn, at_slot_zero, every_bit
 from fairlead.matching.kernel.pool import NEVER, Pool
@@ -63,12 +64,14 @@ class KernelBranch:
         others: Sequence[Branch] = (),
         form: Form | None = None,
         keys: KeyNumbering | None = None,
+        interruption: Interruption | None = None,
     ) -> None:
         self.subscription, self.catalogue = subscription, catalogue
         self.branches = [branch, *others]
         self.shape, self.source = form or form_of(subscription, branch, catalogue, bool(others))
         self.paired = self.shape.paired or bool(others)
         self.kernel = kernel_of(self.source.text)
+        self.interruption = interruption
         self.within = subscription.within_us or 0
         size, lanes = self.shape.size, self.shape.lanes
         self.unary = [
@@ -117,7 +120,11 @@ class KernelBranch:
             "until": until,
             "last": last,
         }
+        if self.interruption is not None:
+            self.interruption.begin(pool.st)
         found, _ = self.kernel(*(given[name] for name in self.source.arguments))
+        if self.interruption is not None:
+            self.interruption.end(pool.st)
         if len(given.get("kt", ())):
             pool.keys = self.keys.parts[0].wholes.count = int(pool.st[KEYS])
         n = int(pool.st[FIRED]) if self.shape.waits else 0
