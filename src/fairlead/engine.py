@@ -21,8 +21,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fairlead.dataclass import dataclass
-from fairlead.errors import require
+from fairlead.errors import StateError, require
 from fairlead.matching import state
+from fairlead.matching.attempt import EVENT, USUAL, Attempt, Spent
 from fairlead.matching.content import Content
 from fairlead.matching.emission import compile_field
 from fairlead.matching.expressions import Evaluator, slot_types
@@ -41,6 +42,7 @@ from fairlead.model.relation import Relation
 from fairlead.model.types import NO_TIME, Catalogue, EventType, Kind
 
 if TYPE_CHECKING:
+    from fairlead.matching.kernel.interruption import Check
     from fairlead.matching.kernel.lane import KernelLane
     from fairlead.matching.kernel.prepared import Prepared
 
@@ -56,9 +58,11 @@ def compile(text: str, file: str | None = None) -> Plan:
 
 
 KERNELS_FROM = 5_000
-"""Events after which a plan moves to machine code. A kernel costs about a third of a second the first time it is compiled on a
-machine and some milliseconds from then on, the matcher in Python 20 to 50 microseconds an event and subscription. Preparing
-a batch for kernels costs about a millisecond, so they are left alone while batches are below a fiftieth of this, 100 events."""
+"""Work after which a plan moves to machine code, in events of the usual cost, 20 steps of about a microsecond each
+(matching/attempt.py): a tenth of a second. Long searches count as the events that could have been handled in their time, so a
+plan moves after 5,000 events or in the middle of its first search. A kernel costs about a third of a second the first time it
+is compiled on a machine and some milliseconds from then on. Preparing a batch for kernels costs about a millisecond, so
+batches that take less than a fiftieth of this (as much as 100 events) do not count."""
 
 KERNELS_FROM_LOADED = 2_000
 """Queued events from which a loaded state goes to kernels at once: as objects they would take longer than the kernels."""
@@ -81,24 +85,35 @@ class Engine:
     the state over, byte for byte the same for the same history.
 
     A plan of which some part cannot be compiled is refused (U001), unless `kernels_from` is None (never) or a `matcher` is
-    given: both ask for a plan that runs event by event."""
+    given: both ask for a plan that runs event by event.
+
+    `check` is called now and then while a kernel searches, and raises where the work is to end. Whatever ends a call in the
+    middle (so does Ctrl-C), the engine has handled part of a batch then, and refuses to go on (S114)."""
 
     def __init__(
         self,
         plan: Plan,
         matcher: Callable[[Subscription, Catalogue], SubscriptionMatcher] = IncrementalSubscription,
         kernels_from: int | None = KERNELS_FROM,
+        *,
+        check: Check | None = None,
     ) -> None:
-        self.plan = plan
+        self.plan, self.check = plan, check
         self.kernels_from = kernels_from if matcher is IncrementalSubscription else None
         if self.kernels_from is not None:
             from fairlead.matching.kernel.eligible import require_kernels
 
             require_kernels(plan)
         self.lane: KernelLane | None = None
-        self.fed = 0
+        self.attempt = Attempt()
+        self.owed = 0
+        """Steps that kernels would have saved so far."""
+        self.torn = False
         depths = _depths(plan)
         self.running = tuple(Running(each, matcher(each, plan.catalogue), depths[each.name]) for each in plan.subscriptions)
+        for each in self.running:
+            if isinstance(each.matcher, IncrementalSubscription):
+                each.matcher.attempt = self.attempt
         self.emitters = {
             each.name: [_emitter(branch, plan.catalogue) for branch in each.branches] for each in plan.subscriptions
         }
@@ -114,27 +129,58 @@ class Engine:
 
     def feed(self, columns: Columns, prepared: Prepared | None = None) -> Sequence[Relation]:
         """A batch of ordered events. `prepared`: the same, where several engines are given them."""
-        self.fed += len(columns)
-        if self.lane is None and self.kernels_from is not None and self.kernels_from < min(self.fed, 50 * len(columns)):
-            self._promote()
+        self._require_whole()
         require(columns.follow(self.last.major), "positions must rise", last=self.last)
-        if self.lane is not None:
-            delivered: Sequence[Relation] = self.lane.feed(columns, prepared)
-        else:
-            delivered = [each for event in columns.events(self.plan.catalogue) for each in self._logged(event)]
+        self.torn = True
+        delivered = self._delivered(
+            len(columns),
+            lambda: [each for event in columns.events(self.plan.catalogue) for each in self._logged(event)],
+            lambda lane: lane.feed(columns, prepared),
+        )
         self.last = Position(columns.last_after(self.last.major))
         self.relations += len(delivered)
+        self.torn = False
         return delivered
 
     def arrive(self, event: Event) -> Sequence[Relation]:
         """One event of the log, with all that it completes and derives."""
         if self.lane is not None:
             return self.feed(columns_of_event(event))
+        self._require_whole()
         require(event.position > self.last, "positions must rise", last=self.last, got=event.position)
+        self.torn = True
+        delivered = self._delivered(1, lambda: self._logged(event), lambda lane: lane.feed(columns_of_event(event)))
         self.last = event.position
-        delivered = self._logged(event)
         self.relations += len(delivered)
+        self.torn = False
         return delivered
+
+    def _delivered(
+        self, rows: int, by_event: Callable[[], list[Relation]], on_kernels: Callable[[KernelLane], Sequence[Relation]]
+    ) -> Sequence[Relation]:
+        """What a batch delivers: event by event, unless that comes to more work than kernels would save (then, or before)."""
+        if self.lane is None and self.kernels_from is None:
+            return by_event()
+        if self.lane is None and self.kernels_from is not None:
+            budget = self.kernels_from * USUAL
+            most = max(budget - self.owed, budget // 50)
+            if rows * USUAL <= most:
+                try:
+                    self.attempt.begin(most)
+                    delivered = by_event()
+                    self.owed = max(0, self.owed + self.attempt.end() - budget // 50)
+                    return delivered
+                except Spent:
+                    self.attempt.undo()
+            self.owed = budget + 1
+            self._promote()
+        assert self.lane is not None
+        return on_kernels(self.lane)
+
+    def _require_whole(self) -> None:
+        if self.torn:
+            problem = "the engine was interrupted in the middle of a batch: its state is that of no position"
+            raise StateError("S114", problem, "go on with an engine that is loaded from the last dump, or a new one")
 
     def _logged(self, event: Event) -> list[Relation]:
         delivered: list[Relation] = []
@@ -152,23 +198,30 @@ class Engine:
         from fairlead.matching.kernel.states import restore
 
         self.kernels_from = None
-        self.lane = KernelLane(self.plan, self._relation, {each.subscription.name: each.depth for each in self.running})
+        self.lane = KernelLane(
+            self.plan, self._relation, {each.subscription.name: each.depth for each in self.running}, self.check
+        )
         restore(self.lane, content)
 
     def finish(self, until: int | None = None) -> Sequence[Relation]:
         """The end of a finite input. `until` (microseconds) says that nothing more comes up to and including it."""
-        delivered: Sequence[Relation] = []
-        if until is not None and self.lane is not None:
-            delivered = self.lane.finish(until + 1, self.last.major)
-        elif until is not None:
-            decided: list[Relation] = []
-            self._decide(self.running, until + 1, Places(self.last.major + 1), decided)
-            delivered = decided
+        self._require_whole()
+        if until is None:
+            return []
+        self.torn = True
+        delivered = self._delivered(0, lambda: self._decided(until + 1), lambda lane: lane.finish(until + 1, self.last.major))
         self.relations += len(delivered)
+        self.torn = False
+        return delivered
+
+    def _decided(self, until: int) -> list[Relation]:
+        delivered: list[Relation] = []
+        self._decide(self.running, until, Places(self.last.major + 1), delivered)
         return delivered
 
     def _handle(self, event: Event, places: Places, delivered: list[Relation]) -> None:
         readers = self.readers.get(event.type, ())
+        self.attempt.spend(EVENT)
         # 1. absences that this event's time has passed
         if event.time is not None and readers:
             self._decide(self.told[event.type], event.time, places, delivered)
@@ -224,6 +277,7 @@ class Engine:
 
     def dump(self) -> bytes:
         """The state as bytes: the same history gives the same bytes."""
+        self._require_whole()
         return state.encode(State(self.last, self.relations, self._content()), self.plan)
 
     def _content(self) -> Content:
@@ -237,10 +291,10 @@ class Engine:
         return content_of_objects([each.held() for each in matchers], self.plan)
 
     @classmethod
-    def load(cls, plan: Plan, dumped: bytes, kernels_from: int | None = KERNELS_FROM) -> Engine:
+    def load(cls, plan: Plan, dumped: bytes, kernels_from: int | None = KERNELS_FROM, *, check: Check | None = None) -> Engine:
         """An engine that goes on where the dumped one stood. Raises StateError."""
         found = state.decode(dumped, plan)
-        engine = cls(plan, kernels_from=kernels_from)
+        engine = cls(plan, kernels_from=kernels_from, check=check)
         engine.last, engine.relations = found.last, found.relations
         if engine.kernels_from is not None and len(found.content) >= KERNELS_FROM_LOADED:
             engine._to_kernels(found.content)

@@ -12,6 +12,7 @@ Takes: an instance and an event. Gives: the members of the relation it completes
 from __future__ import annotations
 
 from fairlead.dataclass import dataclass
+from fairlead.matching.attempt import QUEUED, Attempt
 from fairlead.matching.expressions import Check, compile_condition, slot_types
 from fairlead.matching.instance import Instance
 from fairlead.matching.precede import Needs, is_circular, needs_in_front
@@ -49,10 +50,13 @@ class Clause:
 class Conjunction:
     """One branch, compiled once and shared by all its keys."""
 
-    def __init__(self, subscription: Subscription, branch: Branch, catalogue: Catalogue) -> None:
+    def __init__(
+        self, subscription: Subscription, branch: Branch, catalogue: Catalogue, attempt: Attempt | None = None
+    ) -> None:
+        self.attempt = attempt or Attempt()
         self.disposal, self.matching, self.within = subscription.disposal, subscription.matching, subscription.within_us
         self.absences = branch.absences
-        self.search = Search(branch, subscription.matching, catalogue)
+        self.search = Search(branch, subscription.matching, catalogue, self.attempt)
         types = slot_types(branch, catalogue)
         self.width = len(types)
         self.slots_of_queue = [branch.slots_of_type[name] for name in branch.queue_types]
@@ -74,6 +78,7 @@ class Conjunction:
         return entered, noted
 
     def arrive(self, instance: Instance, event: Event, entered: list[int], noted: list[int]) -> tuple[Event, ...] | None:
+        self.attempt.spend(sum(map(len, instance.queues)) // QUEUED)
         # 1. the window: what falls behind the clock leaves; an event that is itself behind it does not enter
         if self.within is not None and event.time is not None and self._expire(instance, event.time):
             entered = []
@@ -92,6 +97,7 @@ class Conjunction:
 
     def is_forbidden(self, instance: Instance, members: tuple[Event, ...]) -> bool:
         """An event noted so far forbids the absence of these members."""
+        self.attempt.spend(sum(len(instance.negated[at]) for at in self.absent))
         return any(
             self.negated[at].forbidden(event, members, self.width) for at in self.absent for event in instance.negated[at]
         )
@@ -106,6 +112,7 @@ class Conjunction:
         return None if found is None else tuple(found)
 
     def _unspoilt(self, instance: Instance, members: list[Event]) -> bool:
+        self.attempt.spend(sum(len(instance.negated[at]) for at in self.between))
         return not any(
             self.negated[at].forbidden(event, members, self.width) for at in self.between for event in instance.negated[at]
         )
@@ -141,6 +148,7 @@ class Conjunction:
             instance.loose = True
 
     def _cancel(self, instance: Instance, at: int, event: Event) -> None:
+        self.attempt.spend(len(instance.pending))
         for pending in instance.pending:
             if not pending.cancelled and self.negated[at].forbidden(event, pending.match.members, self.width):
                 pending.cancelled = True

@@ -10,6 +10,7 @@ import heapq
 from collections.abc import Iterator
 from functools import cached_property
 
+from fairlead.matching.attempt import ARRIVAL, Attempt
 from fairlead.matching.conjunction import Conjunction
 from fairlead.matching.instance import Held, Instance, Key, Pending
 from fairlead.matching.outcome import Due, Match
@@ -26,13 +27,16 @@ class IncrementalSubscription:
         self.instances: list[dict[Key, Instance]] = [{} for _ in subscription.branches]
         self.pending: list[Pending] = []
         self.seen: int | None = None
+        self.attempt = Attempt()
 
     @cached_property
     def conjunctions(self) -> list[Conjunction]:
         """Compiled at the first event that comes here: of ten thousand subscriptions most go to kernels before one does."""
-        return [Conjunction(self.subscription, branch, self.catalogue) for branch in self.subscription.branches]
+        return [Conjunction(self.subscription, branch, self.catalogue, self.attempt) for branch in self.subscription.branches]
 
     def arrive(self, event: Event) -> list[Match]:
+        self.attempt.spend(ARRIVAL)
+        self.attempt.keep_seen(self, self.seen)
         if event.time is not None:
             self.seen = event.time if self.seen is None else max(self.seen, event.time)
         delivered: list[Match] = []
@@ -51,6 +55,7 @@ class IncrementalSubscription:
     ) -> Iterator[Match]:
         instances = self.instances[number]
         instance = instances.get(key)
+        self.attempt.keep(self, number, key, instance)
         if instance is None:
             instance = instances[key] = conjunction.create()
         # 1. the conjunction's turn
@@ -92,11 +97,14 @@ class IncrementalSubscription:
 
     def take_due(self) -> Match | None:
         pending = heapq.heappop(self.pending)
-        instances = self.instances[pending.match.branch]
-        instance = instances[pending.key]
+        number, key = pending.match.branch, pending.key
+        instances = self.instances[number]
+        instance = instances[key]
+        self.attempt.keep_seen(self, self.seen)
+        self.attempt.keep(self, number, key, instance)
         instance.pending.remove(pending)
         if instance.is_empty():
-            del instances[pending.key]
+            del instances[key]
         return None if pending.cancelled else pending.match
 
     def clear(self) -> None:
@@ -108,6 +116,16 @@ class IncrementalSubscription:
         return Held(self.instances, self.seen)
 
     def restore(self, held: Held) -> None:
-        self.instances, self.seen = held.instances, held.seen
-        self.pending = [each for instances in held.instances for instance in instances.values() for each in instance.pending]
+        self.instances = held.instances
+        self.settle(held.seen)
+
+    def put_back(self, number: int, key: Key, instance: Instance | None) -> None:
+        if instance is None:
+            self.instances[number].pop(key, None)
+        else:
+            self.instances[number][key] = instance
+
+    def settle(self, seen: int | None) -> None:
+        self.seen = seen
+        self.pending = [each for instances in self.instances for instance in instances.values() for each in instance.pending]
         heapq.heapify(self.pending)

@@ -39,6 +39,11 @@ class Instance:
         """The queues, then the noted events of each WITHOUT clause."""
         return [*self.queues, *self.negated]
 
+    def copy(self) -> Instance:
+        """What changes when an event arrives; events and matches do not."""
+        pending = [Pending(each.due, each.match, each.key, each.cancelled) for each in self.pending]
+        return Instance([[*each] for each in self.queues], [[*each] for each in self.negated], self.clock, self.loose, pending)
+
     def is_empty(self) -> bool:
         return self.clock is None and not any(self.queues) and not self.pending and not any(self.negated)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from fairlead.matching.attempt import Attempt
 from fairlead.matching.expressions import Check, compile_condition, slot_types
 from fairlead.model.event import Event
 from fairlead.model.plan import Branch, Matching
@@ -22,7 +23,8 @@ Final = Callable[[list[Event]], bool]
 
 
 class Search:
-    def __init__(self, branch: Branch, matching: Matching, catalogue: Catalogue) -> None:
+    def __init__(self, branch: Branch, matching: Matching, catalogue: Catalogue, attempt: Attempt | None = None) -> None:
+        self.attempt = attempt or Attempt()
         self.size = len(branch.slots)
         self.recent, self.contiguous = matching.recent, matching.contiguous
         queue_of = {name: at for at, name in enumerate(branch.queue_types)}
@@ -66,7 +68,8 @@ class Search:
             return final is None or final(members)  # type: ignore[arg-type]
         queue = queues[self.queue_of_slot[slot]]
         previous = places[slot - 1] if self.follows[slot] else None
-        for at in self._candidates(len(queue), previous, slot == bound):
+        candidates = self._candidates(len(queue), previous, slot == bound)
+        for at in candidates:
             event = queue[at]
             if slot != bound:
                 if self.overlapping and self._taken(event, members, slot):
@@ -76,7 +79,9 @@ class Search:
             if all(check(members) for check in plan[slot]) and self._fill(
                 slot + 1, queues, members, places, bound, plan, final
             ):
+                self.attempt.spend(abs(at - candidates[0]))
                 return True
+        self.attempt.spend(len(candidates) + 1)
         if slot != bound:
             members[slot] = None
         return False

@@ -24,6 +24,7 @@ from fairlead.matching.kernel.checked import is_checked, unwritten
 from fairlead.matching.kernel.compile import kernel_of
 from fairlead.matching.kernel.counters import FIRED, KEYS
 from fairlead.matching.kernel.forgetting import forget_values
+from fairlead.matching.kernel.interruption import Interruption
 from fairlead.matching.kernel.keys import KeyNumbering, Numbering, NumberTable, PartNumbering, WholeNumbering, paired
 from fairlead.matching.kernel.parts import Lane, Shape, ValueColumn, at_slot_zero, every_bit
 from fairlead.matching.kernel.pool import NEVER, Pool
@@ -65,6 +66,7 @@ class KernelBranch:
         form: Form | None = None,
         keys: KeyNumbering | None = None,
         checked: bool | None = None,
+        interruption: Interruption | None = None,
     ) -> None:
         self.subscription, self.catalogue = subscription, catalogue
         self.branches = [branch, *others]
@@ -72,6 +74,7 @@ class KernelBranch:
         self.paired = self.shape.paired or bool(others)
         self.checked = is_checked(checked)
         self.kernel = kernel_of(self.source.text, checked=self.checked)
+        self.interruption = interruption
         self.within = subscription.within_us or 0
         size, lanes = self.shape.size, self.shape.lanes
         self.unary = [
@@ -123,7 +126,11 @@ class KernelBranch:
             "until": until,
             "last": last,
         }
+        if self.interruption is not None:
+            self.interruption.begin(pool.st)
         found, _ = self.kernel(*(given[name] for name in self.source.arguments))
+        if self.interruption is not None:
+            self.interruption.end(pool.st)
         if self.numbered is not None:
             pool.keys = self.numbered.count = int(pool.st[KEYS])
         n = int(pool.st[FIRED]) if self.shape.waits else 0

@@ -19,6 +19,7 @@ import numpy as np
 from fairlead.errors import require
 from fairlead.matching.kernel import cache
 from fairlead.matching.kernel.checked import CheckedArray, is_checked
+from fairlead.matching.kernel.interruption import asked
 
 if TYPE_CHECKING:
     from fairlead.matching.kernel.native import Native, Signature
@@ -41,6 +42,7 @@ def _interpreted(source: str, checked: bool) -> Kernel:
         "as_float": lambda bits: np.int64(bits).view(np.float64),
         "as_bits": lambda value: np.float64(value).view(np.int64),
         "wide": int,
+        "asked": asked,
         "joined": lambda high, low: (int(high) << 64) | (int(low) & 0xFFFFFFFFFFFFFFFF),
     }
     exec(compile(source, "<fairlead kernel>", "exec"), namespace)

@@ -15,12 +15,15 @@ Takes: a shape. Gives: `Arrival`s with steps and bounds, as data and in words. N
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable
 
 from fairlead.dataclass import dataclass
 from fairlead.matching.kernel.access import Access, Accesses, can_be_loose
+from fairlead.matching.kernel.family import family_key
 from fairlead.matching.kernel.layout import Layout
 from fairlead.matching.kernel.parts import Lane, Shape, Test, at_slot_zero
 from fairlead.matching.kernel.searching import Searching
+from fairlead.matching.kernel.shape import shape_of
 from fairlead.model.expression import (
     Call,
     Compare,
@@ -33,7 +36,7 @@ from fairlead.model.expression import (
     render_condition,
     slots_of,
 )
-from fairlead.model.plan import Disposal
+from fairlead.model.plan import Disposal, Plan
 from fairlead.model.types import Catalogue
 
 Term = tuple[int, int, int, int, int]
@@ -366,3 +369,18 @@ def _plain(text: str) -> str:
 def _whole(expression: Expression) -> Expression:
     """Of a DECIMAL that comes as two words, what people wrote."""
     return expression.arguments[0] if isinstance(expression, Call) and expression.function.endswith(" word") else expression
+
+
+def may_take_long(plan: Plan) -> bool:
+    """Whether some event of the plan can cost more than the logarithm of what is queued: then a batch can take any time."""
+    known: set[Hashable] = set()
+    for subscription in plan.subscriptions:
+        for branch in subscription.branches:
+            family = family_key(subscription, branch)
+            if family is None or family not in known:
+                known.add(family)
+                costs = Costs(shape_of(subscription, branch, plan.catalogue), plan.catalogue)
+                bounds = {costs.loosely(), *(each.bound for each in costs.arrivals())}
+                if not bounds <= {None, shown(ONE), shown(LOG)}:
+                    return True
+    return False

@@ -19,8 +19,11 @@ NAMES = (
     "SPARE",  # the first free row of nodes side by side
     "SIDES",  # such rows that were ever in use
     "KEYS",  # keys that the kernel has numbered
+    "STEPS",  # what may be done before the next question whether to go on (interruption.py)
+    "ASK",  # the address of whom to ask
+    "STOPPED",  # whether the answer was no
 )
-FREE, FRESH, HINT, SEEN, HEAP, WAIT_FREE, WAIT_FRESH, FIRED, SPARE, SIDES, KEYS = range(len(NAMES))
+FREE, FRESH, HINT, SEEN, HEAP, WAIT_FREE, WAIT_FRESH, FIRED, SPARE, SIDES, KEYS, STEPS, ASK, STOPPED = range(len(NAMES))
 NONE_FREE = (FREE, WAIT_FREE, SPARE)
 
 

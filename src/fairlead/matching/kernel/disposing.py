@@ -5,6 +5,7 @@ Takes: a shape and its queues. Gives: lines. Never: searches.
 
 from __future__ import annotations
 
+from fairlead.matching.kernel.interruption import COUNT
 from fairlead.matching.kernel.parts import Shape
 from fairlead.matching.kernel.queues import Queues
 from fairlead.model.plan import Disposal
@@ -80,6 +81,7 @@ class Disposing:
                     lines += [
                         f"c = {tail}",
                         f"while c != -1 and ni[c, REF] > m{slot}:",
+                        f"    {COUNT}",
                         "    c = ni[c, PREV]",
                         f"if c != -1 and ni[c, REF] == m{slot}:",
                         f"    {self.queues.leave(queue, 'c', 'c')}",

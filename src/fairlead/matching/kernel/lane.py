@@ -19,6 +19,7 @@ from fairlead.matching.kernel.batch import Batch
 from fairlead.matching.kernel.branch import Form, Found, KernelBranch, form_of, key_kinds
 from fairlead.matching.kernel.family import sharing_key
 from fairlead.matching.kernel.forgetting import forget_keys
+from fairlead.matching.kernel.interruption import Check, Interruption
 from fairlead.matching.kernel.keys import KeyNumbering
 from fairlead.matching.kernel.levels import Levels, Merged, Node
 from fairlead.matching.kernel.pool import NEVER
@@ -54,9 +55,9 @@ class Family:
 
 
 class KernelLane:
-    def __init__(self, plan: Plan, build: Build, depths: dict[str, int]) -> None:
+    def __init__(self, plan: Plan, build: Build, depths: dict[str, int], check: Check | None = None) -> None:
         self.plan, self.build = plan, build
-        self.families = _families(plan, depths)
+        self.families = _families(plan, depths, Interruption(check))
         self.numberings: dict[int, tuple[KeyNumbering, list[KernelBranch]]] = {}
         for family in self.families:
             self.numberings.setdefault(id(family.kernel.keys), (family.kernel.keys, []))[1].append(family.kernel)
@@ -168,7 +169,7 @@ def _form_of(member: Member, branch: Branch, catalogue: Catalogue, several: bool
     return _FORMS[key]
 
 
-def _families(plan: Plan, depths: dict[str, int]) -> list[Family]:
+def _families(plan: Plan, depths: dict[str, int], interruption: Interruption) -> list[Family]:
     """Upstream first, and then in the order of the text. Keys of the same kinds are numbered together."""
     groups: dict[Hashable, list[tuple[Member, Branch]]] = {}
     for number, subscription in enumerate(plan.subscriptions):
@@ -184,7 +185,7 @@ def _families(plan: Plan, depths: dict[str, int]) -> list[Family]:
         form = _form_of(first, branch, plan.catalogue, bool(others), heard)
         kinds = key_kinds(form[0], plan.catalogue)
         keys = numberings.setdefault(kinds, KeyNumbering(len(kinds)))
-        kernel = KernelBranch(first.subscription, branch, plan.catalogue, others, form, keys)
+        kernel = KernelBranch(first.subscription, branch, plan.catalogue, others, form, keys, interruption=interruption)
         members = [each for each, _ in group]
         reads = first.subscription.reads(plan.catalogue)
         made.append(Family(members, kernel, reads, reads | heard))

@@ -50,7 +50,7 @@ SUPPORT = "\n".join(
         "declare void @llvm.prefetch.p0(ptr, i32 immarg, i32 immarg, i32 immarg)",
     )
 )
-RARE = frozenset({"attach", "detach", "built", "rowed", "least", "fire", "trim"})
+RARE = frozenset({"attach", "detach", "built", "rowed", "least", "fire", "trim", "halted"})
 """Functions of the source that few events reach: kept out of the loop. Without, registers run short in it (5 % slower)."""
 LEAVE = "leave"
 """Stands for the return of a function after a failed check, until it is known what it returns."""
@@ -604,6 +604,8 @@ class _Function(Operations):
                 return self.as_float(self._value(given))
             case ast.Name(id="as_bits"), [given]:
                 return self.as_bits(self._value(given))
+            case ast.Name(id="asked"), [address]:
+                return self.asked(self._value(address))
             case ast.Attribute(value=ast.Name(id="np"), attr="fmod"), [one, other]:
                 return self.remainder(self._value(one), self._value(other))
             case ast.Attribute(value=ast.Name(id="np"), attr="uint64"), [given]:

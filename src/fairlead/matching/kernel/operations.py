@@ -257,3 +257,8 @@ class Operations:
 
     def as_bits(self, value: Value) -> Value:
         return Value(self.put(f"bitcast double {self.converted(value, FLOAT).code} to i64"), WHOLE)
+
+    def asked(self, address: Value) -> Value:
+        """What the function at this address returns (interruption.py)."""
+        place = self.put(f"inttoptr i64 {self.converted(address, WHOLE).code} to ptr")
+        return Value(self.put(f"call i64 {place}()"), WHOLE)

@@ -8,6 +8,7 @@ match (disposing.py).
 from __future__ import annotations
 
 from fairlead.matching.kernel.access import Accesses
+from fairlead.matching.kernel.interruption import COUNT
 from fairlead.matching.kernel.layout import Layout
 from fairlead.matching.kernel.parts import Shape
 from fairlead.matching.kernel.searching import indented
@@ -31,6 +32,10 @@ class Queues:
         chains = ["bs", "bb"] if self.shape.equal else []
         rows = ["fr", "st"] if self.layout.rowed else []
         return ", ".join(["qs", *chains, "ni", "nn", *(["tt"] if self.accesses.trees else []), *rows])
+
+    def counted_state(self) -> str:
+        """The same, for a function that counts its steps."""
+        return self.state() if self.layout.rowed else f"{self.state()}, st"
 
     def leave(self, queue: int, first: str, last: str) -> str:
         return f"free = drop({first}, {last}, k * {self.shape.stride} + {queue}, free, {self.state()})"
@@ -155,7 +160,7 @@ class Queues:
             if self.needs
             else ""
         )
-        return f"""def expire(k, horizon, free, ks, {state}):
+        return f"""def expire(k, horizon, free, ks, {self.counted_state()}):
     was = free
     oldest = 9223372036854775807
     late = False
@@ -163,6 +168,7 @@ class Queues:
         c = qs[at, 0]
         before = horizon
         while c != -1:
+            {COUNT}
             step = ni[c, NEXT]
             if ni[c, TIME] < horizon:
                 free = drop(c, c, at, free, {state}){loose}

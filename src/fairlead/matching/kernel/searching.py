@@ -25,6 +25,7 @@ from __future__ import annotations
 import re
 
 from fairlead.matching.kernel.access import Access, Accesses
+from fairlead.matching.kernel.interruption import COUNT, STEP
 from fairlead.matching.kernel.layout import Layout
 from fairlead.matching.kernel.parts import Clause, Shape
 from fairlead.matching.kernel.tree import key_of, seek_name
@@ -93,6 +94,8 @@ class Searching:
                 tests.insert(0, f"(ni[c{slot}, {self.layout['BITS']}] >> {slot}) & 1")
             start, advance = self._walk(access, newest)
             lines += indented([*start, f"while c{slot} != -1:"], depth)
+            if access.way != "neighbour":
+                lines += indented([*STEP, "    return False"], depth + 1)
             lines += indented(self._ends(slot, newest), depth + 1)
             lines += indented([f"if {' and '.join(tests) or 'True'}:"], depth + 1)
             once = access.way == "neighbour"
@@ -226,7 +229,7 @@ class Searching:
         lines = [f"n = {number}", f"c{slot} = bs[n * {shape.stride} + {queue}, {self.end}] if n >= 0 else -1"]
         if follows and not after_newest:
             sign = ">=" if shape.recent else "<="
-            lines += [f"while c{slot} != -1 and ni[c{slot}, REF] {sign} ni[c{slot - 1}, REF]:", *indented(advance, 1)]
+            lines += [f"while c{slot} != -1 and ni[c{slot}, REF] {sign} ni[c{slot - 1}, REF]:", *indented([COUNT, *advance], 1)]
         return lines, advance
 
     def _order_tests(self, slot: int, newest: int | None) -> list[str]:
@@ -258,6 +261,7 @@ class Searching:
         return [
             f"{node} = after(qs[{at}, 0], {left}, qs[{at}, 3], ni, nn, tt)",
             f"while {node} != -1 and ni[{node}, REF] < {right} and not ({self.source(clause.source, newest)}):",
+            f"    {COUNT}",
             f"    {node} = ni[{node}, NEXT]",
             f"if {node} == -1 or ni[{node}, REF] >= {right}:",
         ]

@@ -21,6 +21,7 @@ from fairlead.matching.kernel.access import Accesses, can_be_loose, leaves_loose
 from fairlead.matching.kernel.counters import counted
 from fairlead.matching.kernel.disposing import Disposing
 from fairlead.matching.kernel.helpers import HELPERS
+from fairlead.matching.kernel.interruption import HALTED, STEP
 from fairlead.matching.kernel.layout import Layout
 from fairlead.matching.kernel.parts import Lane, Shape, every_bit
 from fairlead.matching.kernel.queues import Queues
@@ -97,6 +98,7 @@ class _Loop:
         if "after(" in used:
             parts.append(past_source(self.layout, "after", False))
         parts += tree_source(self.layout) if self.accesses.trees else []
+        parts.append(HALTED)
         parts += [SORTABLE] if "sortable(" in used else []
         parts += self.queues.functions()
         parts += [HELPERS[name] for name in self.shape.helpers]
@@ -156,11 +158,12 @@ class _Loop:
     def _loop(self) -> str:
         lines = ["def kernel():", "    found = 0", "    free = st[FREE]", "    fresh = st[FRESH]"]
         lines += indented(self.waiting.opening(), 1)
+        stop = indented([*STEP, "    break"], 2)
         if self.paired:
-            lines += ["    for i in range(len(p_lane)):", "        lane = p_lane[i]", "        j = p_inner[i]"]
+            lines += ["    for i in range(len(p_lane)):", *stop, "        lane = p_lane[i]", "        j = p_inner[i]"]
         else:
             lines += [f"    j{at} = 0" for at in range(len(self.shape.lanes))]
-            lines += ["    for i in range(len(codes)):", "        lane = local[codes[i]]"]
+            lines += ["    for i in range(len(codes)):", *stop, "        lane = local[codes[i]]"]
         for at, lane in enumerate(self.shape.lanes):
             lines += indented([f"{'if' if at == 0 else 'elif'} lane == {at}:", *indented(self._lane(at, lane), 1)], 2)
         lines += indented(self.waiting.closing(), 1)
@@ -216,7 +219,7 @@ class _Loop:
                 "if rising:",
                 "    ks[k, 0] = tm",
                 "    if ks[k, 3] < tm - within:",
-                f"        free = expire(k, tm - within, free, ks, {self.queues.state()})",
+                f"        free = expire(k, tm - within, free, ks, {self.queues.counted_state()})",
                 "elif tm < ks[k, 0] - within:",
                 *too_late,
             ]

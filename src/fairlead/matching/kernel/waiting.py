@@ -10,6 +10,7 @@ Takes: a shape with absences. Gives: the lines that source.py weaves into the lo
 
 from __future__ import annotations
 
+from fairlead.matching.kernel.interruption import COUNT
 from fairlead.matching.kernel.layout import Layout
 from fairlead.matching.kernel.parts import Lane, Shape
 from fairlead.matching.kernel.searching import Searching, indented
@@ -55,6 +56,7 @@ class Waiting:
                 lines += [
                     "row = ks[k, 2]",
                     "while row != -1:",
+                    f"    {COUNT}",
                     *(f"    c{slot} = wait[row, {MEMBERS + slot}]" for slot in range(self.shape.size)),
                     f"    c{clause.slot} = e",
                     f"    if {self._forbids(clause.slot, clause.left, clause.within, clause.source)}:",
@@ -89,6 +91,7 @@ class Waiting:
                 lines += [
                     f"{node} = qs[{at}, 0]",
                     f"while {node} != -1 and not forbidden:",
+                    f"    {COUNT}",
                     f"    forbidden = {self._forbids(clause.slot, clause.left, clause.within, clause.source)}",
                     f"    {node} = ni[{node}, NEXT]",
                 ]
@@ -185,6 +188,7 @@ class Waiting:
         else:
             before = ks[k, 2]
             while wait[before, {NEXT}] != row:
+                {COUNT}
                 before = wait[before, {NEXT}]
             wait[before, {NEXT}] = wait[row, {NEXT}]
         if wait[row, {CANCELLED}] == 0:

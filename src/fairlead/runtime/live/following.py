@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 
 from fairlead.runtime.live.gathering import EVENTS_TOGETHER, Gathering, portions
 from fairlead.runtime.live.interleaving import Interleaving, Stretch
@@ -60,7 +61,7 @@ class Following:
             begun, events = clock(), self.lineage.events
             for some in self._portions(stretches):
                 self._settled = False
-                found = self.lineage.feed(some, self._streams, self._gathering)  # 1
+                found = await self._matched(some)  # 1
                 for block in found.derived:
                     await self._tails.store(block)  # 2
                 self._settled = True
@@ -69,6 +70,21 @@ class Following:
                 self._keeping.now_and_then()  # 4
             if self.lineage.events - events < EVENTS_TOGETHER:
                 await asyncio.sleep(pause(clock(), clock() - begun))
+
+    async def _matched(self, some: Sequence[Stretch]) -> Found:
+        """What may take long goes on in a thread, so that the loop can end it, and everybody else goes on."""
+        if not self.lineage.may_take_long:
+            return self.lineage.feed(some, self._streams, self._gathering)
+        work = asyncio.get_running_loop().run_in_executor(None, self.lineage.feed, some, self._streams, self._gathering)
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            self.lineage.stop()
+            while not work.done():
+                with suppress(asyncio.CancelledError):  # more of them change nothing: the thread ends soon
+                    await asyncio.wait([work])
+            work.exception()
+            raise
 
     def _portions(self, stretches: Sequence[Stretch]) -> Iterator[list[Stretch]]:
         """Those that go to the engines together: not too much at a time, and what is silent by itself."""

@@ -7,6 +7,7 @@ event.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from threading import Lock
 
 import numpy as np
 import pyarrow as pa
@@ -43,12 +44,18 @@ class Gathering:
     def __init__(self) -> None:
         self.kept: dict[str, tuple[int, float]] = {}
         """By lineage, how far the newest state is that one of them has put down, in events, and when that was (keeping.py)."""
+        self._lock = Lock()
+        """What may take long is matched in threads (following.py)."""
         self._made: dict[tuple[Stream, tuple[int, ...]], list[tuple[list[EventType], Prepared]]] = {}
 
     def prepared(self, stream: Stream, blocks: Sequence[Stored], catalogue: Catalogue, first: int) -> Prepared:
         """The events at positions from `first` on; the same for all who know their types alike."""
         if blocks[0].sequence << INDEX_BITS < first:
             return Prepared(columns_of(blocks, catalogue, first), catalogue)
+        with self._lock:
+            return self._shared(stream, blocks, catalogue, first)
+
+    def _shared(self, stream: Stream, blocks: Sequence[Stored], catalogue: Catalogue, first: int) -> Prepared:
         key = stream, tuple([each.sequence for each in blocks])
         if key not in self._made and len(self._made) >= REMEMBERED:
             del self._made[next(iter(self._made))]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -22,6 +23,8 @@ from fairlead.deliver.receipt import ReceiptBook
 from fairlead.engine import Engine
 from fairlead.errors import StateError
 from fairlead.matching.interleaved import Interleaved, completed, interleaved
+from fairlead.matching.kernel.cost import may_take_long
+from fairlead.matching.kernel.interruption import Check
 from fairlead.model.identity import Words, majors_of
 from fairlead.model.relation import Relation
 from fairlead.order.continuity import Continuity
@@ -55,10 +58,10 @@ class Found:
 class Strand:
     """A part of the group at work on its stream. `reached`: the last block that was read."""
 
-    def __init__(self, part: Part, origin: int) -> None:
+    def __init__(self, part: Part, origin: int, check: Check) -> None:
         self.part, self.origin = part, origin
         self.reached = Reached(max(0, (origin >> INDEX_BITS) - 1))
-        self.engine = Engine(part.plan, kernels_from=KERNELS_FROM)
+        self.engine = Engine(part.plan, kernels_from=KERNELS_FROM, check=check)
         self.continuity = Continuity(from_beginning=origin == 0)
 
     def feed(self, blocks: Sequence[Stored], stream: Stream, gathering: Gathering) -> tuple[Sequence[Relation], int]:
@@ -80,11 +83,25 @@ class Lineage:
 
     def __init__(self, group: Group, origin: Origin, *, emits: bool) -> None:
         self.group, self.origin = group, origin
-        self.strands = tuple(Strand(part, first) for part, first in zip(group.parts, origin, strict=True))
+        self.strands = tuple(Strand(part, first, self._check) for part, first in zip(group.parts, origin, strict=True))
+        self._stopped = False
         self.events = 0
         self.book = book_of(group, origin)
         self.derivings = derivings_of(group.plan, name_of(origin)) if emits else ()
         self._derived = {each.subscription.name: (0, 0) for each in self.derivings}
+
+    @cached_property
+    def may_take_long(self) -> bool:
+        """Whether what it is fed can take longer than others of the process may be kept waiting."""
+        return any(may_take_long(part.plan) for part in self.group.parts)
+
+    def stop(self) -> None:
+        """Ends a feed that is under way in another thread, soon. It raises, and the lineage is of no use then."""
+        self._stopped = True
+
+    def _check(self) -> None:
+        if self._stopped:
+            raise StateError("S115", "matching was stopped in the middle of a batch", "subscribe again")
 
     @property
     def after(self) -> tuple[int, ...]:
@@ -182,7 +199,9 @@ class Lineage:
             for strand, each in zip(made.strands, told["strands"], strict=True):
                 strand.reached = Reached(each["after"], each["time"])
                 strand.continuity = Continuity.load(each["continuity"])
-                strand.engine = Engine.load(strand.part.plan, states[start : start + each["bytes"]], KERNELS_FROM)
+                strand.engine = Engine.load(
+                    strand.part.plan, states[start : start + each["bytes"]], KERNELS_FROM, check=made._check
+                )
                 start += each["bytes"]
         except (ValueError, KeyError, TypeError):
             raise StateError(

@@ -258,7 +258,7 @@ def resumed(setup: Setup, target: int, buckets: int, state: bytes | None) -> Tas
         return known[1]
     task = Task(job, setup.outcome, target)
     task.engine = Engine.load(task.group.plan, bytes(rest))
-    task.engine.fed = head["fed"]  # it goes over to kernels, or has, as if it had never been loaded
+    task.engine.owed = head["fed"]  # it goes over to kernels, or has, as if it had never been loaded
     return task
 
 
@@ -276,7 +276,7 @@ def kept(setup: Setup, target: int, task: Task) -> bytes:
     if len(_TASKS) >= TASKS_MAX:
         _TASKS.clear()
     _TASKS[setup.identity["plan"], target] = _digest(dumped), task
-    return with_head(_head(setup) | {"fed": task.engine.fed}, dumped)
+    return with_head(_head(setup) | {"fed": task.engine.owed}, dumped)
 
 
 def _digest(dumped: bytes | memoryview) -> bytes:

@@ -1,0 +1,84 @@
+"""A batch handled event by event, for as long as that is little work.
+
+The matchers in Python count what they do, in steps of about a microsecond. When a batch has taken more than it may, the attempt
+ends in the middle of whatever search is running, everything that the batch has changed is put back, and kernels get the whole
+batch: nothing of it has been delivered yet. So what is found does not depend on when that happens.
+
+Steps are counted, not timed: the core reads no clock. They are calibrated (benchmarks/README.md), so a plan with costly
+conditions is off by the factor that they cost.
+
+Takes: steps, and what instances were before. Gives: `Spent`, and the matchers as they were. Never: looks at a state.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from fairlead.matching.instance import Instance, Key
+
+EVENT, ARRIVAL = 10, 10
+"""Steps for an event, and for every subscription that reads it, besides its search. Together what an event comes to in a plan
+of one subscription, so budgets can be said in events."""
+USUAL = EVENT + ARRIVAL
+QUEUED = 16
+"""Events of a queue that one step goes through where a whole queue is filtered by a comprehension."""
+UNLIMITED = 1 << 63
+
+
+class Spent(Exception):
+    """The batch takes more work than it may. Never leaves the engine."""
+
+
+class Matcher(Protocol):
+    """Whose instances are put back."""
+
+    def put_back(self, number: int, key: Key, instance: Instance | None) -> None:
+        """The instance of a branch and key, as it was; None: there was none."""
+
+    def settle(self, seen: int | None) -> None:
+        """After all instances: the latest time, and what follows from the instances."""
+
+
+class Attempt:
+    """One for all matchers of an engine. Without a limit nothing is kept."""
+
+    __slots__ = ("_instances", "_seen", "limit", "spent")
+
+    def __init__(self) -> None:
+        self.spent, self.limit = 0, UNLIMITED
+        self._instances: dict[tuple[Matcher, int, Key], Instance | None] = {}
+        self._seen: dict[Matcher, int | None] = {}
+
+    def begin(self, limit: int) -> None:
+        """Whatever was done before stays."""
+        self.spent, self.limit = 0, limit
+        self._instances, self._seen = {}, {}
+
+    def end(self) -> int:
+        """What was done stays. Gives the steps it took."""
+        spent = self.spent
+        self.begin(UNLIMITED)
+        return spent
+
+    def spend(self, steps: int) -> None:
+        self.spent += steps
+        if self.spent > self.limit:
+            raise Spent
+
+    def keep_seen(self, matcher: Matcher, seen: int | None) -> None:
+        """Before the matcher sees a time."""
+        if self.limit != UNLIMITED:
+            self._seen.setdefault(matcher, seen)
+
+    def keep(self, matcher: Matcher, number: int, key: Key, instance: Instance | None) -> None:
+        """Before an instance changes, appears or goes."""
+        if self.limit != UNLIMITED and (matcher, number, key) not in self._instances:
+            self._instances[matcher, number, key] = None if instance is None else instance.copy()
+
+    def undo(self) -> None:
+        """All matchers as they were when it began."""
+        for (matcher, number, key), instance in self._instances.items():
+            matcher.put_back(number, key, instance)
+        for matcher, seen in self._seen.items():
+            matcher.settle(seen)
+        self.begin(UNLIMITED)
