@@ -153,8 +153,10 @@ FORMS_MAX = 1024
 
 
 def _form_of(member: Member, branch: Branch, catalogue: Catalogue, several: bool) -> Form:
-    """Shape and source, once for what the digest of a subscription stands for."""
-    key = (member.subscription.digest, member.subscription.number(member.branch), several)
+    """Shape and source, once for what the digest of a subscription stands for, of types as they are declared here."""
+    subscription = member.subscription
+    types = sorted({*subscription.types, *subscription.reads(catalogue)})
+    key = (subscription.digest, subscription.number(member.branch), several, *(str(catalogue[name]) for name in types))
     if key not in _FORMS or not member.subscription.digest:
         if len(_FORMS) >= FORMS_MAX:
             _FORMS.clear()
