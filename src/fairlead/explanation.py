@@ -35,7 +35,7 @@ class Explanation:
                 {
                     "name": each.name,
                     "digest": each.digest,
-                    "signatures": [list(branch.signature) for branch in each.branches],
+                    "signatures": list(map(list, each.signatures())),
                     "per": list(each.per),
                     "within_us": each.within_us,
                     "matching": each.matching.words,
@@ -80,7 +80,7 @@ class Explanation:
         if self._refused is not None:
             return []
         made = []
-        for branch in subscription.branches:
+        for branch in (subscription.branches[at] for at in subscription.in_text_order):
             shape, others = shape_of(subscription, branch, self.plan.catalogue), self._alike.others(subscription, branch)
             made.append((Costs(shape, self.plan.catalogue), others, indexed_conditions(shape, branch) if others else []))
         return made
@@ -94,7 +94,7 @@ class Explanation:
 
     def _cost_lines(self, subscription: Subscription) -> list[str]:
         lines = []
-        for number, (costs, others, served) in enumerate(self._costs(subscription)):
+        for number, (costs, others, served) in zip(subscription.in_text_order, self._costs(subscription), strict=False):
             meaning, *rows = costs.lines()
             name = f"cost {number}" if len(subscription.branches) > 1 else "cost"
             lines += [f"  {name:<10} {meaning}", *(f"    {row}" for row in rows)]
@@ -119,8 +119,8 @@ class Explanation:
     def plan_lines(self, subscription: Subscription) -> list[str]:
         """What it asks for, without the guarantees."""
         lines = [f"SUBSCRIPTION {subscription.name}   digest {subscription.digest[:16]}"]
-        for number, branch in enumerate(subscription.branches):
-            lines += _branch_lines(number, branch, len(subscription.branches) > 1)
+        for number in subscription.in_text_order:
+            lines += _branch_lines(number, subscription.branches[number], len(subscription.branches) > 1)
         lines.append(f"  matching   {subscription.matching.words} ({subscription.matching.code}){_direction(subscription)}")
         lines.append(f"  disposal   {subscription.disposal.words} ({subscription.disposal.code})")
         against = self.against(subscription)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fairlead.guarantees.shape import Shape, shape_of
+from fairlead.model.canonical import in_canonical_order
 from fairlead.model.guarantee import Property
 from fairlead.testing.properties import CHECKERS
 from fairlead.testing.scenarios import branch_of, events_of, plan_of, rules_text, subscription_texts, type_names
@@ -40,10 +43,13 @@ def test_the_text_of_a_scenario_compiles_to_its_plan(shape: Shape) -> None:
         cell = CELLS[number % len(CELLS)]
         plan = compiled(rules_text(type_names(world), subscription_texts(world), *cell))
         for subscription, patterns in zip(plan.subscriptions, world.processes, strict=True):
-            assert [shape_of(branch) for branch in subscription.branches] == [shape_of(branch_of(p)) for p in patterns]
+            written = [subscription.branches[at] for at in subscription.in_text_order]
+            assert [shape_of(branch) for branch in written] == [shape_of(branch_of(p)) for p in patterns]
         events = events_of(world)
         if not world.period:
-            built = [r.positions for r in by_reference(plan_of(world, *cell), events)]
+            made = plan_of(world, *cell)
+            ordered = tuple(in_canonical_order(each, made.catalogue) for each in made.subscriptions)
+            built = [r.positions for r in by_reference(replace(made, subscriptions=ordered), events)]
             assert [r.positions for r in by_engine(plan, events)] == built
 
 

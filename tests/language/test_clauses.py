@@ -100,7 +100,7 @@ def test_several_withouts_have_slots_in_the_order_of_the_text():
 
 def test_a_without_belongs_to_the_branches_that_have_its_members():
     found = subscription("Order o OR Trade t OR (Trade t AND Order o) WITHOUT Order n WITHIN 1 DAY OF o WHERE n.id = o.id")
-    assert [len(each.absences) for each in found.branches] == [1, 0, 1]
+    assert [len(found.branches[at].absences) for at in found.in_text_order] == [1, 0, 1]
 
 
 def test_only_the_where_right_after_a_without_belongs_to_it():

@@ -77,7 +77,7 @@ def test_text_is_shown_on_one_line_without_comments():
 
 def test_a_predicate_belongs_to_every_branch_that_has_its_names():
     found = subscription("Order o OR Trade t OR (Order o AND Trade t) WHERE o.size > 1 AND t.size > 2 AND 1 = 1 AND urgent")
-    assert [[each.text for each in branch.predicates] for branch in found.branches] == [
+    assert [[each.text for each in found.branches[at].predicates] for at in found.in_text_order] == [
         ["o.size > 1", "1 = 1", "urgent"],
         ["t.size > 2", "1 = 1"],
         ["o.size > 1", "t.size > 2", "1 = 1", "urgent"],

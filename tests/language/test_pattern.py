@@ -46,9 +46,11 @@ def test_a_chain_of_then_is_transitive_however_it_is_bracketed():
     assert branch("Trade t THEN (Note n THEN Order o)").precedences == chain
 
 
-def test_or_makes_branches_in_the_order_of_the_text():
+def test_or_makes_branches_that_know_their_place_in_the_text():
     found = subscription("(Trade t THEN Order o) OR Note n OR (Order o OR Trade x)")
-    assert [each.signature for each in found.branches] == [("Order", "Trade"), ("Note",), ("Order",), ("Trade",)]
+    signatures = [("Note",), ("Order",), ("Order", "Trade"), ("Trade",)]
+    assert [each.signature for each in found.branches] == signatures
+    assert [found.branches[at].signature for at in found.in_text_order] == [signatures[at] for at in (2, 0, 1, 3)]
 
 
 def test_branches_may_use_the_same_alias():

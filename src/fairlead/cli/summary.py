@@ -114,7 +114,7 @@ class Summary:
 def signature(subscription: Subscription) -> str:
     """`[EarningsReport, StockQuote × 3]`, branches joined by OR."""
     branches = []
-    for branch in subscription.branches:
-        counts = Counter(branch.signature)
+    for types in subscription.signatures():
+        counts = Counter(types)
         branches.append("[" + ", ".join(name if n == 1 else f"{name} × {n}" for name, n in counts.items()) + "]")
     return " OR ".join(branches)

@@ -94,8 +94,6 @@ def _kept(subscription: Subscription, wanted: Property, catalogue: Catalogue) ->
         free_slots(branch, subscription.matching, catalogue) for branch in subscription.branches
     ):
         why = "every member depends on others, so no single event is promised a delivery"
-    if wanted is Property.DISJUNCTION_TOTAL_ORDER and len(subscription.branches) > 1:
-        why = "among subscribers that list the branches they share in the same order"
     if wanted is Property.CONJUNCTION_AGREEMENT and any(branch.absences for branch in subscription.branches):
         why = "among subscribers that read the same types, since each of their events can decide an absence"
     return Guarantee(wanted, Verdict.KEPT, "", why, f"none found in {load_table().judged(wanted):,} cases")

@@ -17,7 +17,8 @@ from fairlead.language.parse import parse
 from fairlead.language.source import Source
 from fairlead.language.subscription import Checked, checked
 from fairlead.language.types import catalogue_of, with_type
-from fairlead.model.plan import Plan, Subscription, subscription_digest
+from fairlead.model.canonical import Identity, identity_of, in_canonical_order
+from fairlead.model.plan import Plan, Subscription
 from fairlead.model.types import Catalogue, EventType
 
 
@@ -36,7 +37,7 @@ def compile_text(text: str, file: str | None = None) -> Plan:
 
 def _compile(source: Source) -> Plan:
     """1. parse · 2. declared types · 3. emitters before readers · 4. each subscription, its derived type then known to
-    those after it · 5. digests, upstream ones first · 6. lint."""
+    those after it · 5. branches in canonical order, digests, upstream ones first · 6. lint."""
     rules = parse(source.text)  # 1
     _refuse_repeats(rules)
     emitting = emitters(rules.subscriptions)
@@ -90,10 +91,10 @@ def _in_order(catalogue: Catalogue, declared: Catalogue, emitting: Emitters) -> 
 def _with_digests(
     sequence: list[int], found: dict[int, Checked], catalogue: Catalogue, emitting: Emitters
 ) -> tuple[Subscription, ...]:
-    done: dict[int, Subscription] = {}
+    done: dict[int, tuple[Subscription, Identity]] = {}
     for at in sequence:
-        plain = found[at].subscription
+        plain = in_canonical_order(found[at].subscription, catalogue)
         read = plain.reads(catalogue) & emitting.keys()
-        upstream = {name: [done[each].digest for each in emitting[name]] for name in read}
-        done[at] = replace(plain, digest=subscription_digest(plain, catalogue, upstream))
-    return tuple(done[at] for at in range(len(done)))
+        identity = identity_of(plain, catalogue, {name: [done[each][1] for each in emitting[name]] for name in read})
+        done[at] = replace(plain, digest=identity.digest), identity
+    return tuple(done[at][0] for at in range(len(done)))

@@ -1,13 +1,13 @@
 """Matcher state as bytes: versioned, checked against damage, the same bytes for the same state.
 
-    fairlead-state <version> <sha256>     a line, then a body. That of version 2 is an Arrow IPC stream of one record batch
+    fairlead-state <version> <sha256>     a line, then a body: an Arrow IPC stream of one record batch
                                           of one row, so whatever reads Arrow reads it:
     plan, major, minor, relations         whose state it is, the last position, and how many relations were delivered
     seen                                  by subscription (see content.py for this and what follows)
     types, events, rows 0, rows 1, ...    the events: their types, their order, and a table for each type
     instances n, queued n, waiting n      for the n-th form of the plan's branches, where there is something
 
-Old versions stay readable: a change of the format raises VERSION and keeps a decoder and a fixture for the old one.
+A change of the format raises VERSION and keeps a fixture of the old one, with a reader for it or a reason to refuse it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ import pyarrow as pa
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import StateError
-from fairlead.matching import state_v1
 from fairlead.matching.canonical import canonical
 from fairlead.matching.content import NEVER, NO_EVENTS, NO_NUMBERS, Content, Events, Form, Group, forms_of
 from fairlead.model.columns import arrow_schema, record_batch
@@ -31,7 +30,10 @@ from fairlead.model.position import Position
 from fairlead.model.types import Catalogue
 
 MAGIC = b"fairlead-state"
-VERSION = 2
+VERSION = 3
+OTHER_IDENTITY = (b"1", b"2")
+"""Versions from before a subscription had an identity of its own: relations had other ids and derived events other places, so
+what they counted cannot be continued."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,9 @@ def decode(dumped: bytes, plan: Plan) -> State:
     words = header.split(b" ")
     if len(words) != 3 or words[0] != MAGIC:
         raise StateError("S001", "these bytes are not a Fairlead state", fix="pass what Engine.dump() gave")
+    if words[1] in OTHER_IDENTITY:
+        problem = f"the state has version {words[1].decode()}, whose subscriptions and relations have other identities"
+        raise StateError("S005", problem, fix="start anew from the events, or load it with the release that wrote it")
     reader = READERS.get(words[1])
     if reader is None:
         version = words[1].decode(errors="replace")
@@ -73,7 +78,7 @@ def require_plan(found: str, plan: Plan) -> None:
         )
 
 
-# Version 2, written
+# Written
 
 
 def _body(state: State, plan: Plan) -> bytes:
@@ -152,7 +157,7 @@ def _in_one_row(column: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array([0, len(column)], type=pa.int32()), column)
 
 
-# Version 2, read
+# Read
 
 
 def _read(body: bytes, plan: Plan) -> State:
@@ -212,13 +217,4 @@ def _plain(column: pa.Array) -> npt.NDArray[np.int64]:
     return made
 
 
-# Version 1
-
-
-def _read_v1(body: bytes, plan: Plan) -> State:
-    content = state_v1.parsed(body)
-    require_plan(content["plan"], plan)
-    return State(Position(*content["last"]), content["relations"], state_v1.content_of(content["matchers"], plan))
-
-
-READERS: Mapping[bytes, Callable[[bytes, Plan], State]] = {b"1": _read_v1, b"2": _read}
+READERS: Mapping[bytes, Callable[[bytes, Plan], State]] = {b"3": _read}

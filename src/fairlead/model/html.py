@@ -27,7 +27,7 @@ def plan_html(plan: Plan) -> str:
     rows = [
         (
             each.name,
-            " OR ".join("[" + ", ".join(branch.signature) + "]" for branch in each.branches),
+            " OR ".join("[" + ", ".join(signature) + "]" for signature in each.signatures()),
             ", ".join(each.per) or "–",
             "–" if each.within_us is None else f"{each.within_us / 1_000_000:g} s",
             each.matching.words,

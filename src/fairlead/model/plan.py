@@ -2,8 +2,8 @@
 
     Plan ─ Subscription ─ Branch (a conjunction) ─ Slot, Predicate, Precedence, Negation, Emission
 
-Gives: frozen values with the signature already in order (types by name, then instance number) and a digest that two
-subscriptions share exactly when they ask for the same thing, whatever their names and aliases.
+Gives: frozen values with the signature already in order (types by name, then instance number), branches in canonical order, and
+a digest that two subscriptions share when they ask for the same, whatever their names (canonical.py).
 Never: parses, checks or evaluates.
 """
 
@@ -17,7 +17,7 @@ from functools import cached_property
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import Place
-from fairlead.model.expression import Expression, Predicate, render, render_condition
+from fairlead.model.expression import Expression, Predicate
 from fairlead.model.guarantee import Guarantee
 from fairlead.model.types import Catalogue
 
@@ -199,11 +199,22 @@ class Subscription:
     digest: str = ""
     text: str = ""
     numbers: tuple[int, ...] = ()
-    """The numbers of the branches, where these are some of those in the text; all of them otherwise, from 0."""
+    """The numbers of the branches, where these are some of the subscription's; all of them otherwise, from 0."""
+    written: tuple[int, ...] = ()
+    """For each branch as the text has them, its number; in the order of their numbers where that is empty."""
+
+    @property
+    def in_text_order(self) -> Sequence[int]:
+        """The numbers of the branches as the text has them; one that it repeats stands there as often."""
+        return self.written or range(len(self.branches))
 
     def number(self, branch: int) -> int:
         """Of a branch, by its place among these."""
         return self.numbers[branch] if self.numbers else branch
+
+    def signatures(self) -> list[tuple[str, ...]]:
+        """Of its branches, as the text has them."""
+        return [self.branches[at].signature for at in self.in_text_order]
 
     def only(self, numbers: Sequence[int]) -> Subscription:
         """With some of its branches: what they find is the same, under the same ids."""
@@ -299,8 +310,8 @@ class Plan:
 
     @cached_property
     def digest(self) -> str:
-        joined = "\n".join(f"{each.name} {each.digest}" for each in self.subscriptions)
-        return hashlib.sha256(joined.encode()).hexdigest()
+        """Of what all subscriptions together ask for, in this order. States and receipts belong to subscriptions, not to it."""
+        return hashlib.sha256("\n".join(each.digest for each in self.subscriptions).encode()).hexdigest()
 
     @cached_property
     def input_types(self) -> tuple[str, ...]:
@@ -311,29 +322,3 @@ class Plan:
         from fairlead.model.html import plan_html
 
         return plan_html(self)
-
-
-def subscription_digest(subscription: Subscription, catalogue: Catalogue, upstream: Mapping[str, Sequence[str]]) -> str:
-    """The digest of what a subscription asks for: types, pattern, conditions, options, and the digests of the
-    subscriptions that emit the derived types it reads (`upstream`, by type). Names and aliases are left out."""
-    lines = [f"{subscription.matching.code} {subscription.disposal.code} within={subscription.within_us}"]
-    for name in sorted(subscription.reads(catalogue) | set(subscription.types)):
-        lines.append(str(catalogue[name]))
-        lines.extend(f"from {each}" for each in upstream.get(name, ()))
-    for branch in subscription.branches:
-        names = branch.canonical_names()
-        lines.append(f"branch {' '.join(names)}")
-        lines.extend(sorted(f"where {render_condition(each.condition, names)}" for each in branch.predicates))
-        lines.extend(sorted(f"then {each.left} {each.right}" for each in branch.precedences))
-        for negation in branch.negated:
-            match negation:
-                case NegationBetween():
-                    lines.append(f"without {negation.type} between {negation.left} {negation.right}")
-                case Absence():
-                    lines.append(f"without {negation.type} within {negation.within_us} of {negation.anchor}")
-            lines.extend(sorted(f"  where {render_condition(each.condition, names)}" for each in negation.predicates))
-        lines.extend(f"key {name} {' '.join(attributes)}" for name, attributes in branch.keys)
-        if branch.emission:
-            fields = ", ".join(f"{name}={render(value, names)}" for name, value in branch.emission.fields)
-            lines.append(f"emit {branch.emission.type}({fields}) as {catalogue[branch.emission.type]}")
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()

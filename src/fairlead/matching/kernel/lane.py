@@ -160,8 +160,10 @@ FORMS_MAX = 1024
 
 
 def _form_of(member: Member, branch: Branch, catalogue: Catalogue, several: bool, heard: frozenset[str]) -> Form:
-    """Shape and source, once for what the digest of a subscription stands for."""
-    key = (member.subscription.digest, member.subscription.number(member.branch), several, heard)
+    """Shape and source, once for what the digest of a subscription stands for, of types as they are declared here."""
+    subscription = member.subscription
+    declared = (str(catalogue[name]) for name in sorted({*subscription.types, *subscription.reads(catalogue)}))
+    key = (subscription.digest, subscription.number(member.branch), several, heard, *declared)
     if key not in _FORMS or not member.subscription.digest:
         if len(_FORMS) >= FORMS_MAX:
             _FORMS.clear()

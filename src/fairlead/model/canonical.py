@@ -1,0 +1,171 @@
+"""What a subscription asks for, in one form: the same for all texts that ask for the same, and its digest.
+
+    A a AND B b OR C c WHERE a.x > b.x   ≡   C AND … whatever the names, the order of branches and predicates, b.x < a.x
+
+The digest covers the pattern and its options and, of the types that it reads, what it reads of them: the concrete types that it
+accepts, the attributes that it names with their types, the event time where time matters, and the subscriptions that emit
+derived types. It leaves out names, companions in the file, and attributes that nobody of these reads.
+
+Takes: a checked subscription. Gives: its branches in canonical order, and its identity. Never: changes what is found.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from fairlead.dataclass import dataclass
+from fairlead.model.expression import (
+    Aggregate,
+    Atom,
+    Compare,
+    Condition,
+    Expression,
+    Field,
+    Predicate,
+    TimeOf,
+    children,
+    render,
+)
+from fairlead.model.plan import Absence, Branch, NegationBetween, Subscription
+from fairlead.model.types import HEARTBEAT, Catalogue
+
+MIRRORED = {">": "<", ">=": "<="}
+
+
+@dataclass(frozen=True)
+class Identity:
+    """`timed`: the digest of the subscription and of where the times of its members come from, which the times of what it emits
+    follow. `waits`: it or a subscription upstream has an absence to decide."""
+
+    digest: str
+    timed: str
+    waits: bool
+
+
+def in_canonical_order(subscription: Subscription, catalogue: Catalogue) -> Subscription:
+    """With each branch once, ordered by what it says; of equal ones the first of the text is kept."""
+    if len(subscription.branches) < 2:
+        return subscription
+    said: dict[str, Branch] = {}
+    texts = ["\n".join(branch_lines(branch, catalogue)) for branch in subscription.branches]
+    for text, branch in zip(texts, subscription.branches, strict=True):
+        said.setdefault(text, branch)
+    ordered = sorted(said)
+    numbers = {text: number for number, text in enumerate(ordered)}
+    branches = tuple(said[text] for text in ordered)
+    return replace(subscription, branches=branches, written=tuple(numbers[text] for text in texts))
+
+
+def identity_of(subscription: Subscription, catalogue: Catalogue, upstream: Mapping[str, Sequence[Identity]]) -> Identity:
+    """`upstream`: by derived type that it reads, those that emit it. Its branches are in canonical order."""
+    above = [each for emitting in upstream.values() for each in emitting]
+    waits = any(each.waits for each in above)  # what waits upstream is decided by the time of what is read here, too
+    uses_time = waits or subscription.within_us is not None or any(map(_uses_time, subscription.branches))
+    concrete = sorted(subscription.reads(catalogue) - {HEARTBEAT.name})
+    lines = [f"{subscription.matching.code} {subscription.disposal.code} within={subscription.within_us}"]
+    lines += _type_lines(subscription, catalogue)
+    times = [f"time {name} {_time(name, catalogue)}" for name in concrete]
+    timed_above = _from(upstream, [(name, each.timed) for name, emitting in upstream.items() for each in emitting])
+    plain_above = _from(upstream, [(name, each.digest) for name, emitting in upstream.items() for each in emitting])
+    lines += [*times, *timed_above] if uses_time else plain_above
+    for branch in subscription.branches:
+        lines += branch_lines(branch, catalogue)
+    digest = _hashed(lines)
+    own = any(branch.absences for branch in subscription.branches)
+    return Identity(digest, _hashed([digest, *times, *timed_above]), own or waits)
+
+
+def _from(upstream: Mapping[str, Sequence[Identity]], named: Iterable[tuple[str, str]]) -> list[str]:
+    return [f"from {name} {digest}" for name, digest in sorted(named)] if upstream else []
+
+
+def _hashed(lines: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()  # no text of the language has a line break in it
+
+
+def _time(name: str, catalogue: Catalogue) -> str:
+    schema = catalogue[name]
+    return schema.time_attribute or ("of its members" if schema.implicit_time else "none")
+
+
+def _type_lines(subscription: Subscription, catalogue: Catalogue) -> Iterator[str]:
+    """Of each type that is named: what it accepts, and what is read of it."""
+    read: dict[str, set[str]] = {name: set() for name in subscription.types}
+    for branch in subscription.branches:
+        types = [*branch.signature, *(each.type for each in branch.negated)]
+        for node in _nodes(branch):
+            match node:
+                case Field():
+                    read[types[node.slot]].add(node.attribute)
+                case Aggregate(attribute=str()):
+                    read[types[node.slots[0]]].add(str(node.attribute))
+        for name, attributes in branch.keys:
+            read[name].update(attributes)
+    for name, named in read.items():
+        yield f"type {name} accepts {' '.join(catalogue.accepts(name))}"
+        for each in sorted(named):
+            yield f"  {catalogue[name].attribute(each)}"
+
+
+def _predicates(branch: Branch) -> Iterator[Predicate]:
+    yield from branch.predicates
+    for clause in branch.negated:
+        yield from clause.predicates
+
+
+def _nodes(branch: Branch) -> Iterator[Expression]:
+    """Every expression of a branch, and every part of one."""
+    stack: list[Expression] = [atom for each in _predicates(branch) for term in each.condition.terms for atom in term]
+    if branch.emission is not None:
+        stack += [value for _, value in branch.emission.fields]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack += children(node)
+
+
+def _uses_time(branch: Branch) -> bool:
+    return bool(branch.absences) or any(isinstance(node, TimeOf) for node in _nodes(branch))
+
+
+def branch_lines(branch: Branch, catalogue: Catalogue) -> list[str]:
+    """What a branch says, without its aliases."""
+    names = branch.canonical_names()
+    lines = [f"branch {' '.join(names)}", *_where("where", branch.predicates, names)]
+    lines += sorted(f"then {each.left} {each.right}" for each in branch.precedences)
+    for negation in branch.negated:
+        match negation:
+            case NegationBetween():
+                lines.append(f"without {negation.type} between {negation.left} {negation.right}")
+            case Absence():
+                lines.append(f"without {negation.type} within {negation.within_us} of {negation.anchor}")
+        lines += _where("  where", negation.predicates, names)
+    lines += [f"key {name} {' '.join(attributes)}" for name, attributes in branch.keys]
+    if branch.emission:
+        schema = catalogue[branch.emission.type]
+        fields = ", ".join(f"{schema.attribute(name)} = {render(value, names)}" for name, value in branch.emission.fields)
+        lines.append(f"emit {branch.emission.type}({fields})")
+    return lines
+
+
+def _where(word: str, predicates: Sequence[Predicate], names: Sequence[str]) -> list[str]:
+    return sorted({f"{word} {canonical_condition(each.condition, names)}" for each in predicates})
+
+
+def canonical_condition(condition: Condition, names: Sequence[str]) -> str:
+    """Terms and their atoms sorted, each once, and comparisons from left to right: AND, OR, = and < are symmetric."""
+    terms = {" AND ".join(sorted({_atom(atom, names) for atom in term})) or "TRUE" for term in condition.terms}
+    return " OR ".join(sorted(terms)) if terms else "FALSE"
+
+
+def _atom(atom: Atom, names: Sequence[str]) -> str:
+    if not isinstance(atom, Compare):
+        return render(atom, names)
+    left, right, operator = render(atom.left, names), render(atom.right, names), atom.operator
+    if operator in MIRRORED:
+        left, right, operator = right, left, MIRRORED[operator]
+    elif operator in ("=", "!=") and left > right:
+        left, right = right, left
+    return f"({left} {operator} {right})"
