@@ -100,8 +100,7 @@ def _keep_buckets(branch: KernelBranch, instance: npt.NDArray[np.int64] | None) 
     numbers = pool.bb[nodes, at]
     used = np.zeros(branch.buckets(), dtype=bool)
     used[numbers[numbers >= 0]] = True
-    new_number = np.cumsum(used) - 1
-    pool.bb[nodes, at] = np.where(numbers >= 0, new_number[numbers], -1)
+    pool.bb[nodes, at] = _new_numbers(used)[numbers]
     kept = np.flatnonzero(used)
     rows = (kept[:, None] * pool.queues + np.arange(pool.queues)).reshape(-1)
     pool.bs = pool.bs[rows].copy()
@@ -124,11 +123,15 @@ def _keep_texts(branch: KernelBranch, columns: list[int]) -> None:
     for column, nodes in queued.items():
         numbers = pool.ni[nodes, layout.place_of_column[column]]
         used[numbers[numbers >= 0]] = True
-    new_number = np.cumsum(used) - 1
+    new_number = _new_numbers(used)
     for column, nodes in queued.items():
-        numbers = pool.ni[nodes, layout.place_of_column[column]]
-        pool.ni[nodes, layout.place_of_column[column]] = np.where(numbers >= 0, new_number[numbers], -1)
+        pool.ni[nodes, layout.place_of_column[column]] = new_number[pool.ni[nodes, layout.place_of_column[column]]]
     branch.texts.keep(used)
+
+
+def _new_numbers(used: Mask) -> npt.NDArray[np.int64]:
+    """By number; the last one stands for -1, which an event without a value has, also where there is no number at all."""
+    return np.append(np.cumsum(used) - 1, -1)
 
 
 def _nodes_of(branch: KernelBranch, queue: int) -> npt.NDArray[np.int64]:

@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 from fairlead.matching.kernel.checked import unwritten
 
+LEAST = 1 << 12
+"""Places in the smallest table."""
 SOURCE = """def kernel(values, out, keys, numbers, back, count, most, start):
     mask = len(keys) - 1
     i = start
@@ -42,7 +44,7 @@ class HashTable:
         self.lookup = kernel_of(SOURCE)
         self.count = 0
         self.back = np.zeros(0, dtype=np.int64)
-        self._resize(max(1 << 12, 4 * len(values)))
+        self._resize(max(LEAST, 4 * len(values)))
         self.of(values)
 
     def of(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
