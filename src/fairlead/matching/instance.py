@@ -40,9 +40,10 @@ class Instance:
         return [*self.queues, *self.negated]
 
     def copy(self) -> Instance:
-        """What changes when an event arrives; events and matches do not."""
-        pending = [Pending(each.due, each.match, each.key, each.cancelled) for each in self.pending]
-        return Instance([[*each] for each in self.queues], [[*each] for each in self.negated], self.clock, self.loose, pending)
+        """Its lists, which change when an event arrives. What waits is shared: whoever handles the same events again cancels
+        the same, and decides the same before."""
+        lists = [[*each] for each in self.queues], [[*each] for each in self.negated]
+        return Instance(*lists, self.clock, self.loose, [*self.pending])
 
     def is_empty(self) -> bool:
         return self.clock is None and not any(self.queues) and not self.pending and not any(self.negated)

@@ -15,6 +15,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from fairlead.deliver.receipt import Comparison, Receipt
@@ -26,6 +27,7 @@ from fairlead.runtime.live.export import Exported
 from fairlead.runtime.live.overview import Overview
 from fairlead.runtime.live.starting import Start
 from fairlead.runtime.live.subscribing import Ends, LiveSubscription
+from fairlead.transport.log.tasks import ended
 
 if TYPE_CHECKING:
     from fairlead.runtime.live.client import Client
@@ -66,6 +68,9 @@ class SyncClient:
             self._stop()
 
     def _stop(self) -> None:
+        """As `asyncio.run` ends: what was not left in order (a subscription that nobody has left) ends first."""
+        with suppress(Exception):
+            self._call(_rest_ended())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -116,6 +121,11 @@ class SyncClient:
 
     def sweep(self) -> list[str]:
         return self._call(self._client.sweep())
+
+
+async def _rest_ended() -> None:
+    await ended(*(asyncio.all_tasks() - {asyncio.current_task()}))
+    await asyncio.get_running_loop().shutdown_default_executor()
 
 
 class SyncSubscription:
