@@ -60,4 +60,6 @@ def test_a_number_of_another_scale_is_exact_or_null(scales: tuple[int, int]) -> 
         f"TYPE A (p DECIMAL(38,{one}), q DECIMAL(38,{two})) SUBSCRIPTION S MATCH A a EMIT X (v = coalesce(a.p, a.q), w = -a.p)"
     )
     numbers = [f"{sign}{whole}e-{one}" for whole in (0, 5, 10**19, 2**64, 2**127 % 10**38, 10**38 - 1) for sign in ("", "-")]
-    emission.compare(compile_text(text), [{"type": "A", "p": each, "q": None} for each in numbers], text)
+    plan = compile_text(text)
+    for each in numbers:  # one by one: a column is evaluated in another way as soon as Arrow refuses one of its values
+        emission.compare(plan, [{"type": "A", "p": each, "q": None}], f"{text} of {each}")
