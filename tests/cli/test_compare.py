@@ -86,7 +86,7 @@ def test_receipts_that_differ_say_how_many_agree(tmp_path: Path) -> None:
     _, second = run(tmp_path, "two", [1, 2, 9, 4, 5, 6], rules=rules)
     result = fairlead("compare", first, second)
     assert result.exit_code == 1
-    assert "1 deliveries agree; the first that differs is one of the next 1" in result.stdout
+    assert "1 deliveries agree; delivery 2 differs" in result.stdout
 
 
 def test_receipts_of_different_rules(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 import fairlead
 from fairlead.deliver.receipt import SAMPLES_MAX, Receipt, ReceiptBook, compare
 from fairlead.errors import UsageError
+from fairlead.model.identity import Words, to_bytes, to_hex
 
 RULES = "TYPE A (x INT) TYPE B (x INT) SUBSCRIPTION S MATCH A a AND B b"
 EVENTS = [{"type": name, "x": x} for x in range(4) for name in "AB"]
@@ -67,6 +69,61 @@ def test_without_ids_the_samples_bracket_the_first_difference(count: int, data: 
     assert comparison.agreed <= at < comparison.agreed + max(a.stride, b.stride)
 
 
+EDGES = sorted({at for power in range(4) for at in range(SAMPLES_MAX * 2**power - 3, SAMPLES_MAX * 2**power + 4)})
+"""Numbers of deliveries around every one at which a stride doubles."""
+LENGTHS = st.one_of(st.integers(0, 5 * SAMPLES_MAX), st.integers(0, 40), st.sampled_from(EDGES))
+IDS = np.random.default_rng(1).integers(0, 2**63, (8 * SAMPLES_MAX + 8, 2), dtype=np.uint64)
+
+
+def receipt_of(ids: Words, with_ids: bool) -> Receipt:
+    made = ReceiptBook("plan")
+    made.note(ids)
+    return made.receipt(to_bytes(ids) if with_ids else None)
+
+
+@given(LENGTHS, LENGTHS, st.booleans(), st.booleans())
+def test_receipts_of_two_prefixes_of_one_sequence_never_differ(one: int, other: int, first: bool, second: bool) -> None:
+    a, b = receipt_of(IDS[:one], first), receipt_of(IDS[:other], second)
+    found = compare(a, b)
+    shorter = min(one, other)
+    assert not found.differs
+    assert found.equal == (one == other)
+    assert "differ" not in found.problem
+    resolution = 1 if one == other or (a.ids and b.ids) else max((each.stride for each in (a, b) if not each.ids), default=1)
+    assert shorter - resolution < found.agreed <= shorter
+    if (a if one < other else b).ids is None and (b if one < other else a).ids is not None:
+        assert found.agreed == shorter  # the longer one knows its digest after any number
+    assert one == other or f"{abs(one - other)} more" in found.problem
+    assert found.agreed == shorter or f"the next {shorter - found.agreed} cannot be compared" in found.problem
+
+
+@given(LENGTHS, LENGTHS, st.data(), st.booleans(), st.booleans())
+def test_a_real_difference_is_named_as_closely_as_the_samples_allow(
+    one: int, other: int, data: st.DataObject, first: bool, second: bool
+) -> None:
+    shorter = min(one, other)
+    at = data.draw(st.one_of(st.integers(0, max(0, shorter - 1)), st.sampled_from([0, max(0, shorter - 1)])))
+    changed = IDS[:other].copy()
+    changed[at:] += np.uint64(1)  # from there on nothing is the same
+    a, b = receipt_of(IDS[:one], first), receipt_of(changed, second)
+    found = compare(a, b)
+    if not shorter:
+        assert not found.differs
+        return
+    stride = max((each.stride for each in (a, b) if not each.ids), default=1)
+    assert not found
+    assert found.agreed <= at < found.agreed + stride
+    if found.differs:
+        if stride == 1:
+            assert f"delivery {at + 1} differs" in found.problem
+        if a.ids and b.ids:
+            assert found.first == tuple(to_hex(each[at : at + 1])[0] for each in (IDS, changed))
+    else:  # it lies behind the last number of deliveries for which both have a digest
+        assert one != other
+        assert found.agreed == shorter // stride * stride
+        assert f"the next {shorter - found.agreed} cannot be compared" in found.problem
+
+
 @given(st.lists(st.integers(0, 2**128 - 1), max_size=40), st.data())
 def test_the_receipt_does_not_depend_on_how_deliveries_are_bundled(numbers: list[int], data: st.DataObject) -> None:
     ids = [f"{each:032x}" for each in numbers]
@@ -86,3 +143,6 @@ def test_a_receipt_has_a_bounded_size_and_survives_json() -> None:
     assert Receipt.from_json(json.loads(json.dumps(receipt.to_json()))) == receipt
     with pytest.raises(UsageError, match="A005"):
         Receipt.from_json({"plan": "x"})
+    for damaged in ({"samples": []}, {"stride": 0}, {"count": "1"}, {"samples": [1] * len(receipt.samples)}, {"stride": 2}):
+        with pytest.raises(UsageError, match="A005"):
+            Receipt.from_json(receipt.to_json() | damaged)

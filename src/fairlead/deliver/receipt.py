@@ -2,8 +2,9 @@
 
 Each delivery mixes the relation's id and its number into the digest, so equal digests after n deliveries mean: the same
 relations, in the same order, from the first to the n-th (model/identity.py). A receipt also keeps samples of the digest on
-the way. Their number is bounded: when there are too many, every second one goes. Two receipts that differ are compared
-sample by sample; if both still hold their ids (as a result in memory does), the first relation that differs is named exactly.
+the way. Their number is bounded: when there are too many, every second one goes. Two receipts are compared at the points for
+which both have a digest; if both still hold their ids (as a result in memory does), the first relation that differs is named
+exactly, otherwise it lies between two points. What came after the last of them cannot be compared: that is no difference.
 
 Takes: relations in the order of delivery. Gives: `Receipt`, `compare`. Never: stores the relations themselves.
 """
@@ -11,7 +12,7 @@ Takes: relations in the order of delivery. Gives: `Receipt`, `compare`. Never: s
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -48,9 +49,12 @@ class Receipt:
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Receipt:
         try:
-            return cls(content["plan"], content["count"], content["digest"], content["stride"], tuple(content["samples"]))
-        except (KeyError, TypeError):
-            raise UsageError("A005", "this is not a receipt", fix="pass a file that `fairlead run --receipt` wrote") from None
+            made = cls(content["plan"], content["count"], content["digest"], content["stride"], tuple(content["samples"]))
+            if len(made.samples) == made.count // made.stride and all(isinstance(each, str) for each in made.samples):
+                return made
+        except (KeyError, TypeError, ArithmeticError):
+            pass
+        raise UsageError("A005", "this is not a receipt", fix="pass a file that `fairlead run --receipt` wrote")
 
     def __str__(self) -> str:
         return f"{self.digest} after {self.count} deliveries"
@@ -107,6 +111,8 @@ class Comparison:
     """Deliveries on which both agree for certain."""
     first: tuple[str | None, str | None] | None = None
     """The ids of the first delivery that differs, None where one side had no more."""
+    differs: bool = False
+    """Some delivery differs for certain. Of a subscriber that is only further than the other it is False."""
 
     def __bool__(self) -> bool:
         return self.equal
@@ -116,43 +122,70 @@ class Comparison:
 
 
 def compare(a: Receipt, b: Receipt) -> Comparison:
-    """Equal, or the first relation that differs."""
+    """Equal, or the first relation that differs, or that one is further. Two receipts of one sequence never differ."""
     if a.plan != b.plan:
         return Comparison(False, "the receipts are of different subscriptions, so they need not agree")
     if (a.count, a.digest) == (b.count, b.digest):
         return Comparison(True, agreed=a.count)
     if a.ids is not None and b.ids is not None:
-        return _first_difference(a.ids, b.ids)
-    return _between_samples(a, b)
+        return _by_ids(a.ids, b.ids)
+    return _by_digests(a, b)
 
 
-def _first_difference(a: bytes, b: bytes) -> Comparison:
-    for at in range(max(len(a), len(b)) // ID_BYTES):
-        left, right = (each[at * ID_BYTES : (at + 1) * ID_BYTES].hex() or None for each in (a, b))
-        if left != right:
-            missing = " (the first has no more)" if left is None else " (the second has no more)" if right is None else ""
-            shown = f"{left or 'nothing'} and {right or 'nothing'}"
-            return Comparison(False, f"delivery {at + 1} differs: {shown}{missing}; {at} agree", at, (left, right))
-    raise UsageError("A006", "the receipts' ids and digests contradict each other", fix="compare receipts as they were made")
+def _by_ids(a: bytes, b: bytes) -> Comparison:
+    left, right = (np.frombuffer(each, dtype=f"S{ID_BYTES}") for each in (a, b))
+    shorter = min(len(left), len(right))
+    unlike = np.flatnonzero(left[:shorter] != right[:shorter])
+    at = int(unlike[0]) if len(unlike) else shorter
+    ids = tuple(each[at * ID_BYTES : (at + 1) * ID_BYTES].hex() or None for each in (a, b))
+    first = (ids[0], ids[1])
+    if at < shorter:
+        return Comparison(False, f"delivery {at + 1} differs: {ids[0]} and {ids[1]}; {at} agree", at, first, differs=True)
+    if len(left) == len(right):
+        fix = "compare receipts as they were made"
+        raise UsageError("A006", "the receipts' ids and digests contradict each other", fix)
+    ended = "the first has no more" if ids[0] is None else "the second has no more"
+    return Comparison(False, f"{_further(len(left), len(right))} ({ended})", at, first)
 
 
-def _between_samples(a: Receipt, b: Receipt) -> Comparison:
-    """The strides are powers of two, so the coarser receipt's sample points are among the finer one's."""
-    stride = max(a.stride, b.stride)
+def _by_digests(a: Receipt, b: Receipt) -> Comparison:
+    """At every number of deliveries for which both have a digest: they agree up to some such point, and from the next on never
+    again. Strides are powers of two, so the points of the coarser receipt are among those of the finer one; and each has its
+    digest at its own end. Where the longer one has none at the end of the shorter, what came last there cannot be compared,
+    which is no difference."""
+    shorter = min(a.count, b.count)
+    stride = max((each.stride for each in (a, b) if each.ids is None), default=1)
+    points = [*range(stride, shorter + 1, stride), *([shorter] if shorter % stride else [])]
     agreed = 0
-    for left, right in zip(_samples_at(a, stride), _samples_at(b, stride), strict=False):
+    for at, left, right in zip(points, _digests(a, points), _digests(b, points), strict=True):
+        if left is None or right is None:
+            continue
         if left != right:
-            return Comparison(False, f"{agreed} deliveries agree; the first that differs is one of the next {stride}", agreed)
-        agreed += stride
-    shorter, longer = sorted((a.count, b.count))
-    if shorter == longer or agreed < shorter:
-        return Comparison(False, f"{agreed} deliveries agree; the first that differs is one of the next {stride}", agreed)
-    return Comparison(False, f"the {shorter} deliveries of one agree; the other has {longer - shorter} more", shorter)
+            apart = at - agreed
+            where = f"delivery {at} differs" if apart == 1 else f"the first that differs is one of the next {apart}"
+            return Comparison(False, f"{agreed} deliveries agree; {where}", agreed, differs=True)
+        agreed = at
+    if agreed == shorter:
+        return Comparison(False, _further(a.count, b.count), agreed)
+    unknown = f"the next {shorter - agreed} cannot be compared, since samples are {stride} deliveries apart"
+    return Comparison(False, f"{agreed} deliveries agree; {unknown}; one has {abs(a.count - b.count)} more", agreed)
 
 
-def _samples_at(receipt: Receipt, stride: int) -> Iterator[str]:
-    step = stride // receipt.stride
-    return iter(receipt.samples[step - 1 :: step])
+def _further(a: int, b: int) -> str:
+    return f"the {min(a, b)} deliveries of one agree; the other has {abs(a - b)} more"
+
+
+def _digests(receipt: Receipt, points: Sequence[int]) -> list[str | None]:
+    """The digest after each of these numbers of deliveries, None where the receipt does not have it."""
+    if receipt.ids is not None:
+        words = np.frombuffer(receipt.ids, dtype=">u8").astype(np.uint64).reshape(-1, 2)
+        sums = running(words, 0, np.zeros(2, dtype=np.uint64))
+        return list(to_hex(sums[np.array(points, dtype=np.int64) - 1]))
+    known: list[str | None] = []
+    for at in points:
+        number, rest = divmod(at, receipt.stride)
+        known.append(receipt.digest if at == receipt.count else None if rest else receipt.samples[number - 1])
+    return known
 
 
 def dumps(receipt: Receipt) -> str:

@@ -23,7 +23,7 @@ from fairlead.matching.expressions import Evaluator, compile_value, slot_types
 from fairlead.matching.kernel.vector import NUMBERS, Rows, Vector, evaluate
 from fairlead.matching.store import View
 from fairlead.matching.taken import Taken
-from fairlead.model.columns import arrow_array, arrow_type, canonical_values
+from fairlead.model.columns import arrow_array, arrow_type, canonical_values, decimals_at
 from fairlead.model.event import Event
 from fairlead.model.expression import (
     Aggregate,
@@ -59,10 +59,14 @@ def compile_field(node: Expression, types: Sequence[EventType], wanted: DataType
 
 
 def fitted(value: Decimal | None, wanted: DataType) -> Decimal | None:
+    """Zero has no sign: a column could not keep it."""
+    if value is None:
+        return None
     try:
-        return None if value is None else Decimal(value).quantize(Decimal(1).scaleb(-wanted.scale), context=DECIMAL_CONTEXT)
+        scaled = Decimal(value).quantize(Decimal(1).scaleb(-wanted.scale), context=DECIMAL_CONTEXT)
     except InvalidOperation:
         return None
+    return scaled if scaled else scaled.copy_abs()
 
 
 def emitted_columns(branch: Branch, catalogue: Catalogue, view: View, refs: Numbers) -> list[pa.Array]:
@@ -93,6 +97,8 @@ class Members:
         if not any(leaves(node)):
             return pa.repeat(arrow_array([compile_field(node, self.types, wanted)(())], wanted)[0], len(self))
         match node:
+            case Field() if node.kind is Kind.DECIMAL and wanted.kind is Kind.DECIMAL:
+                return decimals_at(self.column(node), arrow_type(wanted))
             case Field():
                 return self.column(node).cast(arrow_type(wanted))
             case Call(function="coalesce"):

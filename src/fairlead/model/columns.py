@@ -38,6 +38,7 @@ ARROW: Mapping[Kind, pa.DataType] = {
 
 COUNTED = (Kind.TIMESTAMP, Kind.INTERVAL)
 """Kinds whose canonical value is a number of microseconds."""
+DECIMAL256_DIGITS = 76
 ONE_BY_ONE_MAX = 8
 """Rows that are read out of a batch one by one: eight of four values take 22 microseconds, as a batch of their own 36."""
 
@@ -155,6 +156,21 @@ def arrow_array(values: Sequence[Any], wanted: DataType) -> pa.Array:
     if wanted.kind in COUNTED:
         return pa.array(values, type=pa.int64()).cast(arrow_type(wanted))
     return pa.array(values, type=arrow_type(wanted))
+
+
+def decimals_at(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Decimals at another precision and scale. Raises ArrowInvalid where a value has more digits, or where that could be too
+    much even for 256 bits. Arrow's own cast to 128 bits wraps around there, silently."""
+    given = column.type
+    if given.equals(wanted):
+        return column
+    whole = given.precision - given.scale
+    if isinstance(given, pa.Decimal128Type) and whole <= wanted.precision - wanted.scale and given.scale <= wanted.scale:
+        return column.cast(wanted)  # every value fits
+    scale = max(given.scale, wanted.scale)
+    if whole + scale > DECIMAL256_DIGITS:
+        raise pa.ArrowInvalid("perhaps more digits than 256 bits hold")
+    return column.cast(pa.decimal256(DECIMAL256_DIGITS, scale)).cast(wanted)
 
 
 def number_array(values: npt.NDArray[Any], wanted: pa.DataType | None = None) -> pa.Array:

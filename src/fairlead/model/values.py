@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import base64
 import math
+import operator
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from typing import Any
@@ -20,9 +22,13 @@ from fairlead.model.types import DataType, Kind
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DECIMAL_CONTEXT = Context(prec=38, rounding=ROUND_HALF_EVEN)
+DECIMAL_BITS = 127
+"""38 digits are fewer than 2**127."""
 INT_RANGE = {Kind.INT: (-(2**31), 2**31 - 1), Kind.BIGINT: (-(2**63), 2**63 - 1)}
 FINER_THAN_MICROSECONDS = re.compile(r"[.,][0-9]{6}[0-9]*[1-9]")  # fromisoformat would cut these digits off silently
 SECONDS_AS_TEXT = re.compile(r"[+-]?[0-9]+([.][0-9]+)?")
+BRIEF_BITS = 256
+"""Whole numbers up to this size are shown with all their digits, 78 of them."""
 TIMESTAMP_RANGE = (-62_135_596_800_000_000, 253_402_300_799_999_999)  # years 1 to 9999, what datetime can show
 
 
@@ -88,11 +94,26 @@ def jsonable(value: Any, kind: Kind) -> Any:
 
 
 def _named(value: Any) -> str:
-    return f"{type(value).__name__} {_short(repr(value))}"
+    return f"{type(value).__name__} {brief(value)}"
+
+
+def brief(value: Any, most: int = 80) -> str:
+    """A value as a message shows it: short, printable whatever it holds (repr escapes lone surrogates), and made in a moment
+    also of a number of a million digits, which Python writes in a second, or (beyond 4,300) not at all."""
+    if isinstance(value, int) and value.bit_length() > BRIEF_BITS:
+        return f"{'-' if value < 0 else ''}2**{value.bit_length() - 1} or more"
+    try:
+        shown = repr(value[: most + 1] if isinstance(value, str | bytes) else value)
+    except Exception:  # a list of such numbers, or an object of the caller's that fails
+        return f"a {type(value).__name__} that cannot be shown"
+    return shown if len(shown) <= most else shown[: most - 3] + "..."
 
 
 def _short(value: Any) -> str:
-    text = str(value)
+    return brief(value) if not isinstance(value, str | Decimal | datetime) else _cut(str(value))
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
@@ -112,11 +133,11 @@ def _integer(value: Any, kind: Kind, text: bool) -> int:
             raise ValueError(f"expected {kind}, got {_named(value)}") from None
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise ValueError(f"expected {kind}, got {_named(value)}")
-    value = int(value)
+    number = _asked(operator.index, value, str(kind))
     low, high = INT_RANGE[kind]
-    if not low <= value <= high:
-        raise ValueError(f"{_short(value)} is out of the range of {kind}")
-    return int(value)
+    if not low <= number <= high:
+        raise ValueError(f"{_short(number)} is out of the range of {kind}")
+    return int(number)
 
 
 def _double(value: Any, text: bool) -> float:
@@ -130,27 +151,38 @@ def _double(value: Any, text: bool) -> float:
     if isinstance(value, str | Decimal):
         raise ValueError(f"expected DOUBLE, got {_named(value)}")
     try:
-        return float(value)
+        return float(value) if isinstance(value, (int, float)) else float(_asked(float, value, "DOUBLE"))
     except OverflowError:
-        raise ValueError(f"{value} is out of the range of DOUBLE") from None
+        raise ValueError(f"{_short(value)} is out of the range of DOUBLE") from None
+
+
+def _asked(convert: Callable[[Any], Any], value: Any, wanted: str) -> Any:
+    """What an object that is no number of Python's gives as one. Arrays have the methods too, and fail."""
+    try:
+        return convert(value)
+    except Exception:
+        raise ValueError(f"expected {wanted}, got {_named(value)}") from None
 
 
 def _decimal(value: Any, wanted: DataType) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, (int, float, str, Decimal)):
         raise ValueError(f"expected {wanted}, got {_named(value)}")
+    if isinstance(value, int) and value.bit_length() > DECIMAL_BITS:  # to make a Decimal of it is quadratic
+        raise ValueError(f"{_short(value)} is out of the range of {wanted}")
     try:
         number = Decimal(_plain(str(value))) if isinstance(value, (float, str)) else Decimal(value)
     except (InvalidOperation, ValueError):
         raise ValueError(f"expected {wanted}, got {_named(value)}") from None
     if not number.is_finite():
-        raise ValueError(f"{wanted} has no {value}")
-    if number and number.adjusted() >= wanted.precision - wanted.scale:  # before quantize, which fails beyond 38 digits
+        raise ValueError(f"{wanted} has no {_short(value)}")
+    if number and number.adjusted() >= wanted.precision - wanted.scale:
         raise ValueError(f"{_short(value)} is out of the range of {wanted}")
-    scaled = (
-        number.quantize(Decimal(1).scaleb(-wanted.scale), context=DECIMAL_CONTEXT)
-        if number
-        else Decimal(0).scaleb(-wanted.scale)
-    )
+    try:
+        scaled = number.quantize(Decimal(1).scaleb(-wanted.scale), context=DECIMAL_CONTEXT) if number else None
+    except InvalidOperation:  # it has the digits of the type before the point: only rounding can have made one more
+        raise ValueError(f"{_short(value)} has more than {wanted.scale} decimal places") from None
+    if scaled is None:
+        return Decimal(0).scaleb(-wanted.scale)  # also of -0
     if scaled != number:
         raise ValueError(f"{_short(value)} has more than {wanted.scale} decimal places")
     return scaled
@@ -167,12 +199,12 @@ def _timestamp(value: Any, text: bool) -> int:
     if text and isinstance(value, str) and SECONDS_AS_TEXT.fullmatch(value):
         value = float(value) if "." in value else int(value)
     elif not isinstance(value, (bool, int)) and hasattr(value, "__index__"):
-        value = int(value)  # NumPy's integers
+        value = _asked(operator.index, value, "TIMESTAMP")  # NumPy's integers
     if isinstance(value, datetime):
         if value != value:  # pandas.NaT
             raise ValueError(f"expected TIMESTAMP, got {_named(value)}")
         if getattr(value, "nanosecond", 0):  # pandas.Timestamp
-            raise ValueError(f"{value} is finer than a microsecond")
+            raise ValueError(f"{_short(value)} is finer than a microsecond")
         result = microseconds(value)
     elif isinstance(value, str):
         if FINER_THAN_MICROSECONDS.search(value):
@@ -190,7 +222,7 @@ def _timestamp(value: Any, text: bool) -> int:
     else:
         result = value * 1_000_000
     if not TIMESTAMP_RANGE[0] <= result <= TIMESTAMP_RANGE[1]:
-        raise ValueError(f"{value} is out of the range of TIMESTAMP (years 1 to 9999)")
+        raise ValueError(f"{_short(value)} is out of the range of TIMESTAMP (years 1 to 9999)")
     return result
 
 

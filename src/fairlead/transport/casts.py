@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as is_
 
-from fairlead.model.columns import ARROW, arrow_type
+from fairlead.model.columns import ARROW, arrow_type, decimals_at
 from fairlead.model.types import DataType, Kind
 from fairlead.model.values import EPOCH, TIMESTAMP_RANGE, canonical
 from fairlead.transport.converters import MICROSECONDS, finite, in_range, iso_timestamps, seconds
@@ -58,7 +58,7 @@ def _double(column: pa.Array, wanted: DataType) -> pa.Array:
 
 def _decimal(column: pa.Array, wanted: DataType) -> pa.Array:
     if is_.is_decimal(column.type):
-        return column.cast(arrow_type(wanted))
+        return decimals_at(column, arrow_type(wanted))
     return pa.array([canonical(value, wanted) for value in column.to_pylist()], arrow_type(wanted))
 
 
@@ -129,7 +129,14 @@ def values_of(column: pa.Array) -> list[Any]:
         raw = column.cast(pa.binary()).to_pylist()
         return [None if value is None else value.decode("utf-8", "surrogateescape") for value in raw]
     except (ValueError, OverflowError, pa.ArrowException):
-        return [Opaque(str(scalar)) if scalar.is_valid else None for scalar in column]
+        return [Opaque(_shown(scalar)) if scalar.is_valid else None for scalar in column]
+
+
+def _shown(scalar: pa.Scalar) -> str:
+    try:
+        return str(scalar)
+    except (ValueError, OverflowError):  # a date or duration that Python's own cannot hold
+        return f"a {scalar.type} out of range"
 
 
 def _moments(column: pa.Array) -> list[Any]:

@@ -26,6 +26,7 @@ from fairlead.dataclass import dataclass
 from fairlead.errors import DataError, Place, UsageError
 from fairlead.model.columns import Codes, Columns, arrow_array, code_type, record_batch
 from fairlead.model.types import Catalogue
+from fairlead.model.values import brief
 from fairlead.transport.columnwise import Grouped, columnwise
 from fairlead.transport.positions import position_of
 from fairlead.transport.problems import Rejected, Rejects, at, oversized
@@ -61,8 +62,8 @@ class Batch:
             return self.texts[index][:TEXT_LENGTH_MAX]
         try:
             return json.dumps(self.records[index], default=str)[:TEXT_LENGTH_MAX]
-        except (TypeError, ValueError):  # keys that JSON does not have
-            return repr(self.records[index])[:TEXT_LENGTH_MAX]
+        except Exception:  # keys that JSON does not have, numbers of more than 4,300 digits, objects that fail
+            return brief(self.records[index], TEXT_LENGTH_MAX)
 
 
 @dataclass

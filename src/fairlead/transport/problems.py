@@ -15,6 +15,7 @@ from fairlead.dataclass import dataclass
 from fairlead.errors import DataError, Place
 from fairlead.model.limits import LIMITS
 from fairlead.model.types import EventType
+from fairlead.model.values import brief
 
 CODES: Mapping[str, str] = MappingProxyType(
     {
@@ -91,9 +92,8 @@ def at(error: DataError, place: Place | str | None) -> DataError:
 
 
 def quoted(name: object) -> str:
-    """A name or value as a message shows it: short, and printable whatever it holds (repr escapes lone surrogates)."""
-    shown = repr(name)
-    return shown if len(shown) <= NAME_LENGTH_MAX else shown[: NAME_LENGTH_MAX - 3] + "..."
+    """A name or value as a message shows it."""
+    return brief(name, NAME_LENGTH_MAX)
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str | None:

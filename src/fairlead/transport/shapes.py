@@ -66,7 +66,9 @@ class Shape:
             result = canonical(value, attribute.type, text=self.text)
         except ValueError as error:
             if _is_not_finite(value):
-                raise DataError("D005", f"{where}: {attribute.type} has no {value}", "use null for an unknown value") from None
+                raise DataError(
+                    "D005", f"{where}: {attribute.type} has no {str(value)[:40]}", "use null for an unknown value"
+                ) from None
             raise DataError("D004", f"{where}: {error}", f"give a value of type {attribute.type} or null") from None
         if attribute.type.kind is Kind.DOUBLE and not self.allow_nan and result is not None and not math.isfinite(result):
             raise DataError("D005", f"{where} is {result}, not a finite number", "use null, or allow non-finite numbers")

@@ -9,20 +9,23 @@ Takes: a table in its order. Gives: Columns. Never: imports pandas or polars; it
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.types as is_
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import DataError
-from fairlead.model.columns import Columns
+from fairlead.model.columns import DECIMAL256_DIGITS, Columns
 from fairlead.model.types import INTEGER, Catalogue
+from fairlead.model.values import brief
 from fairlead.transport.casts import plain, values_of
 from fairlead.transport.columnwise import Grouped
 from fairlead.transport.intake import Batch, Intake, OnBad
 from fairlead.transport.positions import no_column
-from fairlead.transport.problems import Rejects, unknown_column
+from fairlead.transport.problems import Rejects, quoted, unknown_column
 from fairlead.transport.sequences import LastSequences
 from fairlead.transport.shapes import Shapes
 from fairlead.transport.wide import by_type
@@ -31,6 +34,7 @@ TABLE_ROWS = 131_072
 """Rows a batch: large enough that per-batch work vanishes, small enough that a batch of 100-byte rows is 13 MB."""
 
 EXACT_FLOAT_MAX = 2**53
+NUMPY_TIMES = (np.datetime64, np.timedelta64)
 
 
 def is_table(data: Any) -> bool:
@@ -64,7 +68,7 @@ def record_batches(data: Any, catalogue: Catalogue, batch_rows: int, position: s
     if _is_pandas(data):
         data = _from_pandas(data, catalogue, position)
     elif not isinstance(data, (pa.Table, pa.RecordBatch, pa.RecordBatchReader)):
-        data = data.to_arrow() if hasattr(data, "to_arrow") else pa.RecordBatchReader.from_stream(data)
+        data = _from_frame(data)
     if isinstance(data, pa.Table):
         parts: Any = data.to_batches(max_chunksize=batch_rows)
     else:
@@ -134,6 +138,37 @@ def _is_pandas(data: Any) -> bool:
     return type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns")
 
 
+def _from_frame(frame: Any) -> pa.Table | pa.RecordBatchReader:
+    """Of polars and others that speak Arrow. Some of polars' types have no form in Arrow: 128 bits, objects of Python's."""
+    try:
+        return frame.to_arrow() if hasattr(frame, "to_arrow") else pa.RecordBatchReader.from_stream(frame)
+    except Exception as error:
+        raise _not_arrow(error) from None
+
+
+def _not_arrow(error: Exception) -> DataError:
+    reason = "; ".join(brief(each, 200) if not isinstance(each, str) else each[:200] for each in reversed(error.args))
+    return DataError("D004", f"the frame mixes data types: {reason}", "give every column one type", "table")
+
+
+def _not_for_arrow(frame: Any) -> None:
+    """Raises at columns of objects that have no form in Arrow and that Arrow's conversion does not survive: of
+    Decimal('1E+999999') among timestamps it would make a whole number, for minutes; on np.datetime64 beside other scalars of
+    NumPy's it crashes."""
+    for name, kind in frame.dtypes.items():
+        if kind.kind != "O":
+            continue
+        values = frame[name].array
+        kinds = set(map(type, values))
+        if (int in kinds and any(type(each) is int and each.bit_length() > 64 for each in values)) or (
+            Decimal in kinds and any(type(each) is Decimal and abs(each.adjusted()) > DECIMAL256_DIGITS for each in values)
+        ):
+            fix = "leave such rows out, or give the numbers as text"
+            raise DataError("D004", f"the column {quoted(name)} has a number that no data type holds", fix, "table")
+        if not kinds.isdisjoint(NUMPY_TIMES) and len(kinds - {type(None)}) > 1:
+            raise DataError("D004", f"the column {quoted(name)} mixes data types", "give every column one type", "table")
+
+
 def _from_pandas(frame: Any, catalogue: Catalogue, position: str | None) -> pa.Table:
     """pandas has no null among its floats: NaN is null here, and a column of integers that became floats only because a
     cell was missing becomes integers again."""
@@ -142,16 +177,17 @@ def _from_pandas(frame: Any, catalogue: Catalogue, position: str | None) -> pa.T
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()][0]
         raise DataError("D015", f"the column {twice!r} occurs twice", "name every column once", "table")
+    _not_for_arrow(frame)
     try:
         table = pa.Table.from_pandas(frame, preserve_index=False)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        reason = "; ".join(str(each) for each in reversed(error.args))
-        raise DataError("D004", f"the frame mixes data types: {reason}", "give every column one type", "table") from None
+    except Exception as error:  # what the objects of its columns raise
+        raise _not_arrow(error) from None
     whole = {a.name for each in catalogue for a in each.attributes if a.type.kind in INTEGER} | {"_sequence", position}
     for at, field in enumerate(table.schema):
         column = table.column(at)
         if field.name in whole and is_.is_floating(field.type) and column.null_count:
-            largest = pc.max(pc.abs(column)).as_py()
-            if largest is None or (largest <= EXACT_FLOAT_MAX and pc.all(pc.equal(column, pc.floor(column))).as_py()):
-                table = table.set_column(at, field.name, column.cast(pa.int64()))
+            numbers = column.cast(pa.float64())
+            largest = pc.max(pc.abs(numbers)).as_py()
+            if largest is None or (largest <= EXACT_FLOAT_MAX and pc.all(pc.equal(numbers, pc.floor(numbers))).as_py()):
+                table = table.set_column(at, field.name, numbers.cast(pa.int64()))
     return table
