@@ -13,6 +13,7 @@ import pyspark
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
 
 import fairlead
 from fairlead import spark as fl
@@ -68,8 +69,13 @@ def streaming(spark: SparkSession, folder: Path, *at: str) -> DataFrame:
     return fl.match(PLAN, given, order_by="nr", frontier="stream", buckets=1)
 
 
+def started(found: DataFrame, checkpoint: Path) -> StreamingQuery:
+    writer = found.writeStream.format("noop").option("checkpointLocation", str(checkpoint))
+    return writer.trigger(availableNow=True).start()
+
+
 def test_a_stream_s_error_is_found(spark: SparkSession, tmp_path: Path) -> None:
-    query = streams.start(streaming(spark, tmp_path / "in", "2026-01-01T00:00:00Z", "yesterday"), tmp_path / "checkpoint")
+    query = started(streaming(spark, tmp_path / "in", "2026-01-01T00:00:00Z", "yesterday"), tmp_path / "checkpoint")
     assert raised(lambda: query.awaitTermination(120)).code == "D004"
     spark_s = query.exception()
     assert isinstance(spark_s, StreamingQueryException)
@@ -80,10 +86,10 @@ def test_a_stream_s_error_is_found(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_a_checkpoint_of_another_order_is_refused_in_few_words(spark: SparkSession, tmp_path: Path) -> None:
     times = "2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"
-    streams.rows(streams.start(streaming(spark, tmp_path / "in", *times), tmp_path / "checkpoint"))
+    started(streaming(spark, tmp_path / "in", *times), tmp_path / "checkpoint").awaitTermination(120)
     given = streams.reading(spark, streams.written(tmp_path / "in", [rows(*times)]))
     found = fl.match(PLAN, given, order_by=["nr", "k"], frontier="stream", buckets=1)
-    query = streams.start(found, tmp_path / "checkpoint")
+    query = started(found, tmp_path / "checkpoint")
     error = raised(lambda: query.awaitTermination(120))
     assert error.code == "S111"
     assert "another order_by" in error.problem
@@ -134,16 +140,19 @@ def test_another_spark_is_refused_at_once(spark: SparkSession, monkeypatch: pyte
     with pytest.raises(UnsupportedError, match=r"U102 pyspark 3\.5\.6 is installed"):
         fl.match(PLAN, frame, order_by="nr")
     monkeypatch.undo()
-    monkeypatch.setattr(SparkSession, "version", "3.5.6")
     with pytest.raises(UnsupportedError, match=r"U102 the session runs on Spark 3.5.6, and Fairlead needs 4.1 or a later 4"):
-        fl.match(PLAN, frame, order_by="nr")
+        fl.match(PLAN, of_another(version="3.5.6"), order_by="nr")
+
+
+def of_another(version: str) -> Any:
+    """As much of a frame as is looked at."""
+    context = SimpleNamespace(defaultParallelism=2, applicationId="another", master="local[2]")
+    return SimpleNamespace(sparkSession=SimpleNamespace(sparkContext=context, version=version))
 
 
 def test_frames_of_two_applications_cannot_meet(spark: SparkSession) -> None:
     mine = spark.createDataFrame(rows("2026-01-01T00:00:00Z"))
     sibling = spark.newSession().createDataFrame(rows("2026-01-01T00:00:01Z"))
     assert fl.match(PLAN, {"A": mine.drop("type"), "B": sibling.drop("type", "at")}, order_by="nr").count() == 0
-    context = SimpleNamespace(defaultParallelism=2, applicationId="another", master="local[2]")
-    other = SimpleNamespace(sparkSession=SimpleNamespace(sparkContext=context, version="4.3.0"))
     with pytest.raises(UsageError, match="A404 the frames are of different Spark applications"):
-        fl.match(PLAN, {"A": mine, "B": other}, order_by="nr")  # type: ignore[dict-item]
+        fl.match(PLAN, {"A": mine, "B": of_another(version="4.3.0")}, order_by="nr")
