@@ -84,7 +84,7 @@ def unaware(folder: Path) -> dict[str, Any]:
     spark = builder().master("local[2]").getOrCreate()
     made: dict[str, Any] = {"told": spark.sparkContext.pythonExec, "batch": batch(spark), "stream": stream(spark, folder)}
     made["still told"] = spark.sparkContext.pythonExec
-    made["own function"] = spark.range(1).select(F.udf(lambda _: sys.prefix)("id")).collect()[0][0]
+    made["own function"] = spark.range(1).select(F.udf(lambda _: sys.prefix, useArrow=False)("id")).collect()[0][0]
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", HDFS)
     made["store"] = error(lambda: stream(spark, folder / "again"))
     old = frame(spark)

@@ -30,9 +30,7 @@ def interpreter(folder: Path, *, packages: bool = False, **files: str) -> str:
     if packages:
         (there / "packages.pth").write_text(sysconfig.get_path("purelib") + "\n")
     for name, content in files.items():
-        path = there / f"{name.replace('__', '/')}.py"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(content)
+        (there / f"{name}.py").write_text(content)
     return str(folder / "bin" / "python3")
 
 
@@ -43,8 +41,8 @@ def run(scenario: str, folder: Path, **environment: str) -> dict[str, Any]:
         [sys.executable, str(script), scenario, str(folder)], env=mine, capture_output=True, text=True, check=False, cwd=folder
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert isinstance(found, dict)
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    assert "raised" not in found, found["raised"]
     return found
 
 
@@ -56,7 +54,7 @@ def test_a_session_of_ones_own_runs_or_says_what_it_lacks(tmp_path: Path) -> Non
         "nowhere": "/nowhere/python3",
         "another version": interpreter(tmp_path / "another", packages=True, sitecustomize=ANOTHER_VERSION),
         "without fairlead": interpreter(tmp_path / "without", packages=True),
-        "other fairlead": interpreter(tmp_path / "other", packages=True, fairlead____init__="__version__ = '0.0.1'"),
+        "other fairlead": interpreter(tmp_path / "other", packages=True, fairlead="__version__ = '0.0.1'"),
     }
     path = f"{Path(bare).parent}{os.pathsep}{os.environ['PATH']}"
     found = run("unaware", tmp_path, PATH=path, INTERPRETERS=json.dumps(chosen), SPARK_LOCAL_IP="127.0.0.1")
