@@ -99,7 +99,8 @@ def test_arguments_are_checked(spark: SparkSession, code: str, said: str, option
         ("D022", "'x' is array", {"x": pa.array([[1.0], None, None, None])}),
         ("D022", "'k' is double, the attribute 'A.k' is INT", {"k": pa.array([1.0, 1.0, None, 1.0])}),
         ("D021", "cannot be ordered by 'nr': it is struct", {"nr": pa.array([{"a": 1}] * 4)}),
-        ("D021", "cannot be ordered by 'nr': it is binary", {"nr": pa.array([b"a"] * 4)}),
+        ("D021", "cannot be ordered by 'nr': it is array", {"nr": pa.array([[1]] * 4)}),
+        ("D021", "the order column 'nr' is text, and no event type declares it", {"nr": pa.array(["0", "1", "2", "10"])}),
         ("D019", "1 rows have no value in the order column 'nr'", {"nr": pa.array([0, None, 2, 3])}),
         (
             "D019",

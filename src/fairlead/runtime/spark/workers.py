@@ -16,6 +16,7 @@ import os
 import re
 import shutil
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,6 +37,9 @@ ASKED = 4096
 APPLICATIONS_MAX = 64
 OWN = 'import os, sys; os.environ["PYSPARK_PYTHON"] = sys.executable  # before the session is made'
 
+_LOCK = threading.Lock()
+_TOLD: dict[int, tuple[str, int]] = {}
+"""By context: the interpreter that Spark was told, and how many threads make functions now."""
 _ANSWERED: dict[tuple[str, str], int] = {}
 """By application and interpreter, how many tasks answered: those whose workers have everything. The others are asked again."""
 
@@ -73,13 +77,19 @@ def interpreter(spark: SparkSession) -> Iterator[str]:
         yield ""
         return
     context = spark.sparkContext
-    before = context.pythonExec
-    chosen = _interpreter(before, str(context.master))
-    context.pythonExec = chosen
+    with _LOCK:  # of several threads the first remembers what was told, and the last puts it back
+        before, users = _TOLD.get(id(context), (context.pythonExec, 0))
+        _TOLD[id(context)] = before, users + 1
+        chosen = context.pythonExec = _interpreter(before, str(context.master))
     try:
         yield chosen
     finally:
-        context.pythonExec = before
+        with _LOCK:
+            before, users = _TOLD.pop(id(context))
+            if users > 1:
+                _TOLD[id(context)] = before, users - 1
+            else:
+                context.pythonExec = before
 
 
 def _interpreter(told: str, master: str) -> str:
@@ -92,7 +102,7 @@ def _interpreter(told: str, master: str) -> str:
 def _asked(spark: SparkSession) -> list[dict[str, Any]]:
     from pyspark.sql import functions as F
 
-    question = F.udf(_question(IMPORTED, FOUND), "string", useArrow=False)
+    question = F.udf(_question(IMPORTED, FOUND, fairlead.__version__), "string", useArrow=False)
     if is_remote(spark):
         rows = spark.range(0, ASKED)
     else:
@@ -108,7 +118,7 @@ def _asked(spark: SparkSession) -> list[dict[str, Any]]:
     return [json.loads(row["answer"]) for row in found]
 
 
-def _question(imported: tuple[str, ...], found: tuple[str, ...]) -> Callable[[int], str]:
+def _question(imported: tuple[str, ...], found: tuple[str, ...], mine: str) -> Callable[[int], str]:
     def answer(partition: int) -> str:
         """Is pickled by value and refers to nothing of Fairlead: it also runs where there is none."""
         import importlib
@@ -126,6 +136,9 @@ def _question(imported: tuple[str, ...], found: tuple[str, ...]) -> Callable[[in
             except Exception as problem:  # also a library of C that does not load
                 lacks[name] = str(problem) or type(problem).__name__
         version = getattr(sys.modules.get("fairlead"), "__version__", None)
+        if version != mine:  # what is shipped later takes its place
+            for name in [each for each in sys.modules if each.partition(".")[0] == "fairlead"]:
+                del sys.modules[name]
         told = {"partition": partition, "executable": sys.executable, "lacks": lacks, "fairlead": version}
         return json.dumps(told, sort_keys=True)
 
@@ -144,22 +157,23 @@ def startup_error(text: str) -> FairleadError | None:
         return UnsupportedError("U108", f"Spark cannot start the workers' Python, {program[1]}", OWN)
     missing = re.search(r"ModuleNotFoundError: No module named '(\w+)[\w.]*'", text)
     if missing is not None and missing[1] in ("pyspark", "google", *IMPORTED, *FOUND):
-        return UnsupportedError("U109", f"the workers' Python has no {missing[1]}", f"{OWN}; or {_install('python3')}")
+        return UnsupportedError("U109", f"the workers' Python has no {missing[1]}", f"{OWN}; or: {_install('python3')}")
     return None
 
 
 def _require(answer: dict[str, Any], cluster: bool) -> None:
-    where, lacks = answer["executable"], answer["lacks"]
-    fix = f"fl.ship(spark); or on every worker: {_install(where)}" if cluster else f"{OWN}; or {_install(where)}"
+    where, lacks, mine = answer["executable"], answer["lacks"], fairlead.__version__
     if lacks:
-        name = "fairlead" if "fairlead" in lacks else next(iter(lacks))
-        if cluster and set(lacks) != {"fairlead"}:
-            fix = f"on every worker: {_install(where)}"
-        problem = f"the workers' Python, {where}, cannot import {', '.join(lacks)}: {lacks[name]}"
-        raise UnsupportedError("U109", problem, fix)
-    if answer["fairlead"] != fairlead.__version__:
-        problem = f"the workers' Python, {where}, has fairlead {answer['fairlead']}, and the driver has {fairlead.__version__}"
-        raise UnsupportedError("U109", problem, fix)
+        problem = f"cannot import {', '.join(lacks)}: {lacks.get('fairlead') or next(iter(lacks.values()))}"
+    elif answer["fairlead"] != mine:
+        problem = f"has fairlead {answer['fairlead']}, and the driver has {mine}"
+    else:
+        return
+    if set(lacks) <= {"fairlead"}:
+        fix = f"fl.ship(spark)  # or: {_install(where)}"
+    else:
+        fix = f"{_install(where)}  # on every worker" if cluster else f"{OWN}; or: {_install(where)}"
+    raise UnsupportedError("U109", f"the workers' Python, {where}, {problem}", fix)
 
 
 def _install(executable: str) -> str:
