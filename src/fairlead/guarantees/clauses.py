@@ -7,11 +7,14 @@ them.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from fairlead.guarantees.shape import Shape, free_slots, overlaps, shape_of
 from fairlead.model.guarantee import Guarantee, Property, Verdict
 from fairlead.model.plan import Absence, Branch, Disposal, Matching, Subscription
 from fairlead.model.types import Catalogue
 
+Claim = Callable[[Subscription, Branch, Property, Catalogue], Guarantee | None]
 PAGE = "docs/guarantees.md"
 ORDERS_OF_A_TYPE = frozenset(
     {Property.TYPE_TOTAL_ORDER, Property.TYPE_FIFO_ORDER, Property.TYPE_LOCAL_ORDER, Property.TYPE_CAUSAL_ORDER}
@@ -111,3 +114,12 @@ def kept_per_key(subscription: Subscription, branch: Branch, wanted: Property, c
         return None
     why = "each key has its own queues: the order holds within a key; a key that completes sooner delivers sooner"
     return Guarantee(wanted, Verdict.PER_KEY, f"PER {', '.join(subscription.per)}", why, f"{PAGE}, PER")
+
+
+CLAIMS: Mapping[str, Claim] = {
+    "overlapping types": lost_by_overlap,
+    "WITHIN": lost_by_window,
+    "WITHOUT WITHIN": lost_by_absence,
+    "PER": kept_per_key,
+}
+"""What each clause may take away, by the name of the clause in the table of traces."""
