@@ -215,12 +215,12 @@ def test_a_publishers_order_across_types_is_told_for_every_runtime() -> None:
     assert all(source_order(plan, plan["One"], each).verdict is Verdict.KEPT for each in Runtime)
 
 
-def test_rows_that_tie_stand_by_type_before_the_sequence_of_their_source() -> None:
+def test_rows_that_tie_stand_by_type_whoever_sent_them_first() -> None:
     """The rule behind what is said of Spark; `order_by` is the same there."""
     plan = fairlead.compile("TYPE A (x INT, t INT) TYPE B (x INT, t INT) EVENT UNION W = A + B SUBSCRIPTION S MATCH W w")
     sent = [
-        {"type": "B", "x": 0, "t": 5, "_source": "p", "_sequence": 1},
-        {"type": "A", "x": 1, "t": 5, "_source": "p", "_sequence": 2},
+        {"type": "B", "x": 0, "t": 5, "_source": "p"},
+        {"type": "A", "x": 1, "t": 5, "_source": "p"},
     ]
     delivered = [each.members[0].type for each in fairlead.match(plan, sent, order_by="t")]
     assert delivered == ["A", "B"]

@@ -92,14 +92,18 @@ def lost_by_absence(subscription: Subscription, branch: Branch, wanted: Property
 
 def _pairs_in_turn(subscription: Subscription, branch: Branch, catalogue: Catalogue) -> bool:
     """Every event is tried once, in turn, whatever the others are: so one that nothing cancels is delivered. True for a single
-    event, and for one instance per type without links under FIRST, if only one member decides on the cancellation."""
+    event, and, if only one member decides on the cancellation, for one instance per type without links under FIRST, and for
+    interchangeable instances of one type under FIRST PREFIX, where each is every instance in turn."""
     if len(branch.slots) == 1:
         return True
+    if len(frozenset().union(*(_members(branch, each) for each in branch.absences))) > 1:
+        return False
+    if shape_of(branch, catalogue) is Shape.ALIKE:
+        return subscription.disposal is Disposal.FIRST_PREFIX
     return (
         shape_of(branch, catalogue) is Shape.SINGLES
         and subscription.matching in (Matching.FIRST, Matching.FIRST_CONTIGUOUS)
         and subscription.disposal is not Disposal.INFIX_POSTFIX
-        and len(frozenset().union(*(_members(branch, each) for each in branch.absences))) == 1
     )
 
 

@@ -35,6 +35,8 @@ from fairlead.testing.scenarios import Pattern
 from fairlead.testing.search import CELLS, CONFIRMING, LIVENESS, Cell, cell_code, same_violation
 from fairlead.testing.search_generate import JUDGED, ORDERS
 
+SHOWN_BY = {Property.COVERING_AGREEMENT: "extended", Property.CONJUNCTION_TOTAL_ORDER: "sibling"}
+"""The kind of scenario that alone can show a loss of the property."""
 ENOUGH = 60
 """Worlds of a shape after which the search goes on to the next one, if all that they claim is backed."""
 
@@ -93,7 +95,8 @@ def claims_of(world: ClauseWorld, cell: Cell) -> Iterator[Backing]:
     branch, judged = subscription.branches[0], JUDGED[world.base.kind]
     shape = shape_of(branch, plan.catalogue)
     for wanted in Property:
-        if wanted in judged and (world.period or wanted not in LIVENESS):
+        shows = wanted in judged and SHOWN_BY.get(wanted, world.base.kind) == world.base.kind
+        if shows and (world.period or wanted not in LIVENESS):
             said = CLAIMS[world.clause.value](subscription, branch, wanted, plan.catalogue)
             if said is not None and entry_for(subscription, branch, wanted, plan.catalogue) is None:
                 yield Backing(world.clause, wanted, cell, shape)
@@ -161,7 +164,7 @@ def _observed(world: ClauseWorld) -> Iterator[ClauseWorld]:
 
 def size_of(world: ClauseWorld) -> tuple[int, ...]:
     events = world.happenings
-    odd = len({each.by for each in events}) + world.where
+    odd = len({each.by for each in events}) + world.where + len(world.anchors) + world.rise
     return (len(world.unrolled), len(world.base.pattern.unary), odd, sum(each.x + each.k + abs(each.at) for each in events))
 
 
@@ -190,6 +193,11 @@ def _simpler(world: ClauseWorld) -> Iterator[ClauseWorld]:
         fewer = replace(pattern, unary=pattern.unary[:at] + pattern.unary[at + 1 :])
         extra = fewer if world.base.kind == "equal" else world.base.extra
         yield replace(world, base=replace(world.base, pattern=fewer, extra=extra))
+    if len(world.anchors) > 1:
+        yield replace(world, anchors=world.anchors[:1])
+        yield replace(world, anchors=world.anchors[1:])
+    if world.rise:
+        yield replace(world, rise=0)
     if world.where:
         yield replace(world, where=False)
     for at, each in enumerate(events):
