@@ -202,8 +202,9 @@ def _happening(words: str) -> tuple[Happening, ...]:
     """`A:x,k,at`, what is left out is 0."""
     found = []
     for word in words.split():
-        name, _, values = word.partition(":")
-        found.append(Happening(name, *map(int, values.split(","))))
+        name, _, given = word.partition(":")
+        x, k, at, *_ = (*map(int, given.split(",")), 0, 0)
+        found.append(Happening(name, x, k, at))
     return tuple(found)
 
 
