@@ -55,8 +55,10 @@ equal: .venv/installed-dev  ## the matcher equals the reference on CASES=20000 g
 failures: .venv/installed-dev  ## servers, links, readers and writers fail for SECONDS=600 by the schedule SEED=1
 	$(BIN)/python -m fairlead.testing.live --seconds $(SECONDS) --seed $(SEED)
 
-search: .venv/installed-dev  ## search counterexamples for all 16 combinations and 14 properties anew
+search: .venv/installed-dev  ## search counterexamples for all options, clauses and 14 properties anew
 	$(BIN)/python -m fairlead.testing.search --cases 1000 --seed 1 --jobs 2 --write
+	$(BIN)/python -m fairlead.testing.search_clauses --cases 400 --seed 1 --write
+	$(BIN)/python -m fairlead.testing.runtime_worlds
 
 grammar: .venv/installed  ## make the parser's tables anew, after a change of grammar.lark
 	$(BIN)/python -m fairlead.language.tabulate > tables.json.part

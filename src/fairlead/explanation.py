@@ -1,4 +1,4 @@
-"""A plan in words: what it asks for, in which signature, what it costs, and what its order guarantees.
+"""A plan in words: what it asks for, in which signature, what it costs, and what its order guarantees on a runtime.
 
 Takes: a plan. Gives: an `Explanation` that prints as text, as HTML in notebooks and as JSON. Never: runs anything.
 """
@@ -6,13 +6,14 @@ Takes: a plan. Gives: an `Explanation` that prints as text, as HTML in notebooks
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from html import escape
 from typing import Any
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import UsageError
-from fairlead.guarantees import counterexample
+from fairlead.guarantees import Runtime, SourceOrder, counterexample_named, derive, source_order
 from fairlead.matching.kernel.alike import Alike, in_words, indexed_conditions
 from fairlead.matching.kernel.cost import Costs
 from fairlead.matching.kernel.eligible import refusal_of, refused
@@ -25,9 +26,12 @@ from fairlead.model.plan import Absence, Branch, Plan, Subscription
 
 @dataclass(frozen=True)
 class Explanation:
+    """`plan` has the guarantees of the runtime."""
+
     plan: Plan
     subscriptions: tuple[Subscription, ...]
     counterexamples: Mapping[tuple[str, Property], str]
+    runtime: Runtime = Runtime.EMBEDDED
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -43,6 +47,14 @@ class Explanation:
                     "emits": each.emits,
                     "no_kernel_because": self.against(each),
                     "costs": self._costs_json(each),
+                    "runtime": self.runtime,
+                    "source_order": [
+                        {"runtime": o.runtime, "verdict": o.verdict, "reason": o.reason, "fix": o.fix}
+                        for o in self.source_orders(each)
+                    ],
+                    "lost_elsewhere": {
+                        str(runtime): [g.property for g in lost] for runtime, lost in self.lost_elsewhere(each).items()
+                    },
                     "guarantees": [
                         {
                             "property": g.property,
@@ -50,6 +62,8 @@ class Explanation:
                             "clause": g.clause,
                             "reason": g.reason,
                             "source": g.source,
+                            "fix": g.fix,
+                            "trace": g.trace,
                         }
                         | self._example(each.name, g.property)
                         for g in self.plan.guarantees.get(each.name, ())
@@ -59,6 +73,34 @@ class Explanation:
             ],
             "warnings": [str(each) for each in self.plan.warnings],
         }
+
+    def source_orders(self, subscription: Subscription) -> list[SourceOrder]:
+        """On every runtime, whether a publisher's order holds across types."""
+        return [source_order(self.plan, subscription, each) for each in Runtime]
+
+    def lost_elsewhere(self, subscription: Subscription) -> dict[Runtime, list[Guarantee]]:
+        """By other runtimes, what they lose and this one does not."""
+        here = {each.property for each in self.plan.guarantees.get(subscription.name, ()) if not each.kept}
+        return {
+            runtime: [each for each in verdicts[subscription.name] if not each.kept and each.property not in here]
+            for runtime, verdicts in self._elsewhere.items()
+        }
+
+    @cached_property
+    def _elsewhere(self) -> dict[Runtime, Mapping[str, tuple[Guarantee, ...]]]:
+        return {each: derive(self.plan, each) for each in Runtime if each is not self.runtime}
+
+    def order_lines(self, subscription: Subscription) -> list[str]:
+        """The publishers' order across types, and what other runtimes lose of the fourteen."""
+        lines = ["  a publisher's order across types"]
+        for each in self.source_orders(subscription):
+            fix = f"; fix: {each.fix}" if each.fix else ""
+            lines.append(f"    {each.runtime:<10} {each.verdict:<6} {each.reason}{fix}")
+        for runtime, lost in self.lost_elsewhere(subscription).items():
+            if lost:
+                names = ", ".join(each.property for each in lost)
+                lines.append(f"  {runtime} also loses {names}: {lost[0].clause}: {lost[0].reason}; fix: {lost[0].fix}")
+        return lines
 
     @cached_property
     def _refused(self) -> str | None:
@@ -133,7 +175,10 @@ class Explanation:
 
     def _one(self, subscription: Subscription) -> str:
         lines = self.plan_lines(subscription)
-        lines += ["  guarantees"] + [_guarantee_line(each) for each in self.plan.guarantees.get(subscription.name, ())]
+        lines += [f"  guarantees ({self.runtime})"] + [
+            _guarantee_line(each) for each in self.plan.guarantees.get(subscription.name, ())
+        ]
+        lines += self.order_lines(subscription)
         for (name, wanted), text in self.counterexamples.items():
             if name == subscription.name:
                 lines += [f"  counterexample to {wanted}", *(f"    {line}" for line in text.splitlines())]
@@ -147,22 +192,32 @@ class Explanation:
         return plan_html(self.plan) + "".join(each)
 
 
-def explain(plan: Plan, subscription: str | None = None, counterexamples: bool | Property | str = False) -> Explanation:
-    """Plan, signature and guarantees; with `counterexamples`, a trace for every property that is lost (or for one)."""
+def explain(
+    plan: Plan,
+    subscription: str | None = None,
+    counterexamples: bool | Property | str = False,
+    runtime: Runtime | str = Runtime.EMBEDDED,
+) -> Explanation:
+    """Plan, signature and guarantees on a runtime (`embedded`, `spark`, `live`); with `counterexamples`, a trace for every
+    property that is lost (or for one)."""
+    where = _runtime(runtime)
+    plan = replace(plan, guarantees=derive(plan, where))
     chosen = plan.subscriptions if subscription is None else (_named(plan, subscription),)
     wanted = _wanted(counterexamples)
     found: dict[tuple[str, Property], str] = {}
     for each in chosen:
         for guarantee in plan.guarantees.get(each.name, ()):
             if guarantee.property in wanted and not guarantee.kept:
-                example = counterexample(each, guarantee.property)
-                found[each.name, guarantee.property] = _untold(guarantee) if example is None else str(example)
-    return Explanation(plan, chosen, found)
+                found[each.name, guarantee.property] = str(counterexample_named(guarantee.trace))
+    return Explanation(plan, chosen, found, where)
 
 
-def _untold(guarantee: Guarantee) -> str:
-    """Traces are stored for matching and disposal; of a property that another clause loses there are words only."""
-    return f"no trace is stored for {guarantee.clause}: {guarantee.reason} (see {guarantee.source})"
+def _runtime(name: Runtime | str) -> Runtime:
+    try:
+        return Runtime(name)
+    except ValueError:
+        names = ", ".join(Runtime)
+        raise UsageError("A009", f"there is no runtime {name!r}", fix=f"choose one of: {names}") from None
 
 
 def _named(plan: Plan, name: str) -> Subscription:
@@ -214,5 +269,6 @@ def _branch_lines(number: int, branch: Branch, several: bool) -> list[str]:
 
 def _guarantee_line(guarantee: Guarantee) -> str:
     why = f"{guarantee.clause}: {guarantee.reason}" if guarantee.clause else guarantee.reason
+    why += f"; fix: {guarantee.fix}" if guarantee.fix else ""
     source = f" [{guarantee.source}]" if guarantee.source else ""
     return f"    {guarantee.property:<24} {guarantee.verdict:<13} {why}{source}".rstrip()

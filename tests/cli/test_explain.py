@@ -45,6 +45,19 @@ def test_only_one_subscription(rules: Path) -> None:
     assert "SUBSCRIPTION Rally" not in result.stdout
 
 
+def test_the_guarantees_of_a_runtime(tmp_path: Path) -> None:
+    rules = tmp_path / "union.fl"
+    rules.write_text("TYPE A (x INT) TYPE B (x INT) EVENT UNION W = A + B SUBSCRIPTION S MATCH W w")
+    embedded = fairlead("explain", rules)
+    assert "live also loses type total order" in embedded.stdout
+    assert "live       lost   across A, B" in embedded.stdout
+    live = json.loads(fairlead("explain", rules, "--runtime", "live", "--json").stdout)["subscriptions"][0]
+    verdicts = {each["property"]: each["verdict"] for each in live["guarantees"]}
+    assert verdicts["type FIFO order"] == "lost"
+    assert verdicts["no duplication"] == "kept"
+    assert fairlead("explain", rules, "--runtime", "flink").exit_code == 2
+
+
 def test_a_counterexample_to_every_property_that_is_lost(rules: Path) -> None:
     expected = explain(compile(TWO), counterexamples=True).counterexamples
     assert expected

@@ -113,10 +113,28 @@ def test_a_counterexample_is_shown_on_demand_only(plan: fairlead.Plan) -> None:
     assert str(fairlead.explain(plan, counterexamples=True)).count("counterexample to") > 2
 
 
-def test_a_loss_without_a_stored_trace_says_so_instead_of_nothing() -> None:
+def test_what_a_clause_loses_has_a_trace_too() -> None:
     keyed = fairlead.compile("TYPE A (k INT) TYPE B (k INT) SUBSCRIPTION S MATCH A a AND B b PER k")
     text = str(fairlead.explain(keyed, counterexamples="type total order"))
-    assert "counterexample to type total order\n    no trace is stored for PER k: each key has its own queues" in text
+    assert "counterexample to type total order\n    TYPE A (k INT, x INT)" in text
+    assert "PER k" in text
+    assert "type total order is violated: p1 delivers" in text
+
+
+def test_guarantees_are_those_of_the_runtime_that_is_asked_for() -> None:
+    plan = fairlead.compile("TYPE A (x INT) TYPE B (x INT) EVENT UNION W = A + B SUBSCRIPTION S MATCH W w")
+    assert "type FIFO order          kept" in str(fairlead.explain(plan))
+    assert "live also loses type total order" in str(fairlead.explain(plan))
+    live = fairlead.explain(plan, counterexamples="type FIFO order", runtime="live")
+    assert "guarantees (live)" in str(live)
+    assert "type FIFO order          lost          MATCH W: A, B have streams of their own" in str(live)
+    assert "p1 delivers A(1) first" in str(live)
+    (found,) = live.to_json()["subscriptions"]
+    assert found["runtime"] == "live"
+    assert [each["verdict"] for each in found["source_order"]] == ["kept", "lost", "lost"]
+    assert found["lost_elsewhere"] == {"embedded": [], "spark": []}
+    with pytest.raises(fairlead.UsageError, match="A009"):
+        fairlead.explain(plan, runtime="flink")
 
 
 def test_wrong_names_are_refused_with_the_right_ones(plan: fairlead.Plan) -> None:

@@ -10,6 +10,7 @@ from fairlead.model.plan import Disposal, Matching
 from fairlead.model.position import Position
 from fairlead.testing.properties import CHECKERS, violations
 from fairlead.testing.properties_validity import conjunction_validity, event_validity
+from fairlead.testing.runtime_worlds import run_orders
 from fairlead.testing.scenarios import Pattern, Scenario, catalogue_of, event_type, plan_of
 from fairlead.testing.trace import Delivery, Multicast, Process, Trace
 from fairlead.testing.trace_conjunction import conjunctions_of
@@ -268,3 +269,28 @@ def test_thousands_of_steps_are_checked_without_quadratic_cost() -> None:
     trace = trace_from(text, records, run=by_engine)
     assert len(trace.deliveries) > 2000
     assert violations(trace) == []
+
+
+SWAPPED = ("TYPE Q (x INT) TYPE A EXTENDS Q (y INT)", "TYPE Q (x INT) TYPE A (x INT) EVENT UNION U = Q + A")
+"""A supertype and a union, each of which makes one type of A and Q."""
+
+
+@pytest.mark.parametrize(("types", "named"), [(SWAPPED[0], "Q"), (SWAPPED[1], "U")])
+@pytest.mark.parametrize("wanted", [Property.TYPE_FIFO_ORDER, Property.TYPE_LOCAL_ORDER, Property.TYPE_TOTAL_ORDER])
+def test_events_of_one_named_type_that_change_places_are_seen(types: str, named: str, wanted: Property) -> None:
+    """p1 reads an A before the Q that was sent first; p2, which sent the A after it had delivered the Q, does not."""
+    rules = "\n".join([types, *(f"SUBSCRIPTION p{at} MATCH {named} q" for at in (1, 2))])
+    events = [{"type": "Q", "x": 0, "by": "p2"}, {"type": "A", "x": 1, "y": 0, "by": "p2"}]
+    accusing = CHECKERS[wanted](run_orders(rules, events, {"p1": (1, 0), "p2": (0, 1)}))
+    assert accusing is not None
+    assert accusing.words.endswith(
+        ("delivers A(1, 0) first", "delivers A(1) first", "before Q(0)", "before A(1, 0)", "before A(1)")
+    )
+    assert CHECKERS[wanted](run_orders(rules, events, {"p1": (0, 1), "p2": (0, 1)})) is None
+
+
+def test_events_of_two_types_that_nobody_names_as_one_may_change_places() -> None:
+    rules = f"{SWAPPED[1]} SUBSCRIPTION p1 MATCH A a OR Q q SUBSCRIPTION p2 MATCH U u"
+    events = [{"type": "Q", "x": 0, "by": "p3"}, {"type": "A", "x": 1, "by": "p3"}]
+    assert CHECKERS[Property.TYPE_FIFO_ORDER](run_orders(rules, events, {"p1": (1, 0), "p2": (0, 1)})) is None
+    assert CHECKERS[Property.TYPE_TOTAL_ORDER](run_orders(rules, events, {"p1": (1, 0), "p2": (0, 1)})) is None

@@ -26,8 +26,15 @@ ALL = "all"
     help="A trace for this property, or for every property that is lost: `--counterexample`, or "
     "`--counterexample covering-agreement`. Stands after RULES.",
 )
+@click.option(
+    "--runtime",
+    type=click.Choice(["embedded", "spark", "live"]),
+    default="embedded",
+    show_default=True,
+    help="The runtime whose guarantees are shown.",
+)
 @json_option
-def explain(rules: str, subscription: str | None, counterexample: str | None, as_json: bool) -> None:
+def explain(rules: str, subscription: str | None, counterexample: str | None, runtime: str, as_json: bool) -> None:
     """Show what RULES ask for and which of the fourteen properties of delivery they keep.
 
     \b
@@ -35,9 +42,11 @@ def explain(rules: str, subscription: str | None, counterexample: str | None, as
       fairlead explain market.fl
       fairlead explain market.fl --subscription Rally --counterexample
       fairlead explain market.fl --counterexample covering-agreement
+      fairlead explain market.fl --runtime live
 
     Out come, for each subscription, its signature and conditions, and a table of the properties: kept, kept per key or
-    lost, the clause that loses it, why, and where that is shown.
+    lost, the clause that loses it, why, and where that is shown. Below it stands on which runtimes a publisher's order
+    holds across types, and what other runtimes lose.
     """
     from fairlead.cli.rules import load_plan
     from fairlead.explanation import explain as explained
@@ -45,7 +54,7 @@ def explain(rules: str, subscription: str | None, counterexample: str | None, as
     wanted: bool | str = counterexample is not None
     if counterexample not in (None, ALL):
         wanted = property_named(counterexample or "")
-    explanation = explained(load_plan(rules), subscription, wanted)
+    explanation = explained(load_plan(rules), subscription, wanted, runtime)
     if as_json:
         print_json(explanation.to_json())
     else:
@@ -72,6 +81,8 @@ def _show(explanation: Explanation) -> None:
         screen.print("\n".join(explanation.plan_lines(each)), soft_wrap=True)
         screen.print()
         screen.print(_guarantees(explanation, each))
+        screen.print()
+        screen.print("\n".join(explanation.order_lines(each)), soft_wrap=True)
         for (name, wanted), text in explanation.counterexamples.items():
             if name == each.name:
                 screen.print(f"\ncounterexample to {wanted}", style="bold")
@@ -85,5 +96,6 @@ def _guarantees(explanation: Explanation, subscription: Subscription) -> Any:
 
     made = table("property", "verdict", "clause", "why", "source", widths={"clause": 20, "source": 26})
     for each in explanation.plan.guarantees.get(subscription.name, ()):
-        made.add_row(each.property, verdict_text(each.verdict), each.clause, each.reason, each.source)
+        why = f"{each.reason}; fix: {each.fix}" if each.fix else each.reason
+        made.add_row(each.property, verdict_text(each.verdict), each.clause, why, each.source)
     return made

@@ -7,11 +7,14 @@ them.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from fairlead.guarantees.shape import Shape, free_slots, overlaps, shape_of
 from fairlead.model.guarantee import Guarantee, Property, Verdict
 from fairlead.model.plan import Absence, Branch, Disposal, Matching, Subscription
 from fairlead.model.types import Catalogue
 
+Claim = Callable[[Subscription, Branch, Property, Catalogue], Guarantee | None]
 PAGE = "docs/guarantees.md"
 ORDERS_OF_A_TYPE = frozenset(
     {Property.TYPE_TOTAL_ORDER, Property.TYPE_FIFO_ORDER, Property.TYPE_LOCAL_ORDER, Property.TYPE_CAUSAL_ORDER}
@@ -89,14 +92,18 @@ def lost_by_absence(subscription: Subscription, branch: Branch, wanted: Property
 
 def _pairs_in_turn(subscription: Subscription, branch: Branch, catalogue: Catalogue) -> bool:
     """Every event is tried once, in turn, whatever the others are: so one that nothing cancels is delivered. True for a single
-    event, and for one instance per type without links under FIRST, if only one member decides on the cancellation."""
+    event, and, if only one member decides on the cancellation, for one instance per type without links under FIRST, and for
+    interchangeable instances of one type under FIRST PREFIX, where each is every instance in turn."""
     if len(branch.slots) == 1:
         return True
+    if len(frozenset().union(*(_members(branch, each) for each in branch.absences))) > 1:
+        return False
+    if shape_of(branch, catalogue) is Shape.ALIKE:
+        return subscription.disposal is Disposal.FIRST_PREFIX
     return (
         shape_of(branch, catalogue) is Shape.SINGLES
         and subscription.matching in (Matching.FIRST, Matching.FIRST_CONTIGUOUS)
         and subscription.disposal is not Disposal.INFIX_POSTFIX
-        and len(frozenset().union(*(_members(branch, each) for each in branch.absences))) == 1
     )
 
 
@@ -111,3 +118,12 @@ def kept_per_key(subscription: Subscription, branch: Branch, wanted: Property, c
         return None
     why = "each key has its own queues: the order holds within a key; a key that completes sooner delivers sooner"
     return Guarantee(wanted, Verdict.PER_KEY, f"PER {', '.join(subscription.per)}", why, f"{PAGE}, PER")
+
+
+CLAIMS: Mapping[str, Claim] = {
+    "overlapping types": lost_by_overlap,
+    "WITHIN": lost_by_window,
+    "WITHOUT WITHIN": lost_by_absence,
+    "PER": kept_per_key,
+}
+"""What each clause may take away, by the name of the clause in the table of traces."""

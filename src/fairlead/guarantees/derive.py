@@ -1,6 +1,7 @@
 """The fourteen verdicts of every subscription of a plan.
 
-    1. For each branch the rules are asked in turn: matching × disposal, overlapping types, WITHIN, absences, PER.
+    1. For each branch the rules are asked in turn: matching × disposal, overlapping types, WITHIN, absences, PER, the runtime.
+       What a rule claims is a loss only if a stored trace shows it (table.json, clauses.json, runtimes.json).
     2. A disjunction keeps what all its branches keep: the properties speak of one conjunction at a time.
     3. A subscription keeps no more than the subscriptions whose derived events it reads (intersection along the hierarchy).
 
@@ -14,33 +15,34 @@ Takes: a plan. Gives: guarantees in the order of Property, by subscription name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from functools import reduce
 
-from fairlead.guarantees.clauses import kept_per_key, lost_by_absence, lost_by_overlap, lost_by_window
-from fairlead.guarantees.options import entry_for, lost_by_options
-from fairlead.guarantees.shape import free_slots
+from fairlead.guarantees.clause_traces import load_clause_traces
+from fairlead.guarantees.clauses import CLAIMS
+from fairlead.guarantees.options import cell_of, entry_for, lost_by_options
+from fairlead.guarantees.runtime_traces import runtime_counterexample
+from fairlead.guarantees.runtimes import Runtime, kept_if, lost_by_runtime
+from fairlead.guarantees.shape import free_slots, shape_of
 from fairlead.guarantees.table import Counterexample, load_table
 from fairlead.model.guarantee import Guarantee, Property, Verdict
 from fairlead.model.plan import Branch, Plan, Subscription
-from fairlead.model.types import Catalogue
 
-Rule = Callable[[Subscription, Branch, Property, Catalogue], Guarantee | None]
-RULES: tuple[Rule, ...] = (lost_by_options, lost_by_overlap, lost_by_window, lost_by_absence, kept_per_key)
 Verdicts = tuple[Guarantee, ...]
 """One for each Property, in their order."""
 _SEVERITY = {Verdict.LOST: 0, Verdict.PER_KEY: 1, Verdict.KEPT: 2}
 
 
-def derive(plan: Plan) -> dict[str, tuple[Guarantee, ...]]:
+def derive(plan: Plan, runtime: Runtime = Runtime.EMBEDDED) -> dict[str, tuple[Guarantee, ...]]:
+    """By subscription. `runtime`: what it does to the order that publishers give their events counts too."""
     judged: dict[Hashable, Verdicts] = {}
     found: dict[str, Verdicts] = {}
     inherited: dict[str, Verdicts] = {}
     for each in plan.emitters_first:
         asked = _asked(each)
         if asked not in judged:
-            judged[asked] = tuple(_own(each, wanted, plan.catalogue) for wanted in Property)
+            judged[asked] = tuple(_own(plan, each, wanted, runtime) for wanted in Property)
         verdicts = judged[asked]
         for name in plan.derived_types(each):
             if name not in inherited:
@@ -64,15 +66,29 @@ def _asked_of_branch(branch: Branch) -> Hashable:
     return branch.elements, branch.slots, conditions, branch.precedences, branch.negations, branch.absences
 
 
-def _own(subscription: Subscription, wanted: Property, catalogue: Catalogue) -> Guarantee:
+def _own(plan: Plan, subscription: Subscription, wanted: Property, runtime: Runtime) -> Guarantee:
     """The worst that any rule says of any branch; the first such one in the order of branches and rules."""
-    verdict = _kept(subscription, wanted, catalogue)
+    verdict = _kept(plan, subscription, wanted, runtime)
     for branch in subscription.branches:
-        for rule in RULES:
-            said = rule(subscription, branch, wanted, catalogue)
-            if said is not None:
-                verdict = _worse(verdict, said)
+        for said in _said(plan, subscription, branch, wanted, runtime):
+            verdict = _worse(verdict, said)
     return verdict
+
+
+def _said(plan: Plan, subscription: Subscription, branch: Branch, wanted: Property, runtime: Runtime) -> Iterator[Guarantee]:
+    by_options = lost_by_options(subscription, branch, wanted, plan.catalogue)
+    if by_options is not None:
+        yield by_options
+    for clause, claim in CLAIMS.items():
+        claimed = claim(subscription, branch, wanted, plan.catalogue)
+        if claimed is not None:
+            shape = shape_of(branch, plan.catalogue)
+            shown = load_clause_traces().loss(clause, cell_of(subscription), wanted, shape)
+            if shown is not None:
+                yield replace(claimed, trace=shown.name)
+    by_runtime = lost_by_runtime(plan, subscription, branch, wanted, runtime)
+    if by_runtime is not None:
+        yield by_runtime
 
 
 def _worse(one: Guarantee, other: Guarantee) -> Guarantee:
@@ -87,11 +103,11 @@ def _inherited(upstream: Guarantee, name: str) -> Guarantee:
     return replace(upstream, clause=f"{name} ← {upstream.clause}" if upstream.clause else name)
 
 
-def _kept(subscription: Subscription, wanted: Property, catalogue: Catalogue) -> Guarantee:
+def _kept(plan: Plan, subscription: Subscription, wanted: Property, runtime: Runtime) -> Guarantee:
     """Kept, with the condition under which it is worth something where there is one."""
-    why = ""
+    why = kept_if(plan, subscription, wanted, runtime)
     if wanted is Property.EVENT_VALIDITY and not any(
-        free_slots(branch, subscription.matching, catalogue) for branch in subscription.branches
+        free_slots(branch, subscription.matching, plan.catalogue) for branch in subscription.branches
     ):
         why = "every member depends on others, so no single event is promised a delivery"
     if wanted is Property.CONJUNCTION_AGREEMENT and any(branch.absences for branch in subscription.branches):
@@ -99,17 +115,25 @@ def _kept(subscription: Subscription, wanted: Property, catalogue: Catalogue) ->
     return Guarantee(wanted, Verdict.KEPT, "", why, f"none found in {load_table().judged(wanted):,} cases")
 
 
+def counterexample_named(trace: str) -> Counterexample | None:
+    """The stored trace of a loss, by `Guarantee.trace`."""
+    clause = load_clause_traces().by_name.get(trace)
+    if clause is not None:
+        return load_clause_traces().counterexample(clause)
+    entry = load_table().by_name.get(trace)
+    return runtime_counterexample(trace) if entry is None else load_table().counterexample(entry)
+
+
 def counterexample(source: Plan | Subscription, wanted: Property, subscription: str | None = None) -> Counterexample | None:
-    """The stored trace for the first branch (of the subscription; of a plan, of its first one that has one) whose matching,
-    disposal and shape lose the property. None where they keep it: what WITHIN, PER or WITHOUT lose has no stored trace."""
+    """The stored trace for the first subscription (of a plan, or the one named) that loses the property. Of a subscription
+    without its plan, what its matching, disposal and shape lose. None where it is kept."""
     if isinstance(source, Plan):
-        chosen = source.subscriptions if subscription is None else (source[subscription],)
-        catalogue: Catalogue | None = source.catalogue
-    else:
-        chosen, catalogue = (source,), None
-    for each in chosen:
-        for branch in each.branches:
-            entry = entry_for(each, branch, wanted, catalogue)
-            if entry is not None:
-                return load_table().counterexample(entry)
+        guarantees = source.guarantees or derive(source)
+        chosen = guarantees.values() if subscription is None else (guarantees[subscription],)
+        lost = [each for verdicts in chosen for each in verdicts if each.property is wanted and each.trace]
+        return counterexample_named(lost[0].trace) if lost else None
+    for branch in source.branches:
+        entry = entry_for(source, branch, wanted)
+        if entry is not None:
+            return load_table().counterexample(entry)
     return None

@@ -45,7 +45,9 @@ def lost_by_options(subscription: Subscription, branch: Branch, wanted: Property
     blame = _blame(load_table(), subscription, wanted, entry.shape)
     clause = _clause(subscription, branch, blame, catalogue)
     theorems = [f"theorem {number}" for number in PAPER[entry.cell].get(wanted, ())]
-    return Guarantee(wanted, Verdict.LOST, clause, reason(wanted, blame), ", ".join([*theorems, entry.name]))
+    return Guarantee(
+        wanted, Verdict.LOST, clause, reason(wanted, blame), ", ".join([*theorems, entry.name]), trace=entry.full_name
+    )
 
 
 def _blame(table: Table, subscription: Subscription, wanted: Property, shape: Shape) -> Blame:

@@ -6,7 +6,7 @@ Takes: the package's table.json. Gives: `Table` and its counterexamples. Never: 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from pkgutil import get_data
 from typing import Any
@@ -30,6 +30,10 @@ class Counterexample:
     publishers: tuple[str, ...]
     steps: tuple[str, ...]
     explanation: str
+    plain: str = ""
+    """Of what a clause loses: the same rules without the clause, where the same events show nothing."""
+    orders: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    """Of what a runtime loses: by subscriber, which events it reads, in its order. Otherwise all read all, in one order."""
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -55,6 +59,11 @@ class Entry:
     def name(self) -> str:
         return f"trace {self.cell}/{self.loses}"
 
+    @property
+    def full_name(self) -> str:
+        """With the shape: a cell can lose a property for several that are not comparable."""
+        return f"{self.cell}/{self.loses}/{self.shape.code}"
+
 
 class Table:
     def __init__(self, raw: Mapping[str, Any]) -> None:
@@ -78,6 +87,10 @@ class Table:
             found[entry.cell, entry.loses] = (*found.get((entry.cell, entry.loses), ()), entry)
         return found
 
+    @cached_property
+    def by_name(self) -> Mapping[str, Entry]:
+        return {each.full_name: each for each in self.entries}
+
     def losses(self, cell: str, wanted: Property) -> tuple[Entry, ...]:
         """The simplest shapes that lose the property in the cell; none: kept by every shape, as far as the search saw."""
         return self._by_cell.get((cell, wanted), ())
@@ -96,15 +109,13 @@ class Table:
 
     def counterexample(self, entry: Entry) -> Counterexample:
         trace = self.raw["traces"][entry.trace]
-        matching = next(each for each in Matching if each.code == entry.cell.split("-")[0])
-        disposal = next(each for each in Disposal if each.code == entry.cell.split("-")[1])
         steps = self.raw["steps"][f"{entry.trace} {entry.cell}"]
         return Counterexample(
             entry.name,
             entry.loses,
             entry.cell,
             entry.shape,
-            _rules(trace["types"], trace["subscriptions"], matching, disposal),
+            rules_text(trace["types"], trace["subscriptions"], *cell_options(entry.cell)),
             tuple({name: value for name, value in event.items() if name != "by"} for event in trace["events"]),
             tuple(event["by"] for event in trace["events"]),
             tuple(steps),
@@ -112,7 +123,14 @@ class Table:
         )
 
 
-def _rules(types: list[str], subscriptions: list[str], matching: Matching, disposal: Disposal) -> str:
+def cell_options(cell: str) -> tuple[Matching, Disposal]:
+    """`FR-PI` as what it stands for."""
+    matching, disposal = cell.split("-")
+    return next(each for each in Matching if each.code == matching), next(each for each in Disposal if each.code == disposal)
+
+
+def rules_text(types: Sequence[str], subscriptions: Sequence[str], matching: Matching, disposal: Disposal) -> str:
+    """The rules of subscribers p1, p2, …"""
     options = f"MATCHING {matching.words}\nDISPOSAL {disposal.words}"
     texts = [f"SUBSCRIPTION p{at}\n{text}\n{options}" for at, text in enumerate(subscriptions, 1)]
     return "\n\n".join(["\n".join(types), *texts]) + "\n"

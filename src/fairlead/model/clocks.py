@@ -2,10 +2,10 @@
 
     Missing: MATCH A a WITHOUT B b WITHIN 1 SECOND OF a EMIT M        Chain: MATCH M m THEN C c
 
-Missing does not read C. If C came after the deadline and Missing were not told, M would not stand before C, and Chain would miss
-it. So an event of the input tells the time to every subscription that is upstream of one that the event can reach by another
-way: because that one reads it, or reads what others derive from it. A derived event tells the time to its readers only: it
-comes from events of the input, which have told it to all the others already.
+Missing does not read C. If C came after the deadline and Missing were not told, M would not stand before C, and Chain would
+miss it. So an event of the input tells the time to every subscription that is upstream of one that the event can reach by
+another way: because that one reads it, or reads what others derive from it. A derived event tells the time to its readers only:
+it comes from events of the input, which have told it to all the others already.
 
 Takes: a plan. Gives: types by subscription. Never: looks at an event.
 """

@@ -41,6 +41,10 @@ class Guarantee:
     reason: str = ""
     source: str = ""
     """Where it is shown: a theorem of the papers, or the name of a trace found by search."""
+    fix: str = ""
+    """What to change, where a runtime loses it and not what the subscription asks for."""
+    trace: str = ""
+    """The name of the stored trace that shows the loss (guarantees.counterexample_named)."""
 
     @builtins.property
     def kept(self) -> bool:

@@ -3,13 +3,16 @@
 The time at which a process delivers an event for a conjunction is the time of its *first* delivery: under FIRST PREFIX a
 sliding window brings events again, and order is not meant to speak of the repetitions. Elsewhere there is only one.
 
+Two events are of *one type* for a conjunction if it names a type that both are of: a supertype or a union makes one type of all
+that it stands for, since its subscriber has one queue for them.
+
 Takes: a trace. Gives: the first violation or None. Each pair of streams is compared by one sort and one pass.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from itertools import combinations, groupby
+from itertools import combinations, groupby, product
 from typing import TypeVar
 
 from fairlead.model.event import Event
@@ -22,8 +25,8 @@ K = TypeVar("K", bound=Hashable)
 
 
 def type_total_order(trace: Trace) -> Violation | None:
-    """Two processes that both deliver two events of one type: where one delivers e before e', the other does not deliver
-    e' before e ("not later": the two may come in one relation)."""
+    """Two processes that both deliver two events which are of one type for both: where one delivers e before e', the other does
+    not deliver e' before e ("not later": the two may come in one relation)."""
     for one, other in combinations(trace.streams, 2):
         for events in _common_by_type(one, other).values():
             found = _inversion({key: one.first_delivery[key] for key in events}, other.first_delivery)
@@ -68,12 +71,14 @@ def disjunction_total_order(trace: Trace) -> Violation | None:
 
 def type_fifo_order(trace: Trace) -> Violation | None:
     """Of two events of one type from one publisher, nobody delivers the second (for one conjunction) before the first."""
-    sent: dict[tuple[str, str], list[Multicast]] = {}
-    for each in sorted(trace.multicasts, key=lambda each: each.time):
-        sent.setdefault((each.process, each.event.type), []).append(each)
+    in_time = sorted(trace.multicasts, key=lambda each: each.time)
     for stream in trace.streams:
-        for (publisher, _), multicasts in sent.items():
-            delivered = [each for each in multicasts if each.event.position in stream.first_delivery]
+        sent: dict[tuple[str, str], list[Multicast]] = {}
+        for each in in_time:
+            if each.event.position in stream.first_delivery:
+                for name in stream.conjunction.names_of.get(each.event.type, ()):
+                    sent.setdefault((each.process, name), []).append(each)
+        for (publisher, _), delivered in sent.items():
             found = _falling(stream, delivered)
             if found is not None:
                 early, late = found
@@ -116,7 +121,8 @@ def _outrun(
     trace: Trace, stream: Stream, sent: Sequence[Multicast], received: Sequence[Delivery]
 ) -> tuple[Multicast, Multicast] | None:
     """A cause that the sender had delivered, and its later multicast of the same type that `stream` delivers first. One pass:
-    of all causes so far only the one that the stream delivers last can be outrun first."""
+    of all causes so far only the one of each type that the stream delivers last can be outrun first."""
+    names_of = stream.conjunction.names_of
     latest: dict[str, Multicast] = {}
     at = 0
     for effect in sent:
@@ -124,14 +130,16 @@ def _outrun(
             for event in received[at].events:
                 cause = trace.multicast_of.get(event.position)
                 if cause is not None and event.position in stream.first_delivery:
-                    known = latest.get(event.type)
-                    if known is None or _time(stream, cause) > _time(stream, known):
-                        latest[event.type] = cause
+                    for name in names_of.get(event.type, ()):
+                        known = latest.get(name)
+                        if known is None or _time(stream, cause) > _time(stream, known):
+                            latest[name] = cause
             at += 1
-        known = latest.get(effect.event.type)
-        delivered = effect.event.position in stream.first_delivery
-        if known is not None and delivered and _time(stream, effect) < _time(stream, known):
-            return known, effect
+        if effect.event.position in stream.first_delivery:
+            for name in names_of.get(effect.event.type, ()):
+                known = latest.get(name)
+                if known is not None and _time(stream, effect) < _time(stream, known):
+                    return known, effect
     return None
 
 
@@ -156,13 +164,15 @@ def _inversion(one: Mapping[K, Delivery], other: Mapping[K, Delivery]) -> tuple[
     return None
 
 
-def _common_by_type(one: Stream, other: Stream) -> dict[str, list[Position]]:
-    """The events that both deliver, by type."""
-    found: dict[str, list[Position]] = {}
+def _common_by_type(one: Stream, other: Stream) -> dict[tuple[str, str], list[Position]]:
+    """The events that both deliver, by the types that the one and the other name for them."""
+    found: dict[tuple[str, str], list[Position]] = {}
+    ours, theirs = one.conjunction.names_of, other.conjunction.names_of
     for position, delivery in one.first_delivery.items():
         if position in other.first_delivery:
             event = next(each for each in delivery.events if each.position == position)
-            found.setdefault(event.type, []).append(position)
+            for pair in product(ours.get(event.type, ()), theirs.get(event.type, ())):
+                found.setdefault(pair, []).append(position)
     return found
 
 

@@ -52,6 +52,9 @@ class Rounds:
         self.count = 0
 
     def feed(self, event: Event) -> None:
+        if len(self.fixed) == len(self.pools):  # a single event needs no partner: another one of its kind is a round
+            self.count += any(self.conjunction.takes(slot, event) for slot in self.fixed)
+            return
         entered = [slot for slot in range(len(self.pools)) if slot not in self.fixed and self.conjunction.takes(slot, event)]
         for slot in entered:
             self._enter(self.pools[slot], event)

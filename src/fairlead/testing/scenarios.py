@@ -196,7 +196,7 @@ def _match_text(patterns: tuple[Pattern, ...]) -> str:
         counts = dict(pattern.types)
         named = [f"{name} {alias(name, number)}" + (f"[{counts[name]}]" if counts[name] > 1 else "") for name in counts]
         elements.append(" AND ".join(named))
-        names = _slot_names(pattern, number)
+        names = slot_names(pattern, number)
         conditions += [f"{names[slot]}.x {sign} {value}" for slot, sign, value in pattern.unary]
         for left, sign, right in pattern.links:
             if sign == BEFORE:
@@ -207,7 +207,7 @@ def _match_text(patterns: tuple[Pattern, ...]) -> str:
     return f"MATCH {' OR '.join(elements)}{where}"
 
 
-def _slot_names(pattern: Pattern, number: int) -> list[str]:
+def slot_names(pattern: Pattern, number: int) -> list[str]:
     names = []
     for name, count in pattern.types:
         called = alias(name, number)

@@ -78,11 +78,11 @@ def violation_in(world: Scenario, cell: Cell, wanted: Property) -> Violation | N
     found = CHECKERS[wanted](run(world, *cell))
     if found is not None and wanted in LIVENESS and world.period:
         still = CHECKERS[wanted](run(replace(world, rounds=world.rounds * CONFIRMING), *cell))
-        return found if still is not None and _same(found, still) else None
+        return found if still is not None and same_violation(found, still) else None
     return found
 
 
-def _same(one: Violation, other: Violation) -> bool:
+def same_violation(one: Violation, other: Violation) -> bool:
     """The same event is missing, or nothing has come since the same delivery."""
     missing = [each.missing and each.missing.position for each in (one, other)]
     last = [[delivery.members for delivery in each.deliveries] for each in (one, other)]

@@ -14,8 +14,8 @@ Never: decides a property (properties.py does).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from fairlead.model.event import Event
@@ -124,7 +124,12 @@ class Trace:
 
 
 def shown(event: Event) -> str:
-    return f"{event.type}({', '.join(str(value) for value in event.values.values())})"
+    """`A(1, @5s)`: the values; the time of the event in seconds."""
+    values = [
+        f"@{event.time / 1_000_000:g}s" if event.time is not None and name == event.schema.time_attribute else str(value)
+        for name, value in event.values.items()
+    ]
+    return f"{event.type}({', '.join(values)})"
 
 
 def trace_of(plan: Plan, events: Sequence[Event], relations: Iterable[Relation], publishers: Sequence[str] = ()) -> Trace:
@@ -146,4 +151,37 @@ def trace_of(plan: Plan, events: Sequence[Event], relations: Iterable[Relation],
             deliveries.append(Delivery(name, time, identities[name][step.branch], step.members))
     known = {each.name for each in processes}
     processes += [Process(name) for name in dict.fromkeys(names) if name not in known]
+    return Trace(tuple(processes), tuple(multicasts), tuple(deliveries))
+
+
+def trace_of_orders(
+    plan: Plan,
+    events: Sequence[Event],
+    publishers: Sequence[str],
+    orders: Mapping[str, Sequence[int]],
+    run: Callable[[Plan, Sequence[Event]], Iterable[Relation]],
+) -> Trace:
+    """The trace of processes that each read the events in an order of their own. `events` are in the order in which they are
+    multicast; `orders` has by process the numbers of those that it reads. What a process delivers, it delivers as soon as all
+    that it has read until then was multicast."""
+    steps: list[tuple[tuple[int, int, int], str, Event | Relation]] = [
+        ((at, 0, 0), name, event) for at, (event, name) in enumerate(zip(events, publishers, strict=True))
+    ]
+    for number, (name, order) in enumerate(orders.items(), 1):
+        read = [replace(events[at], position=Position(rank)) for rank, at in enumerate(order)]
+        own = replace(plan, subscriptions=(plan[name],))
+        for relation in run(own, read):
+            members = tuple(events[order[member.position.major]] for member in relation.members)
+            latest = max(order[: relation.completed_at.major + 1])
+            steps.append(((latest, number, relation.completed_at.major), name, replace(relation, members=members)))
+    steps.sort(key=lambda step: step[0])
+    processes = [Process(name, conjunctions_of(plan[name], plan.catalogue)) for name in orders]
+    identities = {each.name: [one.identity for one in each.subscription] for each in processes}
+    multicasts = [Multicast(name, time, step) for time, (_, name, step) in enumerate(steps) if isinstance(step, Event)]
+    deliveries = [
+        Delivery(name, time, identities[name][step.branch], step.members)
+        for time, (_, name, step) in enumerate(steps)
+        if isinstance(step, Relation)
+    ]
+    processes += [Process(name) for name in dict.fromkeys(publishers) if name not in orders]
     return Trace(tuple(processes), tuple(multicasts), tuple(deliveries))

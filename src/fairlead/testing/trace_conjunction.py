@@ -45,6 +45,15 @@ class Conjunction:
         """For each slot the concrete types that fit it."""
         return tuple(frozenset(self.catalogue.accepts(slot.type)) for slot in self.branch.slots)
 
+    @cached_property
+    def names_of(self) -> Mapping[str, tuple[str, ...]]:
+        """By concrete type, the types that the conjunction names for its events: itself, supertypes, unions."""
+        found: dict[str, tuple[str, ...]] = {}
+        for name in self.branch.queue_types:
+            for concrete in self.catalogue.accepts(name):
+                found[concrete] = (*found.get(concrete, ()), name)
+        return found
+
     def takes(self, slot: int, event: Event) -> bool:
         """The event is of the slot's type and satisfies what the slot asks of it alone."""
         return event.type in self.accepted[slot] and all(holds(each.condition, {slot: event}) for each in self.unary[slot])

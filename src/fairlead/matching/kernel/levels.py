@@ -97,7 +97,7 @@ class Level:
         self.numbered: list[tuple[KernelBranch, Merged]] = []
 
     def batch_of(self, reads: frozenset[str], waits: bool) -> tuple[Batch, Merged | None]:
-        """The batch as somebody sees it who reads these types, or is told the time by them. `waits`: and has absences to decide."""
+        """The batch as somebody sees it who reads these types, or is told the time by them. `waits`: and has absences."""
         mine = [each for each in self.derived if each.type in reads]
         if not mine:
             return self.logged, None
@@ -158,8 +158,8 @@ class Level:
         turn: tuple[int, int, Words],
         merged: Merged | None,
     ) -> Node:
-        """Relations that absences decided. `clock`: the types that tell the subscription the time. `turn`: its depth and number,
-        and their order among those of the subscription."""
+        """Relations that absences decided. `clock`: the types that tell the subscription the time. `turn`: its depth and
+        number, and their order among those of the subscription."""
         assert found.due is not None
         assert found.born is not None
         at, born = self._paths_of(found.at, merged), self._paths_of(found.born, merged)

@@ -30,9 +30,7 @@ def content_of_lane(lane: KernelLane) -> Content:
         if len(group):
             parts.setdefault(form, []).append(group)
     groups = {form: joined(each) for form, each in parts.items()}
-    seen = [
-        lane.seen[lane.clocks[each.name]] if each.name in lane.clocks else NEVER for each in plan.subscriptions
-    ]
+    seen = [lane.seen[lane.clocks[each.name]] if each.name in lane.clocks else NEVER for each in plan.subscriptions]
     words = [each for group in groups.values() for each in (group.words, group.members.reshape(-1))]
     live = distinct(np.concatenate(words)) if words else np.zeros(0, dtype=np.int64)
     events = events_of_chunk(lane.store.view().take(live).chunk(), plan.catalogue) if len(live) else NO_EVENTS

@@ -17,6 +17,7 @@ from itertools import combinations
 
 from fairlead.deliver.receipt import Receipt, ReceiptBook
 from fairlead.engine import Engine
+from fairlead.guarantees import Runtime, derive
 from fairlead.model.guarantee import Property
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
@@ -127,7 +128,7 @@ def kept(trace: Trace, plans: Mapping[str, Plan]) -> list[str]:
 
 def _promised(process: str, plans: Mapping[str, Plan], wanted: Property) -> bool:
     subscriber, _, subscription = process.partition("/")
-    verdicts = plans[subscriber].guarantees[subscription] if subscription else ()
+    verdicts = derive(plans[subscriber], Runtime.LIVE)[subscription] if subscription else ()
     return any(each.property is wanted and each.kept for each in verdicts)
 
 

@@ -1,0 +1,43 @@
+"""The traces that back what a runtime loses: subscribers that read the same events in orders of their own.
+
+Takes: the package's runtimes.json (written by fairlead.testing.runtime_worlds). Gives: counterexamples by name.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from pkgutil import get_data
+from typing import Any
+
+from fairlead.guarantees.shape import Shape
+from fairlead.guarantees.table import Counterexample, cell_options, rules_text
+from fairlead.model.guarantee import Property
+
+CELL = "FR-PI"
+"""The defaults: no option helps where the order itself is another one."""
+
+
+@lru_cache(maxsize=1)
+def load_runtime_traces() -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = json.loads(get_data("fairlead.guarantees", "runtimes.json") or b"{}")
+    return found
+
+
+def runtime_counterexample(name: str) -> Counterexample | None:
+    """`live/type FIFO order`."""
+    trace = load_runtime_traces().get(name)
+    if trace is None:
+        return None
+    return Counterexample(
+        f"trace {name}",
+        Property(name.split("/")[1]),
+        CELL,
+        Shape.EVENT,
+        rules_text(trace["types"], trace["subscriptions"], *cell_options(CELL)),
+        tuple({name: value for name, value in event.items() if name != "by"} for event in trace["events"]),
+        tuple(event["by"] for event in trace["events"]),
+        tuple(trace["steps"]),
+        trace["violation"],
+        orders=tuple((process, tuple(order)) for process, order in trace["orders"].items()),
+    )
