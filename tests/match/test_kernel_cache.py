@@ -68,9 +68,9 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     made: list[str] = []
     code = emit.object_code
 
-    def watched(source: str, signature: native.Signature) -> bytes:
+    def watched(source: str, signature: native.Signature, checked: bool) -> bytes:
         made.append(source)
-        return code(source, signature)
+        return code(source, signature, checked)
 
     monkeypatch.setattr(emit, "object_code", watched)
 

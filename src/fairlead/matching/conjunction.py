@@ -14,7 +14,7 @@ from __future__ import annotations
 from fairlead.dataclass import dataclass
 from fairlead.matching.expressions import Check, compile_condition, slot_types
 from fairlead.matching.instance import Instance
-from fairlead.matching.precede import Needs, needs_in_front
+from fairlead.matching.precede import Needs, is_circular, needs_in_front
 from fairlead.matching.search import Search
 from fairlead.model.event import Event
 from fairlead.model.plan import Absence, Branch, Disposal, Negated, NegationBetween, Subscription
@@ -62,6 +62,7 @@ class Conjunction:
         self.absent = [at for at, each in enumerate(self.negated) if isinstance(each.clause, Absence)]
         self.routes = _routes(branch, catalogue)
         self.needs = needs_in_front(branch)
+        self.circular = is_circular(self.needs)
 
     def create(self) -> Instance:
         return Instance([[] for _ in self.slots_of_queue], [[] for _ in self.negated])
@@ -147,11 +148,16 @@ class Conjunction:
     def forget(self, instance: Instance) -> list[tuple[int, Event]]:
         """Drop what can be in no relation to come (see precede.py), and the noted events that can forbid none: those that no
         queued anchor precedes. Gives what left a queue."""
-        left = []
-        for queue, needs in self.needs:
-            events = instance.queues[queue]
-            while events and not any(_met(instance.queues, each, events[0]) for each in needs):
-                left.append((queue, events.pop(0)))
+        left: list[tuple[int, Event]] = []
+        known = -1
+        while known < len(left):
+            known = len(left)
+            for queue, needs in self.needs:
+                events = instance.queues[queue]
+                while events and not any(_met(instance.queues, each, events[0]) for each in needs):
+                    left.append((queue, events.pop(0)))
+            if not self.circular:
+                break
         for compiled, noted in zip(self.negated, instance.negated, strict=True):
             anchors = instance.queues[compiled.anchor_queue]
             if not anchors:

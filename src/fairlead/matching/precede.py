@@ -38,5 +38,12 @@ def needs_in_front(branch: Branch) -> list[tuple[int, tuple[Needs, ...]]]:
             for queue in open_queues
             if not any(other in open_queues for needs in found[queue] for other, _ in needs if other != queue)
         ]
-        in_order += ready or open_queues  # THEN in a circle: any order will do
+        in_order += ready or open_queues  # THEN in a circle: in any order, but again and again
     return [(queue, found[queue]) for queue in in_order]
+
+
+def is_circular(needs: list[tuple[int, tuple[Needs, ...]]]) -> bool:
+    """Some queue needs one that comes after it: what leaves that one can make events of the first dead, so both are looked at
+    until nothing leaves any more. What is kept is then a function of what was queued, not of when somebody looked."""
+    order = {queue: at for at, (queue, _) in enumerate(needs)}
+    return any(order.get(other, -1) > order[queue] for queue, each in needs for one in each for other, _ in one)

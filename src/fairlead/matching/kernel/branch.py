@@ -20,14 +20,15 @@ from fairlead.dataclass import dataclass
 from fairlead.matching.kernel.accepted import Accepted
 from fairlead.matching.kernel.across import TEXTS
 from fairlead.matching.kernel.batch import UNTOLD, Batch, Mask
+from fairlead.matching.kernel.checked import is_checked, unwritten
 from fairlead.matching.kernel.compile import kernel_of
 from fairlead.matching.kernel.counters import FIRED, KEYS
 from fairlead.matching.kernel.forgetting import forget_values
-from fairlead.matching.kernel.keys import KeyNumbering, Numbering, PartNumbering, WholeNumbering, paired
+from fairlead.matching.kernel.keys import KeyNumbering, Numbering, NumberTable, PartNumbering, WholeNumbering, paired
 from fairlead.matching.kernel.parts import Lane, Shape, ValueColumn, at_slot_zero, every_bit
 from fairlead.matching.kernel.pool import NEVER, Pool
 from fairlead.matching.kernel.shape import shape_of
-from fairlead.matching.kernel.source import Source, source_of
+from fairlead.matching.kernel.source import Source, bucket_name, source_of
 from fairlead.matching.kernel.vector import truth
 from fairlead.model.expression import Condition, Expression, Field
 from fairlead.model.identity import MINOR_BITS
@@ -63,12 +64,14 @@ class KernelBranch:
         others: Sequence[Branch] = (),
         form: Form | None = None,
         keys: KeyNumbering | None = None,
+        checked: bool | None = None,
     ) -> None:
         self.subscription, self.catalogue = subscription, catalogue
         self.branches = [branch, *others]
         self.shape, self.source = form or form_of(subscription, branch, catalogue, bool(others))
         self.paired = self.shape.paired or bool(others)
-        self.kernel = kernel_of(self.source.text)
+        self.checked = is_checked(checked)
+        self.kernel = kernel_of(self.source.text, checked=self.checked)
         self.within = subscription.within_us or 0
         size, lanes = self.shape.size, self.shape.lanes
         self.unary = [
@@ -84,6 +87,8 @@ class KernelBranch:
         self.equal_values = PartNumbering()
         self.equal_pairs = WholeNumbering()
         self.pool = Pool(self.shape.stride, size, self.source.layout)
+        self.numbered: NumberTable | None = None
+        """The table with which the kernel numbers the keys of the batch at hand by itself."""
 
     # Batches
 
@@ -94,10 +99,11 @@ class KernelBranch:
         size, pool = self.shape.size, self.pool
         most = max((len(lane.queues) for lane in self.shape.lanes), default=1)
         copies = size * rows if self.shape.waits else 0
-        keys = self.instances() if not len(given.get("kt", ())) else min(self.instances() + rows, len(given["kt"]))
+        keys = self.instances() if self.numbered is None else min(self.instances() + rows, len(self.numbered.table))
         pool.room_for(keys, self.buckets(), rows * most + copies, rows if self.shape.waits else 0)
         fired = pool.waiting() + rows if self.shape.waits else 0
-        out_at, out_ref = np.empty(rows, dtype=np.int64), np.empty((rows, size), dtype=np.int64)
+        checked = self.checked
+        out_at, out_ref = unwritten(rows, np.int64, checked), unwritten((rows, size), np.int64, checked)
         given |= {
             name: getattr(pool, name)
             for name in ("ni", "nn", "tt", "bb", "qs", "ks", "bs", "gs", "fr", "wait", "heap", "st", "members")
@@ -106,20 +112,20 @@ class KernelBranch:
             "rank": self.texts.ranks() if self.shape.ranked else NOTHING,
             "out_at": out_at,
             "out_ref": out_ref,
-            "out_key": np.empty(rows if self.paired else 0, dtype=np.int32),
-            "out_due": np.empty(rows if self.shape.waits else 0, dtype=np.int64),
-            "fired_at": np.empty(fired, dtype=np.int64),
-            "fired_ref": np.empty((fired, size), dtype=np.int64),
-            "fired_due": np.empty(fired, dtype=np.int64),
-            "fired_born": np.empty(fired, dtype=np.int64),
+            "out_key": unwritten(rows if self.paired else 0, np.int32, checked),
+            "out_due": unwritten(rows if self.shape.waits else 0, np.int64, checked),
+            "fired_at": unwritten(fired, np.int64, checked),
+            "fired_ref": unwritten((fired, size), np.int64, checked),
+            "fired_due": unwritten(fired, np.int64, checked),
+            "fired_born": unwritten(fired, np.int64, checked),
             "base": batch.first_word,
             "within": self.within,
             "until": until,
             "last": last,
         }
         found, _ = self.kernel(*(given[name] for name in self.source.arguments))
-        if len(given.get("kt", ())):
-            pool.keys = self.keys.parts[0].wholes.count = int(pool.st[KEYS])
+        if self.numbered is not None:
+            pool.keys = self.numbered.count = int(pool.st[KEYS])
         n = int(pool.st[FIRED]) if self.shape.waits else 0
         fired_ones = (given[name][:n] for name in ("fired_at", "fired_ref", "fired_due", "fired_born"))
         at, refs, due_at, born = fired_ones
@@ -151,29 +157,33 @@ class KernelBranch:
         local = np.full(len(batch.types), -1, dtype=np.int32)
         given: dict[str, Any] = {"codes": batch.codes, "local": local, "words": NOTHING if batch.is_dense else batch.words}
         given["told"] = batch.told
-        whole = self.keys.parts[0].wholes if self.shape.whole_key is not None and self._keys_close(batch) else None
+        table = self._table_over(batch)
         for at, lane in enumerate(self.shape.lanes):
             present = [name for name in lane.types if name in batch.rows]
             for name in present:
                 local[batch.types[name]] = at
-            given |= self._lane(batch, at, lane, present, whole is not None)
+            given |= self._lane(batch, at, lane, present, table is not None)
         given |= {"kt": NO_NUMBER, "kb": NOTHING, "kbase": 0}
-        if whole is not None:
-            whole.room_for(min(len(batch), len(whole.table) - whole.count))
-            given |= {"kt": whole.table, "kb": whole.back, "kbase": whole.base}
-            self.pool.st[KEYS] = whole.count
+        self.numbered = table
+        if table is not None:
+            table.room_for(min(len(batch), len(table.table) - table.count))
+            given |= {"kt": table.table, "kb": table.back, "kbase": table.base}
+            self.pool.st[KEYS] = table.count
         return given
 
-    def _keys_close(self, batch: Batch) -> bool:
-        """All keys of the batch are whole numbers that lie close together: the kernel can number them by itself."""
-        part = self.keys.parts[0]
-        for lane in self.shape.lanes:
+    def _table_over(self, batch: Batch) -> NumberTable | None:
+        """The table of key numbers, where all keys of the batch are whole numbers that lie close together: the kernel numbers
+        them by itself. None also where no row has a key: nothing is to be numbered then."""
+        table = None
+        for lane in self.shape.lanes if self.shape.whole_key is not None else ():
             for name in lane.types:
                 if lane.key and name in batch.rows:
                     whole = batch.whole(name, lane.key[0])
-                    if whole is None or whole[1] is not None or not part.wholes.covers(whole[0]):
-                        return False
-        return True
+                    known = whole is not None and whole[1] is None
+                    table = self.keys.parts[0].wholes.table_over(whole[0]) if known and whole is not None else None
+                    if table is None:
+                        return None
+        return table
 
     def _lane(self, batch: Batch, at: int, lane: Lane, present: list[str], raw: bool = False) -> dict[str, Any]:
         """`raw`: keys as they are, for the kernel to number."""
@@ -197,7 +207,8 @@ class KernelBranch:
 
     def _no_rows(self, lane: Lane) -> dict[str, Any]:
         none = np.zeros(0, dtype=self.shape.whole_key or np.int32) if not self.paired else NO_NUMBER
-        made: dict[str, Any] = {"time": NOTHING, "key": none, "bits": NOTHING, "bucket": NO_NUMBER}
+        made: dict[str, Any] = {"time": NOTHING, "key": none, "bits": NOTHING}
+        made |= {f"bucket{number}": NO_NUMBER for number in range(len(self.shape.equal_of(lane)))}
         for number, column in enumerate(self.shape.columns):
             if column.queue in lane.queues:
                 made[f"in{number}"] = np.zeros(0, dtype=np.float64 if column.is_double else np.int64)
@@ -216,7 +227,8 @@ class KernelBranch:
             if column.queue in lane.queues:
                 values[f"in{number}"], known[number] = self.values(batch, column, name)
         made["bits"] = self.bits(batch, lane, name, known, None if len(self.branches) > 1 else 0)
-        made["bucket"] = self._bucket_numbers(batch, lane, name, made["key"])
+        for number, expression in enumerate(self.shape.equal_of(lane)):
+            made[f"bucket{number}"] = self._bucket_numbers(batch, lane, name, expression, made["key"])
         return made | values
 
     def _raw_keys(self, batch: Batch, lane: Lane, name: str) -> npt.NDArray[Any]:
@@ -272,12 +284,11 @@ class KernelBranch:
             return batch.texts(name, spec.expression, self.texts)
         return batch.vector(name, spec.expression)
 
-    def _bucket_numbers(self, batch: Batch, lane: Lane, name: str, key: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-        """The number of the value of the equal class, together with the key."""
-        queues = [queue for queue in lane.queues if queue in self.shape.equal]
-        if not queues:
-            return NO_NUMBER
-        numbers = self.equal_numbers(batch, name, self.shape.equal[queues[0]])
+    def _bucket_numbers(
+        self, batch: Batch, lane: Lane, name: str, expression: Expression, key: npt.NDArray[np.int32]
+    ) -> npt.NDArray[np.int32]:
+        """The number of a value of the equal class, together with the key."""
+        numbers = self.equal_numbers(batch, name, expression)
         return paired(self.equal_pairs, key, numbers) if lane.key and len(self.branches) == 1 else numbers
 
     def equal_numbers(self, batch: Batch, name: str, expression: Expression) -> npt.NDArray[np.int32]:
@@ -352,24 +363,27 @@ class KernelBranch:
             places = np.concatenate([batch.places(name) for name in present])
             places = np.sort(places) if len(present) > 1 else places
             rows, members, bits = self._accepted(batch, lane, present, places, columns[f"bits{at}"])
-            key, bucket = columns[f"key{at}"], columns[f"bucket{at}"]
+            key = columns[f"key{at}"]
             keys = key[rows] if len(key) else np.zeros(len(rows), dtype=np.int32)
-            buckets = bucket[rows] if len(bucket) else np.full(len(rows), -1, dtype=np.int32)
             if len(self.branches) > 1:
                 keys = paired(self.member_keys, keys, members) if self.keys.parts else members.astype(np.int32)
-                if len(bucket):
-                    buckets = paired(self.equal_pairs, keys, buckets)
+            buckets = [np.full(len(rows), -1, dtype=np.int32)] * self.shape.equal_most
+            for number in range(len(self.shape.equal_of(lane))):
+                mine = columns[bucket_name(f"bucket{at}", number)][rows]
+                buckets[number] = paired(self.equal_pairs, keys, mine) if len(self.branches) > 1 else mine
             pairs.append(
-                [places[rows], members, np.full(len(rows), at, dtype=np.int32), rows.astype(np.int32), keys, bits, buckets]
+                [places[rows], members, np.full(len(rows), at, dtype=np.int32), rows.astype(np.int32), keys, bits, *buckets]
             )
         if not pairs:
-            pairs.append([NOTHING, NOTHING, NO_NUMBER, NO_NUMBER, NO_NUMBER, NOTHING, NO_NUMBER])
+            none = [NO_NUMBER] * self.shape.equal_most
+            pairs.append([NOTHING, NOTHING, NO_NUMBER, NO_NUMBER, NO_NUMBER, NOTHING, *none])
         joined = [np.concatenate(parts) for parts in zip(*pairs, strict=True)]
         order = (
             np.lexsort((joined[2], joined[0])) if len(self.branches) == 1 else _by_row(joined[0], joined[1], len(self.branches))
         )
         places, _, *rest = (each[order] for each in joined)
-        given["p_lane"], given["p_inner"], given["p_key"], given["p_bits"], given["p_bucket"] = rest
+        given["p_lane"], given["p_inner"], given["p_key"], given["p_bits"], *buckets = rest
+        given |= {bucket_name("p_bucket", number): each for number, each in enumerate(buckets)}
         given["p_word"] = (batch.first_word + (places << MINOR_BITS)) if batch.is_dense else batch.words[places]
         given["told"] = NOTHING
         if len(batch.told):  # once for each row
@@ -434,6 +448,8 @@ def own(condition: Condition) -> Condition:
 
 
 def _argument(name: str, lane: int) -> str:
+    if name.startswith("bucket"):
+        return bucket_name(f"bucket{lane}", int(name[len("bucket") :]))
     return f"in{lane}_{name[2:]}" if name.startswith("in") else f"{name}{lane}"
 
 

@@ -3,6 +3,7 @@
 Takes: a source. Gives: its function `kernel`: machine code, or with FAIRLEAD_JIT=0 the same source as plain Python (tests, tiny
 inputs: compiling costs 0.2 to 0.4 s). The types of the arguments are known at the first call, so that is when code is looked
 for: in the cache (cache.py), then only loaded (native.py, 50 ms with LLVM's import); otherwise it is made (emit.py).
+With FAIRLEAD_KERNELS=checked both check every index (checked.py).
 Never: fails because of the cache: what cannot be read or written is compiled in memory.
 """
 
@@ -17,6 +18,7 @@ import numpy as np
 
 from fairlead.errors import require
 from fairlead.matching.kernel import cache
+from fairlead.matching.kernel.checked import CheckedArray, is_checked
 
 if TYPE_CHECKING:
     from fairlead.matching.kernel.native import Native, Signature
@@ -24,14 +26,15 @@ if TYPE_CHECKING:
 Kernel = Callable[..., tuple[int, ...]]
 
 
-def kernel_of(source: str, jit: bool | None = None) -> Kernel:
-    """The function `kernel` of a source. `jit` False: as plain Python; by default as the environment says."""
+def kernel_of(source: str, jit: bool | None = None, checked: bool | None = None) -> Kernel:
+    """The function `kernel` of a source. `jit` False: as plain Python; `checked`: with every index checked; by default as
+    the environment says."""
     wanted = os.environ.get("FAIRLEAD_JIT", "1") != "0" if jit is None else jit
-    return _compiled(source) if wanted else _interpreted(source)
+    return (_compiled if wanted else _interpreted)(source, is_checked(checked))
 
 
 @lru_cache(maxsize=4096)
-def _interpreted(source: str) -> Kernel:
+def _interpreted(source: str, checked: bool) -> Kernel:
     namespace: dict[str, Any] = {
         "np": np,
         "prefetch": lambda value: None,
@@ -42,8 +45,12 @@ def _interpreted(source: str) -> Kernel:
     }
     exec(compile(source, "<fairlead kernel>", "exec"), namespace)
     plain: Kernel = namespace["kernel"]
+    names = plain.__code__.co_varnames
 
     def kernel(*arguments: Any) -> tuple[int, ...]:
+        if checked:
+            given = zip(arguments, names, strict=False)
+            arguments = tuple(CheckedArray(each, name) if isinstance(each, np.ndarray) else each for each, name in given)
         with np.errstate(all="ignore"):  # machine code does not warn either
             return plain(*arguments)
 
@@ -51,15 +58,15 @@ def _interpreted(source: str) -> Kernel:
 
 
 @lru_cache(maxsize=4096)
-def _compiled(source: str) -> Compiled:
-    return Compiled(source)
+def _compiled(source: str, checked: bool) -> Compiled:
+    return Compiled(source, checked)
 
 
 class Compiled:
     """A source as machine code, for each signature that it is called with: in practice one."""
 
-    def __init__(self, source: str) -> None:
-        self.source = source
+    def __init__(self, source: str, checked: bool | None = None) -> None:
+        self.source, self.checked = source, is_checked(checked)
         self.last: Native | None = None
         self.made: dict[Signature, Native] = {}
 
@@ -79,25 +86,25 @@ class Compiled:
         signature = signature_of(given)
         made = self.made.get(signature)
         if made is None:  # two threads may both get here: then the work is done twice, and one of the results is used
-            made = self.made.setdefault(signature, _made(self.source, signature))
+            made = self.made.setdefault(signature, _made(self.source, signature, self.checked))
         self.last = made
         words = made.words(given)
         require(words is not None, "arguments are of their own signature", signature=signature)
         return made(given, words or [])
 
 
-def _made(source: str, signature: Signature) -> Native:
+def _made(source: str, signature: Signature, checked: bool) -> Native:
     """1. From the cache. 2. Compiled, and kept."""
-    from fairlead.matching.kernel.native import Native, is_loadable
+    from fairlead.matching.kernel.native import CheckedNative, Native, is_loadable
 
-    key = f"{signature}\n{source}"
+    key = f"{'checked ' if checked else ''}{signature}\n{source}"
     payload = cache.load(key)
     if payload is not None and is_loadable(payload):
-        return Native(payload, signature)
+        return CheckedNative(payload, signature, source) if checked else Native(payload, signature)
 
     from fairlead.matching.kernel import emit
 
-    payload = emit.object_code(source, signature)
+    payload = emit.object_code(source, signature, checked)
     require(is_loadable(payload), "machine code needs nothing that is not there", source=source)
     cache.store(key, payload)
-    return Native(payload, signature)
+    return CheckedNative(payload, signature, source) if checked else Native(payload, signature)

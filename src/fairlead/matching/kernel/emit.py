@@ -22,10 +22,10 @@ SPEED = 2
 """LLVM's level of optimization."""
 
 
-def object_code(source: str, signature: Signature) -> bytes:
-    module = Module(source)
+def object_code(source: str, signature: Signature, checked: bool = False) -> bytes:
+    module = Module(source, checked)
     made = module.kernel([WHOLE if each is None else each for each in signature])
-    module.texts.append(_entry(made, signature))
+    module.texts.append(_entry(made, signature, checked))
     machine = _machine()
     optimized = llvm.parse_assembly(f'target datalayout = "{machine.target_data}"\n{module.text()}', llvm.create_context())
     optimized.triple = machine.triple
@@ -36,8 +36,9 @@ def object_code(source: str, signature: Signature) -> bytes:
     return packed(made.results, made.written, machine.emit_object(optimized))
 
 
-def _entry(made: Made, signature: Signature) -> str:
-    """Takes the block apart and calls `kernel`, which writes its results behind the arguments."""
+def _entry(made: Made, signature: Signature, checked: bool) -> str:
+    """Takes the block apart and calls `kernel`, which writes its results behind the arguments, and what a checked build reports
+    behind these."""
     lines, passed, words = [], [], 0
     for each in signature:
         count = 1 if each is None else 1 + each.dimensions
@@ -50,7 +51,11 @@ def _entry(made: Made, signature: Signature) -> str:
             passed.append(f"{item} {name}")
         words += count
     lines += [f"%results = getelementptr inbounds i64, ptr %block, i64 {words}", "ret void"]
-    lines.insert(-1, f"call void @{made.name}({', '.join([*passed, 'ptr %results'])})")
+    passed.append("ptr %results")
+    if checked:
+        lines.insert(-1, f"%report = getelementptr inbounds i64, ptr %block, i64 {words + made.results}")
+        passed.append("ptr %report")
+    lines.insert(-1, f"call void @{made.name}({', '.join(passed)})")
     return "\n".join([f"define void @{ENTRY}(ptr %block) nounwind {{", *lines, "}"])
 
 

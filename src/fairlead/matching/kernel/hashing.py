@@ -8,6 +8,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from fairlead.matching.kernel.checked import unwritten
+
 SOURCE = """def kernel(values, out, keys, numbers, back, count, most, start):
     mask = len(keys) - 1
     i = start
@@ -44,7 +46,7 @@ class HashTable:
         self.of(values)
 
     def of(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-        out = np.empty(len(values), dtype=np.int32)
+        out = unwritten(len(values), np.int32)
         values = np.ascontiguousarray(values, dtype=np.int64)
         done = 0
         while done < len(values):
@@ -64,5 +66,5 @@ class HashTable:
         self.back = np.zeros(size // 2 + 1, dtype=np.int64)
         self.count = 0
         if len(known):
-            out = np.empty(len(known), dtype=np.int32)
+            out = unwritten(len(known), np.int32)
             self.count, _ = self.lookup(known, out, self.keys, self.numbers, self.back, 0, size // 2, 0)

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fairlead.matching.kernel.checked import unwritten
 from fairlead.matching.kernel.hashing import HashTable
 from fairlead.model.columns import bits_of
 
@@ -24,39 +25,16 @@ SPREAD = 8
 SMALL = 1 << 16
 
 
-class WholeNumbering:
-    """0, 1, 2 … for distinct whole numbers."""
+class NumberTable:
+    """Whole numbers that lie close together: `table[value - base]` is the number of a value, -1 for one that has none yet."""
 
-    def __init__(self, values: Numbers | None = None) -> None:
-        self.back: Numbers = np.zeros(0, dtype=np.int64) if values is None else values
-        self.count = len(self.back)
+    def __init__(self, values: Numbers) -> None:
+        self.back, self.count = values, len(values)
         self.base = 0
         self.table: npt.NDArray[np.int32] = np.zeros(0, dtype=np.int32)
-        self.hashed: HashTable | None = None
-        if self.count and not self.covers(self.back):
-            self.hashed = HashTable(self.back)
 
-    def __len__(self) -> int:
-        return self.count if self.hashed is None else self.hashed.count
-
-    def of(self, values: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
-        if not len(values):
-            return np.zeros(0, dtype=np.int32)
-        if not self.covers(values):
-            return self._hashed().of(values)
-        at = values - self.base if self.base else values
-        numbers: npt.NDArray[np.int32] = self.table[at]
-        unseen = numbers < 0
-        if unseen.any():
-            self._add(np.unique(values[unseen]))
-            numbers = self.table[at]
-        return numbers
-
-    def covers(self, values: npt.NDArray[Any]) -> bool:
-        """Whether the table spans the numbers, made wider if that is worth it: then `table[value - base]` is the number of
-        a value, -1 for one that has none yet."""
-        if self.hashed is not None:
-            return False
+    def spans(self, values: npt.NDArray[Any]) -> bool:
+        """Whether the table has room for these values (at least one), made wider if that is worth it."""
         low, high = int(values.min()), int(values.max())
         if len(self.table):
             low, high = min(low, self.base), max(high, self.base + len(self.table) - 1)
@@ -69,27 +47,60 @@ class WholeNumbering:
         self.table[self.back[: self.count] - base] = np.arange(self.count)
         return True
 
+    def of(self, values: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
+        """The numbers of values that the table spans."""
+        at = values.astype(np.int64, copy=False) - self.base if self.base else values
+        numbers: npt.NDArray[np.int32] = self.table[at]
+        unseen = numbers < 0
+        if unseen.any():
+            self._add(np.unique(at[unseen]))
+            numbers = self.table[at]
+        return numbers
+
     def room_for(self, more: int) -> None:
         """So many new values can be written to `back` by whoever has the table (a kernel), counted by `count`."""
         if self.count + more > len(self.back):
-            grown = np.empty(2 * (self.count + more), dtype=np.int64)
+            grown = unwritten(2 * (self.count + more), np.int64)
             grown[: self.count] = self.back[: self.count]
             self.back = grown
 
-    def _hashed(self) -> HashTable:
-        if self.hashed is None:
-            self.hashed = HashTable(self.all())
-        return self.hashed
+    def _add(self, places: npt.NDArray[Any]) -> None:
+        fresh = np.arange(self.count, self.count + len(places))
+        self.room_for(len(places))
+        self.table[places] = fresh
+        self.back[fresh] = places.astype(np.int64, copy=False) + self.base
+        self.count += len(places)
 
-    def _add(self, fresh: npt.NDArray[Any]) -> None:
-        self.room_for(len(fresh))
-        self.table[fresh - self.base] = np.arange(self.count, self.count + len(fresh))
-        self.back[self.count : self.count + len(fresh)] = fresh
-        self.count += len(fresh)
+    def values(self) -> Numbers:
+        return self.back[: self.count]
+
+
+class WholeNumbering:
+    """0, 1, 2 … for distinct whole numbers. What is known stands in one index: a table, or from some spread on a hash table."""
+
+    def __init__(self, values: Numbers | None = None) -> None:
+        table = NumberTable(np.zeros(0, dtype=np.int64) if values is None else values)
+        self.index: NumberTable | HashTable = table
+        if table.count and not table.spans(table.back):
+            self.index = HashTable(table.values())
+
+    def __len__(self) -> int:
+        return self.index.count
+
+    def of(self, values: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
+        if not len(values):
+            return np.zeros(0, dtype=np.int32)
+        if self.table_over(values) is None and isinstance(self.index, NumberTable):
+            self.index = HashTable(self.index.values())
+        return self.index.of(values)
+
+    def table_over(self, values: npt.NDArray[Any]) -> NumberTable | None:
+        """The table, if there is one and it spans these values (at least one): a kernel can number them by itself."""
+        return self.index if isinstance(self.index, NumberTable) and self.index.spans(values) else None
 
     def all(self) -> Numbers:
         """The values by number."""
-        return self.back[: self.count] if self.hashed is None else self.hashed.values()
+        return self.index.values()
 
     def kept(self, wanted: Mask) -> WholeNumbering:
         """Only these numbers, renumbered in their order."""

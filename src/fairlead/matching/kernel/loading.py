@@ -152,6 +152,7 @@ class Loading:
     def _chain(self, buckets: Numbers) -> None:
         """The hash index: of each value and queue the nodes in their order."""
         pool, at = self.pool, buckets * self.shape.stride + self.queue
+        pool.bb[: len(buckets)] = -1
         pool.bb[: len(buckets), self.layout["BUCKET"]] = buckets
         nodes = np.flatnonzero(buckets >= 0)
         nodes = nodes[np.argsort(at[nodes], kind="stable")]

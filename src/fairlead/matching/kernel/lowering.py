@@ -8,7 +8,8 @@ again.
 Variables are places on the stack, which LLVM makes registers of (mem2reg); one that is read before it was assigned is 0. Arrays
 are a pointer and a length; the length of a row is known. No element is reached by way of two parameters, so all pointers are
 `noalias` (`nn` and `ni` are views of one memory, but of different elements, layout.py); indices are never negative and never
-out of range, and LLVM may rely on that only where an element is reached (`inbounds`).
+out of range, and LLVM may rely on that only where an element is reached (`inbounds`). In a checked build (checked.py) that is
+tested: a function that fails writes a report and returns, and so do all that called it.
 
 Takes: a source and the types of the arguments of `kernel`. Gives: a module as text, and what `kernel` returns and writes to.
 Raises InvariantError for what cannot be compiled, with its line.
@@ -20,6 +21,7 @@ import ast
 from collections.abc import Sequence
 
 from fairlead.dataclass import dataclass
+from fairlead.matching.kernel.checked import OUTSIDE, UNWRITTEN, poison_of, site
 from fairlead.matching.kernel.native import Array
 from fairlead.matching.kernel.operations import (
     FLOAT,
@@ -50,6 +52,8 @@ SUPPORT = "\n".join(
 )
 RARE = frozenset({"attach", "detach", "built", "rowed", "least", "fire", "trim"})
 """Functions of the source that few events reach: kept out of the loop. Without, registers run short in it (5 % slower)."""
+LEAVE = "leave"
+"""Stands for the return of a function after a failed check, until it is known what it returns."""
 Argument = str | Array
 """The type of an argument."""
 
@@ -66,7 +70,8 @@ class Made:
 
 
 class Module:
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, checked: bool = False) -> None:
+        self.checked = checked
         self.functions: dict[str, ast.FunctionDef] = {}
         self.texts = [SUPPORT]
         self.made: dict[tuple[str, tuple[Argument, ...]], Made | None] = {}
@@ -127,7 +132,9 @@ class _Function(Operations):
         if self.empty and self.returns is not None:
             self.line = self.node.lineno
             self.refuse(f"{self.node.name} returns a value here and nothing there")
-        self.module.texts.append("\n".join([self._head(), "entry:", *self._opening(), *self.lines, "}"]))
+        leave = "ret void" if self.returns is None else f"ret {LLVM[self.returns]} {ZERO[self.returns]}"
+        lines = [leave if line == LEAVE else line for line in self.lines]
+        self.module.texts.append("\n".join([self._head(), "entry:", *self._opening(), *lines, "}"]))
         written = tuple(at for at, name in enumerate(self.parameters) if name in self.written)
         return Made(self.name, self.returns, self.results, written)
 
@@ -148,6 +155,8 @@ class _Function(Operations):
                 parts.append(f"{LLVM[given]} %a.{name}")
         if self.node.name == "kernel":
             parts.append("ptr noalias %results")
+        if self.module.checked:
+            parts.append("ptr noalias %report")
         returned = "void" if self.returns is None else LLVM[self.returns]
         inlining = "noinline" if self.node.name in RARE else "inlinehint"
         return f"define internal {returned} @{self.name}({', '.join(parts)}) nounwind {inlining} {{"
@@ -244,6 +253,8 @@ class _Function(Operations):
             values = [self._value(each) for each in value.elts]
             for one, each in zip(target.elts, values, strict=True):
                 self._store(one, each)
+        elif isinstance(target, ast.Subscript) and isinstance(value, ast.Subscript) and not _is_length(value):
+            self._store(target, self._item(*self._place(value)))  # memory is copied, not used
         else:
             self._store(target, self._value(value))
 
@@ -279,7 +290,7 @@ class _Function(Operations):
             self._set(target.id, self.binary(self._sign(operator), self._get(target.id), self._value(value)))
             return
         array, place = self._place(target, written=True)
-        before = self._item(array, place)
+        before = self._written(target, array, self._item(array, place))
         self._put_item(array, place, self.binary(self._sign(operator), before, self._value(value)))
 
     def _if(self, node: ast.If) -> None:
@@ -399,7 +410,8 @@ class _Function(Operations):
             case ast.Subscript(value=ast.Attribute(value=ast.Name(id=name), attr="shape"), slice=ast.Constant(value=at)):
                 return self._length(name, at)
             case ast.Subscript():
-                return self._item(*self._place(node))
+                array, place = self._place(node)
+                return self._written(node, array, self._item(array, place))
             case ast.BinOp(left=left, op=operator, right=right):
                 return self.binary(self._sign(operator), self._value(left), self._value(right))
             case ast.UnaryOp(op=operator, operand=operand):
@@ -508,6 +520,11 @@ class _Function(Operations):
                     self.refuse(f"{_shown(node)}, a float as an index")
                 if written:
                     self.written.add(name)
+                if self.module.checked:
+                    for at, each in enumerate(indices):
+                        length = self._length(name, at)
+                        inside = self.put(f"icmp ult i64 {each.code}, {length.code}")
+                        self._check(inside, node, OUTSIDE, each.code, length.code)
                 item = ITEM[array.dtype] if array.dimensions == 1 else f"[{array.width} x {ITEM[array.dtype]}]"
                 steps = ", ".join(f"i64 {each.code}" for each in indices)
                 return array, self.put(f"getelementptr inbounds {item}, ptr %a.{name}, {steps}")
@@ -530,6 +547,36 @@ class _Function(Operations):
             code = self.converted(value, UNSIGNED if value.type == UNSIGNED else WHOLE).code
             code = code if item == "i64" else self.put(f"trunc i64 {code} to {item}")
         self.lines.append(f"store {item} {code}, ptr {place}")
+
+    def _written(self, node: ast.expr, array: Array, value: Value) -> Value:
+        """A value that was read, checked not to be that of unwritten memory."""
+        poison = poison_of(array.dtype) if self.module.checked else None
+        if poison is not None:
+            bits = self.as_bits(value) if value.type == FLOAT else value
+            self._check(self.put(f"icmp ne i64 {bits.code}, {poison}"), node, UNWRITTEN, "0", "0")
+        return value
+
+    def _check(self, holds: str, node: ast.expr, what: int, index: str, length: str) -> None:
+        """Goes on only if it holds; otherwise the function reports what is wrong and returns."""
+        onwards, wrong = self._label("checked"), self._label("wrong")
+        self._fork(Value(holds, TRUTH), onwards, wrong)
+        self._start(wrong)
+        where = site(node.lineno, node.col_offset, node.end_col_offset or 0)
+        for at, word in enumerate((where, what, index, length)):
+            place = self.put(f"getelementptr inbounds i64, ptr %report, i64 {at}")
+            self.lines.append(f"store i64 {word}, ptr {place}")
+        self._end(LEAVE)
+        self._start(onwards)
+
+    def _check_call(self) -> None:
+        """A function that was called may have failed: its caller goes no further."""
+        if self.module.checked:
+            onwards, wrong = self._label("checked"), self._label("wrong")
+            failed = self.put("load i64, ptr %report")
+            self._fork(Value(self.put(f"icmp eq i64 {failed}, 0"), TRUTH), onwards, wrong)
+            self._start(wrong)
+            self._end(LEAVE)
+            self._start(onwards)
 
     # Calls
 
@@ -584,11 +631,19 @@ class _Function(Operations):
             if names.count(names[at]) > 1:
                 self.refuse(f"{names[at]} twice as an argument of {name}, which writes to it")
             self.written.add(names[at] or "")
+        passed += ["ptr %report"] if self.module.checked else []
         line = f"call {'void' if made.returns is None else LLVM[made.returns]} @{made.name}({', '.join(passed)})"
         if made.returns is None:
             self.lines.append(line)
+            self._check_call()
             return None
-        return Value(self.put(line), made.returns)
+        value = Value(self.put(line), made.returns)
+        self._check_call()
+        return value
+
+
+def _is_length(node: ast.Subscript) -> bool:
+    return isinstance(node.value, ast.Attribute)
 
 
 def _shown(node: ast.AST) -> str:

@@ -21,6 +21,7 @@ import numpy as np
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import require
+from fairlead.matching.kernel.checked import REPORT, failure
 
 ENTRY = "fairlead_kernel"
 DTYPES = ("int8", "uint8", "bool", "int32", "int64", "uint64", "float64")
@@ -106,6 +107,22 @@ class Native:
         block = array("q", words + self.room)
         self.entry(block.buffer_info()[0])
         return tuple(block[-self.results :])
+
+
+class CheckedNative(Native):
+    """That of a checked build (checked.py): raises InvariantError where a check failed."""
+
+    def __init__(self, payload: bytes, signature: Signature, source: str) -> None:
+        super().__init__(payload, signature)
+        self.source = source
+
+    def __call__(self, arguments: tuple[Any, ...], words: list[int]) -> tuple[int, ...]:
+        block = array("q", words + self.room + [0] * REPORT)
+        self.entry(block.buffer_info()[0])
+        at, what, index, length = block[-REPORT:]
+        if at:
+            raise failure(self.source, at, what, index, length)
+        return tuple(block[-self.results - REPORT : -REPORT])
 
 
 def packed(results: int, written: Sequence[int], code: bytes) -> bytes:

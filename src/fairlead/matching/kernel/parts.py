@@ -198,6 +198,15 @@ class Shape:
     def accept_bit(self, lane: Lane, queue: int) -> int:
         return ACCEPTED - lane.queues.index(queue)
 
+    def equal_of(self, lane: Lane) -> list[Expression]:
+        """What events of the lane are numbered by in the hash index: queues that share an event may name different values."""
+        return list(dict.fromkeys(self.equal[queue] for queue in lane.queues if queue in self.equal))
+
+    @property
+    def equal_most(self) -> int:
+        """The most values that events of one lane are numbered by."""
+        return max((len(self.equal_of(lane)) for lane in self.lanes), default=0)
+
     def newest_slot(self, queue: int) -> int:
         """The newest event of a queue can only be the last instance of its type, or under RECENT the first one."""
         slots = self.slots_of(queue)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fairlead.matching.kernel.checked import unwritten
 from fairlead.matching.kernel.compile import kernel_of
 from fairlead.matching.kernel.counters import FREE, FRESH, HEAP, NAMES, NONE_FREE, SEEN
 from fairlead.matching.kernel.layout import Layout
@@ -101,7 +102,7 @@ class Pool:
 def _aligned(rows: int, width: int, dtype: Any = np.int64) -> npt.NDArray[Any]:
     """Rows that begin where a line of the processor's cache begins."""
     size = np.dtype(dtype).itemsize
-    room = np.empty(rows * width * size + LINE, dtype=np.int8)
+    room = unwritten(rows * width * size + LINE, np.int8)
     skip = -int(room.__array_interface__["data"][0]) % LINE
     made: npt.NDArray[Any] = room[skip : skip + rows * width * size].view(dtype).reshape(rows, width)
     return made
@@ -109,7 +110,7 @@ def _aligned(rows: int, width: int, dtype: Any = np.int64) -> npt.NDArray[Any]:
 
 def _longer(array: npt.NDArray[Any], rows: int) -> npt.NDArray[Any]:
     """With room that nobody reads before it is written."""
-    grown = np.empty((rows, *array.shape[1:]), dtype=array.dtype)
+    grown = unwritten((rows, *array.shape[1:]), array.dtype)
     grown[: len(array)] = array
     return grown
 

@@ -12,7 +12,7 @@ from fairlead.matching.kernel.layout import Layout
 from fairlead.matching.kernel.parts import Shape
 from fairlead.matching.kernel.searching import indented
 from fairlead.matching.kernel.tree import BUILD, KEEP, ROW, ROW_DROP, ROW_LINK
-from fairlead.matching.precede import needs_in_front
+from fairlead.matching.precede import is_circular, needs_in_front
 
 
 class Queues:
@@ -36,6 +36,7 @@ class Queues:
         return f"free = drop({first}, {last}, k * {self.shape.stride} + {queue}, free, {self.state()})"
 
     def _link(self) -> str:
+        """An event without a value (NULL, NaN) is in no chain of the hash index: its links lead nowhere."""
         chain = (
             f"""
     n = ni[e, BUCKET]
@@ -47,7 +48,10 @@ class Queues:
             bs[n, 0] = e
         else:
             ni[bs[n, 1], BNEXT] = e
-        bs[n, 1] = e"""
+        bs[n, 1] = e
+    else:
+        ni[e, BPREV] = -1
+        ni[e, BNEXT] = -1"""
             if self.shape.equal
             else ""
         )
@@ -178,7 +182,13 @@ class Queues:
 
     def _trim_function(self) -> str:
         """Events that can be in no relation to come leave (see precede.py)."""
-        lines = [f"def trim(k, free, {self.state()}):"]
+        head, body = [f"def trim(k, free, {self.state()}):"], self._trim_lines()
+        if is_circular(self.needs):
+            body = ["    was = -2", "    while free != was:", "        was = free", *indented(body, 1)]
+        return "\n".join([*head, *body, "    return free"])
+
+    def _trim_lines(self) -> list[str]:
+        lines: list[str] = []
         for queue, needs in self.needs:
             at = f"k * {self.shape.stride} + {queue}"
             lines += [f"    c = qs[{at}, 0]", "    while c != -1:", "        alive = False"]
@@ -195,4 +205,4 @@ class Queues:
             lines += indented(
                 ["if alive:", "    break", f"free = drop(c, c, {at}, free, {self.state()})", f"c = qs[{at}, 0]"], 2
             )
-        return "\n".join([*lines, "    return free"])
+        return lines

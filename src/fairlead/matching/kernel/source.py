@@ -60,6 +60,11 @@ class Source:
     accesses: Accesses
 
 
+def bucket_name(name: str, number: int) -> str:
+    """The argument with the numbers of one value of the hash index, of those that events of a lane have."""
+    return f"{name}_{number}" if number else name
+
+
 def source_of(shape: Shape, paired: bool) -> Source:
     """`paired`: rows come as pairs of row and instance (see family.py), not as whole batches."""
     accesses = Accesses(shape)
@@ -103,9 +108,11 @@ class _Loop:
 
     def _arguments(self, text: str) -> tuple[str, ...]:
         body = text[text.index("def kernel():") :].split("\n\ndef ")[0]
-        names = ["p_lane", "p_inner", "p_key", "p_word", "p_bits", "p_bucket"] if self.paired else ["codes", "local", "words"]
+        names = ["p_lane", "p_inner", "p_key", "p_word", "p_bits"] if self.paired else ["codes", "local", "words"]
+        names += [bucket_name("p_bucket", n) for n in range(self.shape.equal_most)] if self.paired else []
         for at, lane in enumerate(self.shape.lanes):
-            names += [f"time{at}", f"key{at}", f"bits{at}", f"bucket{at}"]
+            names += [f"time{at}", f"key{at}", f"bits{at}"]
+            names += [bucket_name(f"bucket{at}", n) for n in range(len(self.shape.equal_of(lane)))]
             names += [f"in{at}_{c}" for c, column in enumerate(self.shape.columns) if column.queue in lane.queues]
         names += [
             "told",
@@ -197,8 +204,9 @@ class _Loop:
         for number, column in enumerate(shape.columns):
             if column.queue in lane.queues:
                 lines.append(f"x{number} = in{at}_{number}[j]")
-        if set(lane.queues) & set(shape.equal):
-            lines.append("bk = p_bucket[i]" if self.paired else f"bk = bucket{at}[j]")
+        for number in range(len(shape.equal_of(lane))):
+            name, row = ("p_bucket", "i") if self.paired else (f"bucket{at}", "j")
+            lines.append(f"bk{number or ''} = {bucket_name(name, number)}[{row}]")
         if shape.windowed:
             late = ["late = False"] if self._notes(lane) else []
             too_late = ["    late = True"] if self._notes(lane) else ["    continue"]
@@ -277,7 +285,8 @@ class _Loop:
             return [*notes, *(line for q in members for line in (f"if {new}{tests[q]}:", *indented(self._into_one(q), 1)))]
         lines = ["entered = False"]
         for queue in members:
-            lines += [f"if {new}{tests[queue]}:", *indented([*self._enter(queue), "entered = True"], 1)]
+            bucket = self._bucket(lane, queue)
+            lines += [f"if {new}{tests[queue]}:", *indented([*self._enter(queue, bucket), "entered = True"], 1)]
         return [*lines, *notes, "if entered:", *indented([*self._search_free(), *self._trim()], 1)]
 
     def _note(self, queue: int) -> list[str]:
@@ -289,7 +298,12 @@ class _Loop:
         counts = [(at, n - 1 if at == newest else n) for at, n in enumerate(self.shape.needed)]
         return " and ".join(f"qs[k * {stride} + {at}, 2] >= {n}" for at, n in counts if n) or "True"
 
-    def _enter(self, queue: int) -> list[str]:
+    def _bucket(self, lane: Lane, queue: int) -> str:
+        """The number of the event in the hash index of a queue; in a lane of one queue it is `bk`."""
+        values = self.shape.equal_of(lane)
+        return f"bk{values.index(self.shape.equal[queue]) or ''}" if queue in self.shape.equal else "-1"
+
+    def _enter(self, queue: int, bucket: str = "bk") -> list[str]:
         """A node for the event at the end of a queue."""
         shape, layout = self.shape, self.layout
         lines = ["if free != -1:", "    e = free", "    free = ni[e, NEXT]", "else:", "    e = fresh", "    fresh += 1"]
@@ -299,7 +313,7 @@ class _Loop:
         if "BITS" in layout:
             lines.append("ni[e, BITS] = b")
         if "BUCKET" in layout:
-            lines.append(f"ni[e, BUCKET] = {'bk' if queue in shape.equal else '-1'}")
+            lines.append(f"ni[e, BUCKET] = {bucket if queue in shape.equal else '-1'}")
         for number, column in enumerate(shape.columns):
             if column.queue == queue and number in layout.place_of_column:
                 value = f"as_bits(x{number})" if column.is_double else f"x{number}"

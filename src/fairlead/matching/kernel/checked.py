@@ -1,0 +1,94 @@
+"""The checked build of kernels: slower, for tests and fuzzers. FAIRLEAD_KERNELS=checked switches it on.
+
+Machine code then compares every index with the length of its array before it uses it, and every whole number that it reads
+with the one that unwritten memory is filled with: instead of reading memory that is not its own or that nobody wrote, it
+stops, and the call raises InvariantError (X003) with the function, the place in the source, the index and the length. Kernels
+as plain Python (FAIRLEAD_JIT=0) check their indexes: Python would take a negative one from the end.
+
+Without it, the same source becomes the same machine code as if this module were not there.
+
+Gives: whether the build is checked, memory that is not written yet, arrays that check their indexes, and the error.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fairlead.errors import InvariantError
+
+POISON = 0x7A
+"""Every byte of memory that nobody wrote: as an index it is out of range, as a link no node."""
+OUTSIDE, UNWRITTEN = 1, 2
+"""What was wrong."""
+REPORT = 4
+"""Words of a report: the place in the source (0: nothing is wrong), what was wrong, the index and the length."""
+_LINE, _COLUMN = 40, 20
+
+
+def is_checked(checked: bool | None = None) -> bool:
+    """By default as the environment says."""
+    return os.environ.get("FAIRLEAD_KERNELS") == "checked" if checked is None else checked
+
+
+def unwritten(shape: int | tuple[int, ...], dtype: Any, checked: bool | None = None) -> npt.NDArray[Any]:
+    """An array that whoever gets it writes before it is read."""
+    made: npt.NDArray[Any] = np.empty(shape, dtype=dtype)
+    if is_checked(checked):
+        made.view(np.uint8).fill(POISON)
+    return made
+
+
+def poison_of(dtype: str) -> int | None:
+    """What an element of unwritten memory reads as; None where that is an ordinary value."""
+    size = {"int32": 4, "int64": 8, "float64": 8}.get(dtype)
+    return None if size is None else int.from_bytes(bytes([POISON]) * size, "little")
+
+
+def site(line: int, column: int, end: int) -> int:
+    """A place in a source as one number."""
+    return line << _LINE | column << _COLUMN | end
+
+
+def failure(source: str, at: int, what: int, index: int, length: int) -> InvariantError:
+    line, low, high = at >> _LINE, at >> _COLUMN & (1 << _COLUMN) - 1, at & (1 << _COLUMN) - 1
+    lines = source.split("\n")
+    above = next(each for each in reversed(lines[:line]) if each.startswith("def "))
+    name, text = above[4 : above.index("(")], lines[line - 1].encode()[low:high].decode()
+    return _error(name, line, text, f"index {index} of {length}" if what == OUTSIDE else "memory that nobody wrote")
+
+
+def _error(name: str, line: int, text: str, problem: str) -> InvariantError:
+    return InvariantError(
+        "X003",
+        f"a kernel reads or writes {problem}: {text} in {name}",
+        place=f"line {line} of the kernel's source",
+        fix="please report this with the rule and the events",
+    )
+
+
+class CheckedArray:
+    """An array for a kernel that runs as plain Python."""
+
+    def __init__(self, array: npt.NDArray[Any], name: str) -> None:
+        self.array, self.name, self.shape = array, name, array.shape
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __getitem__(self, index: Any) -> Any:
+        self._check(index)
+        return self.array[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._check(index)
+        self.array[index] = value
+
+    def _check(self, index: Any) -> None:
+        given = index if isinstance(index, tuple) else (index,)
+        for each, length in zip(given, self.shape, strict=True):
+            if not 0 <= each < length:
+                raise _error("plain Python", 0, f"{self.name}{list(map(int, given))}", f"index {each} of {length}")
