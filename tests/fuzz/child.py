@@ -35,6 +35,7 @@ def limited() -> None:
 
 
 def main(target: str, first: int, count: int, seconds: float) -> None:
+    os.environ.setdefault("FAIRLEAD_KERNELS", "checked")  # kernels that check bounds, on memory that is not zero
     lines = os.fdopen(os.dup(1), "w", buffering=1)
     module = importlib.import_module(f"tests.fuzz.{target}")
     limited()
