@@ -3,7 +3,8 @@ as a batch and as a stream. Each subscription has the same ids in the same order
 
 Random plans (tests/fuzz/rules.py) with chains of derived types, unions, subtypes, absences and disjunctions, a few of them;
 FAIRLEAD_RUNTIME_PLANS=50 asks for more. Positions are those of the log: the export has them, and all but the live subscriber
-read that. The plans are such that live subscribers read one stream; those that read several are in tests/live/test_disjunctions.py.
+read that. The plans are such that live subscribers read one stream; those that read several are in
+tests/live/test_disjunctions.py.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@
     types, events, rows 0, rows 1, ...    the events: their types, their order, and a table for each type
     instances n, queued n, waiting n      for the n-th form of the plan's branches, where there is something
 
+The digest tells damage by accident; that content makes sense is checked by soundness.py.
+
 Old versions stay readable: a change of the format raises VERSION and keeps a decoder and a fixture for the old one.
 """
 
