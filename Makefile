@@ -3,10 +3,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 CASES ?= 20000
 SECONDS ?= 600
+MINUTES ?= 10
 SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check lint types layers format equal failures search grammar clean
+.PHONY: help install run test check lint types layers format equal fuzz failures search grammar clean
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -51,6 +52,9 @@ format: .venv/installed-dev  ## write the one style
 
 equal: .venv/installed-dev  ## the matcher equals the reference on CASES=20000 generated cases
 	FAIRLEAD_CASES=$(CASES) $(BIN)/python -m pytest tests/match/test_equal_to_reference.py -n auto --hypothesis-show-statistics
+
+fuzz: .venv/installed-dev  ## random texts, states, plans and files for MINUTES=10, from the seed SEED=1 on
+	$(BIN)/python -m tests.fuzz --minutes $(MINUTES) --seed $(SEED)
 
 failures: .venv/installed-dev  ## servers, links, readers and writers fail for SECONDS=600 by the schedule SEED=1
 	$(BIN)/python -m fairlead.testing.live --seconds $(SECONDS) --seed $(SEED)

@@ -7,6 +7,8 @@
     types, events, rows 0, rows 1, ...    the events: their types, their order, and a table for each type
     instances n, queued n, waiting n      for the n-th form of the plan's branches, where there is something
 
+The digest tells damage by accident; that content makes sense is checked by soundness.py.
+
 A change of the format raises VERSION and keeps a fixture of the old one, with a reader for it or a reason to refuse it.
 """
 
@@ -22,8 +24,10 @@ import pyarrow as pa
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import StateError
+from fairlead.matching.body import distrusted, read_batch
 from fairlead.matching.canonical import canonical
 from fairlead.matching.content import NEVER, NO_EVENTS, NO_NUMBERS, Content, Events, Form, Group, forms_of
+from fairlead.matching.soundness import require_sound
 from fairlead.model.columns import arrow_schema, record_batch
 from fairlead.model.plan import Plan
 from fairlead.model.position import Position
@@ -68,7 +72,10 @@ def decode(dumped: bytes, plan: Plan) -> State:
         )
     if words[2] != hashlib.sha256(body).hexdigest().encode():
         raise StateError("S003", "the state is damaged: its digest does not fit", fix="take an earlier dump")
-    return reader(body, plan)
+    with distrusted():
+        found = reader(body, plan)
+    require_sound(found.content, found.last, found.relations, plan)
+    return found
 
 
 def require_plan(found: str, plan: Plan) -> None:
@@ -161,7 +168,7 @@ def _in_one_row(column: pa.Array) -> pa.Array:
 
 
 def _read(body: bytes, plan: Plan) -> State:
-    batch = pa.ipc.open_stream(pa.py_buffer(body)).read_next_batch()
+    batch = read_batch(body)
     found = {name: batch.column(at) for at, name in enumerate(batch.schema.names)}
     require_plan(found["plan"][0].as_py(), plan)
     groups = {form: _group(form, found, number) for number, form in enumerate(forms_of(plan)) if f"instances {number}" in found}

@@ -287,7 +287,7 @@ class Plan:
         stack of its own: a chain of ten thousand is legal."""
         done: dict[str, Subscription] = {}
         made: set[str] = set()
-        """Types whose emitters are all done. (That somebody waits for a type is not enough: it may be further down the stack.)"""
+        """Types whose emitters are all done. (That somebody waits for one is not enough: it may lie further down the stack.)"""
 
         def is_made(name: str) -> bool:
             if name not in made and all(each.name in done for each in self.emitters[name]):

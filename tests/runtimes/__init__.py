@@ -1,0 +1,1 @@
+"""What several runtimes make of the same."""

@@ -1,0 +1,163 @@
+"""One log, six ways to its relations: live, exported and matched event by event, on kernels, by the embedded runtime, by Spark
+as a batch and as a stream. Each subscription has the same ids in the same order.
+
+Random plans (tests/fuzz/rules.py) with chains of derived types, unions, subtypes, absences and disjunctions, a few of them;
+FAIRLEAD_RUNTIME_PLANS=50 asks for more. Positions are those of the log: the export has them, and all but the live subscriber
+read that. The plans are such that live subscribers read one stream; those that read several are in
+tests/live/test_disjunctions.py.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+import fairlead
+from fairlead import spark as fl
+from fairlead.engine import Engine
+from fairlead.errors import FairleadError
+from fairlead.model.plan import Plan
+from fairlead.model.relation import Relation
+from fairlead.runtime.live.grouping import groups_of
+from fairlead.testing.reference import ReferenceMatcher
+from fairlead.transport.events import read_events
+from fairlead.transport.records import read_records
+from tests.fuzz.rules import rules
+from tests.fuzz.streams import Record, events
+from tests.live.logs import run
+from tests.live.test_conformance import read
+from tests.spark import streams
+
+PLANS = int(os.environ.get("FAIRLEAD_RUNTIME_PLANS", "3"))
+EVENTS = 60
+WANTED = ("EMIT", "UNION", "EXTENDS", " OF ", " OR (")
+"""What the plans have between them: derived types, unions, subtypes, absences, disjunctions. Each has at least two of these."""
+
+Ids = dict[str, list[str]]
+
+
+@dataclass(frozen=True)
+class Given:
+    seed: int
+    text: str
+    events: tuple[Record, ...]
+
+    def __str__(self) -> str:
+        return f"seed {self.seed}"
+
+
+def usable() -> Iterator[Given]:
+    """Plans of which something comes, that all runtimes can run and that read one stream of a log."""
+    for seed in range(10**9):
+        rng = Random(seed)
+        made = rules(rng)
+        text = str(made)
+        if sum(word in text for word in WANTED) < 3 or "EMIT" not in text:
+            continue
+        try:
+            plan = fairlead.compile(text)
+            Engine(plan, kernels_from=0)
+            groups = groups_of(plan)
+        except FairleadError:
+            continue
+        if len(groups) != 1 or len(groups[0].parts) != 1 or not plan.emitters:
+            continue
+        stream = tuple(events(rng, made.attributes, EVENTS))
+        engine = Engine(plan, kernels_from=None)
+        found = {each.subscription for columns in read_records(stream, plan.catalogue) for each in engine.feed(columns)}
+        if len(found) > 1:
+            yield Given(seed, text, stream)
+
+
+def chosen() -> list[Given]:
+    """Such that all of WANTED is among the first few."""
+    left, found = set(WANTED), []
+    for each in usable():
+        new = {word for word in left if word in each.text}
+        if new or len(found) >= PLANS - 2:
+            found.append(each)
+            left -= new
+        if len(found) >= PLANS and not left:
+            return found
+    return found
+
+
+@pytest.mark.parametrize("given", chosen(), ids=str)
+def test_every_runtime_has_the_same_ids(given: Given, spark: SparkSession, tmp_path: Path) -> None:
+    live, path = run(lambda: followed(given, tmp_path / "events.parquet")), tmp_path / "events.parquet"
+    plan, table = fairlead.compile(given.text), pq.read_table(path)
+    query = streams.start(
+        fl.match(plan, streams.reading(spark, streams.written(tmp_path / "parts", in_order(table))), position="position"),
+        tmp_path / "checkpoint",
+    )
+    found = {
+        "event by event": by_engine(plan, table, None),
+        "kernels": by_engine(plan, table, 0),
+        "embedded": by_subscription(plan, fairlead.match(plan, table, position="position")),
+        "Spark batch": by_rows(plan, fl.match(plan, spark.read.parquet(str(path)), position="position").toArrow()),
+        "Spark stream": by_rows(plan, streams.rows(query)),
+        "the reference": by_reference(plan, table),
+    }
+    assert sum(map(len, live.values())) > 0
+    for name, ids in found.items():
+        assert ids == live, f"{name} differs from live\n{given.text}"
+
+
+async def followed(given: Given, path: Path) -> Ids:
+    """Published in blocks of all sizes, read by a subscriber from the beginning; and exported."""
+    rolls = Random(given.seed)
+    async with (
+        fairlead.connect("memory:") as client,
+        client.subscribe(given.text, start="earliest", emit=False) as sub,
+    ):
+        found: list[Relation] = []
+        for event in given.events:
+            values = {name: value for name, value in event.items() if name != "type"}
+            await client.publish(event["type"], values, wait=rolls.random() < 0.5)
+            if rolls.random() < 0.2:
+                found += await read(sub)
+        await client.flush()
+        found += await read(sub)
+        await client.export(given.text, path)
+        return by_subscription(sub.plan, found)
+
+
+def in_order(table: pa.Table) -> list[pa.Table]:
+    cuts = [0, 1, len(table) // 3, len(table) // 2, len(table)]
+    return [table.slice(low, high - low) for low, high in pairwise(cuts) if low < high]
+
+
+def by_engine(plan: Plan, table: pa.Table, kernels_from: int | None) -> Ids:
+    engine = Engine(plan, kernels_from=kernels_from)
+    batches = read_events(table, plan.catalogue, position="position")
+    return by_subscription(plan, [each for columns in batches for each in engine.feed(columns)])
+
+
+def by_reference(plan: Plan, table: pa.Table) -> Ids:
+    batches = read_events(table, plan.catalogue, position="position")
+    return by_subscription(plan, ReferenceMatcher(plan).run(event for each in batches for event in each.events(plan.catalogue)))
+
+
+def by_subscription(plan: Plan, relations: Iterable[Relation]) -> Ids:
+    found: Ids = {each.name: [] for each in plan.subscriptions}
+    for each in relations:
+        found[each.subscription].append(each.id)
+    return found
+
+
+def by_rows(plan: Plan, table: pa.Table) -> Ids:
+    found: Ids = {each.name: [] for each in plan.subscriptions}
+    rows: list[dict[str, Any]] = [row for row in table.to_pylist() if row["verdict"] == "in order"]
+    for row in sorted(rows, key=lambda row: (row["completed_at"], row["subscription"], row["turn"])):
+        found[row["subscription"]].append(row["relation_id"])
+    return found
