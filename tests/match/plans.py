@@ -110,7 +110,7 @@ def plan_cases(draw: st.DrawFn, events_max: int = 20) -> Case:
     """Two to six subscriptions over three levels."""
     declared = draw(st.booleans())
     first = draw(st.sampled_from((("A", "B"), ("A", "B"), ("A", "D", "B"), ("B", "U"), ("A", "B", "C", "D", "U"))))
-    read = ("E", "E", "A", "B", "C", "D") + (("V",) if declared else ())
+    read = ("E", "E", "A", "B", "D") + (("V",) if declared else ())
     found: list[tuple[str, list[str]]] = []
     room, withouts_in_ten = 6, draw(st.sampled_from((2, 2, 8)))
     levels: list[tuple[tuple[str, ...], str | None, bool]] = [(first, draw(st.sampled_from((None, "E", "E"))), True)]
