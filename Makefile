@@ -50,7 +50,7 @@ format: .venv/installed-dev  ## write the one style
 	$(BIN)/ruff check --fix src tests examples benchmarks
 
 equal: .venv/installed-dev  ## the matcher equals the reference on CASES=20000 generated cases
-	FAIRLEAD_CASES=$(CASES) $(BIN)/python -m pytest tests/match/test_equal_to_reference.py -n auto --hypothesis-show-statistics
+	FAIRLEAD_CASES=$(CASES) $(BIN)/python -m pytest tests/match/test_equal_to_reference.py tests/match/test_keys.py -n auto --hypothesis-show-statistics
 
 failures: .venv/installed-dev  ## servers, links, readers and writers fail for SECONDS=600 by the schedule SEED=1
 	$(BIN)/python -m fairlead.testing.live --seconds $(SECONDS) --seed $(SEED)

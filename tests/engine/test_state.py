@@ -61,9 +61,10 @@ def shown(relations: list[Relation]) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("kernels", [False, True])
-def test_a_state_written_by_version_2_loads_and_goes_on(kernels: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("fixture", [everything.OLDER, everything.FIXTURE], ids=["version 2", "version 3"])
+def test_a_state_that_was_written_once_loads_and_goes_on(fixture: Path, kernels: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fairlead.engine.KERNELS_FROM_LOADED", 0 if kernels else 1000)
-    written = everything.FIXTURE.read_bytes()
+    written = fixture.read_bytes()
     loaded, whole = Engine.load(everything.plan(), written), everything.engine_before()
     assert (loaded.lane is not None) is kernels
     expected = everything.fed(whole, everything.AFTER, len(everything.BEFORE))
@@ -108,7 +109,7 @@ def test_damage_another_version_and_another_plan_are_refused_with_a_code() -> No
     plan, other = fairlead.compile(RULES), fairlead.compile(RULES.replace("2 HOURS", "3 HOURS"))
     for broken, code in (
         (b"nonsense", "S001"),
-        (dumped.replace(b"fairlead-state 2", b"fairlead-state 99"), "S002"),
+        (dumped.replace(b"fairlead-state 3", b"fairlead-state 99"), "S002"),
         (dumped[:-2] + b"}}", "S003"),
         (FIXTURE.read_bytes()[:-1], "S003"),
         (dumped[: len(dumped) // 2], "S003"),

@@ -1,7 +1,8 @@
 """Matcher state as bytes: versioned, checked against damage, the same bytes for the same state.
 
-    fairlead-state <version> <sha256>     a line, then a body. That of version 2 is an Arrow IPC stream of one record batch
-                                          of one row, so whatever reads Arrow reads it:
+    fairlead-state <version> <sha256>     a line, then a body. That of version 3 is an Arrow IPC stream of one record batch
+                                          of one row, so whatever reads Arrow reads it. Version 2 was the same with whole
+                                          numbers of 32 and 64 bits everywhere:
     plan, major, minor, relations         whose state it is, the last position, and how many relations were delivered
     seen                                  by subscription (see content.py for this and what follows)
     types, events, rows 0, rows 1, ...    the events: their types, their order, and a table for each type
@@ -23,7 +24,7 @@ import pyarrow as pa
 from fairlead.dataclass import dataclass
 from fairlead.errors import StateError
 from fairlead.matching import state_v1
-from fairlead.matching.canonical import canonical
+from fairlead.matching.canonical import canonical, large, small
 from fairlead.matching.content import NEVER, NO_EVENTS, NO_NUMBERS, Content, Events, Form, Group, forms_of
 from fairlead.model.columns import arrow_schema, record_batch
 from fairlead.model.plan import Plan
@@ -31,7 +32,7 @@ from fairlead.model.position import Position
 from fairlead.model.types import Catalogue
 
 MAGIC = b"fairlead-state"
-VERSION = 2
+VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def require_plan(found: str, plan: Plan) -> None:
         )
 
 
-# Version 2, written
+# Written
 
 
 def _body(state: State, plan: Plan) -> bytes:
@@ -98,7 +99,7 @@ def _body(state: State, plan: Plan) -> bytes:
 
 
 def _events_columns(events: Events, catalogue: Catalogue) -> dict[str, pa.Array]:
-    fields = {"word": _numbers(events.words), "type": pa.array(events.codes.astype(np.int32))}
+    fields = {"word": _numbers(events.words), "type": small(events.codes)}
     if events.timed.any():
         fields["time"] = pa.array(events.times, mask=~events.timed)
     for name, given, kind in (("source", events.sources, pa.string()), ("sequence", events.sequences, pa.int64())):
@@ -115,12 +116,12 @@ def _events_columns(events: Events, catalogue: Catalogue) -> dict[str, pa.Array]
 
 def _group_columns(group: Group, number: int) -> dict[str, pa.Array]:
     instances = {
-        "subscription": pa.array(group.subscription.astype(np.int32)),
-        "branch": pa.array(group.branch.astype(np.int32)),
-        **{f"key {at}": column for at, column in enumerate(group.keys)},
-        "clock": pa.array(group.clock, mask=group.clock == NEVER),
-        "loose": pa.array(group.loose),
-        **{f"queue {at}": _numbers(group.lengths[:, at]) for at in range(group.form.queues)},
+        "subscription": small(group.subscription),
+        "branch": small(group.branch),
+        **{f"key {at}": _small_key(column) for at, column in enumerate(group.keys)},
+        "clock": _clocks(group.clock),
+        "loose": pa.array(group.loose) if group.loose.any() else pa.nulls(len(group)),
+        **{f"queue {at}": small(group.lengths[:, at]) for at in range(group.form.queues)},
     }
     made = {f"instances {number}": _table(instances, len(group)), f"queued {number}": _listed(_numbers(group.words))}
     if len(group.owner):
@@ -132,6 +133,15 @@ def _group_columns(group: Group, number: int) -> dict[str, pa.Array]:
         }
         made[f"waiting {number}"] = _table(waiting, len(group.owner))
     return made
+
+
+def _clocks(clocks: npt.NDArray[np.int64]) -> pa.Array:
+    never = clocks == NEVER
+    return pa.nulls(len(clocks)) if never.all() else pa.array(clocks, mask=never)
+
+
+def _small_key(column: pa.Array) -> pa.Array:
+    return small(column.to_numpy()) if pa.types.is_int64(column.type) and len(column) else column
 
 
 def _numbers(values: Any) -> pa.Array:
@@ -152,7 +162,7 @@ def _in_one_row(column: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array([0, len(column)], type=pa.int32()), column)
 
 
-# Version 2, read
+# Versions 2 and 3, read
 
 
 def _read(body: bytes, plan: Plan) -> State:
@@ -178,7 +188,7 @@ def _events(found: Mapping[str, pa.Array], catalogue: Catalogue) -> Events:
     if "time" in table:
         times, timed = _plain(table["time"].fill_null(0)), table["time"].is_valid().to_numpy(zero_copy_only=False)
     sources, sequences = (table[name].to_pylist() if name in table else None for name in ("source", "sequence"))
-    codes = _plain(table["type"].cast(pa.int64()))
+    codes = large(table["type"])
     return Events(types, words, codes, tables, times, timed, sources, sequences)
 
 
@@ -188,12 +198,12 @@ def _group(form: Form, found: Mapping[str, pa.Array], number: int) -> Group:
     members = [_plain(waiting[f"member {at}"]) for at in range(form.members)] if waiting else [NO_NUMBERS] * form.members
     return Group(
         form,
-        _plain(table["subscription"].cast(pa.int64())),
-        _plain(table["branch"].cast(pa.int64())),
-        tuple(table[f"key {at}"] for at in range(len(form.keys))),
-        _plain(table["clock"].fill_null(NEVER)),
-        table["loose"].to_numpy(zero_copy_only=False),
-        np.stack([_plain(table[f"queue {at}"]) for at in range(form.queues)], axis=1),
+        large(table["subscription"]),
+        large(table["branch"]),
+        tuple(_large_key(table[f"key {at}"], kind) for at, kind in enumerate(form.keys)),
+        _plain(table["clock"].cast(pa.int64()).fill_null(NEVER)),
+        _flags(table["loose"]),
+        np.stack([large(table[f"queue {at}"]) for at in range(form.queues)], axis=1),
         _plain(found[f"queued {number}"].values),
         _plain(waiting["instance"]) if waiting else NO_NUMBERS,
         _plain(waiting["deadline"]) if waiting else NO_NUMBERS,
@@ -205,6 +215,15 @@ def _group(form: Form, found: Mapping[str, pa.Array], number: int) -> Group:
 def _fields(column: pa.Array) -> dict[str, pa.Array]:
     rows = column.values
     return {rows.type.field(at).name: rows.field(at) for at in range(rows.type.num_fields)}
+
+
+def _large_key(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    return pa.array(large(column)) if pa.types.is_int64(kind) else column
+
+
+def _flags(column: pa.Array) -> npt.NDArray[np.bool_]:
+    made: npt.NDArray[np.bool_] = column.cast(pa.bool_()).fill_null(False).to_numpy(zero_copy_only=False)
+    return made
 
 
 def _plain(column: pa.Array) -> npt.NDArray[np.int64]:
@@ -221,4 +240,4 @@ def _read_v1(body: bytes, plan: Plan) -> State:
     return State(Position(*content["last"]), content["relations"], state_v1.content_of(content["matchers"], plan))
 
 
-READERS: Mapping[bytes, Callable[[bytes, Plan], State]] = {b"1": _read_v1, b"2": _read}
+READERS: Mapping[bytes, Callable[[bytes, Plan], State]] = {b"1": _read_v1, b"2": _read, b"3": _read}
