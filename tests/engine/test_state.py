@@ -54,7 +54,7 @@ def shown(relations: list[Relation]) -> list[tuple[object, ...]]:
 def test_states_from_before_subscriptions_had_identities_are_refused_with_a_code(version: int) -> None:
     with pytest.raises(StateError) as caught:
         Engine.load(everything.plan(), (FIXTURES / f"state-v{version}.bin").read_bytes())
-    assert caught.value.code == "S005"
+    assert caught.value.code == "S006"
 
 
 @pytest.mark.parametrize("kernels_from", [None, 0])

@@ -18,6 +18,7 @@ TYPES = "TYPE A (k BIGINT, s STRING, x INT) TYPE B (k BIGINT, s STRING, x INT)\n
 PLANS = {
     "whole keys": "SUBSCRIPTION S MATCH A a AND B b WHERE a.x <= b.x PER k",
     "keys of two attributes": "SUBSCRIPTION S MATCH A a AND B b PER k, s DISPOSAL INFIX",
+    "keys of three attributes": "SUBSCRIPTION S MATCH A a AND B b PER s, x, k DISPOSAL INFIX",
     "texts as keys": "SUBSCRIPTION S MATCH A a AND B b PER s",
     "keys of several subscriptions": "SUBSCRIPTION S MATCH A a AND B b PER k "
     "SUBSCRIPTION T MATCH A a AND B b[2] PER k DISPOSAL INFIX",
@@ -64,7 +65,30 @@ def test_a_kernel_that_forgets_delivers_the_same_and_dumps_the_same(name: str, f
     for family in fast.lane.families:
         kernel = family.kernel
         bound = 3 * kernel.held() + 140  # what is queued, twice over, and a batch
-        assert max(len(kernel.keys), len(kernel.member_keys), kernel.buckets(), len(kernel.texts)) <= bound, name
+        assert max(kernel.keys.known(), len(kernel.member_keys), kernel.buckets(), len(kernel.texts)) <= bound, name
+        assert len(kernel.equal_values) <= bound, name
+
+
+@pytest.mark.parametrize(
+    ("rules", "nothing"),
+    [
+        ("SUBSCRIPTION S MATCH A a AND B b PER k, s", "s"),
+        ("SUBSCRIPTION S MATCH A a AND B b PER k, s", "k"),
+        ("SUBSCRIPTION S MATCH A a AND B b WHERE a.s = b.s PER k", "s"),
+        ("SUBSCRIPTION S MATCH A a AND B b WHERE a.s = b.s PER k", "k"),
+        ("SUBSCRIPTION S MATCH A a[2] AND B b WHERE a[1].s = b.s AND a[2].s = b.s PER k", "s"),
+    ],
+)
+def test_what_rows_with_a_null_are_numbered_by_is_forgotten_too(rules: str, nothing: str) -> None:
+    """A key of which one attribute is NULL is no key, but the other attributes had numbers for good."""
+    plan, events = compile_text(TYPES + rules), [each | {nothing: None} for each in stream(900, True)]
+    plain, fast = Engine(plan, kernels_from=None), Engine(plan, kernels_from=0)
+    for columns in read_events(events, plan.catalogue, batch_rows=40):
+        assert [r.positions for r in fast.feed(columns)] == [r.positions for r in plain.feed(columns)]
+        assert fast.dump() == plain.dump()
+    assert fast.lane is not None
+    kernel = fast.lane.families[0].kernel
+    assert max(kernel.keys.known(), kernel.buckets(), len(kernel.equal_values)) <= 3 * kernel.held() + 140
 
 
 def test_copies_of_what_waits_are_in_no_chain(monkeypatch: pytest.MonkeyPatch) -> None:

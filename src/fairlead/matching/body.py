@@ -16,8 +16,8 @@ import pyarrow as pa
 from fairlead.errors import FairleadError, StateError
 from fairlead.model.columns import ARROW
 
-LEAVES = frozenset({*ARROW.values(), pa.int32(), pa.int64()})
-"""Types whose values take room, so there are no more of them than bytes. (Of Arrow's null type there may be any number.)"""
+LEAVES = frozenset({*ARROW.values(), pa.null(), pa.int8(), pa.int16(), pa.int32(), pa.int64()})
+"""Values of Arrow's null type (zeros, canonical.py) take no room: `_require_whole` bounds their number."""
 
 
 def unsound(problem: str) -> StateError:

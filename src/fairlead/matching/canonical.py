@@ -16,6 +16,8 @@ import pyarrow as pa
 
 def canonical(column: pa.Array) -> pa.Array:
     kind, size = column.type, len(column)
+    if pa.types.is_null(kind):
+        return pa.nulls(size)
     known, bitmap = None, None
     if column.null_count:
         known = column.is_valid().to_numpy(zero_copy_only=False)
@@ -27,6 +29,25 @@ def canonical(column: pa.Array) -> pa.Array:
         nothing = "" if pa.types.is_string(kind) else b""
         return _texts(column.fill_null(nothing) if known is not None else column, bitmap)
     return pa.Array.from_buffers(kind, size, [bitmap, pa.py_buffer(_plain(column, known))])
+
+
+def small(values: npt.NDArray[np.int64]) -> pa.Array:
+    """Whole numbers in as few bytes as hold them all; where they are all 0, in none (`large` reads it)."""
+    low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
+    if low == high == 0:
+        return pa.nulls(len(values))
+    dtype = next(
+        each for each in (np.int8, np.int16, np.int32, np.int64) if np.iinfo(each).min <= low and high <= np.iinfo(each).max
+    )
+    return pa.array(values.astype(dtype))
+
+
+def large(column: pa.Array) -> npt.NDArray[np.int64]:
+    """Whole numbers that `small` made, or any other column of them."""
+    if pa.types.is_null(column.type):
+        return np.zeros(len(column), dtype=np.int64)
+    made: npt.NDArray[np.int64] = column.to_numpy().astype(np.int64, copy=False)
+    return made
 
 
 def _bits(values: npt.NDArray[np.bool_]) -> pa.Buffer:

@@ -25,7 +25,7 @@ import pyarrow as pa
 from fairlead.dataclass import dataclass
 from fairlead.errors import StateError
 from fairlead.matching.body import distrusted, read_batch
-from fairlead.matching.canonical import canonical
+from fairlead.matching.canonical import canonical, large, small
 from fairlead.matching.content import NEVER, NO_EVENTS, NO_NUMBERS, Content, Events, Form, Group, forms_of
 from fairlead.matching.soundness import require_sound
 from fairlead.model.columns import arrow_schema, record_batch
@@ -61,7 +61,7 @@ def decode(dumped: bytes, plan: Plan) -> State:
         raise StateError("S001", "these bytes are not a Fairlead state", fix="pass what Engine.dump() gave")
     if words[1] in OTHER_IDENTITY:
         problem = f"the state has version {words[1].decode()}, whose subscriptions and relations have other identities"
-        raise StateError("S005", problem, fix="start anew from the events, or load it with the release that wrote it")
+        raise StateError("S006", problem, fix="start anew from the events, or load it with the release that wrote it")
     reader = READERS.get(words[1])
     if reader is None:
         version = words[1].decode(errors="replace")
@@ -110,7 +110,7 @@ def _body(state: State, plan: Plan) -> bytes:
 
 
 def _events_columns(events: Events, catalogue: Catalogue) -> dict[str, pa.Array]:
-    fields = {"word": _numbers(events.words), "type": pa.array(events.codes.astype(np.int32))}
+    fields = {"word": _numbers(events.words), "type": small(events.codes)}
     if events.timed.any():
         fields["time"] = pa.array(events.times, mask=~events.timed)
     for name, given, kind in (("source", events.sources, pa.string()), ("sequence", events.sequences, pa.int64())):
@@ -127,12 +127,12 @@ def _events_columns(events: Events, catalogue: Catalogue) -> dict[str, pa.Array]
 
 def _group_columns(group: Group, number: int) -> dict[str, pa.Array]:
     instances = {
-        "subscription": pa.array(group.subscription.astype(np.int32)),
-        "branch": pa.array(group.branch.astype(np.int32)),
-        **{f"key {at}": column for at, column in enumerate(group.keys)},
-        "clock": pa.array(group.clock, mask=group.clock == NEVER),
-        "loose": pa.array(group.loose),
-        **{f"queue {at}": _numbers(group.lengths[:, at]) for at in range(group.form.queues)},
+        "subscription": small(group.subscription),
+        "branch": small(group.branch),
+        **{f"key {at}": _small_key(column) for at, column in enumerate(group.keys)},
+        "clock": _clocks(group.clock),
+        "loose": pa.array(group.loose) if group.loose.any() else pa.nulls(len(group)),
+        **{f"queue {at}": small(group.lengths[:, at]) for at in range(group.form.queues)},
     }
     made = {f"instances {number}": _table(instances, len(group)), f"queued {number}": _listed(_numbers(group.words))}
     if len(group.owner):
@@ -144,6 +144,15 @@ def _group_columns(group: Group, number: int) -> dict[str, pa.Array]:
         }
         made[f"waiting {number}"] = _table(waiting, len(group.owner))
     return made
+
+
+def _clocks(clocks: npt.NDArray[np.int64]) -> pa.Array:
+    never = clocks == NEVER
+    return pa.nulls(len(clocks)) if never.all() else pa.array(clocks, mask=never)
+
+
+def _small_key(column: pa.Array) -> pa.Array:
+    return small(column.to_numpy()) if pa.types.is_int64(column.type) and len(column) else column
 
 
 def _numbers(values: Any) -> pa.Array:
@@ -190,7 +199,7 @@ def _events(found: Mapping[str, pa.Array], catalogue: Catalogue) -> Events:
     if "time" in table:
         times, timed = _plain(table["time"].fill_null(0)), table["time"].is_valid().to_numpy(zero_copy_only=False)
     sources, sequences = (table[name].to_pylist() if name in table else None for name in ("source", "sequence"))
-    codes = _plain(table["type"].cast(pa.int64()))
+    codes = large(table["type"])
     return Events(types, words, codes, tables, times, timed, sources, sequences)
 
 
@@ -200,12 +209,12 @@ def _group(form: Form, found: Mapping[str, pa.Array], number: int) -> Group:
     members = [_plain(waiting[f"member {at}"]) for at in range(form.members)] if waiting else [NO_NUMBERS] * form.members
     return Group(
         form,
-        _plain(table["subscription"].cast(pa.int64())),
-        _plain(table["branch"].cast(pa.int64())),
-        tuple(table[f"key {at}"] for at in range(len(form.keys))),
-        _plain(table["clock"].fill_null(NEVER)),
-        table["loose"].to_numpy(zero_copy_only=False),
-        np.stack([_plain(table[f"queue {at}"]) for at in range(form.queues)], axis=1),
+        large(table["subscription"]),
+        large(table["branch"]),
+        tuple(_large_key(table[f"key {at}"], kind) for at, kind in enumerate(form.keys)),
+        _plain(table["clock"].cast(pa.int64()).fill_null(NEVER)),
+        _flags(table["loose"]),
+        np.stack([large(table[f"queue {at}"]) for at in range(form.queues)], axis=1),
         _plain(found[f"queued {number}"].values),
         _plain(waiting["instance"]) if waiting else NO_NUMBERS,
         _plain(waiting["deadline"]) if waiting else NO_NUMBERS,
@@ -217,6 +226,15 @@ def _group(form: Form, found: Mapping[str, pa.Array], number: int) -> Group:
 def _fields(column: pa.Array) -> dict[str, pa.Array]:
     rows = column.values
     return {rows.type.field(at).name: rows.field(at) for at in range(rows.type.num_fields)}
+
+
+def _large_key(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    return pa.array(large(column)) if pa.types.is_int64(kind) else column
+
+
+def _flags(column: pa.Array) -> npt.NDArray[np.bool_]:
+    made: npt.NDArray[np.bool_] = column.cast(pa.bool_()).fill_null(False).to_numpy(zero_copy_only=False)
+    return made
 
 
 def _plain(column: pa.Array) -> npt.NDArray[np.int64]:

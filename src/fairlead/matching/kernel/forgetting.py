@@ -31,13 +31,13 @@ LOW = 0xFFFFFFFF
 
 def forget_keys(numbering: KeyNumbering, branches: Sequence[KernelBranch]) -> None:
     """The keys that none of the branches needs."""
-    count = len(numbering)
-    if not numbering.parts or count < FEW or any(branch.shape.windowed for branch in branches):
+    count, known = len(numbering), numbering.known()
+    if not numbering.parts or known < FEW or any(branch.shape.windowed for branch in branches):
         return
     used = np.zeros(count, dtype=bool)
     for branch in branches:
         used |= _used_keys(branch, count)
-    if 2 * int(used.sum()) + FEW > count:
+    if 2 * int(used.sum()) + FEW > known:
         return
     new_number = np.cumsum(used) - 1
     for branch in branches:
@@ -73,7 +73,9 @@ def _keep_keys(branch: KernelBranch, used: Mask, new_number: npt.NDArray[np.int6
     fresh.room_for(max(size, 1), 0, 0, 0)
     old = (kept[:, None] * pool.queues + np.arange(pool.queues)).reshape(-1)
     new = (instance[kept][:, None] * pool.queues + np.arange(pool.queues)).reshape(-1)
-    fresh.qs[new], fresh.gs[new], fresh.ks[instance[kept]] = pool.qs[old], pool.gs[old], pool.ks[kept]
+    fresh.qs[new], fresh.ks[instance[kept]] = pool.qs[old], pool.ks[kept]
+    if pool.layout.keyed:
+        fresh.gs[new] = pool.gs[old]
     waiting = pool.heap[: pool.waiting()]
     pool.wait[waiting, KEY] = instance[pool.wait[waiting, KEY]]
     pool.qs, pool.gs, pool.ks, pool.keys = fresh.qs, fresh.gs, fresh.ks, size
@@ -83,7 +85,7 @@ def _keep_keys(branch: KernelBranch, used: Mask, new_number: npt.NDArray[np.int6
 
 def forget_values(branch: KernelBranch) -> None:
     """Equal values and texts of which nothing is queued."""
-    count = branch.buckets()
+    count = max(branch.buckets(), len(branch.equal_values))
     if count >= FEW and 2 * branch.held() + FEW < count:
         _keep_buckets(branch, None)
     columns = branch.shape.columns
@@ -137,7 +139,8 @@ def _new_numbers(used: Mask) -> npt.NDArray[np.int64]:
 def _nodes_of(branch: KernelBranch, queue: int) -> npt.NDArray[np.int64]:
     """The nodes of one queue over all keys, and the copies that wait for its slots."""
     pool = branch.pool
-    nodes = [node for key in range(pool.keys) for node in pool.walk(key, queue)]
+    queues = pool.qs[queue : pool.keys * pool.queues : pool.queues, COUNT]
+    nodes = [node for key in np.flatnonzero(queues).tolist() for node in pool.walk(key, queue)]
     waiting = pool.heap[: pool.waiting()]
     for slot, each in enumerate(branch.shape.queue_of_slot):
         if each == queue and len(waiting):

@@ -23,6 +23,8 @@ Mask = npt.NDArray[np.bool_]
 SPREAD = 8
 """A table of numbers may be this many times as long as there are distinct numbers, before they are hashed."""
 SMALL = 1 << 16
+LOW = 0xFFFFFFFF
+"""Of a pair of numbers the second one."""
 
 
 class NumberTable:
@@ -213,6 +215,10 @@ class KeyNumbering:
     def __len__(self) -> int:
         return 1 if not self.parts else len(self.pairs[-1]) if self.pairs else len(self.parts[0])
 
+    def known(self) -> int:
+        """How many numbers there are of keys, or of their parts: rows with a NULL in their key have some too."""
+        return max([0, *map(len, self.parts), *map(len, self.pairs)])
+
     def of_columns(self, columns: Sequence[pa.Array], rows: int) -> npt.NDArray[np.int32]:
         """The key of each row; -1 where a part is NULL or NaN."""
         if not self.parts:
@@ -230,16 +236,28 @@ class KeyNumbering:
             mine = numbers
             if at:
                 pairs = self.pairs[at - 1].all()[numbers]
-                numbers, mine = pairs >> 32, pairs & 0xFFFFFFFF
+                numbers, mine = pairs >> 32, pairs & LOW
             made.insert(0, self.parts[at].values(mine, kinds[at]))
         return made
 
     def keep(self, wanted: Mask) -> None:
-        """Only these keys stay. The parts of a key of several attributes keep their numbers."""
-        if self.pairs:
-            self.pairs[-1] = self.pairs[-1].kept(wanted)
-        elif self.parts:
+        """Only these keys stay, and of their parts what they are made of."""
+        for pairs, part in zip(reversed(range(len(self.pairs))), reversed(self.parts[1:]), strict=True):
+            kept = self.pairs[pairs].all()[wanted]
+            before, own = kept >> 32, kept & LOW
+            wanted = _marked(before, len(self.pairs[pairs - 1]) if pairs else len(self.parts[0]))
+            mine = _marked(own, len(part))
+            part.keep(mine)
+            renumbered = ((np.cumsum(wanted) - 1)[before] << 32) | (np.cumsum(mine) - 1)[own]
+            self.pairs[pairs] = WholeNumbering(renumbered)
+        if self.parts:
             self.parts[0].keep(wanted)
+
+
+def _marked(numbers: Numbers, count: int) -> Mask:
+    made = np.zeros(count, dtype=bool)
+    made[numbers] = True
+    return made
 
 
 def paired(pairs: WholeNumbering, left: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[np.int32]:

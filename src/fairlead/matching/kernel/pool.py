@@ -56,10 +56,11 @@ class Pool:
     def room_for(self, keys: int, buckets: int, nodes: int, waits: int) -> None:
         """At least `keys` keys and `buckets` chains, and `nodes` more nodes and `waits` more that wait."""
         if keys > len(self.ks):
-            wanted = max(16, 2 * keys)
+            wanted = max(16, keys + keys // 2)
             self.qs = _grown(self.qs, wanted * self.queues, (-1, -1, 0, -1, -1, 0, 0, 0)[: self.layout.queue_width])
             self.ks = _grown(self.ks, wanted, (NEVER, 0, -1, LATEST))
-            self.gs = np.concatenate([self.gs, np.zeros(wanted * self.queues - len(self.gs), dtype=np.int64)])
+            if self.layout.keyed:
+                self.gs = np.concatenate([self.gs, np.zeros(wanted * self.queues - len(self.gs), dtype=np.int64)])
         self.keys = max(self.keys, keys)
         if buckets * self.queues > len(self.bs):
             self.bs = _grown(self.bs, max(16, 2 * buckets) * self.queues, (-1, -1))
