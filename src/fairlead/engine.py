@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from fairlead.dataclass import dataclass
 from fairlead.errors import StateError, require
 from fairlead.matching import state
-from fairlead.matching.attempt import EVENT, USUAL, Attempt, Spent
+from fairlead.matching.attempt import ARRIVAL, EVENT, USUAL, Attempt, Spent
 from fairlead.matching.content import Content
 from fairlead.matching.emission import compile_field
 from fairlead.matching.expressions import Evaluator, slot_types
@@ -221,7 +221,7 @@ class Engine:
 
     def _handle(self, event: Event, places: Places, delivered: list[Relation]) -> None:
         readers = self.readers.get(event.type, ())
-        self.attempt.spend(EVENT)
+        self.attempt.spend(EVENT + ARRIVAL * len(readers))
         # 1. absences that this event's time has passed
         if event.time is not None and readers:
             self._decide(self.told[event.type], event.time, places, delivered)

@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Iterator
 from functools import cached_property
 
-from fairlead.matching.attempt import ARRIVAL, Attempt
+from fairlead.matching.attempt import Attempt
 from fairlead.matching.conjunction import Conjunction
 from fairlead.matching.instance import Held, Instance, Key, Pending
 from fairlead.matching.outcome import Due, Match
@@ -35,9 +35,8 @@ class IncrementalSubscription:
         return [Conjunction(self.subscription, branch, self.catalogue, self.attempt) for branch in self.subscription.branches]
 
     def arrive(self, event: Event) -> list[Match]:
-        self.attempt.spend(ARRIVAL)
-        self.attempt.keep_seen(self, self.seen)
         if event.time is not None:
+            self.attempt.keep_seen(self, self.seen)
             self.seen = event.time if self.seen is None else max(self.seen, event.time)
         delivered: list[Match] = []
         for number, conjunction in enumerate(self.conjunctions):
@@ -100,7 +99,6 @@ class IncrementalSubscription:
         number, key = pending.match.branch, pending.key
         instances = self.instances[number]
         instance = instances[key]
-        self.attempt.keep_seen(self, self.seen)
         self.attempt.keep(self, number, key, instance)
         instance.pending.remove(pending)
         if instance.is_empty():

@@ -35,7 +35,7 @@ DELIVERY = ("completed_at", "subscription", "turn")
 """What relations are sorted by: the order in which they are delivered (outcome.py)."""
 FILE_ROWS = 1_000_000
 """Relations of one file, about; files follow one another by name."""
-STOP_S_MAX = 30.0
+STOP_S_MAX = 2.0
 """How long a micro-batch that runs may take to end before its stream is stopped all the same; it is repeated then."""
 TICK_S = 0.25
 REPORT_S_MAX = 5.0
