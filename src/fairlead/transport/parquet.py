@@ -38,7 +38,7 @@ def parquet_batches(path: Path, batch_rows: int | None) -> Generator[tuple[pa.Re
             rows = batch_rows or _rows_at_once(source, metadata)
             with _opened(source, metadata, rows) as opened:
                 for batch in opened.iter_batches(batch_size=rows):
-                    _ = batch.schema.names  # those that are not UTF-8 raise, here and not at the reader's
+                    _sound(batch)
                     if batch.num_rows:
                         yield batch, row, metadata.num_rows
                         row += batch.num_rows
@@ -46,6 +46,13 @@ def parquet_batches(path: Path, batch_rows: int | None) -> Generator[tuple[pa.Re
             reason = (str(error).splitlines() or ["unknown"])[0][:200]
             problem = f"the Parquet file is cut short or damaged: {reason}"
             raise DataError("D012", problem, "let the writer finish, or copy the file again", f"{path}, row {row}") from None
+
+
+def _sound(batch: pa.RecordBatch) -> None:
+    """Raises where names are not UTF-8, or a dictionary lacks what rows refer to: here and not at the reader's."""
+    for _, column in zip(batch.schema.names, batch.columns, strict=True):
+        if pa.types.is_dictionary(column.type):
+            column.validate(full=True)
 
 
 def _opened(source: pa.NativeFile, metadata: pq.FileMetaData, rows: int) -> pq.ParquetFile:
