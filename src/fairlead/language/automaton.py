@@ -69,7 +69,7 @@ def automaton() -> Automaton:
     ignored = "|".join(made["ignored"].values())
     groups = {WORD: made["words"]["ANY"], **made["signs"], END: r"\Z"}
     named = "|".join(f"(?P<{name}>{expression})" for name, expression in groups.items())
-    scan = re.compile(f"(?>(?:{ignored})*)(?:{named})").match  # what was passed over is not looked at again
+    scan = re.compile(f"(?:{ignored})*+(?:{named})").match  # what was passed over is not looked at again
     words = {name: re.compile(expression) for name, expression in made["words"].items()}
     return Automaton(
         scan, words, [_rule(**each) for each in made["rules"]], made["states"], frozenset(made["read"]), made["end"]

@@ -17,7 +17,7 @@ from fairlead.language.fault import Fault, Span
 EXCERPT_CHARACTERS_MAX = 240
 """A line longer than this is no line that a person wrote; past this column the excerpt and its caret are left out."""
 
-_BETWEEN_WORDS = re.compile(r"('(?:[^'\n]|'')*')|(?:--[^\n]*|/\*.*?\*/|\s+)+", re.DOTALL)
+_BETWEEN_WORDS = re.compile(r"('(?>[^'\n]+|'')*+')|(?:--[^\n]*|/\*.*?\*/|\s+)++", re.DOTALL)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as is_
 
+from fairlead.errors import DataError
 from fairlead.model.columns import ARROW, arrow_type, decimals_at
 from fairlead.model.types import DataType, Kind
 from fairlead.model.values import EPOCH, TIMESTAMP_RANGE, canonical
@@ -33,7 +34,11 @@ def plain(column: pa.Array) -> pa.Array:
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
     if is_.is_dictionary(column.type):
-        column = column.dictionary_decode()
+        try:
+            column = column.dictionary_decode()
+        except pa.ArrowException as error:
+            problem = f"the dictionary of a column is damaged: {error}"
+            raise DataError("D004", problem, "write the table anew", "table") from None
     if is_.is_large_string(column.type) or is_.is_string_view(column.type):
         return column.cast(pa.string())
     if is_.is_large_binary(column.type) or is_.is_binary_view(column.type) or is_.is_fixed_size_binary(column.type):

@@ -19,7 +19,7 @@ from fairlead.transport.problems import oversized, quoted, unknown_column
 from fairlead.transport.shapes import Shapes
 
 Cell = str | None
-_QUOTED = re.compile(r'([^"]*(?:""[^"]*)*)("?)')
+_QUOTED = re.compile(r'([^"]*+(?:""[^"]*+)*+)("?)')
 
 
 def csv_records(lines: Iterable[Line], shapes: Shapes, file: str) -> Iterator[Parsed]:
@@ -53,11 +53,13 @@ def _header(row: tuple[int, str, list[Cell] | DataError, bool], shapes: Shapes, 
     names = [cell or "" for cell in cells]
     if shapes.position_field is not None and shapes.position_field not in names:
         raise no_column(shapes.position_field, names, place)
-    for at, name in enumerate(names):
-        if name in names[:at]:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
             raise DataError("D015", f"the column {quoted(name)} occurs twice", "name every column once", place)
         if name not in shapes.attribute_names and name not in shapes.special:
             raise unknown_column(name, shapes.columns_known, place)
+        seen.add(name)
     if "type" not in names and shapes.default is None:
         raise DataError("D014", "the header has no `type` column", "name each row's event type in a column `type`", place)
     return names

@@ -38,13 +38,21 @@ def parquet_batches(path: Path, batch_rows: int | None) -> Generator[tuple[pa.Re
             rows = batch_rows or _rows_at_once(source, metadata)
             with _opened(source, metadata, rows) as opened:
                 for batch in opened.iter_batches(batch_size=rows):
+                    _sound(batch)
                     if batch.num_rows:
                         yield batch, row, metadata.num_rows
                         row += batch.num_rows
-        except (pa.ArrowException, OSError) as error:
-            reason = (str(error).splitlines() or ["unknown"])[0]
+        except Exception as error:  # of Arrow, of the file, of a length or a name that cannot be
+            reason = (str(error).splitlines() or ["unknown"])[0][:200]
             problem = f"the Parquet file is cut short or damaged: {reason}"
             raise DataError("D012", problem, "let the writer finish, or copy the file again", f"{path}, row {row}") from None
+
+
+def _sound(batch: pa.RecordBatch) -> None:
+    """Raises where names are not UTF-8, or a dictionary lacks what rows refer to: here and not at the reader's."""
+    for _, column in zip(batch.schema.names, batch.columns, strict=True):
+        if pa.types.is_dictionary(column.type):
+            column.validate(full=True)
 
 
 def _opened(source: pa.NativeFile, metadata: pq.FileMetaData, rows: int) -> pq.ParquetFile:
@@ -58,13 +66,13 @@ def _opened(source: pa.NativeFile, metadata: pq.FileMetaData, rows: int) -> pq.P
 
 def _rows_at_once(source: pa.NativeFile, metadata: pq.FileMetaData) -> int:
     """TABLE_ROWS, or fewer where rows are so wide that a batch would exceed BATCH_BYTES_MAX: judged by the size of the row
-    groups and, since a dictionary stores a text once however often it occurs, by the first rows of columns that have one."""
+    groups and, since a dictionary stores a text once however often it occurs, by the first rows of the texts. Which have a
+    dictionary the file says, but asking for it (`RowGroupMetaData.column`) ends the process where the file is damaged."""
     groups = [group for group in map(metadata.row_group, range(metadata.num_row_groups)) if group.num_rows]
     widest = max((group.total_byte_size / group.num_rows for group in groups), default=0.0)
-    chunks = [group.column(at) for group in groups for at in range(metadata.num_columns)]
-    texts = {each.path_in_schema for each in chunks if each.physical_type == "BYTE_ARRAY" and each.has_dictionary_page}
+    texts = {each.path for each in metadata.schema if each.physical_type == "BYTE_ARRAY"}
     if columns := sorted(texts - {"type"}):
         with pq.ParquetFile(source, metadata=metadata, buffer_size=BUFFER_BYTES) as opened:
-            sample = next(opened.iter_batches(batch_size=SAMPLE_ROWS, columns=columns))
-            widest += sample.nbytes / max(sample.num_rows, 1)
+            sample = next(opened.iter_batches(batch_size=SAMPLE_ROWS, columns=columns), None)
+            widest += sample.nbytes / sample.num_rows if sample is not None and sample.num_rows else 0.0
     return max(1, min(TABLE_ROWS, int(BATCH_BYTES_MAX / max(widest, 1.0))))

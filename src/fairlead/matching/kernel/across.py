@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fairlead.matching.expressions import compile_atom, compile_value
-from fairlead.matching.kernel.parts import Refused, Shape, ValueColumn, at_slot_zero
+from fairlead.matching.kernel.parts import ACCEPTED, TOO_MANY, Refused, Shape, ValueColumn, at_slot_zero
 from fairlead.matching.kernel.pushdown import Extreme, First, Pushed, pushed
 from fairlead.matching.kernel.value import (
     DIGITS_OF_A_DOUBLE,
@@ -62,6 +62,7 @@ class Across:
         self.shape, self.types = shape, types
         self.home = 0
         """A slot of the condition: where constants are read."""
+        self._numbers: dict[ValueColumn, int] = {}
 
     def condition(self, condition: Condition, must: bool = True) -> str:
         """With `must`, no relation is formed unless the condition is true."""
@@ -231,9 +232,7 @@ class Across:
             known = node if isinstance(node, Literal) else Literal(compile_value(node, [])([]), node.kind)
             if node.kind in TEXTS and known.value is not None:  # its number is only known at run time: a column of it
                 column = ValueColumn(self.shape.queue_of(self.home), known)
-                if column not in self.shape.columns:
-                    self.shape.columns.append(column)
-                return Value(f"v{self.shape.columns.index(column)}[c{self.home}]")
+                return Value(f"v{self._number(column)}[c{self.home}]")
             return constant(known)
         if node.kind is Kind.DECIMAL:
             return self._decimal(node, must)
@@ -425,9 +424,15 @@ class Across:
         """A value column for an expression over one event; the same expression of two instances shares it."""
         (slot,) = slots_of(node)
         column = ValueColumn(self.shape.queue_of(slot), at_slot_zero(node), truth)
-        if column not in self.shape.columns:
+        return f"v{self._number(column)}[c{slot}]"
+
+    def _number(self, column: ValueColumn) -> int:
+        number = self._numbers.setdefault(column, len(self._numbers))
+        if number == len(self.shape.columns):
             self.shape.columns.append(column)
-        return f"v{self.shape.columns.index(column)}[c{slot}]"
+            if self.shape.size + len(self.shape.columns) > ACCEPTED:  # here already: thousands take long to go through
+                raise Refused(TOO_MANY)
+        return number
 
     def column_of(self, node: Expression) -> int:
         """The number of the value column of an expression over one event."""

@@ -86,13 +86,17 @@ def _implied(found: list[Bound]) -> list[Bound]:
     made: list[Bound] = []
     known = {(each.slot, each.slots) for each in found}
     queue = [each for each in found if len(each.slots) == 1]
+    of_value: dict[str, dict[tuple[frozenset[int], str], Bound]] = {}
+    """By the value that is bounded, for each slot and direction the first bound: more of them imply nothing more."""
+
+    def note(bound: Bound) -> None:
+        of_value.setdefault(f"v{bound.column}[c{bound.slot}]", {}).setdefault((bound.slots, bound.sign[0]), bound)
+
+    for each in queue:
+        note(each)
     for first in queue:
-        for second in list(queue):
-            (middle,) = first.slots
-            step = f"v{second.column}[c{second.slot}]"
-            if second.slot != middle or first.value != step or first.slot in second.slots or first.sign[0] != second.sign[0]:
-                continue
-            if (first.slot, second.slots) in known:
+        for second in list(of_value.get(first.value, {}).values()):
+            if first.slot in second.slots or first.sign[0] != second.sign[0] or (first.slot, second.slots) in known:
                 continue
             sign = first.sign if len(first.sign) == 1 else second.sign
             both = " AND ".join(dict.fromkeys((first.text, second.text)))
@@ -100,4 +104,5 @@ def _implied(found: list[Bound]) -> list[Bound]:
             known.add((implied.slot, implied.slots))
             made.append(implied)
             queue.append(implied)
+            note(implied)
     return made

@@ -214,6 +214,7 @@ class Shape:
 
 
 ACCEPTED = 62
+TOO_MANY = "too many slots and value columns for the bits of an event"
 """The bit that says that the first queue of the lane accepts the event; those of further queues stand below it."""
 
 

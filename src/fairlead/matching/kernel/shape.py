@@ -13,7 +13,18 @@ from __future__ import annotations
 from fairlead.matching.expressions import slot_types
 from fairlead.matching.kernel.across import Across
 from fairlead.matching.kernel.indexable import bounds_of, equal_class
-from fairlead.matching.kernel.parts import ACCEPTED, Clause, Lane, Order, Refused, Shape, Test, ValueColumn, at_slot_zero
+from fairlead.matching.kernel.parts import (
+    ACCEPTED,
+    TOO_MANY,
+    Clause,
+    Lane,
+    Order,
+    Refused,
+    Shape,
+    Test,
+    ValueColumn,
+    at_slot_zero,
+)
 from fairlead.matching.search import overlapping
 from fairlead.model.expression import Predicate
 from fairlead.model.plan import Absence, Branch, Subscription
@@ -58,7 +69,7 @@ def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue, h
     shape.equal, shape.equal_slots, shape.equal_text = equal_class(shape)
     shape.whole_key = None if shape.equal else _whole_key(shape, catalogue)
     if shape.size + len(shape.columns) + max(len(lane.queues) for lane in shape.lanes) > ACCEPTED:
-        raise Refused("too many slots and value columns for the bits of an event")
+        raise Refused(TOO_MANY)
     return shape
 
 

@@ -1,0 +1,56 @@
+"""Damaged files of every format: a coded error or rejects, the process alive, nothing half written (tests/fuzz/files.py)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from fairlead.errors import DataError
+from fairlead.language import compile_text
+from fairlead.transport.events import read_events
+from fairlead.transport.files import read_files
+from tests.fuzz import files
+
+FOUND = (1223,)
+"""Seeds that found something: a dictionary that lacks what rows refer to."""
+
+
+def test_damage_anywhere_ends_no_process() -> None:
+    """In a process of its own, which a crash would end."""
+    root = Path(__file__).parents[2]
+    command = [sys.executable, "-m", "tests.fuzz.files", "0", "250"]
+    result = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=300, check=False)
+    assert result.returncode == 0, f"seed {result.stdout.split()[-1:]}: {result.stderr[-1000:]}"
+
+
+@pytest.mark.parametrize("seed", FOUND)
+def test_what_was_found_before(seed: int) -> None:
+    files.case(seed)
+
+
+@pytest.mark.parametrize("form", files.FORMS)
+def test_whole_files_of_every_form_are_read(form: str, tmp_path: Path) -> None:
+    path = tmp_path / files.FORMS[form][0]
+    path.write_bytes(files.whole(form))
+    assert sum(map(len, read_files(path, files.CATALOGUE))) == files.ROWS
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl", ".parquet", ".csv.gz", ".cloudevents.jsonl"])
+def test_a_file_of_another_format_under_a_wrong_name(ending: str, tmp_path: Path) -> None:
+    for form, (name, _) in files.FORMS.items():
+        if not name.endswith(ending) or (ending == ".jsonl" and form == "cloudevents"):
+            path = tmp_path / f"x{ending}"
+            path.write_bytes(files.whole(form))
+            with pytest.raises(DataError, match="D0"):
+                list(read_files(path, files.CATALOGUE))
+
+
+def test_a_dictionary_that_lacks_what_rows_refer_to_is_refused() -> None:
+    plan = compile_text("TYPE A (s STRING)")
+    broken = pa.DictionaryArray.from_arrays(pa.array([0, 5], pa.int32()), pa.array(["x"]), safe=False)
+    with pytest.raises(DataError, match="D004"):
+        list(read_events(pa.table({"s": broken}), plan.catalogue))
