@@ -22,7 +22,7 @@ from fairlead.model.plan import Branch, Matching
 from fairlead.model.types import Catalogue, EventType, Kind
 
 Queues = Sequence[list[Event]]
-STEPS_FIRST, STEPS_EACH = 256, 8
+STEPS_FIRST, STEPS_EACH = 64, 2
 """Steps of a search before it is given up: some, and some for each queued event. A reduced search takes about as many."""
 
 

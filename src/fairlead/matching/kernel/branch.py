@@ -96,13 +96,16 @@ class KernelBranch:
         copies = size * rows if self.shape.waits else 0
         keys = self.instances() if not len(given.get("kt", ())) else min(self.instances() + rows, len(given["kt"]))
         pool.room_for(keys, self.buckets(), rows * most + copies, rows if self.shape.waits else 0)
+        if len(self.source.plans):
+            pool.room_to_reduce(rows)
         fired = pool.waiting() + rows if self.shape.waits else 0
         out_at, out_ref = np.empty(rows, dtype=np.int64), np.empty((rows, size), dtype=np.int64)
         given |= {
             name: getattr(pool, name)
-            for name in ("ni", "nn", "tt", "bb", "qs", "ks", "bs", "gs", "fr", "wait", "heap", "st", "members")
+            for name in ("ni", "nn", "tt", "bb", "qs", "ks", "bs", "gs", "fr", "wait", "heap", "st", "sc", "members")
         }
         given |= {
+            "rt": self.source.plans,
             "rank": self.texts.ranks() if self.shape.ranked else NOTHING,
             "out_at": out_at,
             "out_ref": out_ref,

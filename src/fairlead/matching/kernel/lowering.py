@@ -48,7 +48,24 @@ SUPPORT = "\n".join(
         "declare void @llvm.prefetch.p0(ptr, i32 immarg, i32 immarg, i32 immarg)",
     )
 )
-RARE = frozenset({"attach", "detach", "built", "rowed", "least", "fire", "trim"})
+RARE = frozenset(
+    {
+        "attach",
+        "detach",
+        "built",
+        "rowed",
+        "least",
+        "fire",
+        "trim",
+        "reduced",
+        "pruned",
+        "compared",
+        "tested",
+        "revived",
+        "holds",
+        "key",
+    }
+)
 """Functions of the source that few events reach: kept out of the loop. Without, registers run short in it (5 % slower)."""
 Argument = str | Array
 """The type of an argument."""
@@ -149,7 +166,8 @@ class _Function(Operations):
         if self.node.name == "kernel":
             parts.append("ptr noalias %results")
         returned = "void" if self.returns is None else LLVM[self.returns]
-        inlining = "noinline" if self.node.name in RARE else "inlinehint"
+        rare = self.node.name in RARE or self.node.name.startswith("spent_")
+        inlining = "noinline" if rare else "inlinehint"
         return f"define internal {returned} @{self.name}({', '.join(parts)}) nounwind {inlining} {{"
 
     def _opening(self) -> list[str]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from fairlead.matching.expressions import slot_types
 from fairlead.matching.kernel.across import Across
 from fairlead.matching.kernel.indexable import bounds_of, equal_class
-from fairlead.matching.kernel.parts import ACCEPTED, Clause, Lane, Order, Refused, Shape, Test, ValueColumn, at_slot_zero
+from fairlead.matching.kernel.parts import ACCEPTED, Clause, Lane, Order, Refused, Shape, Sides, Test, ValueColumn, at_slot_zero
 from fairlead.matching.search import overlapping
 from fairlead.model.expression import Predicate
 from fairlead.model.plan import Absence, Branch, Subscription
@@ -35,7 +35,9 @@ def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue) -
     across = Across(shape, slot_types(branch, catalogue))
     for predicate in branch.predicates:
         if not predicate.is_unary:
-            shape.tests.append(Test(frozenset(predicate.slots), _source(across, predicate), predicate.text))
+            source = _source(across, predicate)
+            sides = across.sides(predicate.condition)
+            shape.tests.append(Test(frozenset(predicate.slots), source, predicate.text, sides))
     for precedence in branch.precedences:
         for a in precedence.left:
             for b in precedence.right:
@@ -106,7 +108,7 @@ def _apart(shape: Shape, catalogue: Catalogue) -> list[Test]:
     """No event is the member at two slots, where queues can share it."""
     types = [set(catalogue.accepts(slot.type)) for slot in shape.branch.slots]
     return [
-        Test(frozenset({a, b}), f"nref[c{a}] != nref[c{b}]")
+        Test(frozenset({a, b}), f"nref[c{a}] != nref[c{b}]", link=Sides(a, "!=", b, f"nref[c{a}]", f"nref[c{b}]"))
         for a in range(shape.size)
         for b in range(a + 1, shape.size)
         if shape.queue_of_slot[a] != shape.queue_of_slot[b] and types[a] & types[b]
