@@ -231,7 +231,8 @@ class Searching:
         lines = [f"n = {number}", f"c{slot} = bs[n * {shape.stride} + {queue}, {self.end}] if n >= 0 else -1"]
         if follows and not after_newest:
             sign = ">=" if shape.recent else "<="
-            lines += [f"while c{slot} != -1 and ni[c{slot}, REF] {sign} ni[c{slot - 1}, REF]:", *indented(advance, 1)]
+            skipped = [*self.semijoins.step(newest), *advance]
+            lines += [f"while c{slot} != -1 and ni[c{slot}, REF] {sign} ni[c{slot - 1}, REF]:", *indented(skipped, 1)]
         return lines, advance
 
     def _order_tests(self, slot: int, newest: int | None) -> list[str]:
