@@ -102,14 +102,19 @@ def too_expensive(plan: Plan) -> tuple[LintWarning, ...]:
         LintWarning(
             "W014",
             f"'{each.subscription.name}': an arriving {each.arrives} can cost {each.bound} for n queued events: {each.cause}",
-            ("" if each.subscription.per else "add PER, so that n is the queue of one key; ")
-            + ("" if each.subscription.within_us is not None else "add WITHIN to bound n; ")
-            + "or join members in pairs, each by one comparison, without circles",
+            _remedy(each.subscription),
             place_of(plan, each),
             each.subscription.name,
         )
         for each in expenses(plan)
     )
+
+
+def _remedy(subscription: Subscription) -> str:
+    remedies = [] if subscription.per else ["add PER, so that n is the queue of one key"]
+    remedies += [] if subscription.within_us is not None else ["add WITHIN to bound n"]
+    last = "join members in pairs, each by one comparison, without circles"
+    return "; ".join([*remedies, f"or {last}" if remedies else last])
 
 
 def refused(plan: Plan) -> str | None:
