@@ -51,10 +51,10 @@ def compile(text: str, file: str | None = None) -> Plan:
     """The checked plan of a rule text, with the guarantees of each subscription. Raises LanguageError."""
     from fairlead.guarantees import derive
     from fairlead.language import compile_text
-    from fairlead.matching.kernel.eligible import without_kernels
+    from fairlead.matching.kernel.eligible import too_expensive, without_kernels
 
     plan = compile_text(text, file)
-    return replace(plan, guarantees=derive(plan), warnings=(*plan.warnings, *without_kernels(plan)))
+    return replace(plan, guarantees=derive(plan), warnings=(*plan.warnings, *without_kernels(plan), *too_expensive(plan)))
 
 
 KERNELS_FROM = 5_000

@@ -57,11 +57,11 @@ def lint(ctx: click.Context, rules: tuple[str, ...], strict: bool, as_json: bool
 def _checked(path: str) -> FairleadError | tuple[LintWarning, ...]:
     from fairlead.cli.rules import read_rules, shown_name
     from fairlead.language import compile_text
-    from fairlead.matching.kernel.eligible import without_kernels
+    from fairlead.matching.kernel.eligible import too_expensive, without_kernels
 
     try:
         plan = compile_text(read_rules(path), shown_name(path))
-        return (*plan.warnings, *without_kernels(plan))
+        return (*plan.warnings, *without_kernels(plan), *too_expensive(plan))
     except FairleadError as error:
         return error
 

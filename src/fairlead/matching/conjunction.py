@@ -11,6 +11,8 @@ Takes: an instance and an event. Gives: the members of the relation it completes
 
 from __future__ import annotations
 
+from typing import Any
+
 from fairlead.dataclass import dataclass
 from fairlead.matching.attempt import QUEUED, Attempt
 from fairlead.matching.expressions import Check, compile_condition, slot_types
@@ -39,8 +41,9 @@ class Clause:
         return event.position > anchor.position and abs(event.time - anchor.time) <= clause.within_us  # type: ignore[operator]
 
     def forbidden(self, event: Event, members: tuple[Event, ...] | list[Event], width: int) -> bool:
-        """This noted event forbids these members. `width` is the number of slots, negated ones included."""
-        if not self.inside(event, members) or any(event.position == member.position for member in members):
+        """This noted event forbids these members. `width` is the number of slots, negated ones included. In a reduced search
+        (semijoin.py) members can be missing that the clause does not read and that are of other types than the event."""
+        if not self.inside(event, members) or any(member and event.position == member.position for member in members):
             return False
         binding: list[Event | None] = [*members, *[None] * (width - len(members))]
         binding[self.clause.slot] = event
@@ -103,19 +106,23 @@ class Conjunction:
         )
 
     def _match(self, instance: Instance, entered: list[int]) -> tuple[Event, ...] | None:
-        final = (lambda members: self._unspoilt(instance, members)) if self.between else None
+        unspoilt = [self._unspoilt(instance, at) for at in self.between]
         if not instance.loose and len(entered) == 1:
-            found = self.search.find(instance.queues, entered[0], final)
+            found = self.search.find(instance.queues, entered[0], unspoilt)
         else:
-            found = self.search.find(instance.queues, None, final)
+            found = self.search.find(instance.queues, None, unspoilt)
             instance.loose = instance.loose and found is not None
         return None if found is None else tuple(found)
 
-    def _unspoilt(self, instance: Instance, members: list[Event]) -> bool:
-        self.attempt.spend(sum(len(instance.negated[at]) for at in self.between))
-        return not any(
-            self.negated[at].forbidden(event, members, self.width) for at in self.between for event in instance.negated[at]
-        )
+    def _unspoilt(self, instance: Instance, at: int) -> Check:
+        """That no event noted for a clause forbids members: as many of them as the clause can ask for are there."""
+        clause, noted = self.negated[at], instance.negated[at]
+
+        def unspoilt(members: Any) -> bool:
+            self.attempt.spend(len(noted))
+            return not any(clause.forbidden(event, members, self.width) for event in noted)
+
+        return unspoilt
 
     def _expire(self, instance: Instance, time: int) -> bool:
         """Move the clock; whether an event of this time is too late."""

@@ -141,11 +141,34 @@ class Accesses:
         return [each for each in self.tests_at(slot, newest) if bound is None or not bound.decides(each)]
 
     @cached_property
+    def explosive(self) -> list[int | None]:
+        """The searches in which a loop can go on inside another that does: their steps are counted, so that they
+        can be reduced."""
+        return [newest for newest in self.searches() if self._explodes(newest)]
+
+    def _explodes(self, newest: int | None) -> bool:
+        ways = [self.of(slot, newest) for slot in range(self.shape.size)]
+        loops = [each.slot for each in ways if each.way not in ("newest", "neighbour")]
+        return any(
+            self.depends(outer, newest) and any(self._goes_on(inner, newest) for inner in loops if inner > outer)
+            for outer in loops
+        )
+
+    def _goes_on(self, slot: int, newest: int | None) -> bool:
+        """More than one event can be visited until one passes, or until there is none."""
+        way = self.of(slot, newest).way
+        bits = slot in self.chosen_bits and way != "tree"
+        ordered = any(slot in (each.before, each.after) for each in self.shape.orders)
+        return bits or ordered or bool(self.tests_left(slot, newest)) or self.depends(slot, newest)
+
+    @cached_property
     def stored(self) -> frozenset[int]:
         """The columns that some search reads of queued events; of others, the newest event's value alone matters."""
         read = {(int(column), -1) for each in self.shape.clauses for column, _ in _VALUE.findall(each.source)}
         for newest in self.searches():
             mine = None if newest is None else self.shape.newest_slot(newest)
+            if newest in self.explosive:  # a reduced search has the newest event in a node too
+                read |= {(int(column), -1) for test in self.shape.tests for column, _ in _VALUE.findall(test.source)}
             for slot in range(-1, self.shape.size):
                 bound = self.of(slot, newest).bound if slot >= 0 else None
                 sources = [each.source for each in self.tests_left(slot, newest)] + ([bound.value] if bound else [])

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fairlead.matching.expressions import compile_atom, compile_value
-from fairlead.matching.kernel.parts import ACCEPTED, TOO_MANY, Refused, Shape, ValueColumn, at_slot_zero
+from fairlead.matching.kernel.parts import ACCEPTED, TOO_MANY, Refused, Shape, Sides, ValueColumn, at_slot_zero
 from fairlead.matching.kernel.pushdown import Extreme, First, Pushed, pushed
 from fairlead.matching.kernel.value import (
     DIGITS_OF_A_DOUBLE,
@@ -113,6 +113,29 @@ class Across:
         if sign == "!=":  # the other comparisons are false for NaN by themselves
             tests += [f"{one.code} == {one.code}" for one, side in ((left, atom.left), (right, atom.right)) if _nan(side)]
         return _all([*tests, f"{left.code} {sign} {right.code}"])
+
+    def sides(self, condition: Condition) -> Sides | None:
+        """Of a condition that is one comparison between two slots; None for anything else, and for wide numbers."""
+        match condition.terms:
+            case ((Compare() as atom,),) if len(slots_of(atom.left)) == len(slots_of(atom.right)) == 1 != len(slots_of(atom)):
+                kinds = {atom.left.kind, atom.right.kind}
+            case _:
+                return None
+        required = len(self.shape.required)
+        if Kind.DECIMAL in kinds:
+            left, right = self._decimals(atom.left, atom.right, True)
+        else:
+            left, right = self._value(atom.left, True), self._value(atom.right, True)
+        del self.shape.required[required:]  # `condition` has said the same
+        mixed = kinds & WHOLE and Kind.DOUBLE in kinds
+        whole = right if atom.left.kind is Kind.DOUBLE else left
+        if left.known or right.known or left.wide or right.wide or (mixed and whole.bits > BITS_OF_A_DOUBLE):
+            return None
+        one, two = left.code, right.code
+        if kinds & TEXTS and atom.operator not in ("=", "!="):
+            one, two = f"rank[{one}]", f"rank[{two}]"
+        (a,), (b,) = slots_of(atom.left), slots_of(atom.right)
+        return Sides(a, atom.operator, b, one, two, Kind.DOUBLE in kinds)
 
     def _exact(self, left: Value, right: Value, operator: str, swapped: bool) -> str:
         self._helper("exact")

@@ -104,14 +104,17 @@ class KernelBranch:
         copies = size * rows if self.shape.waits else 0
         keys = self.instances() if self.numbered is None else min(self.instances() + rows, len(self.numbered.table))
         pool.room_for(keys, self.buckets(), rows * most + copies, rows if self.shape.waits else 0)
+        if len(self.source.plans):
+            pool.room_to_reduce(rows)
         fired = pool.waiting() + rows if self.shape.waits else 0
         checked = self.checked
         out_at, out_ref = unwritten(rows, np.int64, checked), unwritten((rows, size), np.int64, checked)
         given |= {
             name: getattr(pool, name)
-            for name in ("ni", "nn", "tt", "bb", "qs", "ks", "bs", "gs", "fr", "wait", "heap", "st", "members")
+            for name in ("ni", "nn", "tt", "bb", "qs", "ks", "bs", "gs", "fr", "wait", "heap", "st", "sc", "members")
         }
         given |= {
+            "rt": self.source.plans,
             "rank": self.texts.ranks() if self.shape.ranked else NOTHING,
             "out_at": out_at,
             "out_ref": out_ref,

@@ -24,6 +24,7 @@ from fairlead.matching.kernel.layout import Layout
 from fairlead.matching.kernel.parts import Lane, Shape, Test, at_slot_zero
 from fairlead.matching.kernel.searching import Searching
 from fairlead.matching.kernel.shape import shape_of
+from fairlead.matching.reduction import Reduction
 from fairlead.model.expression import (
     Call,
     Compare,
@@ -247,7 +248,22 @@ class Costs:
         for slot in reversed(opened):
             cost = self._loop(reached[slot], newest, slot in unordered, fails, cost)
             fails = fails or fallible[slot] or slot in unordered
-        return plus(cost, *(LOG for _ in self.searching.timely(newest)))
+        nested = plus(cost, *(LOG for _ in self.searching.timely(newest)))
+        if newest not in accesses.explosive:
+            return nested
+        asks = any(each.way == "tree" or self.searching.ahead(each.slot, newest) for each in reached.values())
+        reduced = self._reduced(self.searching.semijoins.plans[newest], asks)
+        return min(nested, reduced, key=_size)
+
+    def _reduced(self, plan: Reduction, asks: bool) -> Cost:
+        """After some steps for each queued event, which may each ask a tree, a search is reduced: linear passes, or passes over
+        pairs, as often as a candidate can be fixed in vain."""
+        passes = plus(N if plan.is_linear else times(N, N), times(N, LOG) if asks else ONE)
+        for _ in range(plan.wide):
+            passes = times(N, passes)
+        for clause in self.between:
+            passes = times(passes, self._unspoilt(clause.queue))
+        return passes
 
     def _loop(self, access: Access, newest: int | None, unordered: bool, fails: bool, inner: Cost) -> Cost:
         """One slot. `unordered`: the first may be on the wrong side of THEN; `fails`: what is further in may fail."""
@@ -349,6 +365,41 @@ class Costs:
             (o.before, o.after) for o in self.shape.orders if slot in (o.before, o.after) and {o.before, o.after} <= opened
         ]
         return [f"{self.names[before]} THEN {self.names[after]}" for before, after in dict.fromkeys(pairs)]
+
+
+LENGTHS_MAX = 1
+"""More lengths of queues multiplied with each other are warned of."""
+
+
+def expensive(shape: Shape, catalogue: Catalogue) -> tuple[str, str, str] | None:
+    """What arrives, the worst bound and its cause, if a search can take more than O(n log n) steps."""
+    costs = Costs(shape, catalogue)
+    worst: tuple[str, str, str] | None = None
+    most = LENGTHS_MAX
+    for newest in costs.accesses.explosive:
+        cost = costs.search(newest)
+        if _power(cost) > most:
+            most = _power(cost)
+            queue = None if newest is None else shape.queue_names[newest]
+            worst = queue or "match or expiry", shown(cost), _cause(costs.searching.semijoins.plans[newest])
+    return worst
+
+
+def _cause(plan: Reduction) -> str:
+    if any(len(each.slots) > 2 for each in plan.constraints):
+        return "a condition reads three members or more"
+    if plan.wide:
+        return "conditions between members form a circle"
+    return "what joins two members is more than one comparison"
+
+
+def _size(cost: Cost) -> tuple[int, int]:
+    return _power(cost), max(term[4] for term in cost if term[0] + term[1] == _power(cost))
+
+
+def _power(cost: Cost) -> int:
+    """Of the lengths of queues."""
+    return max(term[0] + term[1] for term in cost)
 
 
 def _article(word: str) -> str:

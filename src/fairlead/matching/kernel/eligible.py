@@ -1,7 +1,7 @@
 """Which subscriptions have no kernel, and why: the one place that decides. (Compiles nothing.)
 
 What has no kernel is warned of when rules are compiled (W013) and refused when they are to run (U001), unless somebody asked
-for the matcher that goes event by event.
+for the matcher that goes event by event. What a kernel can take long for is warned of too (W014).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fairlead.errors import Place, UnsupportedError
 from fairlead.matching.kernel.family import family_key
 from fairlead.matching.kernel.shape import Refused, shape_of
-from fairlead.model.plan import LintWarning, Plan, Subscription
+from fairlead.model.plan import Branch, LintWarning, Plan, Subscription
 
 FIX = "rewrite that condition, or ask for the slow matcher: event_by_event=True, --event-by-event"
 
@@ -60,6 +60,63 @@ def _refusals(plan: Plan) -> Iterator[Refusal]:
                 yield found
 
 
+@dataclass(frozen=True)
+class Expense:
+    """A subscription in which an arriving event can take more than O(n log n) steps."""
+
+    subscription: Subscription
+    arrives: str
+    bound: str
+    cause: str
+    text: str = ""
+
+
+def expenses(plan: Plan) -> Iterator[Expense]:
+    """In the order of the text; of alike subscriptions the first."""
+    known: set[Hashable] = set()
+    for subscription in plan.subscriptions:
+        for branch in subscription.branches:
+            key = family_key(subscription, branch)
+            if len(branch.slots) < 3 or (key is not None and key in known):
+                continue
+            known.add(key)
+            found = _expense(plan, subscription, branch)
+            if found is not None:
+                yield found
+                break
+
+
+def _expense(plan: Plan, subscription: Subscription, branch: Branch) -> Expense | None:
+    from fairlead.matching.kernel.cost import expensive
+
+    try:
+        found = expensive(shape_of(subscription, branch, plan.catalogue), plan.catalogue)
+    except Refused:
+        return None
+    return None if found is None else Expense(subscription, *found)
+
+
+def too_expensive(plan: Plan) -> tuple[LintWarning, ...]:
+    """W014: searches whose steps multiply with the queued events."""
+    return tuple(
+        LintWarning(
+            "W014",
+            f"'{each.subscription.name}': an arriving {each.arrives} can cost {each.bound} for n queued events: {each.cause}",
+            _remedy(each.subscription),
+            place_of(plan, each),
+            each.subscription.name,
+        )
+        for each in expenses(plan)
+    )
+
+
+def _remedy(subscription: Subscription) -> str:
+    remedies = [] if subscription.per else ["add PER, so that n is the queue of one key"]
+    remedies += [] if subscription.within_us is not None else ["add WITHIN to bound n"]
+    last = "join members in pairs, each by one comparison, without circles"
+    return "; ".join([*remedies, f"or {last}" if remedies else last])
+
+
 def refused(plan: Plan) -> str | None:
     """The first reason in a plan, with the subscription; None if all of it has kernels."""
     return next((f"{each.subscription.name}: {each.reason}" for each in refusals(plan)), None)
@@ -87,7 +144,7 @@ def without_kernels(plan: Plan) -> tuple[LintWarning, ...]:
     )
 
 
-def place_of(plan: Plan, refusal: Refusal) -> Place | None:
+def place_of(plan: Plan, refusal: Refusal | Expense) -> Place | None:
     """Where the condition stands, or else the subscription; None for a plan without its text."""
     start = plan.text.find(refusal.subscription.text) if refusal.subscription.text else -1
     if start < 0:

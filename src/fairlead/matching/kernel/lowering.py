@@ -50,7 +50,9 @@ SUPPORT = "\n".join(
         "declare void @llvm.prefetch.p0(ptr, i32 immarg, i32 immarg, i32 immarg)",
     )
 )
-RARE = frozenset({"attach", "detach", "built", "rowed", "least", "fire", "trim", "halted"})
+RARE = frozenset({"attach", "detach", "built", "rowed", "least", "fire", "trim", "halted"}) | frozenset(
+    {"reduced", "pruned", "compared", "tested", "revived", "holds", "key"}
+)
 """Functions of the source that few events reach: kept out of the loop. Without, registers run short in it (5 % slower)."""
 LEAVE = "leave"
 """Stands for the return of a function after a failed check, until it is known what it returns."""
@@ -158,7 +160,8 @@ class _Function(Operations):
         if self.module.checked:
             parts.append("ptr noalias %report")
         returned = "void" if self.returns is None else LLVM[self.returns]
-        inlining = "noinline" if self.node.name in RARE else "inlinehint"
+        rare = self.node.name in RARE or self.node.name.startswith("spent_")
+        inlining = "noinline" if rare else "inlinehint"
         return f"define internal {returned} @{self.name}({', '.join(parts)}) nounwind {inlining} {{"
 
     def _opening(self) -> list[str]:

@@ -52,6 +52,18 @@ class ValueColumn:
 
 
 @dataclass(frozen=True)
+class Sides:
+    """A test that is one comparison `left sign right`, each side of one slot: source for either, as whole numbers or floats."""
+
+    left: int
+    sign: str
+    right: int
+    left_code: str
+    right_code: str
+    is_double: bool = False
+
+
+@dataclass(frozen=True)
 class Test:
     """One thing to test once `slots` are bound: a piece of source over `c0, c1, …` (the nodes of the slots)."""
 
@@ -59,6 +71,7 @@ class Test:
     source: str
     text: str = ""
     """What people wrote."""
+    link: Sides | None = None
 
 
 @dataclass(frozen=True)

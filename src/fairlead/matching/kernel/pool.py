@@ -11,6 +11,7 @@ from fairlead.matching.kernel.checked import unwritten
 from fairlead.matching.kernel.compile import kernel_of
 from fairlead.matching.kernel.counters import FREE, FRESH, HEAP, NAMES, NONE_FREE, SEEN
 from fairlead.matching.kernel.layout import Layout
+from fairlead.matching.kernel.semijoins import room
 from fairlead.matching.kernel.tree import ROW
 
 NEVER = np.iinfo(np.int64).min
@@ -51,6 +52,7 @@ class Pool:
         self.heap = np.zeros(0, dtype=np.int64)
         self.st = np.zeros(len(NAMES), dtype=np.int64)
         self.st[[*NONE_FREE]], self.st[SEEN] = -1, NEVER
+        self.sc = np.zeros(0, dtype=np.int32)
         self.members = np.zeros(size, dtype=np.int64)
 
     def room_for(self, keys: int, buckets: int, nodes: int, waits: int) -> None:
@@ -77,6 +79,13 @@ class Pool:
         waits += self.waiting()
         if waits > len(self.heap):
             self.wait, self.heap = _longer(self.wait, 2 * waits), _longer(self.heap, 2 * waits)
+
+    def room_to_reduce(self, rows: int) -> None:
+        """For a reduced search (semijoins.py) over the queues of any one key, with as many more events."""
+        most = int(self.qs[:, COUNT].reshape(-1, self.queues).sum(axis=1).max(initial=0))
+        wanted = room(self.size, most + rows * self.queues)
+        if wanted > len(self.sc):
+            self.sc = np.zeros(2 * wanted, dtype=np.int32)
 
     def queued(self) -> int:
         return int(self.qs[:, COUNT].sum())

@@ -28,9 +28,10 @@ from fairlead.matching.kernel.access import Access, Accesses
 from fairlead.matching.kernel.interruption import COUNT, STEP
 from fairlead.matching.kernel.layout import Layout
 from fairlead.matching.kernel.parts import Clause, Shape
+from fairlead.matching.kernel.semijoins import Semijoins
 from fairlead.matching.kernel.tree import key_of, seek_name
 
-STATE = ("qs", "bs", "gs", "ni", "nn", "tt", "bb", "fr", "st", "rank", "members")
+STATE = ("free", "fresh", "qs", "bs", "gs", "ni", "nn", "tt", "bb", "fr", "st", "rank", "sc", "rt", "members")
 
 
 def indented(lines: list[str], depth: int) -> list[str]:
@@ -42,12 +43,13 @@ class Searching:
         self.shape, self.accesses, self.layout = shape, accesses, layout
         self.step, self.end = ("PREV", 1) if shape.recent else ("NEXT", 0)
         self.calls: dict[str, str] = {}
+        self.semijoins = Semijoins(shape, accesses, layout)
 
     def sources(self) -> list[str]:
         """The search functions; `calls` then says how each is called."""
         made = []
         for newest in self.accesses.searches():
-            name, body = "search_free" if newest is None else f"search_{newest}", self._body(newest)
+            name, (body,) = "search_free" if newest is None else f"search_{newest}", self.semijoins.stated([self._body(newest)])
             own = [f"x{at}" for at, column in enumerate(self.shape.columns) if column.queue == newest]
             given = ["k", *(() if newest is None else ("w", "b", "bk", *own)), *STATE]
             words = set(re.findall(r"\w+", body))
@@ -78,9 +80,10 @@ class Searching:
 
     def _body(self, newest: int | None) -> str:
         shape = self.shape
-        lines = indented(self._opening(newest), 1)
+        lines = indented([*self._opening(newest), *self.semijoins.opening(newest)], 1)
         depth = 1
         closers: list[list[str]] = []
+        inner = False
         for slot in range(shape.size):
             access = self.accesses.of(slot, newest)
             tests = [self.source(f"({each.source})", newest) for each in self.accesses.tests_left(slot, newest)]
@@ -94,8 +97,10 @@ class Searching:
                 tests.insert(0, f"(ni[c{slot}, {self.layout['BITS']}] >> {slot}) & 1")
             start, advance = self._walk(access, newest)
             lines += indented([*start, f"while c{slot} != -1:"], depth)
+            bounded = inner and self.semijoins.step(newest)
             if access.way != "neighbour":
-                lines += indented([*STEP, "    return False"], depth + 1)
+                lines += indented(bounded or [*STEP, "    return False"], depth + 1)
+                inner = True
             lines += indented(self._ends(slot, newest), depth + 1)
             lines += indented([f"if {' and '.join(tests) or 'True'}:"], depth + 1)
             once = access.way == "neighbour"
@@ -229,7 +234,8 @@ class Searching:
         lines = [f"n = {number}", f"c{slot} = bs[n * {shape.stride} + {queue}, {self.end}] if n >= 0 else -1"]
         if follows and not after_newest:
             sign = ">=" if shape.recent else "<="
-            lines += [f"while c{slot} != -1 and ni[c{slot}, REF] {sign} ni[c{slot - 1}, REF]:", *indented([COUNT, *advance], 1)]
+            skipped = [*(self.semijoins.step(newest) or [COUNT]), *advance]
+            lines += [f"while c{slot} != -1 and ni[c{slot}, REF] {sign} ni[c{slot - 1}, REF]:", *indented(skipped, 1)]
         return lines, advance
 
     def _order_tests(self, slot: int, newest: int | None) -> list[str]:

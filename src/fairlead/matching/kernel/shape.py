@@ -21,6 +21,7 @@ from fairlead.matching.kernel.parts import (
     Order,
     Refused,
     Shape,
+    Sides,
     Test,
     ValueColumn,
     at_slot_zero,
@@ -47,7 +48,9 @@ def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue, h
     across = Across(shape, slot_types(branch, catalogue))
     for predicate in branch.predicates:
         if not predicate.is_unary:
-            shape.tests.append(Test(frozenset(predicate.slots), _source(across, predicate), predicate.text))
+            source = _source(across, predicate)
+            sides = across.sides(predicate.condition)
+            shape.tests.append(Test(frozenset(predicate.slots), source, predicate.text, sides))
     for precedence in branch.precedences:
         for a in precedence.left:
             for b in precedence.right:
@@ -120,7 +123,7 @@ def _apart(shape: Shape, catalogue: Catalogue) -> list[Test]:
     """No event is the member at two slots, where queues can share it."""
     types = [set(catalogue.accepts(slot.type)) for slot in shape.branch.slots]
     return [
-        Test(frozenset({a, b}), f"nref[c{a}] != nref[c{b}]")
+        Test(frozenset({a, b}), f"nref[c{a}] != nref[c{b}]", link=Sides(a, "!=", b, f"nref[c{a}]", f"nref[c{b}]"))
         for a in range(shape.size)
         for b in range(a + 1, shape.size)
         if shape.queue_of_slot[a] != shape.queue_of_slot[b] and types[a] & types[b]

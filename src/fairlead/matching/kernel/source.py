@@ -16,6 +16,9 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
+import numpy.typing as npt
+
 from fairlead.dataclass import dataclass
 from fairlead.matching.kernel.access import Accesses, can_be_loose, leaves_loose
 from fairlead.matching.kernel.counters import counted
@@ -59,6 +62,8 @@ class Source:
     arguments: tuple[str, ...]
     layout: Layout
     accesses: Accesses
+    plans: npt.NDArray[np.int64]
+    """Of the reduced searches (semijoins.py); empty where there are none."""
 
 
 def bucket_name(name: str, number: int) -> str:
@@ -85,7 +90,8 @@ class _Loop:
         searches = self.searching.sources()
         self.layout.rowed = any(f"{row_name(sign)}(" in each for each in searches for sign in ("<", "<="))
         loop = self._loop()
-        parts = [*searches, *self.waiting.functions(), loop]
+        semijoins = self.searching.semijoins
+        parts = [*searches, *semijoins.stated(semijoins.functions()), *self.waiting.functions(), loop]
         used = "\n".join(parts)
         if self.layout.rowed:
             rows = [row_source(self.layout, sign) for sign in ("<", "<=") if f"{row_name(sign)}(" in used]
@@ -105,7 +111,11 @@ class _Loop:
         text = counted("\n\n".join(parts))
         arguments = self._arguments(text)
         return Source(
-            text.replace("def kernel():", f"def kernel({', '.join(arguments)}):"), arguments, self.layout, self.accesses
+            text.replace("def kernel():", f"def kernel({', '.join(arguments)}):"),
+            arguments,
+            self.layout,
+            self.accesses,
+            semijoins.table,
         )
 
     def _arguments(self, text: str) -> tuple[str, ...]:
@@ -131,6 +141,8 @@ class _Loop:
             "wait",
             "heap",
             "st",
+            "sc",
+            "rt",
             "members",
             "kt",
             "kb",
