@@ -96,17 +96,24 @@ class Searching:
             if slot in self.accesses.chosen_bits:
                 tests.insert(0, f"(ni[c{slot}, {self.layout['BITS']}] >> {slot}) & 1")
             start, advance = self._walk(access, newest)
-            lines += indented([*start, f"while c{slot} != -1:"], depth)
-            bounded = inner and self.semijoins.step(newest)
-            if access.way != "neighbour":
-                lines += indented(bounded or [*STEP, "    return False"], depth + 1)
-                inner = True
+            once = access.way == "neighbour"
+            bounded = self.semijoins.step(newest) if inner and not once else []
+            # the innermost loop only counts: asking would cost it a tenth
+            last = slot == max(self.opened(newest)) and all(each.right is None for each in shape.clauses)
+            innermost = last and not once and not bounded
+            counted = ["walked += 1"] if innermost else [] if once else bounded or [*STEP, "    return False"]
+            lines += indented([*start, *(["walked = 0"] if innermost else []), f"while c{slot} != -1:"], depth)
+            lines += indented(counted, depth + 1)
+            inner = inner or not once
             lines += indented(self._ends(slot, newest), depth + 1)
             lines += indented([f"if {' and '.join(tests) or 'True'}:"], depth + 1)
-            once = access.way == "neighbour"
             final = not self.accesses.depends(slot, newest) and not once
             closers.append(
-                [*(indented(["break"], depth + 2) if final else []), *indented(["break"] if once else advance, depth + 1)]
+                [
+                    *(indented(["break"], depth + 2) if final else []),
+                    *indented(["break"] if once else advance, depth + 1),
+                    *indented(["st[STEPS] -= walked"] if innermost else [], depth),
+                ]
             )
             depth += 2
         for clause in shape.clauses:

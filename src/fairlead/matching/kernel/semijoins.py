@@ -280,6 +280,7 @@ class Semijoins:
             f"        return {self._spent(newest)}",
             "    more = True",
             f"    left = {STEPS_EACH} * ({counts})",
+            "    st[STEPS] -= left",
         ]
 
     def _spent(self, newest: int | None) -> str:
