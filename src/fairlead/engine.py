@@ -3,12 +3,13 @@
     text ──language──► Plan ──guarantees──► Plan with its verdicts
     ordered events ──Engine──► relations, in the order of delivery
 
-An Engine handles one event after the other. The steps for one event, whose order is the definition (docs/semantics.md):
+A plan is cut into units (model/partition.py), each a function of its subscriptions, what stands upstream, and the events. It
+handles one event after the other. The steps for one event, whose order is the definition (docs/semantics.md):
 
     1. Absences that the event's time has passed are decided, earliest deadline first, of all subscriptions that it tells the
        time (its readers, and of an event of the input those upstream of what it reaches, model/clocks.py); what they derive
        is handled at once and stands before the event.
-    2. The event is handled by every subscription that reads its type, in the order of the text.
+    2. The event is handled by every subscription that reads its type, in the order of the unit's plan.
     3. What it derived is handled in the order of derivation, each with steps 1 to 3, directly after the event.
 
 Takes: a Plan, and events whose positions rise. Gives: relations. Never: reads a clock, does I/O, reorders.
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from fairlead.dataclass import dataclass
@@ -28,13 +30,16 @@ from fairlead.matching.content import Content
 from fairlead.matching.emission import compile_field
 from fairlead.matching.expressions import Evaluator, slot_types
 from fairlead.matching.incremental import IncrementalSubscription
+from fairlead.matching.interleaved import NOT_DUE, in_one_order
 from fairlead.matching.objects import content_of_objects, objects_of_content
 from fairlead.matching.outcome import Match, SubscriptionMatcher
-from fairlead.matching.state import State
+from fairlead.matching.relations import Relations
+from fairlead.matching.state import Change
 from fairlead.model.clocks import heard_types
 from fairlead.model.columns import Columns, columns_of_event
 from fairlead.model.event import Event
 from fairlead.model.identity import relation_id
+from fairlead.model.partition import START, partition
 from fairlead.model.places import Places
 from fairlead.model.plan import Branch, Plan, Subscription
 from fairlead.model.position import Position
@@ -80,15 +85,13 @@ class Running:
     depth: int
 
 
-class Engine:
-    """A plan at work. `arrive` and `feed` take events in order; `finish` ends a finite input; `dump` and `load` carry
-    the state over, byte for byte the same for the same history.
+Delivered = list[tuple[Relation, int]]
+"""Relations in the order of delivery, each with the deadline that decided it (`NOT_DUE` where an event completed it)."""
 
-    A plan of which some part cannot be compiled is refused (U001), unless `kernels_from` is None (never) or a `matcher` is
-    given: both ask for a plan that runs event by event.
 
-    `check` is called now and then while a kernel searches, and raises where the work is to end. Whatever ends a call in the
-    middle (so does Ctrl-C), the engine has handled part of a batch then, and refuses to go on (S114)."""
+class UnitEngine:
+    """The subscriptions of one unit at work (model/partition.py): those whose derived events stand in one order. Of its plan's
+    silent ones nothing is delivered, and only what somebody here reads takes a place."""
 
     def __init__(
         self,
@@ -100,15 +103,10 @@ class Engine:
     ) -> None:
         self.plan, self.check = plan, check
         self.kernels_from = kernels_from if matcher is IncrementalSubscription else None
-        if self.kernels_from is not None:
-            from fairlead.matching.kernel.eligible import require_kernels
-
-            require_kernels(plan)
         self.lane: KernelLane | None = None
         self.attempt = Attempt()
         self.owed = 0
         """Steps that kernels would have saved so far."""
-        self.torn = False
         depths = _depths(plan)
         self.running = tuple(Running(each, matcher(each, plan.catalogue), depths[each.name]) for each in plan.subscriptions)
         for each in self.running:
@@ -124,40 +122,36 @@ class Engine:
         """For each type of the input, who does not read it and is told the time by it."""
         told = {name: types | heard.get(name, frozenset()) for name, types in reads.items()}
         self.told = _by_type(self.running, told) if heard else self.readers
+        self.read = frozenset(name for each in plan.subscriptions for name in plan.derived_types(each))
         self.last = Position(-1)
-        self.relations = 0
 
-    def feed(self, columns: Columns, prepared: Prepared | None = None) -> Sequence[Relation]:
-        """A batch of ordered events. `prepared`: the same, where several engines are given them."""
-        self._require_whole()
+    def feed(
+        self, columns: Columns, prepared: Prepared | None = None, events: Callable[[], Iterable[Event]] | None = None
+    ) -> Relations | Delivered:
+        """A batch of ordered events. `prepared`: the same, where several engines are given them; `events`: the same, one by
+        one."""
         require(columns.follow(self.last.major), "positions must rise", last=self.last)
-        self.torn = True
+        given = events or (lambda: columns.events(self.plan.catalogue))
         delivered = self._delivered(
             len(columns),
-            lambda: [each for event in columns.events(self.plan.catalogue) for each in self._logged(event)],
+            lambda: [each for event in given() for each in self._logged(event)],
             lambda lane: lane.feed(columns, prepared),
         )
         self.last = Position(columns.last_after(self.last.major))
-        self.relations += len(delivered)
-        self.torn = False
         return delivered
 
-    def arrive(self, event: Event) -> Sequence[Relation]:
+    def arrive(self, event: Event) -> Relations | Delivered:
         """One event of the log, with all that it completes and derives."""
         if self.lane is not None:
             return self.feed(columns_of_event(event))
-        self._require_whole()
         require(event.position > self.last, "positions must rise", last=self.last, got=event.position)
-        self.torn = True
         delivered = self._delivered(1, lambda: self._logged(event), lambda lane: lane.feed(columns_of_event(event)))
         self.last = event.position
-        self.relations += len(delivered)
-        self.torn = False
         return delivered
 
     def _delivered(
-        self, rows: int, by_event: Callable[[], list[Relation]], on_kernels: Callable[[KernelLane], Sequence[Relation]]
-    ) -> Sequence[Relation]:
+        self, rows: int, by_event: Callable[[], Delivered], on_kernels: Callable[[KernelLane], Relations]
+    ) -> Relations | Delivered:
         """What a batch delivers: event by event, unless that comes to more work than kernels would save (then, or before)."""
         if self.lane is None and self.kernels_from is None:
             return by_event()
@@ -177,19 +171,14 @@ class Engine:
         assert self.lane is not None
         return on_kernels(self.lane)
 
-    def _require_whole(self) -> None:
-        if self.torn:
-            problem = "the engine was interrupted in the middle of a batch: its state is that of no position"
-            raise StateError("S114", problem, "go on with an engine that is loaded from the last dump, or a new one")
-
-    def _logged(self, event: Event) -> list[Relation]:
-        delivered: list[Relation] = []
+    def _logged(self, event: Event) -> Delivered:
+        delivered: Delivered = []
         self._handle(event, Places(event.position.major), delivered)
         return delivered
 
     def _promote(self) -> None:
         """Hand the plan over to kernels, with its state as it is."""
-        self._to_kernels(self._content())
+        self._to_kernels(self.content())
         for each in self.running:
             each.matcher.clear()  # type: ignore[attr-defined]
 
@@ -203,23 +192,16 @@ class Engine:
         )
         restore(self.lane, content)
 
-    def finish(self, until: int | None = None) -> Sequence[Relation]:
-        """The end of a finite input. `until` (microseconds) says that nothing more comes up to and including it."""
-        self._require_whole()
-        if until is None:
-            return []
-        self.torn = True
-        delivered = self._delivered(0, lambda: self._decided(until + 1), lambda lane: lane.finish(until + 1, self.last.major))
-        self.relations += len(delivered)
-        self.torn = False
-        return delivered
+    def finish(self, until: int) -> Relations | Delivered:
+        """Nothing more comes up to and including that time (microseconds)."""
+        return self._delivered(0, lambda: self._decided(until + 1), lambda lane: lane.finish(until + 1, self.last.major))
 
-    def _decided(self, until: int) -> list[Relation]:
-        delivered: list[Relation] = []
+    def _decided(self, until: int) -> Delivered:
+        delivered: Delivered = []
         self._decide(self.running, until, Places(self.last.major + 1), delivered)
         return delivered
 
-    def _handle(self, event: Event, places: Places, delivered: list[Relation]) -> None:
+    def _handle(self, event: Event, places: Places, delivered: Delivered) -> None:
         readers = self.readers.get(event.type, ())
         self.attempt.spend(EVENT + ARRIVAL * len(readers))
         # 1. absences that this event's time has passed
@@ -237,8 +219,8 @@ class Engine:
         for each in derived:
             self._handle(each, places, delivered)
 
-    def _decide(self, told: tuple[Running, ...], time: int, places: Places, delivered: list[Relation]) -> None:
-        """Decide what was due before `time`: by deadline, then upstream subscriptions first, then in text order."""
+    def _decide(self, told: tuple[Running, ...], time: int, places: Places, delivered: Delivered) -> None:
+        """Decide what was due before `time`: by deadline, then upstream subscriptions first, then in the order of the plan."""
         while True:
             due = [(d[0], r.depth, at) for at, r in enumerate(told) if (d := r.matcher.next_due()) and d[0] < time]
             if not due:
@@ -246,17 +228,20 @@ class Engine:
             running = told[min(due)[2]]
             match = running.matcher.take_due()
             if match is not None:
-                for each in self._deliver(running, match, places.free(), delivered):
+                for each in self._deliver(running, match, places.free(), delivered, match.deadline):
                     self._handle(each, places, delivered)
 
-    def _deliver(self, running: Running, match: Match, at: Position, delivered: list[Relation]) -> list[Event]:
-        """Append the relation; give the event it derives, if any (its position is set when it is handled)."""
+    def _deliver(
+        self, running: Running, match: Match, at: Position, delivered: Delivered, due: int | None = None
+    ) -> list[Event]:
+        """Append the relation; give the event it derives, if somebody reads it (its position is set when it is handled)."""
         subscription = running.subscription
         positions = (member.position for member in match.members)
         identity = relation_id(subscription.digest, subscription.number(match.branch), positions)
         relation = self._relation(subscription.name, match, at, identity)
-        delivered.append(relation)
-        if relation.emitted_type is None:
+        if subscription.name not in self.plan.silent:
+            delivered.append((relation, NOT_DUE if due is None else due))
+        if relation.emitted_type not in self.read:
             return []
         schema, row = self.plan.catalogue[relation.emitted_type], tuple(value for _, _, value in relation.emitted_row)
         return [Event(schema, row, at, _derived_time(schema, row, match))]
@@ -270,17 +255,12 @@ class Engine:
         return Relation(subscription, number, identity, match.members, at, schema.name, emitted)
 
     def waiting(self) -> list[str]:
-        """The subscriptions with relations that wait for a deadline, in the order of the text."""
+        """The subscriptions with relations that wait for a deadline."""
         if self.lane is not None:
             return self.lane.waiting()
         return [each.subscription.name for each in self.running if each.matcher.next_due() is not None]
 
-    def dump(self) -> bytes:
-        """The state as bytes: the same history gives the same bytes."""
-        self._require_whole()
-        return state.encode(State(self.last, self.relations, self._content()), self.plan)
-
-    def _content(self) -> Content:
+    def content(self) -> Content:
         """What the matchers have."""
         if self.lane is not None:
             from fairlead.matching.kernel.states import content_of_lane
@@ -290,17 +270,130 @@ class Engine:
         require(len(matchers) == len(self.running), "only the engine's own matchers dump their state")
         return content_of_objects([each.held() for each in matchers], self.plan)
 
+    def restore(self, content: Content) -> None:
+        """Go on with what another had."""
+        if self.kernels_from is not None and len(content) >= KERNELS_FROM_LOADED:
+            self._to_kernels(content)
+        else:
+            for each, held in zip(self.running, objects_of_content(content, self.plan), strict=True):
+                each.matcher.restore(held)  # type: ignore[attr-defined]
+
+
+class Engine:
+    """A plan at work. `arrive` and `feed` take events in order; `finish` ends a finite input; `dump` and `load` carry
+    the state over, byte for byte the same for the same history.
+
+    Relations are delivered by the place of their completion; at one place first what deadlines decided, by deadline, then what
+    was completed there; and then in the order of the text. That depends on no companion, and not on what runs together.
+
+    A plan of which some part cannot be compiled is refused (U001), unless `kernels_from` is None (never) or a `matcher` is
+    given: both ask for a plan that runs event by event.
+
+    `check` is called now and then while a kernel searches, and raises where the work is to end. Whatever ends a call in the
+    middle (so does Ctrl-C), the engine has handled part of a batch then, and refuses to go on (S114)."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        matcher: Callable[[Subscription, Catalogue], SubscriptionMatcher] = IncrementalSubscription,
+        kernels_from: int | None = KERNELS_FROM,
+        since: Mapping[str, int] | None = None,
+        *,
+        check: Check | None = None,
+    ) -> None:
+        self.plan, self.torn = plan, False
+        if kernels_from is not None and matcher is IncrementalSubscription:
+            from fairlead.matching.kernel.eligible import require_kernels
+
+            require_kernels(plan)
+        self.parts = partition(plan, since)
+        self.units = tuple(UnitEngine(each.plan, matcher, kernels_from, check=check) for each in self.parts)
+        self.last = Position(START)
+        self.change = Change(started=tuple(each.name for each in plan.subscriptions if each.name not in plan.silent))
+
+    def feed(self, columns: Columns, prepared: Prepared | None = None) -> Sequence[Relation]:
+        """A batch of ordered events. `prepared`: the same, where several engines are given them."""
+        require(columns.follow(self.last.major), "positions must rise", last=self.last)
+        events = cache(lambda: list(columns.events(self.plan.catalogue))) if len(self.units) > 1 else None
+        delivered = self._whole(lambda: [unit.feed(columns, prepared, events) for unit in self.units])
+        self.last = Position(columns.last_after(self.last.major))
+        return delivered
+
+    def arrive(self, event: Event) -> Sequence[Relation]:
+        """One event of the log, with all that it completes and derives."""
+        require(event.position > self.last, "positions must rise", last=self.last, got=event.position)
+        delivered = self._whole(lambda: [unit.arrive(event) for unit in self.units])
+        self.last = event.position
+        return delivered
+
+    def finish(self, until: int | None = None) -> Sequence[Relation]:
+        """The end of a finite input. `until` (microseconds) says that nothing more comes up to and including it."""
+        return [] if until is None else self._whole(lambda: [unit.finish(until) for unit in self.units])
+
+    def _whole(self, handled: Callable[[], Sequence[Relations | Delivered]]) -> Sequence[Relation]:
+        """What all units make of something. If that is interrupted, some have handled it and others have not."""
+        self._require_whole()
+        self.torn = True
+        delivered = self._delivered(handled())
+        self.torn = False
+        return delivered
+
+    def _require_whole(self) -> None:
+        if self.torn:
+            problem = "the engine was interrupted in the middle of a batch: its state is that of no position"
+            raise StateError("S114", problem, "go on with an engine that is loaded from the last dump, or a new one")
+
+    def _delivered(self, found: Sequence[Relations | Delivered]) -> Sequence[Relation]:
+        if len(found) == 1:  # in order already
+            return found[0] if isinstance(found[0], Relations) else [relation for relation, _ in found[0]]
+        return in_one_order(found, [part.numbers for part in self.parts], self._number)
+
+    @cached_property
+    def _number(self) -> Mapping[str, int]:
+        return {each.name: number for number, each in enumerate(self.plan.subscriptions)}
+
+    @property
+    def running(self) -> tuple[Running, ...]:
+        """The subscriptions at work that are delivered, in the order of the text."""
+        found = [each for unit in self.units for each in unit.running if each.subscription.name not in unit.plan.silent]
+        return tuple(sorted(found, key=lambda each: self._number[each.subscription.name]))
+
+    @property
+    def lane(self) -> KernelLane | None:
+        """The first unit's kernels, once it has some."""
+        return self.units[0].lane if self.units else None
+
+    @property
+    def owed(self) -> int:
+        """Steps that kernels would have saved so far: what carries over the move to kernels, beside a dump."""
+        return max((unit.owed for unit in self.units), default=0)
+
+    @owed.setter
+    def owed(self, steps: int) -> None:
+        for unit in self.units:
+            unit.owed = steps
+
+    def waiting(self) -> list[str]:
+        """The subscriptions with relations that wait for a deadline, in the order of the text."""
+        found = {name for unit in self.units for name in unit.waiting() if name not in unit.plan.silent}
+        return [each.name for each in self.plan.subscriptions if each.name in found]
+
+    def dump(self) -> bytes:
+        """The state as bytes: the same history gives the same bytes."""
+        self._require_whole()
+        return state.encode(self.last, [(part, unit.content()) for part, unit in zip(self.parts, self.units, strict=True)])
+
     @classmethod
     def load(cls, plan: Plan, dumped: bytes, kernels_from: int | None = KERNELS_FROM, *, check: Check | None = None) -> Engine:
-        """An engine that goes on where the dumped one stood. Raises StateError."""
-        found = state.decode(dumped, plan)
-        engine = cls(plan, kernels_from=kernels_from, check=check)
-        engine.last, engine.relations = found.last, found.relations
-        if engine.kernels_from is not None and len(found.content) >= KERNELS_FROM_LOADED:
-            engine._to_kernels(found.content)
-        else:
-            for each, held in zip(engine.running, objects_of_content(found.content, plan), strict=True):
-                each.matcher.restore(held)  # type: ignore[attr-defined]
+        """An engine that goes on where the dumped one stood. The plan may be another: what is the same by its digest, whatever
+        its name and its companions, goes on; what is new begins here; what is gone is dropped (`change`). Raises StateError."""
+        found = state.decode(dumped)
+        since = found.since(plan)
+        engine = cls(plan, kernels_from=kernels_from, since=since, check=check)
+        engine.last, engine.change = found.last, found.change(plan)
+        for part, unit in zip(engine.parts, engine.units, strict=True):
+            unit.last = found.last
+            unit.restore(found.content(part))
         return engine
 
 

@@ -205,9 +205,12 @@ def test_a_derived_event_has_a_position_too(tmp_path: Path) -> None:
     assert found[0][2] == "waiting"
 
 
-def test_a_derived_event_that_nobody_reads_is_not_read(tmp_path: Path) -> None:
-    verdict, reason = finding(tmp_path, SHIPPING, [order(1, 20, 0), order(2, 5, 61)], "1-1")
-    assert (verdict, reason) == ("not read", "it reads Order, Shipment; the event is of type LateSeen")
+def test_a_derived_event_that_nobody_reads_has_no_place(tmp_path: Path) -> None:
+    (tmp_path / "rules.fl").write_text(SHIPPING)
+    lines = write_lines(tmp_path / "events.jsonl", [order(1, 20, 0), order(2, 5, 61)])
+    result = fairlead("why", tmp_path / "rules.fl", "--events", lines, "--at", "1-1")
+    assert result.exit_code == 2
+    assert "A007 no event stands at position 1-1" in result.output
 
 
 def test_a_position_beyond_the_end_is_an_error(tmp_path: Path) -> None:

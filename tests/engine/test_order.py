@@ -49,7 +49,7 @@ def test_what_an_absence_derives_stands_before_the_event_that_passed_the_deadlin
     events = [{"type": "A", "x": 1, "at": 0}, {"type": "A", "x": 2, "at": 1}, {"type": "A", "x": 3, "at": 30}]
     assert run(text, events) == [
         ("Lonely", (0,), "2-1"),
-        ("Lonely", (1,), "2-2"),
+        ("Lonely", (1,), "2-1"),  # alone, what it derives is read by nobody and takes no place
         ("Both", (2, "2-1"), "2"),
     ]
 

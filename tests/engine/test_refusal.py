@@ -46,7 +46,7 @@ def test_every_way_to_run_refuses_and_every_explicit_way_runs() -> None:
             run(plan)
     assert Engine.load(plan, asked.dump(), kernels_from=None).dump() == asked.dump()
     assert len(fairlead.match(plan, EVENTS, event_by_event=True)) == 2
-    assert fairlead.Run(plan, event_by_event=True).engines[0].kernels_from is None
+    assert fairlead.Run(plan, event_by_event=True).engines[0].units[0].kernels_from is None
 
 
 @pytest.mark.parametrize(

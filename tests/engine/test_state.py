@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pytest
 import fairlead
 from fairlead.engine import Engine
 from fairlead.errors import StateError
+from fairlead.matching.state import Change
 from fairlead.model.relation import Relation
 from fairlead.transport.events import read_events
 from tests.engine import everything
@@ -79,8 +81,9 @@ def test_whatever_reads_arrow_reads_a_state() -> None:
     _, _, body = everything.FIXTURE.read_bytes().partition(b"\n")
     (row,) = pa.ipc.open_stream(body).read_all().to_pylist()
     assert row["major"] == len(everything.BEFORE) - 1
-    assert [each["word"] for each in row["events"]] == sorted(each["word"] for each in row["events"])
-    assert row["types"] == ["Order", "Payment", "Refund", "Reminder", "Rush", "Tick"]
+    assert [each["word"] for each in row["events 0"]] == sorted(each["word"] for each in row["events 0"])
+    assert row["types 0"] == ["Order", "Payment", "Refund", "Rush", "Tick"]
+    assert row["types 1"] == ["Order", "Reminder"]
 
 
 def test_a_large_state_is_loaded_into_kernels_at_once() -> None:
@@ -100,7 +103,7 @@ def test_a_large_state_is_loaded_into_kernels_at_once() -> None:
     assert loaded.dump() == engine.dump()
 
 
-def test_damage_another_version_and_another_plan_are_refused_with_a_code() -> None:
+def test_damage_and_another_version_are_refused_with_a_code_and_another_plan_is_told() -> None:
     dumped = engine_after(BEFORE).dump()
     plan, other = fairlead.compile(RULES), fairlead.compile(RULES.replace("2 HOURS", "3 HOURS"))
     for broken, code in (
@@ -112,9 +115,9 @@ def test_damage_another_version_and_another_plan_are_refused_with_a_code() -> No
         with pytest.raises(StateError) as caught:
             Engine.load(plan, broken)
         assert caught.value.code == code
-    with pytest.raises(StateError) as caught:
-        Engine.load(other, dumped)
-    assert caught.value.code == "S004"
+    assert Engine.load(plan, dumped).change == Change(("Late", "Pair", "Chain"))
+    gone = tuple(plan[name].digest for name in ("Late", "Chain"))
+    assert Engine.load(other, dumped).change == Change(("Pair",), ("Late", "Chain"), gone)
 
 
 def test_what_can_no_longer_match_is_not_kept() -> None:
@@ -125,3 +128,26 @@ def test_what_can_no_longer_match_is_not_kept() -> None:
     for columns in read_events(events, plan.catalogue):
         assert len(engine.feed(columns)) == 50
     assert len(engine.dump()) < len(empty) + 40  # only the counters grew
+
+
+@pytest.mark.parametrize("kernels_from", [None, -1])
+def test_rules_change_under_a_state_and_what_is_unchanged_goes_on(kernels_from: int | None) -> None:
+    types = "TYPE A (k INT, x INT) TYPE B (k INT, x INT)"
+    old = fairlead.compile(f"{types} SUBSCRIPTION S MATCH A a AND B b PER k SUBSCRIPTION Gone MATCH B b[2]")
+    engine = Engine(old, kernels_from=kernels_from)
+    for columns in read_events([{"type": "A", "k": 1, "x": 7}, {"type": "B", "k": 2, "x": 8}], old.catalogue):
+        engine.feed(columns)
+    wider = types.replace("(k INT, x INT)", "(more STRING, x INT, k INT, again DECIMAL(5,2))")
+    new = fairlead.compile(f"{wider} SUBSCRIPTION Renamed MATCH B q AND A p PER k SUBSCRIPTION New MATCH A a[2]")
+    loaded = Engine.load(new, engine.dump(), kernels_from=kernels_from)
+    assert loaded.change == Change(("Renamed",), ("New",), (old["Gone"].digest,))
+    more = [{"type": name, "k": 1, "x": 9, "more": "m", "again": "1.50"} for name in "BA"]
+    (columns,) = read_events(more, new.catalogue, start=2)
+    (relation,) = loaded.feed(columns)
+    assert relation.positions == (0, 2)
+    assert [each.values for each in relation.members] == [
+        {"more": None, "x": 7, "k": 1, "again": None},
+        {"more": "m", "x": 9, "k": 1, "again": Decimal("1.50")},
+    ]
+    (columns,) = read_events(more[1:], new.catalogue, start=4)
+    assert [(each.subscription, each.positions) for each in loaded.feed(columns)] == [("New", (3, 4))]

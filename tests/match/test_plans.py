@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from fairlead.engine import Engine
 from fairlead.errors import LanguageError
 from fairlead.language import compile_text
-from fairlead.matching.relations import Relations
+from fairlead.matching.interleaved import LAZY
 from fairlead.matching.table import table_of_objects
+from fairlead.model.identity import to_hex
 from fairlead.model.layout import layout_of
 from fairlead.model.plan import Plan
 from fairlead.model.values import microseconds
@@ -61,8 +62,8 @@ def compared(case: Case, plan: Plan, rows: int, change: int) -> Counter[str]:
         assert shown(list(found)) == shown(list(expected))
         assert rows_of(relation_table([found], layout)) == rows_of(table_of_objects(layout, list(expected)))
         seen["relations"] += len(expected)
-        if isinstance(found, Relations):
-            assert found.ids() == [each.id for each in expected]
+        if isinstance(found, LAZY):
+            assert to_hex(found.id_words()) == [each.id for each in expected]
             assert found.counts() == Counter(each.subscription for each in expected)
             seen["on kernels"] += len(found)
     if fast.lane is not None:

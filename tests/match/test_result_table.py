@@ -14,7 +14,7 @@ import fairlead
 from fairlead.engine import Engine
 from fairlead.errors import LanguageError
 from fairlead.language import compile_text
-from fairlead.matching.relations import Relations
+from fairlead.matching.interleaved import LAZY
 from fairlead.matching.table import table_of_objects
 from fairlead.model.layout import layout_of, relation_schema
 from fairlead.model.plan import Plan
@@ -45,7 +45,7 @@ def compared(plan: Plan, events: list[dict[str, Any]], size: int) -> Counter[str
         assert shown(whole) == shown(table_of_objects(layout, list(found)))
         batches.append(found)
         seen["relations"] += len(found)
-        if isinstance(found, Relations):
+        if isinstance(found, LAZY):
             seen["on kernels"] += len(found)
             assert [found[at].id for at in range(len(found))] == found.ids()
             assert [each.id for each in found[1:3]] == found.ids()[1:3]
@@ -164,7 +164,7 @@ def test_a_plan_on_kernels_and_event_by_event_has_one_table_in_the_order_of_deli
     for columns in read_events(mixed_events(), plan.catalogue, batch_rows=13):
         found, expected = fast.feed(columns), slow.feed(columns)
         assert shown(relation_table([found], layout)) == shown(relation_table([expected], layout))
-        assert isinstance(found, Relations)
+        assert isinstance(found, LAZY)
         assert found.counts() == Counter(each.subscription for each in expected)
         for name in ("Pair", "Any", "Late"):
             assert [each.id for each in found.only(name)] == [each.id for each in expected if each.subscription == name]

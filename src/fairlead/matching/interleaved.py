@@ -18,12 +18,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.matching.chunk import Numbers, Words
-from fairlead.matching.relations import PAGE, Relations
+from fairlead.matching.relations import NOT_DUE, PAGE, Relations
 from fairlead.matching.table import table_of_objects
 from fairlead.model.identity import Words as Ids
-from fairlead.model.identity import from_hex, position_word
+from fairlead.model.identity import from_hex, position_word, to_hex
 from fairlead.model.layout import Layout
 from fairlead.model.relation import Relation
+
+__all__ = ["LAZY", "NOT_DUE", "Interleaved", "completed", "in_one_order", "interleaved"]
 
 
 class Interleaved(Sequence[Relation]):
@@ -75,6 +77,9 @@ class Interleaved(Sequence[Relation]):
             made[mine] = ids_of(part)[self.place[mine]]
         return made
 
+    def ids(self) -> list[str]:
+        return to_hex(self.id_words())
+
     def counts(self) -> Mapping[str, int]:
         """How many relations each subscription has."""
         found: Counter[str] = Counter()
@@ -89,17 +94,91 @@ class Interleaved(Sequence[Relation]):
             wanted[mine] = [name == subscription for name in names_of(part, self.place[mine])]
         return Interleaved(self.parts, self.owner[wanted], self.place[wanted])
 
+    def taken(self, places: Numbers) -> list[Relation]:
+        """Those at some places of the delivery."""
+        return Interleaved(self.parts, self.owner[places], self.place[places])._made()
+
+    def completed(self) -> Words:
+        """The word of the place at which each was completed."""
+        made = np.empty(len(self), dtype=np.int64)
+        for part, mine in self._by_part():
+            made[mine] = completed(part)[self.place[mine]]
+        return made
+
+    def names(self, places: Numbers) -> list[str]:
+        """The subscriptions of those at some places of the delivery."""
+        made = np.empty(len(self), dtype=object)
+        for part, mine in self._by_part():
+            made[mine] = names_of(part, self.place[mine])
+        found: list[str] = made[places].tolist()
+        return found
+
+    @property
+    def members(self) -> int:
+        """How many events they refer to, each as often as it is referred to."""
+        return sum(each.members if isinstance(each, LAZY) else sum(len(one.members) for one in each) for each in self.parts)
+
+    def narrow(self) -> None:
+        """Hold a copy of the events they need, instead of all that the matchers held."""
+        for each in self.parts:
+            if isinstance(each, LAZY):
+                each.narrow()
+
     def to_arrow(self, layout: Layout) -> pa.Table:
         """The result table (model/layout.py)."""
+        return self.table_of(layout, np.arange(len(self)))
+
+    def table_of(self, layout: Layout, places: Numbers) -> pa.Table:
+        """The result table of those at some places of the delivery."""
+        chosen = Interleaved(self.parts, self.owner[places], self.place[places])
         tables, order = [layout.schema.empty_table()], [np.zeros(0, dtype=np.int64)]
-        for part, mine in self._by_part():
-            places = self.place[mine]
-            if isinstance(part, Relations):
-                tables.append(part.table_of(layout, places))
+        for part, mine in chosen._by_part():
+            there = chosen.place[mine]
+            if isinstance(part, LAZY):
+                tables.append(part.table_of(layout, there))
             else:
-                tables.append(table_of_objects(layout, taken(part, places)))
+                tables.append(table_of_objects(layout, taken(part, there)))
             order.append(mine)
         return pa.concat_tables(tables).take(pa.array(np.argsort(np.concatenate(order))))
+
+
+LAZY = (Relations, Interleaved)
+"""What is no object before somebody looks."""
+
+
+def in_one_order(
+    found: Sequence[Relations | Sequence[tuple[Relation, int]]], numbers: Sequence[Sequence[int]], of_name: Mapping[str, int]
+) -> Sequence[Relation]:
+    """What several units found (with the deadlines of what these decided), in the one order of delivery: by place; at one place
+    what deadlines decided first, by deadline; then by subscription. `numbers`: by unit, those that its subscriptions have in
+    the whole plan; `of_name`: these by name."""
+    if not any(isinstance(each, Relations) for each in found):
+        together = [each for some in found if not isinstance(some, Relations) for each in some]
+        together.sort(key=lambda each: (each[0].completed_at, each[1], of_name[each[0].subscription]))
+        return [relation for relation, _ in together]
+    parts: list[Sequence[Relation]] = []
+    turns: list[tuple[Words, Words, Numbers]] = []
+    for some, mine in zip(found, numbers, strict=True):
+        if not len(some):
+            continue
+        if isinstance(some, Relations):
+            at, due, number = some.turns()
+            parts.append(some)
+            turns.append((at, due, np.array(mine, dtype=np.int64)[number]))
+        else:
+            parts.append([relation for relation, _ in some])
+            places = [(position_word(each.completed_at), due, of_name[each.subscription]) for each, due in some]
+            at, due, number = np.array(places, dtype=np.int64).T
+            turns.append((at, due, number))
+    if not parts:
+        return Interleaved((), np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int64))
+    at, due, number = (np.concatenate(each) for each in zip(*turns, strict=True))
+    order = np.lexsort((number, due, at))
+    if len(parts) == 1 and (order[1:] > order[:-1]).all():
+        return parts[0]
+    owner = np.repeat(np.arange(len(parts), dtype=np.int32), [len(each) for each in parts])
+    place = np.concatenate([np.arange(len(each)) for each in parts])
+    return Interleaved(parts, owner[order], place[order])
 
 
 def interleaved(parts: Sequence[Sequence[Relation]], turns: Sequence[Numbers]) -> Interleaved:
@@ -112,21 +191,21 @@ def interleaved(parts: Sequence[Sequence[Relation]], turns: Sequence[Numbers]) -
 
 def completed(relations: Sequence[Relation]) -> Words:
     """The word of the place at which each was completed."""
-    if isinstance(relations, Relations):
+    if isinstance(relations, LAZY):
         return relations.completed()
     return np.array([position_word(each.completed_at) for each in relations], dtype=np.int64)
 
 
 def taken(relations: Sequence[Relation], places: Numbers) -> Sequence[Relation]:
-    return relations.taken(places) if isinstance(relations, Relations) else [relations[at] for at in places.tolist()]
+    return relations.taken(places) if isinstance(relations, LAZY) else [relations[at] for at in places.tolist()]
 
 
 def ids_of(relations: Sequence[Relation]) -> Ids:
-    return relations.id_words() if isinstance(relations, Relations) else from_hex([each.id for each in relations])
+    return relations.id_words() if isinstance(relations, LAZY) else from_hex([each.id for each in relations])
 
 
 def names_of(relations: Sequence[Relation], places: Numbers) -> list[str]:
     """The subscription of each."""
-    if isinstance(relations, Relations):
+    if isinstance(relations, LAZY):
         return relations.names(places)
     return [relations[at].subscription for at in places.tolist()]

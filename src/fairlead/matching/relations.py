@@ -34,6 +34,8 @@ Build = Callable[[str, Match, Position, str], Relation]
 PAGE = 1024
 """Relations that become objects together: looking at one makes its neighbours too."""
 TOGETHER = 16 * PAGE
+NOT_DUE = np.iinfo(np.int64).max
+"""Stands for the deadline of a relation that an event completed."""
 FEW = 8
 """Relations that are made one by one."""
 TABLE_ROWS = 131_072
@@ -171,6 +173,16 @@ class Relations(Sequence[Relation]):
         """The word of the place at which each was completed, in the order of delivery."""
         found = np.concatenate([block.at for block in self.blocks]) if self.blocks else np.zeros(0, dtype=np.int64)
         return found if self.order is None else found[self.order]
+
+    def turns(self) -> tuple[Words, Words, Numbers]:
+        """Of each relation, in the order of delivery: the place of its completion, the deadline that decided it (NOT_DUE if an
+        event did), and the number of its subscription."""
+        none = np.zeros(0, dtype=np.int64)
+        dues = [b.deadlines if not b.phase and b.deadlines is not None else np.full(len(b), NOT_DUE) for b in self.blocks]
+        due = np.concatenate([none, *dues])
+        number = np.repeat([block.number for block in self.blocks] or none, [len(block) for block in self.blocks])
+        order = slice(None) if self.order is None else self.order
+        return self.completed(), due[order], number.astype(np.int64)[order]
 
     def names(self, places: Numbers) -> list[str]:
         """The subscriptions of those at some places of the delivery."""

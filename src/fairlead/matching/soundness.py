@@ -31,14 +31,11 @@ from fairlead.model.position import Position
 from fairlead.model.types import Catalogue
 from fairlead.model.values import TIMESTAMP_RANGE
 
-COUNT_MAX = 1 << 62
-"""Of relations delivered: far beyond any, and far from the end of 64 bits."""
 
-
-def require_sound(content: Content, last: Position, relations: int, plan: Plan) -> None:
+def require_sound(content: Content, last: Position, plan: Plan) -> None:
     with distrusted():
-        if last.minor != 0 or not -1 <= last.major <= POSITIONS_MAX or not 0 <= relations < COUNT_MAX:
-            raise unsound("there is no such last position, or number of relations")
+        if last.minor != 0 or not -1 <= last.major <= POSITIONS_MAX:
+            raise unsound("there is no such last position")
         _require_clocks(content, plan)
         _require_events(content.events, last, plan.catalogue)
         known = _Known.of(content.events, plan.catalogue)

@@ -1,11 +1,15 @@
 """Matcher state as bytes: versioned, checked against damage, the same bytes for the same state.
 
-    fairlead-state <version> <sha256>     a line, then a body: an Arrow IPC stream of one record batch
-                                          of one row, so whatever reads Arrow reads it:
-    plan, major, minor, relations         whose state it is, the last position, and how many relations were delivered
-    seen                                  by subscription (see content.py for this and what follows)
-    types, events, rows 0, rows 1, ...    the events: their types, their order, and a table for each type
-    instances n, queued n, waiting n      for the n-th form of the plan's branches, where there is something
+    fairlead-state <version> <sha256>     a line, then a body: an Arrow IPC stream of one record batch of one row, so whatever
+                                          reads Arrow reads it:
+    major, minor                          the last position
+    subscriptions                         whose state it is: by digest, frame and since (model/partition.py), in which unit it
+                                          ran, and the latest time that it has seen; unit by unit
+    types u, events u, rows u 0, ...      of the u-th unit (see content.py): the events, their order, a table for each type
+    instances u n, queued u n, waiting u n   of the u-th unit, for the n-th form of its branches, where there is something
+
+The state of a subscription is what its digest, frame and since say, so it is taken up by whoever asks for the same: under
+another name, from another file, beside other rules. Of its types, those attributes are known that were then; others are NULL.
 
 The digest tells damage by accident; that content makes sense is checked by soundness.py.
 
@@ -15,7 +19,9 @@ A change of the format raises VERSION and keeps a fixture of the old one, with a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,11 +30,25 @@ import pyarrow as pa
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import StateError
-from fairlead.matching.body import distrusted, read_batch
+from fairlead.matching.body import distrusted, read_batch, unsound
 from fairlead.matching.canonical import canonical, large, small
-from fairlead.matching.content import NEVER, NO_EVENTS, NO_NUMBERS, Content, Events, Form, Group, forms_of
+from fairlead.matching.content import (
+    NEVER,
+    NO_EVENTS,
+    NO_NUMBERS,
+    Content,
+    Events,
+    Form,
+    Group,
+    events_of_chunk,
+    form_of,
+    forms_of,
+    joined,
+)
 from fairlead.matching.soundness import require_sound
+from fairlead.matching.store import View, distinct
 from fairlead.model.columns import arrow_schema, record_batch
+from fairlead.model.partition import START, Unit, partition
 from fairlead.model.plan import Plan
 from fairlead.model.position import Position
 from fairlead.model.types import Catalogue
@@ -41,20 +61,34 @@ what they counted cannot be continued."""
 
 
 @dataclass(frozen=True)
-class State:
-    """An engine between two events."""
+class Change:
+    """What became of the subscriptions of a plan that took up a state: by name those that go on and those that begin, by digest
+    those that the state had and the plan has not."""
 
-    last: Position
-    relations: int
-    content: Content
+    resumed: tuple[str, ...] = ()
+    started: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
 
 
-def encode(state: State, plan: Plan) -> bytes:
-    body = _body(state, plan)
+@dataclass(frozen=True)
+class Entry:
+    """Where the state of a subscription stands: which one it is of a unit. `silent`: it was not delivered there."""
+
+    digest: str
+    frame: str
+    since: int
+    unit: int
+    number: int
+    silent: bool
+    seen: int | None
+
+
+def encode(last: Position, units: Sequence[tuple[Unit, Content]]) -> bytes:
+    body = _body(last, units)
     return b"%s %d %s\n%s" % (MAGIC, VERSION, hashlib.sha256(body).hexdigest().encode(), body)
 
 
-def decode(dumped: bytes, plan: Plan) -> State:
+def decode(dumped: bytes) -> State:
     header, _, body = dumped.partition(b"\n")
     words = header.split(b" ")
     if len(words) != 3 or words[0] != MAGIC:
@@ -62,45 +96,27 @@ def decode(dumped: bytes, plan: Plan) -> State:
     if words[1] in OTHER_IDENTITY:
         problem = f"the state has version {words[1].decode()}, whose subscriptions and relations have other identities"
         raise StateError("S006", problem, fix="start anew from the events, or load it with the release that wrote it")
-    reader = READERS.get(words[1])
-    if reader is None:
-        version = words[1].decode(errors="replace")
-        raise StateError(
-            "S002",
-            f"the state has version {version}, this release reads up to {VERSION}",
-            fix="load it with the release that wrote it",
-        )
+    if words[1] != b"%d" % VERSION:
+        problem = f"the state has version {words[1].decode(errors='replace')}, this release reads version {VERSION}"
+        raise StateError("S002", problem, fix="load it with the release that wrote it")
     if words[2] != hashlib.sha256(body).hexdigest().encode():
         raise StateError("S003", "the state is damaged: its digest does not fit", fix="take an earlier dump")
     with distrusted():
-        found = reader(body, plan)
-    require_sound(found.content, found.last, found.relations, plan)
-    return found
-
-
-def require_plan(found: str, plan: Plan) -> None:
-    if found != plan.digest:
-        raise StateError(
-            "S004", "the state belongs to another plan", fix="compile the rule text it was made with, or start anew"
-        )
+        batch = read_batch(body)
+        return State({name: batch.column(at) for at, name in enumerate(batch.schema.names)})
 
 
 # Written
 
 
-def _body(state: State, plan: Plan) -> bytes:
-    content = state.content
-    columns: dict[str, pa.Array] = {
-        "plan": pa.array([plan.digest]),
-        "major": _numbers([state.last.major]),
-        "minor": _numbers([state.last.minor]),
-        "relations": _numbers([state.relations]),
-        "seen": _listed(pa.array(content.seen, type=pa.int64())),
-    }
-    columns |= _events_columns(content.events, plan.catalogue)
-    for number, form in enumerate(forms_of(plan)):
-        if form in content.groups:
-            columns |= _group_columns(content.groups[form], number)
+def _body(last: Position, units: Sequence[tuple[Unit, Content]]) -> bytes:
+    columns: dict[str, pa.Array] = {"major": _numbers([last.major]), "minor": _numbers([last.minor])}
+    columns["subscriptions"] = _entries_column(units)
+    for at, (unit, content) in enumerate(units):
+        columns |= _events_columns(content.events, unit.plan.catalogue, at)
+        for number, form in enumerate(forms_of(unit.plan)):
+            if form in content.groups:
+                columns |= _group_columns(content.groups[form], f"{at} {number}")
     batch = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(metadata_version=pa.ipc.MetadataVersion.V5, compression=None, use_threads=False)
@@ -109,7 +125,19 @@ def _body(state: State, plan: Plan) -> bytes:
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
 
-def _events_columns(events: Events, catalogue: Catalogue) -> dict[str, pa.Array]:
+def _entries_column(units: Sequence[tuple[Unit, Content]]) -> pa.Array:
+    told = [
+        (each.digest, unit.frame, unit.begun(each), at, each.name in unit.plan.silent, seen)
+        for at, (unit, content) in enumerate(units)
+        for each, seen in zip(unit.plan.subscriptions, content.seen, strict=True)
+    ]
+    names = ("digest", "frame", "since", "unit", "silent", "seen")
+    kinds = (pa.string(), pa.string(), pa.int64(), pa.int32(), pa.bool_(), pa.int64())
+    columns = zip(*told, strict=True) if told else ((),) * len(names)
+    return _table({name: pa.array(each, kind) for name, each, kind in zip(names, columns, kinds, strict=True)}, len(told))
+
+
+def _events_columns(events: Events, catalogue: Catalogue, unit: int) -> dict[str, pa.Array]:
     fields = {"word": _numbers(events.words), "type": small(events.codes)}
     if events.timed.any():
         fields["time"] = pa.array(events.times, mask=~events.timed)
@@ -117,15 +145,15 @@ def _events_columns(events: Events, catalogue: Catalogue) -> dict[str, pa.Array]
         column = pa.array(given, type=kind) if given is not None else None
         if column is not None and column.null_count < len(column):
             fields[name] = column
-    made = {"types": _listed(pa.array(events.types, type=pa.string())), "events": _table(fields, len(events))}
+    made = {f"types {unit}": _listed(pa.array(events.types, type=pa.string())), f"events {unit}": _table(fields, len(events))}
     for number, name in enumerate(events.types):
         table, schema = events.tables[name], arrow_schema(catalogue[name])
         cast = (column.cast(field.type) for column, field in zip(table.columns, schema, strict=True))
-        made[f"rows {number}"] = _table(dict(zip(schema.names, cast, strict=True)), table.num_rows)
+        made[f"rows {unit} {number}"] = _table(dict(zip(schema.names, cast, strict=True)), table.num_rows)
     return made
 
 
-def _group_columns(group: Group, number: int) -> dict[str, pa.Array]:
+def _group_columns(group: Group, number: str) -> dict[str, pa.Array]:
     instances = {
         "subscription": small(group.subscription),
         "branch": small(group.branch),
@@ -176,34 +204,144 @@ def _in_one_row(column: pa.Array) -> pa.Array:
 # Read
 
 
-def _read(body: bytes, plan: Plan) -> State:
-    batch = read_batch(body)
-    found = {name: batch.column(at) for at, name in enumerate(batch.schema.names)}
-    require_plan(found["plan"][0].as_py(), plan)
-    groups = {form: _group(form, found, number) for number, form in enumerate(forms_of(plan)) if f"instances {number}" in found}
-    content = Content(found["seen"].values.to_pylist(), groups, _events(found, plan.catalogue))
-    major, minor, relations = (found[name][0].as_py() for name in ("major", "minor", "relations"))
-    return State(Position(major, minor), relations, content)
+class State:
+    """An engine between two events."""
+
+    def __init__(self, found: Mapping[str, pa.Array]) -> None:
+        self._found = found
+        self.last = Position(found["major"][0].as_py(), found["minor"][0].as_py())
+        self.entries: list[Entry] = []
+        counts: dict[int, int] = {}
+        for each in found["subscriptions"].values.to_pylist():
+            number = counts[each["unit"]] = counts.get(each["unit"], -1) + 1
+            self.entries.append(Entry(number=number, **each))
+        if not all(START <= each.since <= self.last.major for each in self.entries):
+            raise unsound("a subscription began after the last position")
+
+    @cached_property
+    def _at(self) -> Mapping[tuple[str, str, int], Entry]:
+        return {(each.digest, each.frame, each.since): each for each in reversed(self.entries)}
+
+    def since(self, plan: Plan) -> dict[str, int]:
+        """Where each subscription of a plan began: in this state the earliest of its kind, or now."""
+        known: dict[tuple[str, str], int] = {}
+        for each in self.entries:
+            key = each.digest, each.frame
+            known[key] = min(each.since, known.get(key, each.since))
+        return {
+            each.name: known.get((each.digest, unit.frame), self.last.major)
+            for unit in partition(plan)
+            for each in unit.delivered
+        }
+
+    def change(self, plan: Plan) -> Change:
+        since, digests = self.since(plan), {each.digest for each in plan.subscriptions}
+        frames = {each.name: unit.frame for unit in partition(plan, since) for each in unit.delivered}
+        mine = [each for each in plan.subscriptions if each.name in frames]
+        goes_on = {each.name: (each.digest, frames[each.name], since[each.name]) in self._at for each in mine}
+        gone = dict.fromkeys(each.digest for each in self.entries if not each.silent and each.digest not in digests)
+        resumed, started = ([each.name for each in mine if goes_on[each.name] is kept] for kept in (True, False))
+        return Change(tuple(resumed), tuple(started), tuple(gone))
+
+    def content(self, unit: Unit) -> Content:
+        """What the subscriptions of a unit remember; nothing where the state does not know them. Raises StateError."""
+        with distrusted():
+            found = self._content(unit)
+        require_sound(found, self.last, unit.plan)
+        return found
+
+    def _content(self, unit: Unit) -> Content:
+        plan, wanted = unit.plan, dict[int, list[tuple[int, int]]]()
+        seen: list[int | None] = [None] * len(plan.subscriptions)
+        for number, each in enumerate(plan.subscriptions):
+            entry = self._at.get((each.digest, unit.frame, unit.begun(each)))
+            if entry is not None:
+                wanted.setdefault(entry.unit, []).append((entry.number, number))
+                seen[number] = entry.seen
+        parts: dict[Form, list[Group]] = {}
+        events: list[Events] = []
+        for at, pairs in wanted.items():
+            groups = list(self._groups(at, pairs, plan))
+            for group in groups:
+                parts.setdefault(group.form, []).append(group)
+            needed = [word for group in groups for word in (group.words, group.members.reshape(-1))]
+            if needed:
+                events.append(self._events(at, distinct(np.concatenate(needed)), plan.catalogue))
+        groups_of_forms = {form: joined(each).ordered() for form, each in parts.items()}
+        return Content(seen, groups_of_forms, _together(events, plan.catalogue))
+
+    def _groups(self, unit: int, pairs: Sequence[tuple[int, int]], plan: Plan) -> Iterable[Group]:
+        """The instances of some subscriptions of a unit, under the numbers that they have now."""
+        number = 0
+        for name in self._found:
+            if not name.startswith(f"instances {unit} "):
+                continue
+            number = int(name.rpartition(" ")[2])
+            owners = large(_fields(self._found[name])["subscription"])
+            whole: Group | None = None
+            for old, new in pairs:
+                rows = np.flatnonzero(owners == old)
+                if not len(rows):
+                    continue
+                if whole is None:
+                    branch = int(large(_fields(self._found[name])["branch"])[rows[0]])
+                    form = form_of(plan.subscriptions[new].branches[branch], plan.catalogue)
+                    whole = _group(form, self._found, f"{unit} {number}")
+                chosen = whole if len(rows) == len(whole) else whole.taken(rows)
+                yield replace(chosen, subscription=np.full(len(chosen), new, dtype=np.int64))
+
+    def _events(self, unit: int, words: npt.NDArray[np.int64], catalogue: Catalogue) -> Events:
+        """Those with these words."""
+        whole = _events(self._found, unit, catalogue)
+        if len(words) == len(whole):
+            return whole
+        if not (np.diff(whole.words) > 0).all() or not np.isin(words, whole.words).all():
+            raise unsound("its events do not rise, or one that is referred to is missing")
+        return events_of_chunk(View([[whole.chunk()]]).take(words).chunk(), catalogue) if len(words) else NO_EVENTS
 
 
-def _events(found: Mapping[str, pa.Array], catalogue: Catalogue) -> Events:
-    types, table = tuple(found["types"].values.to_pylist()), _fields(found["events"])
-    words = _plain(table["word"])
+def _together(events: Sequence[Events], catalogue: Catalogue) -> Events:
+    """Those of several units whose places are the same ones, each once."""
+    some = [each for each in events if len(each)]
+    if len(some) < 2:
+        return some[0] if some else NO_EVENTS
+    words = distinct(np.concatenate([each.words for each in some]))
+    return events_of_chunk(View([[each.chunk()] for each in some]).take(words).chunk(), catalogue)
+
+
+def _events(found: Mapping[str, pa.Array], unit: int, catalogue: Catalogue) -> Events:
+    """Of the types that are still known."""
+    types, table = found[f"types {unit}"].values.to_pylist(), _fields(found[f"events {unit}"])
+    words, codes = _plain(table["word"]), large(table["type"])
     if not len(words):
         return NO_EVENTS
     tables = {}
     for number, name in enumerate(types):
-        rows, schema = found[f"rows {number}"].values, arrow_schema(catalogue[name])
-        tables[name] = record_batch([rows.field(at) for at in range(len(schema))], schema, len(rows))
+        if name in catalogue:
+            tables[name] = _rows(found[f"rows {unit} {number}"].values, arrow_schema(catalogue[name]))
     times, timed = np.zeros(len(words), dtype=np.int64), np.zeros(len(words), dtype=bool)
     if "time" in table:
         times, timed = _plain(table["time"].fill_null(0)), table["time"].is_valid().to_numpy(zero_copy_only=False)
     sources, sequences = (table[name].to_pylist() if name in table else None for name in ("source", "sequence"))
-    codes = large(table["type"])
-    return Events(types, words, codes, tables, times, timed, sources, sequences)
+    if len(tables) < len(types):
+        kept = np.flatnonzero(np.isin(codes, [at for at, name in enumerate(types) if name in tables]))
+        numbers = np.cumsum([name in tables for name in types]) - 1
+        words, codes, times, timed = words[kept], numbers[codes[kept]], times[kept], timed[kept]
+        sources, sequences = (None if each is None else [each[at] for at in kept.tolist()] for each in (sources, sequences))
+    return Events(tuple(name for name in types if name in tables), words, codes, tables, times, timed, sources, sequences)
 
 
-def _group(form: Form, found: Mapping[str, pa.Array], number: int) -> Group:
+def _rows(rows: pa.StructArray, schema: pa.Schema) -> pa.RecordBatch:
+    """As the type is declared now: what was not there then, or was of another type, is NULL."""
+    known = {rows.type.field(at).name: rows.field(at) for at in range(rows.type.num_fields)}
+    columns = []
+    for each in schema:
+        column = known.get(each.name)
+        columns.append(column if column is not None and column.type == each.type else pa.nulls(len(rows), each.type))
+    return record_batch(columns, schema, len(rows))
+
+
+def _group(form: Form, found: Mapping[str, pa.Array], number: str) -> Group:
     table = _fields(found[f"instances {number}"])
     waiting = _fields(found[f"waiting {number}"]) if f"waiting {number}" in found else {}
     members = [_plain(waiting[f"member {at}"]) for at in range(form.members)] if waiting else [NO_NUMBERS] * form.members
@@ -240,6 +378,3 @@ def _flags(column: pa.Array) -> npt.NDArray[np.bool_]:
 def _plain(column: pa.Array) -> npt.NDArray[np.int64]:
     made: npt.NDArray[np.int64] = column.to_numpy()
     return made
-
-
-READERS: Mapping[bytes, Callable[[bytes, Plan], State]] = {b"3": _read}

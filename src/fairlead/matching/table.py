@@ -18,8 +18,9 @@ from fairlead.dataclass import dataclass
 from fairlead.matching.chunk import Numbers, chunk_of_events
 from fairlead.matching.emission import emitted_columns
 from fairlead.matching.store import View
-from fairlead.matching.taken import Taken
+from fairlead.matching.taken import Taken, parts_of
 from fairlead.model.columns import arrow_array, number_array, text_array
+from fairlead.model.event import Event
 from fairlead.model.identity import Words as Ids
 from fairlead.model.identity import from_hex, hex_digits, majors_of, places_of, position_word
 from fairlead.model.layout import Column, Layout
@@ -101,11 +102,16 @@ def table_of_objects(layout: Layout, relations: Sequence[Relation]) -> pa.Table:
         frame.subscription[at], frame.branch[at] = subscriptions[each.subscription], each.branch
         frame.at[at], frame.width[at] = position_word(each.completed_at), len(each.members)
     members = [member for each in relations for member in each.members]
-    events = {member.position: member for member in members}
-    chunk = chunk_of_events([events[position] for position in sorted(events)])
+    events: dict[object, Event] = {}  # a derived event has its place among what one subscription reads, and others have it too
+    keys = [member.position if member.position.minor == 0 else id(member) for member in members]
+    for key, member in zip(keys, members, strict=True):
+        events.setdefault(key, member)
+    rows = {key: row for row, key in enumerate(events)}
+    chunk = chunk_of_events(list(events.values()))
     words = np.array([position_word(member.position) for member in members], dtype=np.int64)
+    found = parts_of(chunk, np.arange(len(words)), np.array([rows[key] for key in keys], dtype=np.int64))
     ids = from_hex([each.id for each in relations])
-    return _table(layout, frame, ids, View([[chunk]]).take(words), _emitted_of_objects(layout, relations))
+    return _table(layout, frame, ids, Taken(words, list(found)), _emitted_of_objects(layout, relations))
 
 
 def _table(layout: Layout, frame: Frame, ids: Ids, members: Taken, emitted: pa.Array) -> pa.Table:

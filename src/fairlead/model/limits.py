@@ -30,5 +30,9 @@ class Limits:
     """Derived events that may stand beside one event in the order; also the offset by which those that an
     absence fires *before* an event are numbered (see Position)."""
 
+    copies_max: int = 100_000
+    """Copies of upstream subscriptions, over all of a plan (model/partition.py): a chain of 400 in which events derive several
+    others has 80,000, and each costs about what a subscription costs."""
+
 
 LIMITS = Limits()

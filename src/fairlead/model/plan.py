@@ -256,6 +256,8 @@ class Plan:
     text: str = ""
     whole: Plan | None = field(default=None, compare=False)
     """Of a part of a plan: that plan, whose tables it fills."""
+    silent: frozenset[str] = frozenset()
+    """Subscriptions that run for the sake of those that read what they emit: their relations are not delivered."""
 
     @property
     def types(self) -> Catalogue:

@@ -20,8 +20,7 @@ from fairlead.dataclass import dataclass
 from fairlead.deliver.receipt import Receipt, ReceiptBook
 from fairlead.engine import KERNELS_FROM, Engine
 from fairlead.errors import UsageError
-from fairlead.matching.interleaved import Interleaved, ids_of
-from fairlead.matching.relations import Relations
+from fairlead.matching.interleaved import LAZY, ids_of
 from fairlead.model.columns import Columns
 from fairlead.model.html import table
 from fairlead.model.identity import Words, to_bytes
@@ -35,8 +34,6 @@ from fairlead.transport.events import read_events
 from fairlead.transport.tables import TABLE_ROWS, is_table, record_batches
 from fairlead.transport.write import relation_table
 
-LAZY = (Relations, Interleaved)
-"""What is no object before somebody looks."""
 EVENTS_PER_MEMBER = 4
 """A result keeps the events of its batches as they are, unless relations need few of them: then copies of those few."""
 
@@ -173,7 +170,7 @@ def match(
     for part, columns in _read(events, plan, order_by, position, stream, parts):
         found = run.feed(columns, part)
         batches.append(found)
-        if isinstance(found, Relations):
+        if isinstance(found, LAZY):
             members += found.members
             if run.events > EVENTS_PER_MEMBER * members:
                 found.narrow()
@@ -210,7 +207,7 @@ def _read(
 
 def id_words(relations: Sequence[Relation]) -> Words:
     """The ids, without making objects of what kernels found."""
-    return relations.id_words() if isinstance(relations, Interleaved) else ids_of(relations)
+    return ids_of(relations)
 
 
 def counts_of(relations: Sequence[Relation]) -> Mapping[str, int]:

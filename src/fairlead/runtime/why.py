@@ -21,7 +21,7 @@ from dataclasses import field
 from typing import Any
 
 from fairlead.dataclass import dataclass
-from fairlead.engine import Engine
+from fairlead.engine import Delivered, UnitEngine
 from fairlead.errors import UsageError
 from fairlead.matching.conjunction import Conjunction
 from fairlead.matching.incremental import IncrementalSubscription
@@ -29,10 +29,10 @@ from fairlead.matching.instance import Instance, Key, Pending
 from fairlead.matching.outcome import Match
 from fairlead.model.columns import Columns
 from fairlead.model.event import Event
+from fairlead.model.partition import partition
 from fairlead.model.places import Places
 from fairlead.model.plan import Plan, Subscription
 from fairlead.model.position import Position, parse_position
-from fairlead.model.relation import Relation
 from fairlead.model.types import HEARTBEAT, Catalogue, Kind
 from fairlead.model.values import jsonable
 from fairlead.runtime.closest import ClosestMiss
@@ -81,21 +81,26 @@ class Target:
 
 def why(plan: Plan, batches: Iterable[Columns], position: int | str, until: int | None = None) -> list[Finding]:
     """What became of the event at `position`, for each branch of each subscription."""
-    target = Target(_wanted(position))
-    engine = WatchedEngine(plan, target)
+    engines = [WatchedUnit(each.plan, Target(_wanted(position))) for each in partition(plan)]
     for columns in batches:
-        engine.feed(columns)
-    engine.finish(until)
-    if target.event is None:
-        raise _nothing_there(target.position, engine.last)
-    for running in engine.running:
-        assert isinstance(running.matcher, WatchedSubscription)
-        running.matcher.conclude()
+        for engine in engines:
+            engine.feed(columns)
+    for engine in engines:
+        if until is not None:
+            engine.finish(until)
+        for running in engine.running:
+            assert isinstance(running.matcher, WatchedSubscription)
+            running.matcher.conclude()
+    found = [each.target.event for each in engines if each.target.event is not None]
+    if not found:
+        raise _nothing_there(_wanted(position), max((each.last for each in engines), default=Position(-1)))
+    targets = {each.name: engine.target for engine in engines for each in engine.plan.subscriptions if engine.delivers(each)}
     return [
         Finding(each.name, number, watch.verdict, watch.reasons)
         for each in plan.subscriptions
-        for number in range(len(each.branches))
-        for watch in (target.watches.get((each.name, number), Watch(reasons=(_not_read(each, number, target.event),))),)
+        if each.name in targets
+        for number in each.in_text_order
+        for watch in (targets[each.name].watches.get((each.name, number), Watch(reasons=(_not_read(each, number, found[0]),))),)
     ]
 
 
@@ -135,12 +140,15 @@ class WatchedPlaces(Places):
         return settled
 
 
-class WatchedEngine(Engine):
+class WatchedUnit(UnitEngine):
     def __init__(self, plan: Plan, target: Target) -> None:
         super().__init__(plan, lambda subscription, catalogue: WatchedSubscription(subscription, catalogue, target))
         self.target = target
 
-    def _handle(self, event: Event, places: Places, delivered: list[Relation]) -> None:
+    def delivers(self, subscription: Subscription) -> bool:
+        return subscription.name not in self.plan.silent
+
+    def _handle(self, event: Event, places: Places, delivered: Delivered) -> None:
         watched = places if isinstance(places, WatchedPlaces) else WatchedPlaces(places, self.target)
         super()._handle(event, watched, delivered)
 

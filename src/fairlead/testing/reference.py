@@ -8,9 +8,10 @@ WITHOUT. It keeps every negated event for ever and decides an absence by looking
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
-from fairlead.engine import Engine
+from fairlead.engine import UnitEngine
 from fairlead.matching.functions import unknown
 from fairlead.matching.outcome import Due, Match
 from fairlead.model.event import Event
@@ -188,14 +189,35 @@ class ReferenceSubscription:
 
 
 class ReferenceMatcher:
-    """A whole plan on reference matchers."""
+    """A whole plan on reference matchers: each subscription alone with its upstream, whatever else the plan has. What an event
+    or the end leads to is delivered by place, what deadlines decided first, by deadline, and then in the order of the text."""
 
     def __init__(self, plan: Plan) -> None:
-        self.engine = Engine(plan, matcher=ReferenceSubscription)
+        self.engines = [UnitEngine(_alone(plan, each), ReferenceSubscription) for each in plan.subscriptions]
 
     def arrive(self, event: Event) -> list[Relation]:
-        return list(self.engine.arrive(event))
+        return _in_order([engine.arrive(event) for engine in self.engines])
 
     def run(self, events: Iterable[Event], until: int | None = None) -> list[Relation]:
-        delivered = [relation for event in events for relation in self.engine.arrive(event)]
-        return [*delivered, *self.engine.finish(until)]
+        delivered = [relation for event in events for relation in self.arrive(event)]
+        return delivered if until is None else [*delivered, *_in_order([engine.finish(until) for engine in self.engines])]
+
+
+def _alone(plan: Plan, subscription: Subscription) -> Plan:
+    """The subscription after all that stands upstream of it, which is silent, in the order of their digests."""
+    upstream: dict[str, Subscription] = {}
+    waiting = [subscription]
+    while waiting:
+        for name in plan.derived_types(waiting.pop()):
+            for each in plan.emitters[name]:
+                if each.name not in upstream:
+                    upstream[each.name] = each
+                    waiting.append(each)
+    ordered = sorted(upstream.values(), key=lambda each: (each.digest, each.name))
+    return replace(plan, subscriptions=(*ordered, subscription), guarantees={}, silent=frozenset(upstream))
+
+
+def _in_order(found: Iterable[Any]) -> list[Relation]:
+    """By engine, in the order of the text: relations and their deadlines."""
+    numbered = [(r.completed_at, due, at, n, r) for at, some in enumerate(found) for n, (r, due) in enumerate(some)]
+    return [relation for *_, relation in sorted(numbered, key=lambda each: each[:4])]

@@ -92,6 +92,8 @@ class KernelLane:
             blocks = [block for family in self.families for block in self._fed(family, logged)]
         else:
             blocks = self._by_levels(logged, until, last)
+        if self.plan.silent:
+            blocks = [block for block in blocks if block.subscription.name not in self.plan.silent]
         found = Relations(blocks, self.store.view(), self.plan.catalogue, self.build)
         for numbering, branches in self.numberings.values():
             forget_keys(numbering, branches)

@@ -169,13 +169,11 @@ class Level:
         return self._emitted(node, paths, found)
 
     def _emitted(self, node: Node, paths: Paths, found: Found) -> Node:
-        """With the events that the relations derive, at `paths`."""
-        emits = node.block.subscription.emits
-        if emits is not None:
+        """With the events that the relations derive, at `paths`: those that nobody reads take no place."""
+        if node.block.subscription.emits in self.read:
             node.first = self.count
             self.places.append((self.count, paths))
-            if emits in self.read:
-                self._derive(node.block.subscription, node.block.branch, found, paths, node.merged)
+            self._derive(node.block.subscription, node.block.branch, found, paths, node.merged)
             self.count += len(paths)
         return node
 
