@@ -7,6 +7,7 @@ Generated cases run as plain Python that checks its indexes; the long streams ru
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -24,7 +25,7 @@ from fairlead.model.event import Event
 from fairlead.model.plan import Plan
 from fairlead.testing.reference import ReferenceMatcher
 from fairlead.transport.records import RecordReader
-from tests.match.keyed import TYPES, KeyedCase, Thresholds, keyed_cases, long_stream
+from tests.match.keyed import TYPES, KeyedCase, Thresholds, keyed_cases, long_stream, timed
 from tests.match.test_lanes import shown
 
 pytestmark = pytest.mark.xdist_group("compiled kernels")
@@ -129,3 +130,21 @@ def test_batches_of_no_row_of_one_and_of_hundreds_with_other_types_between(name:
         Thresholds(small=64, spread=8, few=64, table=64).set(patch)
         found, _ = run(plan, batches, frozenset({6, 13}))
     assert len(found) > 5
+
+
+CIRCLES = (
+    "MATCH B b[2] THEN V u[2] THEN A a THEN V v WHERE time(u[1]) > time(u[2]) WITHIN 6 SECONDS MATCHING RECENT",
+    "MATCH B b THEN A a THEN V v THEN A z THEN V w WHERE time(a) > time(v) WITHIN 5 SECONDS",
+    "MATCH C c THEN U u[2] THEN B b THEN U v THEN B z WHERE time(u[1]) > time(u[2]) WITHIN 4 SECONDS DISPOSAL INFIX",
+)
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("pattern", CIRCLES)
+def test_what_then_makes_impossible_leaves_on_both_lanes_where_types_stand_in_a_circle(pattern: str) -> None:
+    plan = compile_text(f"{TYPES} SUBSCRIPTION S {pattern}")
+    for seed in range(25):
+        draw = random.Random(seed)
+        blank = dict.fromkeys(("k", "j", "s", "d", "t", "f", "x", "y"))
+        records = [{"type": draw.choice("AABBC"), "step": draw.choice((0, 1, 1, 2, 3, -1, -1))} | blank for _ in range(40)]
+        run(plan, [[each] for each in timed(records)], frozenset())
