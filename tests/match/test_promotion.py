@@ -49,7 +49,8 @@ def batches_of(case: Case, plan: Plan, rows: int) -> list[Columns]:
     return list(read_events(case.events, plan.catalogue, batch_rows=rows))
 
 
-def compared(case: Case, plan: Plan, rows: int, budget: int, one_by_one: bool) -> Counter[str]:
+def compared(case: Case, plan: Plan, rows: int, budget: int, one_by_one: bool, defined_too: bool = True) -> Counter[str]:
+    """With an engine that never moves, and with the reference unless `defined_too` is False."""
     plain, moving, reference = Engine(plan, kernels_from=None), Engine(plan, kernels_from=budget), ReferenceMatcher(plan)
     expected: list[Relation] = []
     found: list[Relation] = []
@@ -68,7 +69,9 @@ def compared(case: Case, plan: Plan, rows: int, budget: int, one_by_one: bool) -
     expected += plain.finish(until)
     found += moving.finish(until)
     defined += reference.engine.finish(until)
-    assert shown(found) == shown(expected) == shown(defined)
+    assert shown(found) == shown(expected)
+    if defined_too:
+        assert shown(found) == shown(defined)
     assert moving.dump() == plain.dump()
     return Counter({"moved": moving.lane is not None, "relations": len(found)})
 
@@ -76,14 +79,16 @@ def compared(case: Case, plan: Plan, rows: int, budget: int, one_by_one: bool) -
 BUDGETS = st.one_of(st.integers(0, 40), st.integers(0, 2_000))
 
 
-def test_a_plan_that_moves_anywhere_delivers_what_the_reference_does(undone: list[int]) -> None:
+def test_a_plan_that_moves_anywhere_delivers_what_one_that_stays_does(undone: list[int]) -> None:
+    """Not compared with the reference: overlapping types with unlike keys differ from it, moving or not
+    (test_equal_to_reference.py has the case)."""
     total: Counter[str] = Counter()
 
     @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(plan_cases(), st.sampled_from((1, 2, 5, 100)), BUDGETS, st.booleans())
     def holds(case: Case, rows: int, budget: int, one_by_one: bool) -> None:
         before = len(undone)
-        seen = compared(case, compiled(case.rules), rows, budget, one_by_one)
+        seen = compared(case, compiled(case.rules), rows, budget, one_by_one, defined_too=False)
         event(f"moved: {seen['moved']}, undone: {len(undone) - before}, relations: {min(seen['relations'], 3)}")
         total.update(seen)
 
