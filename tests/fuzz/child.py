@@ -21,8 +21,9 @@ from contextlib import redirect_stdout
 
 CASE_SECONDS = float(os.environ.get("FAIRLEAD_FUZZ_SECONDS", "30"))
 """Of processor time. The slowest honest case, some kernels as machine code, takes three."""
-MEMORY_BYTES = 2_000_000_000
-"""Beyond what the process has when it begins. An honest case stays below 200 MB."""
+MEMORY_BYTES = 8_000_000_000
+"""Of addresses, beyond what the process has when it begins. An honest case fills less than 200 MB, but libraries reserve
+addresses for each of their threads."""
 
 
 def limited() -> None:

@@ -8,12 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, note, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.engine import Engine
 from fairlead.language import compile_text
-from fairlead.matching.state import decode
 from fairlead.model.event import Event
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
@@ -59,7 +58,6 @@ def test_a_dumped_and_loaded_engine_goes_on_as_if_nothing_had_happened(case: Cas
     found = [relation for event in stream[:split] for relation in first.arrive(event)]
     dumped = first.dump()
     second = Engine.load(plan, dumped)
-    note(repr(decode(dumped, plan)))
     assert second.dump() == dumped
     found += [relation for event in stream[split:] for relation in second.arrive(event)]
     assert second.dump() == whole.dump()

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from fairlead.engine import Engine
+from fairlead.engine import UnitEngine
 from fairlead.language import compile_text
-from fairlead.model.plan import Plan, Subscription
+from fairlead.model.partition import alone
 from fairlead.testing.conformance import Case as Conforming
 from fairlead.testing.conformance import load_cases
 from fairlead.testing.reference import ReferenceSubscription
@@ -42,24 +42,16 @@ def test_a_hierarchy_of_absences_on_kernels_delivers_what_it_delivers_event_by_e
 def test_no_absence_upstream_of_a_reader_is_still_due_when_its_event_has_been(case: Case) -> None:
     """Read off the rules, one by one: whoever reads an event finds all that was due before it, of everybody upstream."""
     plan = compiled(case.rules)
-    upstream = {each.name: above(plan, each) for each in plan.subscriptions}
-    for engine in (Engine(plan, matcher=ReferenceSubscription), Engine(plan, kernels_from=None)):
-        matchers = {each.subscription.name: each.matcher for each in engine.running}
-        for columns in read_events(case.events, plan.catalogue):
-            for logged in columns.events(plan.catalogue):
-                engine.arrive(logged)
-                if logged.time is None:
-                    continue
-                for reader in plan.subscriptions:
-                    if logged.type in reader.reads(plan.catalogue):
-                        due = [matchers[name].next_due() for name in (reader.name, *upstream[reader.name])]
-                        event(f"waiting upstream: {sum(each is not None for each in due[1:])}")
+    for reader in plan.subscriptions:
+        own = alone(plan, [reader.name])
+        for engine in (UnitEngine(own, matcher=ReferenceSubscription), UnitEngine(own, kernels_from=None)):
+            for columns in read_events(case.events, plan.catalogue):
+                for logged in columns.events(plan.catalogue):
+                    engine.arrive(logged)
+                    if logged.time is not None and logged.type in reader.reads(plan.catalogue):
+                        due = [each.matcher.next_due() for each in engine.running]
+                        event(f"waiting: {sum(each is not None for each in due)}")
                         assert all(each is None or each[0] >= logged.time for each in due)
-
-
-def above(plan: Plan, subscription: Subscription) -> set[str]:
-    direct = {emitter for name in plan.derived_types(subscription) for emitter in plan.emitters[name]}
-    return {each.name for each in direct}.union(*(above(plan, each) for each in direct))
 
 
 @pytest.mark.parametrize("case", CHAINS, ids=str)

@@ -68,7 +68,7 @@ def compared(case: Case, plan: Plan, rows: int, budget: int, one_by_one: bool, d
     until = None if case.until is None else microseconds(case.until)
     expected += plain.finish(until)
     found += moving.finish(until)
-    defined += reference.engine.finish(until)
+    defined += reference.finish(until)
     assert shown(found) == shown(expected)
     if defined_too:
         assert shown(found) == shown(defined)
@@ -159,7 +159,7 @@ def test_no_stream_takes_longer_because_it_is_short(
         spend(attempt, steps)
 
     monkeypatch.setattr(Attempt, "spend", noted)
-    monkeypatch.setattr("fairlead.engine.Engine._to_kernels", _to_nothing)
+    monkeypatch.setattr("fairlead.engine.UnitEngine._to_kernels", _to_nothing)
     plan = compile_text(RISING)
     engine = Engine(plan)
     for columns in read_events([{"type": "A", "x": n % 50} for n in range(events)], plan.catalogue, batch_rows=rows):

@@ -198,9 +198,11 @@ class ReferenceMatcher:
     def arrive(self, event: Event) -> list[Relation]:
         return _in_order([engine.arrive(event) for engine in self.engines])
 
+    def finish(self, until: int | None = None) -> list[Relation]:
+        return [] if until is None else _in_order([engine.finish(until) for engine in self.engines])
+
     def run(self, events: Iterable[Event], until: int | None = None) -> list[Relation]:
-        delivered = [relation for event in events for relation in self.arrive(event)]
-        return delivered if until is None else [*delivered, *_in_order([engine.finish(until) for engine in self.engines])]
+        return [*(relation for event in events for relation in self.arrive(event)), *self.finish(until)]
 
 
 def _alone(plan: Plan, subscription: Subscription) -> Plan:
