@@ -63,7 +63,7 @@ def told(relations: Sequence[Relation], digests: dict[str, str]) -> dict[str, li
     """By digest: what was delivered of it."""
     found: dict[str, list[tuple[Any, ...]]] = {digest: [] for digest in digests.values()}
     for each in relations:
-        row = (each.id, each.branch, each.positions, str(each.completed_at), repr(each.emitted_row))
+        row = (each.id, each.branch, each.positions, str(each.completed_at), str(each.emitted_row))
         found[digests[each.subscription]].append(row)
     return found
 

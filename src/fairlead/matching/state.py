@@ -62,12 +62,19 @@ what they counted cannot be continued."""
 
 @dataclass(frozen=True)
 class Change:
-    """What became of the subscriptions of a plan that took up a state: by name those that go on and those that begin, by digest
-    those that the state had and the plan has not."""
+    """What became of the subscriptions of a plan that took up a state: by name those that go on and those that begin; and those
+    that the state had and the plan has not, by digest, or by name where that is known."""
 
     resumed: tuple[str, ...] = ()
     started: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """In one line; nothing where all go on, or all begin."""
+        if not self.dropped and (not self.resumed or not self.started):
+            return ""
+        told = {"go on": self.resumed, "begin": self.started, "are dropped": self.dropped}
+        return "; ".join(f"{', '.join(names)} {what}" for what, names in told.items() if names)
 
 
 @dataclass(frozen=True)

@@ -111,13 +111,30 @@ def partition(plan: Plan, since: Mapping[str, int] | None = None) -> tuple[Unit,
     return (*base, *sorted(rest, key=lambda unit: unit.first))
 
 
+def upstream_of(plan: Plan, *subscriptions: Subscription) -> frozenset[str]:
+    """The subscriptions, transitively, that emit what these read."""
+    found, waiting = set[str](), list(subscriptions)
+    while waiting:
+        above = _emitters(plan, waiting.pop()) - found
+        found |= above
+        waiting += [plan[name] for name in above]
+    return frozenset(found)
+
+
+def needs_one_order(plan: Plan, subscription: Subscription) -> bool:
+    """Whether its branches have to see one order of all that it reads: derived events and what deadlines decide have places in
+    it. Other branches are functions of the events of their own types, and other keys of those of the key."""
+    return bool(plan.derived_types(subscription)) or any(branch.absences for branch in subscription.branches)
+
+
+def logged_types(plan: Plan, names: Iterable[str]) -> frozenset[str]:
+    """The concrete types of the log that some subscriptions read."""
+    return _reads(plan, names) - plan.emitters.keys()
+
+
 def alone(plan: Plan, names: Sequence[str]) -> Plan:
     """Some subscriptions of a plan, with silent copies of what stands upstream of them."""
-    wanted, waiting = set(names), list(names)
-    while waiting:
-        above = _emitters(plan, plan[waiting.pop()])
-        waiting += above - wanted
-        wanted |= above
+    wanted = {*names, *upstream_of(plan, *(plan[name] for name in names))}
     chosen = tuple(each for each in plan.subscriptions if each.name in wanted)
     return replace(plan, subscriptions=chosen, guarantees={}, silent=frozenset(wanted - set(names)))
 

@@ -312,8 +312,10 @@ class Plan:
 
     @cached_property
     def digest(self) -> str:
-        """Of what all subscriptions together ask for, in this order. States and receipts belong to subscriptions, not to it."""
-        return hashlib.sha256("\n".join(each.digest for each in self.subscriptions).encode()).hexdigest()
+        """Of what its subscriptions ask for, in this order; that of the subscription, where there is one. It names what a run
+        delivers as a whole; states belong to subscriptions."""
+        digests = [each.digest for each in self.subscriptions if each.name not in self.silent]
+        return digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
     @cached_property
     def input_types(self) -> tuple[str, ...]:

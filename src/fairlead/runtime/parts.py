@@ -4,8 +4,7 @@ A conjunction is a function of the events of its types, in their order. So a sub
 two parts, the one on the order of A and B, the other on that of B and C; what comes of them is merged afterwards. Whoever has
 one of the conjunctions alone finds the same for it.
 
-What reads derived events, makes them for others or waits for an absence is not taken apart: the places of derived events and
-of decisions beside a logged one are counted over all of it together.
+What reads derived events or waits for an absence is not taken apart (model/partition.py).
 
 Takes: a plan. Gives: its parts. Never: changes what a conjunction finds, or its ids.
 """
@@ -15,6 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fairlead.dataclass import dataclass
+from fairlead.model.partition import logged_types, needs_one_order
 from fairlead.model.plan import Branch, Plan
 from fairlead.model.types import HEARTBEAT, Catalogue
 
@@ -36,21 +36,10 @@ def types_of(branch: Branch, catalogue: Catalogue) -> tuple[str, ...]:
     return tuple(sorted(catalogue.input_of(branch.types) - {HEARTBEAT.name}))
 
 
-def nested(plan: Plan) -> set[str]:
-    """The names of the subscriptions that are not taken apart."""
-    read = {name for each in plan.subscriptions for name in plan.derived_types(each)}
-    return {
-        each.name
-        for each in plan.subscriptions
-        if plan.derived_types(each) or each.emits in read or any(branch.absences for branch in each.branches)
-    }
-
-
 def parts_of(plan: Plan) -> tuple[Part, ...]:
     """By types."""
-    if nested(plan):
-        reads = {name for each in plan.subscriptions for name in each.reads(plan.catalogue)}
-        return (Part(plan, tuple(sorted(reads - plan.emitters.keys() - {HEARTBEAT.name}))),)
+    if any(needs_one_order(plan, each) for each in plan.subscriptions):
+        return (Part(plan, tuple(sorted(logged_types(plan, (each.name for each in plan.subscriptions))))),)
     read = [[types_of(branch, plan.catalogue) for branch in each.branches] for each in plan.subscriptions]
     found = sorted({types for mine in read for types in mine})
     if len(found) == 1:

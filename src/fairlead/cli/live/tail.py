@@ -108,6 +108,8 @@ def tail(
         noted() as signals,
         counting("following" if follow else "reading", shown=not quiet and out != "-") as tell,
     ):
+        if str(sub.change) and not quiet:
+            click.echo(f"the rules have changed: {sub.change}", err=True)
         chunks = _chunks(sub, count, None if follow else sub.ends(), signals)
         done = _tailed(sub, name, _told(chunks, tell), out, receipt)
     if as_json:

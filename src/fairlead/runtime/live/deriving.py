@@ -93,7 +93,7 @@ def derivings_of(plan: Plan, origin: str) -> tuple[Deriving, ...]:
     emit cannot be published."""
     found = []
     for each in plan.subscriptions:
-        if each.emits is None:
+        if each.emits is None or each.name in plan.silent:
             continue
         for attribute in plan.catalogue[each.emits].attributes:
             if attribute.type.kind is Kind.INTERVAL:

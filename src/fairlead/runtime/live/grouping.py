@@ -1,10 +1,9 @@
-"""Which subscriptions of a plan read the log together: those that read the same streams.
+"""What of the log each subscription of a plan reads: a group for each, with the streams that it reads.
 
 A conjunction reads the merged stream of its types, so that everybody who has it reads it in the same order; a disjunction reads
-one stream for each of its conjunctions (parts.py), and merges them (interleaving.py). Subscriptions whose conjunctions read the
-same types are one group; so two plans that have a subscription in common find the same relations under the same ids.
-
-What is not taken apart is one group with one stream.
+one stream for each of its conjunctions (parts.py), and merges them (interleaving.py). What reads derived events or waits for an
+absence is not taken apart: it reads one stream, of all types that it and what stands upstream of it read. So relations, numbers
+and receipt of a subscription depend on no companion, and two plans that have it in common share it.
 
 Takes: a plan. Gives: groups, each with a plan of its own and the streams that it reads. Never: reads a block.
 """
@@ -13,12 +12,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
 
 from fairlead.dataclass import dataclass
-from fairlead.model.plan import Plan, Subscription
-from fairlead.runtime.parts import Part, nested, parts_of, types_of
+from fairlead.model.partition import alone
+from fairlead.model.plan import Plan
+from fairlead.runtime.parts import Part, parts_of
 from fairlead.transport.log.protocol import Log, Stream
 
 
@@ -32,7 +31,13 @@ class Group:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        return tuple(each.name for each in self.plan.subscriptions)
+        """Those that it delivers."""
+        return tuple(each.name for each in self.plan.subscriptions if each.name not in self.plan.silent)
+
+    @property
+    def digest(self) -> str:
+        """Of what it delivers."""
+        return self.plan.digest
 
     @cached_property
     def types(self) -> tuple[str, ...]:
@@ -56,23 +61,15 @@ class Group:
 
     def key(self, streams: Sequence[Stream]) -> str:
         """What this group makes of these streams, as a name: the same for all who do the same."""
-        told = "\n".join((self.plan.digest, *(word for each in streams for word in each)))
+        told = "\n".join((self.digest, *(word for each in streams for word in each)))
         return hashlib.sha256(told.encode()).hexdigest()[:24]
 
 
 def groups_of(plan: Plan) -> tuple[Group, ...]:
-    """In the order of the text, by their first subscription."""
-    whole = nested(plan)
-    rest: list[Subscription] = []
-    together: dict[frozenset[tuple[str, ...]], list[Subscription]] = {}
-    for each in plan.subscriptions:
-        reads = frozenset(types_of(branch, plan.catalogue) for branch in each.branches)
-        (rest if each.name in whole else together.setdefault(reads, [])).append(each)
-    found = [_group(plan, chosen) for chosen in (*together.values(), rest) if chosen]
-    order = {each.name: at for at, each in enumerate(plan.subscriptions)}
-    return tuple(sorted(found, key=lambda group: order[group.names[0]]))
+    """In the order of the text."""
+    return tuple(_group(plan, each.name) for each in plan.subscriptions if each.name not in plan.silent)
 
 
-def _group(plan: Plan, chosen: Sequence[Subscription]) -> Group:
-    own = plan if len(chosen) == len(plan.subscriptions) else replace(plan, subscriptions=tuple(chosen), guarantees={})
-    return Group(own, parts_of(own), any(branch.absences for each in chosen for branch in each.branches))
+def _group(plan: Plan, name: str) -> Group:
+    own = plan if len(plan.subscriptions) == 1 else alone(plan, [name])
+    return Group(own, parts_of(own), any(branch.absences for each in own.subscriptions for branch in each.branches))

@@ -38,7 +38,7 @@ from fairlead.runtime.parts import Part
 from fairlead.transport.log.block import INDEX_BITS, Block
 from fairlead.transport.log.protocol import Stored, Stream
 
-VERSION = 2
+VERSION = 3
 KERNELS_FROM = 1_000
 """Events after which kernels take over, sooner than elsewhere (engine.py): a subscriber stays, so they pay off, and whatever
 comes in the meantime waits."""
@@ -88,7 +88,7 @@ class Lineage:
         self.events = 0
         self.book = book_of(group, origin)
         self.derivings = derivings_of(group.plan, name_of(origin)) if emits else ()
-        self._derived = {each.subscription.name: (0, 0) for each in self.derivings}
+        self._derived = {each.subscription.digest: (0, 0) for each in self.derivings}
 
     @cached_property
     def may_take_long(self) -> bool:
@@ -156,17 +156,17 @@ class Lineage:
         found: list[Block] = []
         if len(relations):
             for each in self.derivings:
-                number, sequence = self._derived[each.subscription.name]
+                number, sequence = self._derived[each.subscription.digest]
                 for block in each.blocks(relations, number, sequence):
                     found.append(block)
                     number, sequence = block.number + 1, block.sequence + block.count
-                self._derived[each.subscription.name] = number, sequence
+                self._derived[each.subscription.digest] = number, sequence
         return found
 
     @property
     def is_whole(self) -> bool:
         """Its state serves everybody, also those who store what is derived."""
-        return len(self.derivings) == sum(each.emits is not None for each in self.group.plan.subscriptions)
+        return len(self.derivings) == sum(self.group.plan[name].emits is not None for name in self.group.names)
 
     def dump(self) -> bytes:
         """A line of JSON, and the engines' own states."""
@@ -211,8 +211,8 @@ class Lineage:
 
 
 def book_of(group: Group, origin: Origin) -> ReceiptBook:
-    """Receipts of the same plan from different origins need not agree, so they are told apart."""
-    return ReceiptBook(f"{group.plan.digest}@{'+'.join(map(str, origin))}" if any(origin) else group.plan.digest)
+    """Receipts of the same subscription from different origins need not agree, so they are told apart."""
+    return ReceiptBook(f"{group.digest}@{'+'.join(map(str, origin))}" if any(origin) else group.digest)
 
 
 def dump_book(book: ReceiptBook) -> dict[str, object]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from fairlead.deliver.receipt import Comparison, Receipt, compare
@@ -21,7 +21,8 @@ TABLE, RECEIPTS = "FL_SUBS", "FL_RECEIPTS"
 
 
 class Record:
-    """`groups`: by the key of the group, its stream, origin, and the acknowledged number of deliveries with their digest."""
+    """`groups`: by the key of the group, its subscription, streams, origin, and the number of acknowledged deliveries with
+    their digest."""
 
     def __init__(self, log: Log, name: str) -> None:
         self._log, self.name = log, checked(name, "subscriber")
@@ -40,10 +41,15 @@ class Record:
         self.rules, self.text, self.digest, self.groups = told["rules"], told["text"], told["digest"], told["groups"]
         return True
 
-    def require(self, digest: str) -> None:
-        if self.digest != digest:
-            problem = f"'{self.name}' is subscribed to other rules"
+    def require(self, digests: Collection[str]) -> None:
+        """The name is subscribed to one of these: rules may be added, changed and removed, but not all at once."""
+        if not any(self.has_read(each) for each in digests):
+            problem = f"'{self.name}' is subscribed to other rules, and has none of these"
             raise UsageError("A245", problem, "subscribe under another name, or forget this one")
+
+    def has_read(self, digest: str) -> bool:
+        """Whether the name is subscribed to what has this digest."""
+        return any(each.get("subscription") == digest for each in self.groups.values())
 
     async def write(self) -> None:
         told = {

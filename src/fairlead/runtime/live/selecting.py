@@ -15,6 +15,7 @@ from fairlead.model.types import HEARTBEAT, Catalogue
 from fairlead.runtime.live.ending import caught_up
 from fairlead.runtime.live.grouping import Group, groups_of
 from fairlead.runtime.live.registry import Registry
+from fairlead.runtime.parts import parts_of
 from fairlead.transport.log.protocol import Log, Stream
 from fairlead.transport.problems import not_published, unknown_type
 
@@ -92,6 +93,8 @@ def only_group(plan: Plan) -> Group:
     groups = groups_of(plan)
     if not groups:
         raise UsageError("A252", "the rules have no subscription", "add SUBSCRIPTION … MATCH …")
+    if len({tuple(part.types for part in each.parts) for each in groups}) == 1 and len({each.timed for each in groups}) == 1:
+        return Group(plan, parts_of(plan), groups[0].timed) if len(groups) > 1 else groups[0]  # they read the same streams
     if len(groups) > 1:
         told = "; ".join(f"{', '.join(each.names)} from {' and '.join(each.types)}" for each in groups)
         problem = f"these rules are {len(groups)} groups, each with an order of its own: {told}"

@@ -20,6 +20,7 @@ from fairlead.dataclass import dataclass
 from fairlead.deliver.receipt import Receipt
 from fairlead.engine import compile
 from fairlead.errors import LogError, StateError, UsageError
+from fairlead.matching.state import Change
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
 from fairlead.runtime.live.batch import Batch
@@ -56,9 +57,11 @@ class Followed:
 
 
 class LiveSubscription:
-    """Made by `Client.subscribe`; to be entered with `async with`. `routed`: read only the blocks that may matter."""
+    """Made by `Client.subscribe`; to be entered with `async with`. `routed`: read only the blocks that may matter. `change`:
+    which subscriptions go on where this name has left them, which begin, and which it has no longer."""
 
     routed = True
+    change = Change()
 
     def __init__(
         self,
@@ -87,12 +90,17 @@ class LiveSubscription:
 
     async def __aenter__(self) -> Self:
         known = self._record is not None and await self._record.read()
+        before = compile(self._record.text) if self._record is not None and known else None
         self.plan = await self._planned(known)
+        self.change = change_of(before, self.plan)
         for group in groups_of(self.plan):
             streams = await group.streams(self._log)
-            followed = await self._opened(group, streams, group.key(streams), known)
-            self._followed[followed.key] = followed
+            key = group.key(streams)
+            if key in self._followed:  # the same subscription under another name
+                key = f"{key}-{len(self._followed)}"
+            self._followed[key] = await self._opened(group, streams, key, known)
         if self._record is not None:
+            self._record.groups = {key: self._record.groups[key] for key in self._followed}  # without what is dropped
             await self._record.write()
             await self.write_receipts()
         self._lease = Lease(self._log, {part.types for each in self._followed.values() for part in each.group.parts})
@@ -120,13 +128,13 @@ class LiveSubscription:
             raise UsageError("A252", "the rules have no subscription", "add SUBSCRIPTION … MATCH …")
         if self._record is not None:
             if known:
-                self._record.require(plan.digest)
+                self._record.require({each.digest for each in plan.subscriptions})
             self._record.rules, self._record.text, self._record.digest = self._rules, plan.text, plan.digest
         return plan
 
     async def _opened(self, group: Group, streams: Sequence[Stream], key: str, known: bool) -> Followed:
         saved = self._record.groups.get(key) if self._record is not None and known else None
-        if known and saved is None:
+        if self._record is not None and known and saved is None and self._record.has_read(group.digest):
             raise StateError("S136", f"the stream that '{self.name}' has read is gone", "forget the subscriber, and begin anew")
         if saved is None:
             begun = await beginning_of(self._log, group, streams, key, self._start)
@@ -147,7 +155,7 @@ class LiveSubscription:
         if self._record is not None and saved is None:
             parts = zip(group.parts, streams, strict=True)
             told: dict[str, Any] = {"parts": [{"types": part.types, "stream": stream.name} for part, stream in parts]}
-            told |= {"origin": to_json(begun.origin), "silent_until": border and to_json(border)}
+            told |= {"origin": to_json(begun.origin), "silent_until": border and to_json(border), "subscription": group.digest}
             count = lineage.book.count if border is None else None
             self._record.groups[key] = told | {"count": count, "digest": None if count is None else ledger.receipt().digest}
         if self._record is not None:
@@ -281,3 +289,12 @@ class LiveSubscription:
     async def lag(self) -> int:
         """Blocks that are stored and not read yet, over all groups."""
         return sum([await each.following.lag() for each in self._followed.values()], start=0)
+
+
+def change_of(before: Plan | None, plan: Plan) -> Change:
+    """What became of the subscriptions of a name, by name."""
+    known = {each.digest for each in before.subscriptions} if before is not None else set()
+    now = {each.digest for each in plan.subscriptions}
+    resumed, started = ([each.name for each in plan.subscriptions if (each.digest in known) is kept] for kept in (True, False))
+    dropped = [each.name for each in before.subscriptions if each.digest not in now] if before is not None else []
+    return Change(tuple(resumed), tuple(started), tuple(dropped))

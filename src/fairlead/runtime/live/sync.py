@@ -19,6 +19,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from fairlead.deliver.receipt import Comparison, Receipt
+from fairlead.matching.state import Change
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
 from fairlead.model.types import Catalogue
@@ -165,6 +166,11 @@ class SyncSubscription:
 
     def has_passed(self, ends: Ends) -> bool:
         return bool(self._call(self._live.has_passed(ends)))
+
+    @property
+    def change(self) -> Change:
+        """Which subscriptions go on where this name has left them, which begin, and which it has no longer."""
+        return self._live.change
 
     @property
     def plan(self) -> Plan:

@@ -2,8 +2,8 @@
 
     keyed     `PER`: every key is an instance of its own, so keys are spread over buckets, as many as the user wants
     ordered   no `PER`: one total order, one task. Those that read the same types share one, others run beside them
-    nested    what reads derived events, makes them for others or waits for an absence: the places of derived events and of
-              decisions beside a logged one are counted over all of these together, so they are one task
+    nested    what reads derived events, makes them for others or waits for an absence: it needs one order. All of these are one
+              task, whose engine runs them in the units that model/partition.py says
 
 A relation is the same wherever its subscription runs: its id is made of the subscription's digest and its members' positions,
 and a group gets every event that its subscriptions read, at its position in the whole order.
@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from fairlead.matching.kernel.branch import key_kinds
 from fairlead.matching.kernel.shape import shape_of
+from fairlead.model.partition import needs_one_order
 from fairlead.model.plan import Plan, Subscription
 from fairlead.model.types import HEARTBEAT, Kind
 
@@ -83,16 +84,16 @@ def _group(form: str, plan: Plan, numbers: Sequence[int], keys: Keys, reason: st
 
 
 def nested_reasons(plan: Plan) -> dict[int, str]:
-    """By number, why a subscription shares places beside logged events with others."""
-    reading = any(plan.derived_types(each) for each in plan.subscriptions)
+    """By number, why a subscription needs one order of all that it reads (model/partition.py)."""
+    read = {name for each in plan.subscriptions for name in plan.derived_types(each)}
     found = {}
     for number, each in enumerate(plan.subscriptions):
         if plan.derived_types(each):
             found[number] = "it reads derived events, which stand in the one order of what derived them"
-        elif any(branch.absences for branch in each.branches):
+        elif needs_one_order(plan, each):
             found[number] = "an absence is decided by the next event of any key: one total order, one task"
-        elif reading and each.emits is not None:
-            found[number] = "others read derived events, and the places of all that are derived are counted together"
+        elif each.emits in read:
+            found[number] = "others read what it derives, so it runs with them"
     return found
 
 

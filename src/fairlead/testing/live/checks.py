@@ -72,7 +72,7 @@ def merged(copy: Copy) -> list[str]:
 
 def expected(copy: Copy, group: Group) -> Sequence[Relation]:
     """What engines find in the group's streams, part by part, in the order of them all."""
-    key = group.types, group.plan.digest
+    key = group.types, group.digest
     if key not in copy.matched:
         engines = [Engine(each.plan) for each in group.parts]
         found: list[Relation] = []
@@ -94,7 +94,7 @@ def delivered(copy: Copy, who: Subscriber, receipts: Mapping[str, Receipt]) -> l
         wanted, found = [each.id for each in relations], [line["id"] for line in who.given[key].lines]
         if found != wanted:
             problems.append(f"{who.name} was given {len(found)} relations, {len(wanted)} are due: {_first(found, wanted)}")
-        book = ReceiptBook(group.plan.digest)
+        book = ReceiptBook(group.digest)
         book.note(id_words(relations))
         if receipts.get(key) != book.receipt():
             problems.append(f"the receipt of {who.name} is {receipts.get(key)}, and should be {book.receipt()}")

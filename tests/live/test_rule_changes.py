@@ -1,0 +1,103 @@
+"""State, numbers and receipts of a live subscription are its own: whatever it is called, whatever stands beside it, what was
+added to its types, and whatever becomes of the other rules of its subscriber."""
+
+from __future__ import annotations
+
+import pytest
+
+import fairlead
+from fairlead.errors import UsageError
+from fairlead.matching.state import Change
+from fairlead.runtime.live.client import Client
+from tests.live.logs import run
+from tests.live.test_subscribing import ids, more
+
+TYPES = "TYPE A (k INT, x INT); TYPE B (k INT, x INT); TYPE C (k INT, x INT)"
+PAIR = "SUBSCRIPTION Pair MATCH A a AND B b PER k EMIT Both (k = a.k)"
+OTHER = "SUBSCRIPTION Other MATCH A a AND B b WHERE a.x > 100 PER k EMIT Unread (k = a.k)"
+SAME = "SUBSCRIPTION Renamed MATCH B y AND A x PER k EMIT Both (k = x.k)"
+READER = "SUBSCRIPTION Reader MATCH Both p AND C c PER k"
+WIDER = "TYPE A (k INT, x INT, more STRING)"
+
+
+async def publish(fl: Client, *words: str) -> None:
+    for word in words:
+        await fl.publish(word[0], k=int(word[1:]), x=1, wait=True)
+
+
+async def stored(fl: Client, name: str) -> int:
+    return sum(each.events for each in (await fl.overview()).types if each.type == name)
+
+
+@pytest.mark.parametrize("rules", [SAME, f"{OTHER} {PAIR}", f"{SAME} {OTHER}", f"{PAIR} {READER}"])
+@pytest.mark.parametrize("change", [None, WIDER])
+@pytest.mark.parametrize("start", ["new", "snapshot", "earliest"])
+def test_a_joiner_shares_what_it_has_in_common(rules: str, change: str | None, start: str) -> None:
+    async def work() -> None:
+        async with fairlead.connect("memory:") as fl:
+            await fl.declare(TYPES)
+            async with fl.subscribe(PAIR, name="one", start="earliest") as one:
+                await publish(fl, "A0", "B0", "A1", "A2")
+                found = await more(one)
+                if change:
+                    await fl.declare(change)
+                async with fl.subscribe(rules, name="two", start=start) as two:
+                    await publish(fl, "B1", "A3", "B3", "B2")
+                    later = await more(one)
+                    name = next(each.name for each in two.plan.subscriptions if each.digest == one.plan["Pair"].digest)
+                    joined = [each for each in await more(two) if each.subscription == name]
+                    assert len(later) == 3
+                    assert ids(joined) == ids(found if start != "new" else []) + ids(later)
+                    assert await stored(fl, "Both") == 4
+                    await one.ack()
+                    await two.ack()
+            assert await fl.compare("one", "two")
+
+    run(work)
+
+
+def test_the_ids_of_a_reader_do_not_depend_on_what_else_its_file_derives() -> None:
+    async def work() -> None:
+        async with fairlead.connect("memory:") as fl:
+            await fl.declare(TYPES)
+            unread = "SUBSCRIPTION Unread MATCH A a EMIT Y (k = a.k)"
+            pair = "SUBSCRIPTION S1 MATCH A a EMIT X (k = a.k) SUBSCRIPTION S2 MATCH X p AND A a"
+            async with (
+                fl.subscribe(f"{unread} {pair} {READER} {PAIR}", start="earliest", emit=False) as long,
+                fl.subscribe(pair, start="earliest", emit=False) as short,
+            ):
+                await publish(fl, "A0", "B0", "A1", "C0")
+                found = [each for each in await more(long) if each.subscription in ("S1", "S2")]
+                expected = await more(short)
+                assert sorted(ids(found)) == sorted(ids(expected))
+                assert str(next(each.positions[1] for each in expected if each.subscription == "S2")).endswith("+1")
+
+    run(work)
+
+
+def test_rules_of_a_durable_subscriber_change_and_the_others_go_on() -> None:
+    async def work() -> None:
+        async with fairlead.connect("memory:") as fl:
+            await fl.declare(TYPES)
+            gone = "SUBSCRIPTION Gone MATCH C c[2]"
+            async with fl.subscribe(f"{PAIR} {gone}", name="desk", start="earliest") as desk:
+                assert desk.change == Change((), ("Pair", "Gone"))
+                await publish(fl, "A0", "B0", "A1", "C1")
+                assert [each.positions for each in await more(desk)]
+                await desk.ack()
+            added = "SUBSCRIPTION Added MATCH A a[2]"
+            async with fl.subscribe(f"{added} {SAME}", name="desk", start="earliest") as desk:
+                assert desk.change == Change(("Renamed",), ("Added",), ("Gone",))
+                assert str(desk.change) == "Renamed go on; Added begin; Gone are dropped"
+                await publish(fl, "B1", "C2")
+                found = await more(desk)
+                assert sorted(each.subscription for each in found) == ["Added", "Renamed"]
+                await desk.ack()
+            async with fl.subscribe(f"{added} {SAME}", name="desk", start="earliest") as desk:
+                assert desk.change == Change(("Added", "Renamed"))
+                assert not await more(desk)
+            with pytest.raises(UsageError, match="A245"):
+                async with fl.subscribe(gone, name="desk"):
+                    pass
+
+    run(work)
