@@ -17,7 +17,7 @@ A change of the format raises VERSION and keeps a fixture of the old one, with a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -91,7 +91,8 @@ def encode(last: Position, units: Sequence[tuple[Unit, Content]]) -> bytes:
     return b"%s %d %s\n%s" % (MAGIC, VERSION, hashlib.sha256(body).hexdigest().encode(), body)
 
 
-def decode(dumped: bytes) -> State:
+def decode(dumped: bytes, without: Collection[str] = ()) -> State:
+    """`without`: digests of subscriptions whose state is not taken up. Raises StateError."""
     header, _, body = dumped.partition(b"\n")
     words = header.split(b" ")
     if len(words) != 3 or words[0] != MAGIC:
@@ -105,7 +106,7 @@ def decode(dumped: bytes) -> State:
     if words[2] != hashlib.sha256(body).hexdigest().encode():
         raise StateError("S003", "the state is damaged: its digest does not fit", fix="take an earlier dump")
     batch = pa.ipc.open_stream(pa.py_buffer(body)).read_next_batch()
-    return State({name: batch.column(at) for at, name in enumerate(batch.schema.names)})
+    return State({name: batch.column(at) for at, name in enumerate(batch.schema.names)}, without)
 
 
 # Written
@@ -200,8 +201,8 @@ def _in_one_row(column: pa.Array) -> pa.Array:
 class State:
     """An engine between two events."""
 
-    def __init__(self, found: Mapping[str, pa.Array]) -> None:
-        self._found = found
+    def __init__(self, found: Mapping[str, pa.Array], without: Collection[str] = ()) -> None:
+        self._found, self._without = found, without
         self.last = Position(found["major"][0].as_py(), found["minor"][0].as_py())
         self.entries: list[Entry] = []
         counts: dict[int, int] = {}
@@ -216,7 +217,7 @@ class State:
     def since(self, plan: Plan) -> dict[str, int]:
         """Where each subscription of a plan began: in this state the earliest of its kind, or now."""
         known: dict[tuple[str, str], int] = {}
-        for each in self.entries:
+        for each in (one for one in self.entries if one.digest not in self._without):
             key = each.digest, each.frame
             known[key] = min(each.since, known.get(key, each.since))
         return {
