@@ -8,10 +8,12 @@ It prints `ready` when it is subscribed. When its standard input ends, it goes o
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,7 @@ def follow(url: str, name: str, start: str) -> dict[str, Any]:
     threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
     relations: list[dict[str, Any]] = []
     with fairlead.connect(url).sync as fl, fl.subscribe(RULES.read_text(encoding="utf-8"), name=name, start=start) as sub:
-        before = sub.receipt.count
+        before = counted(sub.receipts.values())["count"]
         print("ready", flush=True)
         began, ends = time.perf_counter(), None
         while True:
@@ -38,8 +40,15 @@ def follow(url: str, name: str, start: str) -> dict[str, Any]:
                 break
             ends = sub.ends() if over.is_set() else None
         sub.ack()
-        receipt, seconds = sub.receipt, time.perf_counter() - began
-    return {"before": before, "relations": relations, "receipt": receipt.to_json(), "seconds": seconds}
+        receipt, seconds = counted(sub.receipts.values()), time.perf_counter() - began
+    return {"before": before, "relations": relations, "receipt": receipt, "seconds": seconds}
+
+
+def counted(receipts: Iterable[fairlead.Receipt]) -> dict[str, Any]:
+    """Each subscription has a receipt; what all of them come to, in the order of the text."""
+    told = list(receipts)
+    digest = hashlib.sha256(" ".join(each.digest for each in told).encode()).hexdigest()[:32]
+    return {"count": sum(each.count for each in told), "digest": digest}
 
 
 if __name__ == "__main__":

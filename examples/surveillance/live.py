@@ -105,18 +105,28 @@ def show(console: Console, day: pa.Table, folder: Path) -> bool:
         console.print(_table(found), "")
         compared = {other: fl.compare("desk-1", other) for other in ("desk-2", "desk-3")}
         ids = [each["id"] for each in found["desk-1"][1]["relations"]]
-        two = [each["id"] for part in (home, found["desk-2"][1]) for each in part["relations"]]
-        three = [each["id"] for each in found["desk-3"][1]["relations"]]
-        whole = two == ids and three == ids[len(ids) - len(three) :] and 0 < len(three) < len(ids)
+        one = by_rule(found["desk-1"][1]["relations"])
+        two = by_rule([each for part in (home, found["desk-2"][1]) for each in part["relations"]])
+        three = by_rule(found["desk-3"][1]["relations"])
+        later = {rule: mine[len(mine) - len(three.get(rule, ())) :] for rule, mine in one.items()}
+        whole = two == one and three == {rule: mine for rule, mine in later.items() if mine} and len(three) > 0
         for other, each in compared.items():
             console.print(Text(f"desk-1 and {other}  {each}", style="green" if each else "red"))
         exported = fl.export(rules, folder / "exported.parquet")
         again_found = fairlead.match(plan, pq.read_table(folder / "exported.parquet"), position="position")
-        embedded = [each.id for each in again_found] == ids
+        embedded = by_rule([each.to_json() for each in again_found]) == one
         said = "the same relations as desk-1, under the same ids, in the same order" if embedded else "not what desk-1 has"
         console.print(Text(f"one process over an exported file ({exported.events:,} events)  {said}", style=_colour(embedded)))
         spark = _spark(console, plan, fl.url, ids)
     return whole and embedded and spark and all(compared.values()) and len(ids) > 0
+
+
+def by_rule(relations: list[dict[str, Any]]) -> dict[str, list[str]]:
+    """The ids of each subscription, in the order of delivery."""
+    found: dict[str, list[str]] = {}
+    for each in relations:
+        found.setdefault(each["subscription"], []).append(each["id"])
+    return found
 
 
 def _table(found: dict[str, tuple[Desk, dict[str, Any]]]) -> Table:

@@ -17,7 +17,7 @@ Takes: a Plan, and events whose positions rise. Gives: relations. Never: reads a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
@@ -384,10 +384,19 @@ class Engine:
         return state.encode(self.last, [(part, unit.content()) for part, unit in zip(self.parts, self.units, strict=True)])
 
     @classmethod
-    def load(cls, plan: Plan, dumped: bytes, kernels_from: int | None = KERNELS_FROM, *, check: Check | None = None) -> Engine:
+    def load(
+        cls,
+        plan: Plan,
+        dumped: bytes,
+        kernels_from: int | None = KERNELS_FROM,
+        without: Collection[str] = (),
+        *,
+        check: Check | None = None,
+    ) -> Engine:
         """An engine that goes on where the dumped one stood. The plan may be another: what is the same by its digest, whatever
-        its name and its companions, goes on; what is new begins here; what is gone is dropped (`change`). Raises StateError."""
-        found = state.decode(dumped)
+        its name and its companions, goes on; what is new begins here; what is gone is dropped (`change`). `without`: digests
+        of what begins anew, though the state has it. Raises StateError."""
+        found = state.decode(dumped, without)
         since = found.since(plan)
         engine = cls(plan, kernels_from=kernels_from, since=since, check=check)
         engine.last, engine.change = found.last, found.change(plan)

@@ -28,7 +28,7 @@ Event = dict[str, Any]
 
 def setup_of(plan: Plan, buckets: int, frontier: Frontier, sourced: bool = False, positioned: bool = False) -> Setup:
     job = job_of(plan, reading_of(plan, 1, sourced), buckets, positioned=positioned)
-    return Setup(job, Outcome(plan), frontier, ("number",), {"plan": plan.digest})
+    return Setup(job, Outcome(plan), frontier, ("number",), {"use of sources": sourced}, plan.digest)
 
 
 def closed(events: Sequence[Event], until: datetime | None = None) -> list[Event]:
@@ -94,7 +94,7 @@ class Streaming:
                 targets.setdefault(target, {}).setdefault(name, []).append(unpacked(blob))
         states = {}
         for target in sorted(targets, key=lambda _: self.random.random())[: round(share * len(targets))]:
-            task = resumed(self.setup, target, sequencing.buckets, self.states.get(target))
+            task = resumed(self.setup, target, sequencing.buckets, self.states.get(target), sequencing.whose(target))
             found += map(unpacked, fed(task, targets[target]))
             states[target] = kept(self.setup, target, task)
         return sequencing.dump(), states, found

@@ -34,7 +34,7 @@ from tests.spark.test_steps import FITTING, ConformanceCase
 PLAN = fairlead.compile(RULES)
 BESIDE = 3
 """Queries that run beside one another."""
-FIXTURE = Path(__file__).parent / "fixtures" / "checkpoint-v1"
+FIXTURE = Path(__file__).parent / "fixtures" / "checkpoint-v2"
 FIXTURE_EVENTS, FIXTURE_READ = 1_200, 800
 
 
@@ -228,9 +228,9 @@ def moved(folder: Path, old: str, new: str) -> None:
         noted.with_name(".0.crc").unlink(missing_ok=True)
 
 
-def resumed(spark: SparkSession, plan: fairlead.Plan, folder: Path) -> Any:
+def resumed(spark: SparkSession, plan: fairlead.Plan, folder: Path, fixture: Path = FIXTURE) -> Any:
     """The rest of the events of the fixture, read by a query that goes on from a copy of its checkpoint."""
-    shutil.copytree(FIXTURE / "checkpoint", folder / "checkpoint")
+    shutil.copytree(fixture / "checkpoint", folder / "checkpoint")
     moved(folder, ELSEWHERE, str(folder))
     both = events(FIXTURE_EVENTS, every=50)
     given = written(folder / "in", [both.slice(0, FIXTURE_READ), both.slice(FIXTURE_READ)])
@@ -239,20 +239,32 @@ def resumed(spark: SparkSession, plan: fairlead.Plan, folder: Path) -> Any:
     return writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
 
 
-def test_a_checkpoint_of_version_1_is_resumed_and_one_of_another_plan_refused(spark: SparkSession, tmp_path: Path) -> None:
-    other = fairlead.compile(RULES.replace("a.x < b.x", "a.x > b.x"))
-    assert resumed(spark, PLAN, tmp_path / "same").awaitTermination(300)
-    found = pq.read_table(tmp_path / "same" / "out", columns=["relation_id"]).column(0).to_pylist()
+def test_a_stored_checkpoint_is_resumed_also_with_other_rules(spark: SparkSession, tmp_path: Path) -> None:
+    """What is unchanged goes on; what is changed begins, and finds something, too."""
     before = (FIXTURE / "delivered.txt").read_text().split()
-    wanted = fairlead.match(PLAN, events(FIXTURE_EVENTS, every=50))
-    assert len(before) > 10
-    assert len(found) > 10
-    assert sorted([*before, *found]) == sorted(each.id for each in wanted)
+    given = events(FIXTURE_EVENTS, every=50)
+    other = fairlead.compile(RULES.replace("a.x < b.x", "a.x <= b.x").replace("SUBSCRIPTION Alike", "SUBSCRIPTION Renamed"))
+    for plan, changed, folder in ((PLAN, set(), "same"), (other, {"Keyed"}, "other")):
+        assert resumed(spark, plan, tmp_path / folder).awaitTermination(300)
+        found = pq.read_table(tmp_path / folder / "out", columns=["subscription", "relation_id"]).to_pylist()
+        wanted, gone = (
+            fairlead.match(plan, given),
+            {each.id for name in changed for each in fairlead.match(PLAN, given).of(name)},
+        )
+        mine = [row["relation_id"] for row in found if row["subscription"] not in changed]
+        assert len(before) > 10
+        assert len(mine) > 10
+        expected = sorted(each.id for each in wanted if each.subscription not in changed)
+        assert sorted([*(each for each in before if each not in gone), *mine]) == expected
+        assert len([row for row in found if row["subscription"] in changed]) >= 10 * len(changed)
+
+
+def test_a_checkpoint_of_version_1_is_refused_with_a_code(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(StreamingQueryException) as raised:
-        resumed(spark, other, tmp_path / "other").awaitTermination(300)
+        resumed(spark, PLAN, tmp_path, FIXTURE.with_name("checkpoint-v1")).awaitTermination(300)
     error = fl.fairlead_error(raised.value)
     assert error is not None
-    assert (error.code, error.problem) == ("S111", "the checkpoint was made with another plan")
+    assert (error.code, error.problem) == ("S110", "the checkpoint is of version 1, this is version 2")
 
 
 def write_fixture(spark: SparkSession, folder: Path) -> None:

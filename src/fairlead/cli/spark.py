@@ -18,6 +18,7 @@ from fairlead.dataclass import dataclass
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from fairlead.matching.state import Change
     from fairlead.model.plan import Plan
     from fairlead.runtime.spark.jobs import Done
     from fairlead.runtime.spark.progress import Snapshot
@@ -313,8 +314,13 @@ def _stream(running: Any, plan: Plan, asked: Asked, stopping: Stopping) -> Done:
             running, plan, source, asked.ordered, asked.out, asked.checkpoint,
             watch=watching, buckets=asked.buckets, once=asked.once, every=asked.every, overwrite=asked.overwrite,
             stopped=stopping.is_set, tick=end.enter_context(_live()), frontier=asked.frontier, delay=asked.delay,
-            until=asked.until,
+            until=asked.until, changed=_tell_change,
         )  # fmt: skip
+
+
+def _tell_change(change: Change) -> None:
+    if str(change):
+        click.echo(f"the rules have changed: {change}", err=True)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ A change of the format raises VERSION and keeps a fixture of the old one, with a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -95,7 +95,8 @@ def encode(last: Position, units: Sequence[tuple[Unit, Content]]) -> bytes:
     return b"%s %d %s\n%s" % (MAGIC, VERSION, hashlib.sha256(body).hexdigest().encode(), body)
 
 
-def decode(dumped: bytes) -> State:
+def decode(dumped: bytes, without: Collection[str] = ()) -> State:
+    """`without`: digests of subscriptions whose state is not taken up. Raises StateError."""
     header, _, body = dumped.partition(b"\n")
     words = header.split(b" ")
     if len(words) != 3 or words[0] != MAGIC:
@@ -110,7 +111,7 @@ def decode(dumped: bytes) -> State:
         raise StateError("S003", "the state is damaged: its digest does not fit", fix="take an earlier dump")
     with distrusted():
         batch = read_batch(body)
-        return State({name: batch.column(at) for at, name in enumerate(batch.schema.names)})
+        return State({name: batch.column(at) for at, name in enumerate(batch.schema.names)}, without)
 
 
 # Written
@@ -214,8 +215,8 @@ def _in_one_row(column: pa.Array) -> pa.Array:
 class State:
     """An engine between two events."""
 
-    def __init__(self, found: Mapping[str, pa.Array]) -> None:
-        self._found = found
+    def __init__(self, found: Mapping[str, pa.Array], without: Collection[str] = ()) -> None:
+        self._found, self._without = found, without
         self.last = Position(found["major"][0].as_py(), found["minor"][0].as_py())
         self.entries: list[Entry] = []
         counts: dict[int, int] = {}
@@ -232,7 +233,7 @@ class State:
     def since(self, plan: Plan) -> dict[str, int]:
         """Where each subscription of a plan began: in this state the earliest of its kind, or now."""
         known: dict[tuple[str, str], int] = {}
-        for each in self.entries:
+        for each in (one for one in self.entries if one.digest not in self._without):
             key = each.digest, each.frame
             known[key] = min(each.since, known.get(key, each.since))
         return {

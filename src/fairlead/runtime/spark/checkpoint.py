@@ -1,6 +1,7 @@
-"""The note that a stream leaves in its checkpoint: which plan it is of, and in which form its state is.
+"""The note that a stream leaves in its checkpoint: which rules it has, and in which form its state is.
 
-A checkpoint of another plan would fail inside a task, later and with a traceback. The note is read before anything starts.
+A checkpoint of another order would fail inside a task, later and with a traceback. The note is read before anything starts.
+Rules may change: the note says which of them go on.
 
 Takes: a folder and what the job is. Gives: what the first run chose, or a refusal (S110, S111). Never: reads Spark's own files.
 """
@@ -8,11 +9,13 @@ Takes: a folder and what the job is. Gives: what the first run chose, or a refus
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import fairlead
 from fairlead.errors import StateError
+from fairlead.matching.state import Change
 from fairlead.runtime.spark.sinks import exists, read_text, write_text
 from fairlead.runtime.spark.stream import VERSION
 
@@ -25,9 +28,13 @@ FIX = "begin with a new checkpoint folder, or run it as it was begun"
 
 @dataclass(frozen=True)
 class Note:
+    """`plan`: the digest of the rules that the stream began with, which names it. `subscriptions`: those of the last run, their
+    digests by name."""
+
     plan: str
     order_by: tuple[str, ...]
     position: str | None
+    subscriptions: Mapping[str, str] = field(default_factory=dict)
     state: int = VERSION
     fairlead: str = fairlead.__version__
 
@@ -51,22 +58,28 @@ def noted(spark: SparkSession, folder: str) -> Note | None:
         raise StateError("S111", f"{path} cannot be read", "begin with a new checkpoint folder") from None
 
 
-def agree(spark: SparkSession, folder: str, wanted: Note) -> None:
-    """Write the note, or compare with the one that is there."""
+def agree(spark: SparkSession, folder: str, wanted: Note) -> tuple[Note, Change]:
+    """Write the note, or compare with the one that is there. Gives the note of the stream, and what became of its rules."""
     found = noted(spark, folder)
+    path = f"{folder.rstrip('/')}/{NAME}"
     if found is None:
-        write_text(spark, f"{folder.rstrip('/')}/{NAME}", wanted.text())
-        return
+        write_text(spark, path, wanted.text())
+        return wanted, Change(started=tuple(wanted.subscriptions))
     if found.state != wanted.state:
         problem = f"the checkpoint is of version {found.state}, this is version {wanted.state}"
         raise StateError("S110", problem, f"run it with fairlead {found.fairlead}, or begin with a new checkpoint")
-    if found.plan != wanted.plan:
-        raise StateError("S111", f"the checkpoint {folder} is of another plan", FIX)
     for name in ("order_by", "position"):
         before, now = getattr(found, name), getattr(wanted, name)
         if before != now:
             problem = f"the checkpoint {folder} was begun with {name} = {_shown(before)}, and this is {_shown(now)}"
             raise StateError("S111", problem, FIX)
+    before, now = set(found.subscriptions.values()), set(wanted.subscriptions.values())
+    resumed, started = ([n for n, d in wanted.subscriptions.items() if (d in before) is kept] for kept in (True, False))
+    dropped = [name for name, digest in found.subscriptions.items() if digest not in now]
+    note = replace(wanted, plan=found.plan)
+    if note.subscriptions != found.subscriptions:
+        write_text(spark, path, note.text())
+    return note, Change(tuple(resumed), tuple(started), tuple(dropped))
 
 
 def _shown(value: object) -> str:

@@ -2,36 +2,40 @@
 
     keyed     `PER`: every key is an instance of its own, so keys are spread over buckets, as many as the user wants
     ordered   no `PER`: one total order, one task. Those that read the same types share one, others run beside them
-    nested    what reads derived events, makes them for others or waits for an absence: it needs one order. All of these are one
-              task, whose engine runs them in the units that model/partition.py says
+    nested    what reads derived events or waits for an absence: it needs one order. All of these are one task; its engine runs
+              them, and what stands upstream, in the units that model/partition.py says
 
 A relation is the same wherever its subscription runs: its id is made of the subscription's digest and its members' positions,
-and a group gets every event that its subscriptions read, at its position in the whole order.
+and a group gets every event that its subscriptions read, at its position in the whole order. Which group a subscription is in
+depends on it alone, so the state of a stream is where it was when other rules change.
 
 Takes: a plan. Gives: groups, each with a plan of its own and the reason for its form. Never: knows Spark.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from fairlead.matching.kernel.branch import key_kinds
 from fairlead.matching.kernel.shape import shape_of
-from fairlead.model.partition import needs_one_order
+from fairlead.model.partition import alone, logged_types, needs_one_order
 from fairlead.model.plan import Plan, Subscription
-from fairlead.model.types import HEARTBEAT, Kind
+from fairlead.model.types import HEARTBEAT
 
 Keys = Mapping[str, tuple[str, ...]]
 """By concrete type, the attributes that make the key."""
-ORDERED_MAX = 8
-"""Groups without keys: every one of them is sent all events that it reads."""
+ORDERED_MAX = 16
+"""Groups without keys: every one of them is sent all events that it reads. What reads the same types is in the same one."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """`plan` has its subscriptions alone; `numbers` says which they are in the whole plan."""
+    """`plan` has its subscriptions, with silent copies of what stands upstream of them; `numbers` says which they are of the
+    whole plan. `identity` names the group, with these rules and with others."""
 
+    identity: str
     form: str
     plan: Plan
     numbers: tuple[int, ...]
@@ -45,55 +49,61 @@ class Group:
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(each.name for each in self.plan.subscriptions)
+        """Those that it delivers, in the order of the text."""
+        return tuple(each.name for each in self.plan.subscriptions if each.name not in self.plan.silent)
+
+    @property
+    def digests(self) -> tuple[str, ...]:
+        return tuple(self.plan[name].digest for name in self.names)
 
 
 def groups_of(plan: Plan) -> tuple[Group, ...]:
-    """All subscriptions of the plan, each in one group."""
-    nested = nested_reasons(plan)
-    keyed: dict[tuple[tuple[str, tuple[str, ...]], ...], list[int]] = {}
-    ordered: dict[frozenset[str], list[int]] = {}
+    """All subscriptions of the plan, each in one group: which one, it alone says, so that it is there with other rules too."""
+    found: dict[str, list[int]] = {}
     for number, each in enumerate(plan.subscriptions):
-        if number in nested:
-            continue
-        keys = _keys(each, plan)
-        if keys is not None:
-            keyed.setdefault(keys, []).append(number)
-        else:
-            ordered.setdefault(each.reads(plan.catalogue), []).append(number)
-    made = []
-    for numbers, together in _merged(keyed, plan):
-        of = ", ".join(sorted({attribute for attributes in together.values() for attribute in attributes}))
-        made.append(_group("keyed", plan, numbers, together, f"PER: keys ({of}) are spread over buckets"))
-    for numbers in _few(list(ordered.values())):
-        several = any(plan.subscriptions[number].per for number in numbers)
-        reason = "one of its types enters under two different keys" if several else "no PER: one total order, one task"
-        made.append(_group("ordered", plan, numbers, {}, reason))
-    if nested:
-        made.append(_group("nested", plan, sorted(nested), {}, nested[min(nested)]))
-    return tuple(sorted(made, key=lambda each: each.numbers[0]))
+        if each.name not in plan.silent:
+            found.setdefault(_identity(each, plan), []).append(number)
+    return tuple(_group(identity, plan, numbers) for identity, numbers in found.items())
 
 
-def _group(form: str, plan: Plan, numbers: Sequence[int], keys: Keys, reason: str) -> Group:
-    chosen = tuple(plan.subscriptions[number] for number in numbers)
-    own = replace(plan, subscriptions=chosen, warnings=(), guarantees={}, text="")
-    reads = frozenset(name for each in chosen for name in each.reads(plan.catalogue) if not plan.catalogue[name].derived)
-    if form != "nested":
-        reads -= {HEARTBEAT.name}  # they decide absences and nothing else
-    return Group(form, own, tuple(numbers), reads, keys, reason)
+def _identity(subscription: Subscription, plan: Plan) -> str:
+    if needs_one_order(plan, subscription):
+        return "nested"
+    keys = _keys(subscription, plan)
+    if keys is None:
+        told = " ".join(sorted(subscription.reads(plan.catalogue)))
+        return f"ordered {int.from_bytes(hashlib.sha256(told.encode()).digest()[:4], 'big') % ORDERED_MAX}"
+    parts = {attributes for _, attributes in keys}
+    said = ",".join(*parts) if len(parts) == 1 else ";".join(f"{name} {','.join(attributes)}" for name, attributes in keys)
+    kinds = key_kinds(shape_of(subscription, subscription.branches[0], plan.catalogue), plan.catalogue)
+    return f"keyed {said} as {','.join(kinds)}"
+
+
+def _group(identity: str, plan: Plan, numbers: Sequence[int]) -> Group:
+    form = identity.partition(" ")[0]
+    chosen = [plan.subscriptions[number] for number in numbers]
+    own = replace(alone(plan, [each.name for each in chosen]), warnings=(), text="")
+    reads = logged_types(own, (each.name for each in own.subscriptions))
+    if form == "nested":
+        reasons = nested_reasons(plan)
+        return Group(identity, form, own, tuple(numbers), reads | {HEARTBEAT.name}, reason=reasons[numbers[0]])
+    keys = {name: attributes for each in chosen for name, attributes in _keys(each, plan) or ()}
+    if form == "keyed":
+        of = ", ".join(sorted({attribute for attributes in keys.values() for attribute in attributes}))
+        return Group(identity, form, own, tuple(numbers), reads, keys, f"PER: keys ({of}) are spread over buckets")
+    several = any(each.per for each in chosen)
+    reason = "one of its types enters under two different keys" if several else "no PER: one total order, one task"
+    return Group(identity, form, own, tuple(numbers), reads, {}, reason)
 
 
 def nested_reasons(plan: Plan) -> dict[int, str]:
     """By number, why a subscription needs one order of all that it reads (model/partition.py)."""
-    read = {name for each in plan.subscriptions for name in plan.derived_types(each)}
     found = {}
     for number, each in enumerate(plan.subscriptions):
         if plan.derived_types(each):
             found[number] = "it reads derived events, which stand in the one order of what derived them"
         elif needs_one_order(plan, each):
             found[number] = "an absence is decided by the next event of any key: one total order, one task"
-        elif each.emits in read:
-            found[number] = "others read what it derives, so it runs with them"
     return found
 
 
@@ -108,38 +118,3 @@ def _keys(subscription: Subscription, plan: Plan) -> tuple[tuple[str, tuple[str,
                 if found.setdefault(name, attributes) != attributes:
                     return None
     return tuple(sorted(found.items()))
-
-
-def _kinds(number: int, plan: Plan) -> tuple[Kind, ...]:
-    subscription = plan.subscriptions[number]
-    return key_kinds(shape_of(subscription, subscription.branches[0], plan.catalogue), plan.catalogue)
-
-
-def _merged(
-    keyed: Mapping[tuple[tuple[str, tuple[str, ...]], ...], list[int]], plan: Plan
-) -> list[tuple[list[int], dict[str, tuple[str, ...]]]]:
-    """Subscriptions whose keys agree wherever they read the same type, and some type is the same, share a group."""
-    made: list[tuple[list[int], dict[str, tuple[str, ...]]]] = []
-    for keys, numbers in keyed.items():
-        mine = dict(keys)
-        for there, together in made:
-            shared = mine.keys() & together.keys()
-            if (
-                shared
-                and all(mine[name] == together[name] for name in shared)
-                and _kinds(there[0], plan) == _kinds(numbers[0], plan)
-            ):
-                there += numbers
-                together |= mine
-                break
-        else:
-            made.append((list(numbers), mine))
-    return [(sorted(numbers), together) for numbers, together in made]
-
-
-def _few(groups: list[list[int]]) -> list[list[int]]:
-    """At most ORDERED_MAX groups: the rest joins them in turn."""
-    kept = [list(each) for each in groups[:ORDERED_MAX]]
-    for at, each in enumerate(groups[ORDERED_MAX:]):
-        kept[at % ORDERED_MAX] += each
-    return [sorted(each) for each in kept]

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from fairlead.matching.state import Change
 from fairlead.model.plan import Plan
 from fairlead.runtime.spark.api import match
 from fairlead.runtime.spark.checkpoint import Note, agree, noted
@@ -133,15 +134,18 @@ def run_stream(
     overwrite: bool = False,
     stopped: Callable[[], bool] = lambda: False,
     tick: Callable[[Snapshot], None] = lambda now: None,
+    changed: Callable[[Change], None] = lambda change: None,
     **options: Any,
 ) -> Done:
-    """Until `stopped` says so, or with `once` until what is there now has been read."""
+    """Until `stopped` says so, or with `once` until what is there now has been read. `changed` is told which of the rules go on
+    from the checkpoint, which begin, and which are dropped."""
     began = time.perf_counter()
     require_format(spark, out.form, streaming=True)
     if noted(spark, checkpoint) is None:
         require_free(spark, out, overwrite)  # numbers of micro-batches begin anew, and would fall on those of another stream
-    note = Note(plan.digest, ordered.order_by, ordered.position)
-    agree(spark, checkpoint, note)
+    digests = {each.name: each.digest for each in plan.subscriptions}
+    note, change = agree(spark, checkpoint, Note(plan.digest, ordered.order_by, ordered.position, digests))
+    changed(change)
     on_bad: OnBad = "stop" if source.bad is None else "skip"
     frame = match(plan, observed_input(source.good), **_order(ordered), buckets=buckets, on_bad=on_bad, **options)
     totals: Counter[tuple[str, str | None]] = Counter()

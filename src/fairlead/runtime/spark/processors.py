@@ -36,12 +36,13 @@ class Sequencer(StatefulProcessor):
         arrivals: dict[str, list[pa.Table]] = {}
         for row in rows:
             if row.type == UNPLACED:
-                yield Row(target=APART, buckets=0, type="", blob=bytes(row.blob), held=None, ties=None)
+                yield Row(target=APART, buckets=0, whose="", type="", blob=bytes(row.blob), held=None, ties=None)
             else:
                 arrivals.setdefault(row.type, []).append(unpacked(bytes(row.blob)))
         for target, name, blob in sequencing.step({name: pa.concat_tables(arrivals[name]) for name in sorted(arrivals)}):
-            yield Row(target=sequencing.key(target), buckets=sequencing.buckets, type=name, blob=blob, held=None, ties=None)
-        yield Row(target=COUNTED, buckets=0, type="", blob=b"", held=sequencing.back.lag(), ties=sequencing.ties)
+            key, whose = sequencing.key(target), sequencing.whose(target)
+            yield Row(target=key, buckets=sequencing.buckets, whose=whose, type=name, blob=blob, held=None, ties=None)
+        yield Row(target=COUNTED, buckets=0, whose="", type="", blob=b"", held=sequencing.back.lag(), ties=sequencing.ties)
         _update(self.state, sequencing.dump(), "what is held back", "a smaller delay, or heartbeats")
 
     def close(self) -> None:
@@ -58,17 +59,17 @@ class Matcher(StatefulProcessor):
         self.state = handle.getValueState("matcher", "state binary")
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
-        target, buckets = task_of(int(key[0])), 0
+        target, buckets, whose = task_of(int(key[0])), 0, ""
         if target == APART:
             for row in rows:
                 yield Row(blob=bytes(row.blob))
             return
         tables: dict[str, list[pa.Table]] = {}
         for row in rows:
-            buckets = row.buckets
+            buckets, whose = row.buckets, row.whose
             tables.setdefault(row.type, []).append(unpacked(bytes(row.blob)))
         setup = self.setup.content
-        task = resumed(setup, target, buckets, _state(self.state))
+        task = resumed(setup, target, buckets, _state(self.state), whose)
         for blob in fed(task, tables):
             yield Row(blob=blob)
         _update(

@@ -235,7 +235,7 @@ def shares(job: Job, name: str, table: pa.Table) -> Iterator[tuple[int, pa.Table
 def matched(job: Job, outcome: Outcome, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """All rows of some targets, one after the other, each slice after slice."""
     for target, slices in groupby(_by_slice(batches), key=itemgetter(0)):
-        task = Task(job, outcome, target)
+        task = Task(job, outcome, job.group_of(target))
         for _, rows, tables in slices:
             yield from task.feed(tables, rows).to_batches()
         yield from task.finish().to_batches()
@@ -244,12 +244,14 @@ def matched(job: Job, outcome: Outcome, batches: Iterable[pa.RecordBatch]) -> It
 class Task:
     """A target at work: its engine, and how many rows of the whole order have passed."""
 
-    def __init__(self, job: Job, outcome: Outcome, target: int) -> None:
+    def __init__(self, job: Job, outcome: Outcome, group: Group) -> None:
         self.job, self.outcome = job, outcome
-        self.group = job.group_of(target)
+        self.group = group
         self.engine = Engine(self.group.plan)
         self.passed = 0
         self.lasts: dict[str | None, int] = {}
+        self.since: dict[str, int] = {}
+        """On a stream: by digest, since which change of the rules it has each subscription."""
 
     def feed(self, tables: Mapping[str, Sequence[pa.Table]], rows: int) -> pa.Table:
         """The next part of the order. `rows`: how many rows it has in all; of a log, the position after its last."""

@@ -8,7 +8,8 @@ group, or a bucket of a keyed one). What travels between them is a blob for each
 call, about a millisecond, is paid a few times in a micro-batch, never for a row. The state of a task is one value: what is
 held, or the dumped state of the engine. Spark's side of it is in processors.py.
 
-A stream keeps the number of buckets that it began with: it is in the state, and targets are told it.
+A stream keeps the number of buckets that it began with: it is in the state, and targets are told it. Its rules may change:
+which targets a group has is in the state too, and targets are told since when they have each subscription.
 
 Takes: an Input, the groups of a plan and a frontier. Gives: a streaming DataFrame of `Outcome.schema`. Never: depends on how
 the stream is cut into micro-batches or how many partitions there are, except for what is late.
@@ -16,8 +17,10 @@ the stream is cut into micro-batches or how many partitions there are, except fo
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +31,7 @@ import pyarrow.compute as pc
 from fairlead.engine import Engine
 from fairlead.errors import DataError, StateError
 from fairlead.model.blobs import packed, unpacked
+from fairlead.model.columns import arrow_schema
 from fairlead.model.identity import POSITIONS_MAX
 from fairlead.model.plan import Plan
 from fairlead.order.holdback import Frontier, HoldBack, head_and_rest, with_head
@@ -45,9 +49,9 @@ from fairlead.runtime.spark.steps import Job, Task, cut, ordered_rows, shares, t
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-VERSION = 1
+VERSION = 2
 ARRIVED = pa.schema([("one", pa.int32()), ("type", pa.string()), ("blob", pa.binary())])
-TOLD = "target int, buckets int, type string, blob binary, held bigint, ties bigint"
+TOLD = "target int, buckets int, whose string, type string, blob binary, held bigint, ties bigint"
 FOUND = "blob binary"
 APART = -1
 """Stands for a target: what goes to the output as it is."""
@@ -59,18 +63,30 @@ BLOB_BYTES = 64 << 20
 """A blob is cut where it would be larger: a first micro-batch may be all that a log has, and an array of Java ends at 2 GB."""
 ORDER = "fairlead_order"
 """Where the order is observed: rows held back and ties broken, for whoever listens (progress.py)."""
+BLIND = "\0"
+"""Behind the name of a type: rows of it that came when nobody read it."""
 LATE_REASON = "it comes behind what was released of the order"
 
 
 @dataclass(frozen=True)
+class Begun:
+    """A group in a stream: the first of its targets, and by digest since which change of the rules it has each subscription."""
+
+    first: int
+    since: Mapping[str, int]
+
+
+@dataclass(frozen=True)
 class Setup:
-    """What the steps know. `identity`: what a checkpoint must agree in, by name."""
+    """What the steps know. `identity`: what a checkpoint must agree in, by name. `plan`: the digest of the rules, which may be
+    others than those of the checkpoint."""
 
     job: Job
     outcome: Outcome
     frontier: Frontier
     order_by: tuple[str, ...]
     identity: Mapping[str, Any]
+    plan: str = ""
 
 
 def match_stream(plan: Plan, given: Input, groups: tuple[Group, ...], buckets: int, frontier: Frontier) -> DataFrame:
@@ -96,14 +112,13 @@ def match_stream(plan: Plan, given: Input, groups: tuple[Group, ...], buckets: i
 def setup_of(plan: Plan, given: Input, groups: tuple[Group, ...], buckets: int, frontier: Frontier) -> Setup:
     kinds = [given.frame.schema[order_column(key)].dataType.simpleString() for key in range(given.reading.keys)]
     identity = {
-        "plan": plan.digest,
         "order_by": list(given.order_by),
         "types of the order columns": kinds,
         "use of positions": given.positioned,
         "use of sources": given.reading.sourced,
     }
     job = Job(given.reading, groups, buckets, np.zeros(0, dtype=np.int64), given.positioned)
-    return Setup(job, Outcome(plan), frontier, given.order_by, identity)
+    return Setup(job, Outcome(plan), frontier, given.order_by, identity, plan.digest)
 
 
 def arrived(setup: Setup, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -173,13 +188,51 @@ class Sequencing:
         self.back = HoldBack(setup.frontier, setup.job.reading.keys)
         self.lasts: dict[str | None, int] = {}
         self.ties = 0
-        self.spread = True
+        self.groups: dict[str, Begun] = {}
+        self.next_target = self.changes = 0
         if state is not None:
             head, rest = _opened(state, setup)
-            self.spread = head.get("spread", False)  # what a checkpoint calls its tasks it calls them for ever
             self.job = replace(setup.job, buckets=head["buckets"])
             self.lasts = dict(head["sequences"])
+            self.next_target, self.changes = head["next"], head["changes"]
+            self.groups = {name: Begun(first, dict(since)) for name, (first, since) in head["groups"].items()}
             self.back.load(rest)
+            self.back.held = self._fitted(self.back.held)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Which targets a group has, and since which change of the rules it has each of its subscriptions. A target that was
+        given up is never used again, nor is what a subscription had before it was left out."""
+        before = {name: sorted(each.since) for name, each in self.groups.items()}
+        now = {each.identity: sorted(set(each.digests)) for each in self.job.groups}
+        if before == now:
+            return
+        self.changes += 1
+        kept = self.groups
+        self.groups = {}
+        for each in self.job.groups:
+            old = kept.get(each.identity)
+            if old is None:
+                old = Begun(self.next_target, {})
+                self.next_target += self.job.targets_of(each)
+            self.groups[each.identity] = Begun(old.first, {d: old.since.get(d, self.changes) for d in each.digests})
+
+    def _fitted(self, held: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+        """Rows that were held back when types and rules were others. What nobody read then came without its attributes: such a
+        row keeps its place in the order, and whoever is new begins behind it."""
+        found = {}
+        for name, table in held.items():
+            if name not in self.job.reading.columns or name.endswith(BLIND):
+                found[name] = table
+                continue
+            schema, given = arrow_schema(self.job.reading.catalogue[name]), set(table.column_names)
+            if len(schema) and not given.intersection(schema.names):
+                found[name + BLIND] = table
+                continue
+            columns = {each.name: _column(table, each) for each in schema}
+            columns |= {each: table.column(each) for each in self.job.reading.reserved}
+            found[name] = pa.table(columns)
+        return found
 
     @property
     def buckets(self) -> int:
@@ -187,7 +240,21 @@ class Sequencing:
 
     def key(self, target: int) -> int:
         """What Spark is told of a target."""
-        return key_of(target) if self.spread else target
+        return key_of(target)
+
+    def whose(self, target: int) -> str:
+        """What a target is told of its group."""
+        for name, each in self.groups.items():
+            size = next(self.job.targets_of(group) for group in self.job.groups if group.identity == name)
+            if each.first <= target < each.first + size:
+                return json.dumps({"group": name, "since": dict(sorted(each.since.items()))})
+        return ""
+
+    @cached_property
+    def _targets(self) -> list[int]:
+        """By the number that a target has in this job, the one that it has in the checkpoint."""
+        sizes = [(self.groups[each.identity].first, self.job.targets_of(each)) for each in self.job.groups]
+        return [first + at for first, size in sizes for at in range(size)]
 
     def step(self, arrivals: Mapping[str, pa.Table]) -> Iterator[tuple[int, str, bytes]]:
         """One micro-batch: blobs for targets, with the type of their rows."""
@@ -209,7 +276,7 @@ class Sequencing:
             numbers = given.order.rows_of(name)[fresh], places[fresh] + given.first
             for target, part in shares(self.job, name, ordered_rows(self.job, given.tables[name], *numbers)):
                 for piece in _pieces(part):
-                    yield target, name, packed(piece)
+                    yield self._targets[target], name, packed(piece)
 
     def _repeats(self, rows: Sequenced) -> npt.NDArray[np.int64]:
         """Which rows repeat a sequence of their source, here or in an earlier micro-batch."""
@@ -232,8 +299,17 @@ class Sequencing:
     def dump(self) -> bytes:
         """The state as bytes; the same for the same history."""
         sequences = sorted(self.lasts.items(), key=lambda each: (each[0] is not None, each[0] or ""))
-        more = {"buckets": self.job.buckets, "sequences": sequences} | ({"spread": True} if self.spread else {})
+        groups = {name: [each.first, dict(sorted(each.since.items()))] for name, each in self.groups.items()}
+        more = {"buckets": self.job.buckets, "sequences": sequences, "next": self.next_target, "changes": self.changes}
+        more["groups"] = groups
         return with_head(_head(self.setup) | more, self.back.dump())
+
+
+def _column(table: pa.Table, wanted: pa.Field) -> Any:
+    """An attribute as the type is declared now; NULL where it was not there, or was another."""
+    if wanted.name in table.column_names and table.schema.field(wanted.name).type == wanted.type:
+        return table.column(wanted.name)
+    return pa.nulls(len(table), wanted.type)
 
 
 def _pieces(table: pa.Table) -> Iterator[pa.Table]:
@@ -247,18 +323,27 @@ _TASKS: dict[tuple[str, int], tuple[bytes, Task]] = {}
 TASKS_MAX = 64
 
 
-def resumed(setup: Setup, target: int, buckets: int, state: bytes | None) -> Task:
-    """The task of a target as it was after the micro-batch that wrote `state`."""
+def resumed(setup: Setup, target: int, buckets: int, state: bytes | None, whose: str) -> Task:
+    """The task of a target as it was after the micro-batch that wrote `state`. If the rules are others since, what is unchanged
+    goes on, and what is new, or was left out for a while, begins."""
+    told = json.loads(whose)
     job = replace(setup.job, buckets=buckets)
+    group = next(each for each in job.groups if each.identity == told["group"])
     if state is None:
-        return Task(job, setup.outcome, target)
+        return _begun(Task(job, setup.outcome, group), told["since"])
     head, rest = _opened(state, setup)
-    known = _TASKS.pop((setup.identity["plan"], target), None)
-    if known is not None and known[0] == _digest(rest):
+    known = _TASKS.pop((setup.plan, target), None)
+    if known is not None and known[0] == _digest(rest) and known[1].since == told["since"]:
         return known[1]
-    task = Task(job, setup.outcome, target)
-    task.engine = Engine.load(task.group.plan, bytes(rest))
+    task = Task(job, setup.outcome, group)
+    other = {digest for digest, since in head["since"].items() if told["since"].get(digest) != since}
+    task.engine = Engine.load(task.group.plan, bytes(rest), without=other)
     task.engine.owed = head["fed"]  # it goes over to kernels, or has, as if it had never been loaded
+    return _begun(task, told["since"])
+
+
+def _begun(task: Task, since: Mapping[str, int]) -> Task:
+    task.since = dict(since)
     return task
 
 
@@ -275,8 +360,8 @@ def kept(setup: Setup, target: int, task: Task) -> bytes:
     dumped = task.engine.dump()
     if len(_TASKS) >= TASKS_MAX:
         _TASKS.clear()
-    _TASKS[setup.identity["plan"], target] = _digest(dumped), task
-    return with_head(_head(setup) | {"fed": task.engine.owed}, dumped)
+    _TASKS[setup.plan, target] = _digest(dumped), task
+    return with_head(_head(setup) | {"fed": task.engine.owed, "since": task.since}, dumped)
 
 
 def _digest(dumped: bytes | memoryview) -> bytes:
