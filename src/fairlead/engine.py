@@ -344,7 +344,7 @@ class Engine:
             raise StateError("S114", problem, "go on with an engine that is loaded from the last dump, or a new one")
 
     def _delivered(self, found: Sequence[Relations | Delivered]) -> Sequence[Relation]:
-        if len(found) == 1:  # in order already
+        if len(found) == 1 and not self.parts[0].frame:  # in order already
             return found[0] if isinstance(found[0], Relations) else [relation for relation, _ in found[0]]
         return in_one_order(found, [part.numbers for part in self.parts], self._number)
 

@@ -135,7 +135,7 @@ def _body(last: Position, units: Sequence[tuple[Unit, Content]]) -> bytes:
 
 def _entries_column(units: Sequence[tuple[Unit, Content]]) -> pa.Array:
     told = [
-        (each.digest, unit.frame, unit.begun(each), at, each.name in unit.plan.silent, seen)
+        (each.digest, unit.frame_of(each), unit.begun(each), at, each.name in unit.plan.silent, seen)
         for at, (unit, content) in enumerate(units)
         for each, seen in zip(unit.plan.subscriptions, content.seen, strict=True)
     ]
@@ -237,14 +237,14 @@ class State:
             key = each.digest, each.frame
             known[key] = min(each.since, known.get(key, each.since))
         return {
-            each.name: known.get((each.digest, unit.frame), self.last.major)
+            each.name: known.get((each.digest, unit.frame_of(each)), self.last.major)
             for unit in partition(plan)
             for each in unit.delivered
         }
 
     def change(self, plan: Plan) -> Change:
         since, digests = self.since(plan), {each.digest for each in plan.subscriptions}
-        frames = {each.name: unit.frame for unit in partition(plan, since) for each in unit.delivered}
+        frames = {each.name: unit.frame_of(each) for unit in partition(plan, since) for each in unit.delivered}
         mine = [each for each in plan.subscriptions if each.name in frames]
         goes_on = {each.name: (each.digest, frames[each.name], since[each.name]) in self._at for each in mine}
         gone = dict.fromkeys(each.digest for each in self.entries if not each.silent and each.digest not in digests)
@@ -262,7 +262,7 @@ class State:
         plan, wanted = unit.plan, dict[int, list[tuple[int, int]]]()
         seen: list[int | None] = [None] * len(plan.subscriptions)
         for number, each in enumerate(plan.subscriptions):
-            entry = self._at.get((each.digest, unit.frame, unit.begun(each)))
+            entry = self._at.get((each.digest, unit.frame_of(each), unit.begun(each)))
             if entry is not None:
                 wanted.setdefault(entry.unit, []).append((entry.number, number))
                 seen[number] = entry.seen

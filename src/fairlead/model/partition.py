@@ -8,7 +8,8 @@ reads. What its companions derive must not move the places (`7+1`) of what its o
     2. Where an event derives at most one other (no type has two readers that derive, nothing waits), the place of a derived
        event is its distance from the logged one, whatever else runs. Then emitters and readers are one unit, without copies,
        and so are those beside which this still holds. A chain of ten thousand is one unit.
-    3. What reads logged types alone depends on nobody: all of these are in the first unit.
+    3. What reads logged types alone and waits for nothing depends on nobody: it is delivered where it runs as a copy, if it
+       does; all others are in the first unit.
 
 `since` tells where each subscription began, which matters to whatever has an upstream or waits: those began together.
 
@@ -54,6 +55,10 @@ class Unit:
         silent = self.plan.silent
         return min(at for at, each in zip(self.numbers, self.plan.subscriptions, strict=True) if each.name not in silent)
 
+    def frame_of(self, subscription: Subscription) -> str:
+        """In which its state is told: what needs no one order has no places of derived events in it."""
+        return self.frame if self.frame and needs_one_order(self.plan, subscription) else ""
+
     def begun(self, subscription: Subscription) -> int:
         """The last position before its first event."""
         return self.begun_otherwise.get(subscription.name, self.since)
@@ -86,14 +91,14 @@ def partition(plan: Plan, since: Mapping[str, int] | None = None) -> tuple[Unit,
     for each in delivered:
         moments.setdefault(begun.get(each.name, START), []).append(each)
     homes = {moment: _Room(moment) for moment in sorted(moments)}
-    rooms, units, placed = list(homes.values()), list[Unit](), set[str]()
+    rooms, apart, placed = list(homes.values()), list[_Apart](), set[str]()
     for moment, room in homes.items():
         names_here = {each.name for each in moments[moment]}
         for names in _components(plan, [each for each in moments[moment] if plan.derived_types(each)]):
             counts, mine = derivations(plan, names), names & names_here
             if counts is None:  # 1
                 mine = {name for name in mine if plan.derived_types(plan[name])}
-                units += _apart(plan, mine, moment)
+                apart += _apart(plan, mine, moment)
             else:  # 2
                 home = room if room.has_place_for(counts) else _Room(moment)
                 home.add(names, mine, counts)
@@ -103,10 +108,15 @@ def partition(plan: Plan, since: Mapping[str, int] | None = None) -> tuple[Unit,
         if each.name not in placed:
             first = next(iter(homes.values()))
             stays, moment = any(branch.absences for branch in each.branches), begun.get(each.name, START)
+            copy = next((one for one in apart if each.name in one.above and one.since == moment), None)
+            if copy is not None and not stays:
+                copy.delivered.add(each.name)  # it runs there anyway
+                continue
             home = homes[moment] if stays or each.name in first.names else first
             home.add((each.name,), (each.name,), {})
             home.others |= {each.name: moment} if moment != home.since else {}
     made = [_unit(plan, room.names, room.delivered, "", room.since, room.others) for room in rooms if room.names]
+    units = [_unit(plan, {*each.above, *each.delivered}, each.delivered, each.frame, each.since) for each in apart]
     base, rest = made[:1], [*made[1:], *units]
     return (*base, *sorted(rest, key=lambda unit: unit.first))
 
@@ -197,7 +207,17 @@ def _components(plan: Plan, readers: Sequence[Subscription]) -> list[set[str]]:
     return found
 
 
-def _apart(plan: Plan, names: set[str], since: int) -> Iterator[Unit]:
+@dataclass
+class _Apart:
+    """A unit in the making, with copies of its upstream."""
+
+    above: frozenset[str]
+    delivered: set[str]
+    frame: str
+    since: int
+
+
+def _apart(plan: Plan, names: set[str], since: int) -> Iterator[_Apart]:
     """Those with the same upstream together, each such unit with copies of that upstream."""
     upstream = _upstreams(plan, names)
     together: dict[tuple[frozenset[str], frozenset[str]], list[str]] = {}
@@ -209,7 +229,7 @@ def _apart(plan: Plan, names: set[str], since: int) -> Iterator[Unit]:
     for (above, reads), mine in together.items():
         both = {*above, *mine}
         frame = "" if derivations(plan, both) is not None else _frame(plan, above, reads)
-        yield _unit(plan, both, set(mine), frame, since)
+        yield _Apart(above, set(mine), frame, since)
 
 
 def _upstreams(plan: Plan, names: set[str]) -> dict[str, frozenset[str]]:
@@ -242,8 +262,9 @@ def _unit(
     numbers = [number for number, each in enumerate(plan.subscriptions) if each.name in names]
     silent = frozenset(names - delivered)
     if frame:
-        above = sorted((plan.subscriptions[at].digest, at) for at in numbers if plan.subscriptions[at].name in silent)
-        numbers = [*(at for _, at in above), *(at for at in numbers if plan.subscriptions[at].name not in silent)]
+        read = upstream_of(plan, *(plan[name] for name in names))
+        above = sorted((plan.subscriptions[at].digest, at) for at in numbers if plan.subscriptions[at].name in read)
+        numbers = [*(at for _, at in above), *(at for at in numbers if plan.subscriptions[at].name not in read)]
     chosen = tuple(plan.subscriptions[at] for at in numbers)
     if chosen == plan.subscriptions and silent == plan.silent:
         return Unit(plan, frame, since, tuple(numbers), others or {})
