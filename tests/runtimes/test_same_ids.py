@@ -70,7 +70,8 @@ def usable() -> Iterator[Given]:
             groups = groups_of(plan)
         except FairleadError:
             continue
-        if len(groups) != 1 or len(groups[0].parts) != 1 or not plan.emitters:
+        streams_read = {part.types for group in groups for part in group.parts}
+        if len(streams_read) != 1 or not plan.emitters:
             continue
         stream = tuple(events(rng, made.attributes, EVENTS))
         engine = Engine(plan, kernels_from=None)
