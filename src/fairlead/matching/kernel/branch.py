@@ -254,7 +254,7 @@ class KernelBranch:
                 if other != lane.key:
                     equal = self._numbers_by(batch, name, other) == numbers
                     numbers = np.where(equal == (other in lane.joined), numbers, np.int32(-1))
-        return numbers if self.paired or self.shape.whole_key is None else numbers.astype(self.shape.whole_key, copy=False)  # type: ignore[no-any-return]
+        return numbers if self.paired or self.shape.whole_key is None else numbers.astype(self.shape.whole_key, copy=False)
 
     def _numbers_by(self, batch: Batch, name: str, key: tuple[str, ...]) -> npt.NDArray[np.int32]:
         rows = batch.rows[name]
