@@ -202,22 +202,25 @@ class UnitEngine:
         return delivered
 
     def _handle(self, event: Event, places: Places, delivered: Delivered) -> None:
-        readers = self.readers.get(event.type, ())
-        self.attempt.spend(EVENT + ARRIVAL * len(readers))
-        # 1. absences that this event's time has passed
-        if event.time is not None and readers:
-            self._decide(self.told[event.type], event.time, places, delivered)
-            for running in self.hearers.get(event.type, ()):
-                running.matcher.tell(event.time)
-        # 2. the event itself, at its place
-        event = places.settle(event)
-        derived: list[Event] = []
-        for running in readers:
-            for match in running.matcher.arrive(event):
-                derived += self._deliver(running, match, event.position, delivered)
-        # 3. what it derived
-        for each in derived:
-            self._handle(each, places, delivered)
+        """Depth first, with a stack of its own: a chain of ten thousand is legal."""
+        waiting = [event]
+        while waiting:
+            event = waiting.pop()
+            readers = self.readers.get(event.type, ())
+            self.attempt.spend(EVENT + ARRIVAL * len(readers))
+            # 1. absences that this event's time has passed
+            if event.time is not None and readers:
+                self._decide(self.told[event.type], event.time, places, delivered)
+                for running in self.hearers.get(event.type, ()):
+                    running.matcher.tell(event.time)
+            # 2. the event itself, at its place
+            event = places.settle(event)
+            derived: list[Event] = []
+            for running in readers:
+                for match in running.matcher.arrive(event):
+                    derived += self._deliver(running, match, event.position, delivered)
+            # 3. what it derived
+            waiting += reversed(derived)
 
     def _decide(self, told: tuple[Running, ...], time: int, places: Places, delivered: Delivered) -> None:
         """Decide what was due before `time`: by deadline, then upstream subscriptions first, then in the order of the plan."""

@@ -64,7 +64,6 @@ def test_a_dumped_and_loaded_engine_goes_on_as_if_nothing_had_happened(case: Cas
     assert shown(found + second.finish(until)) == shown(expected + whole.finish(until))
 
 
-@pytest.mark.xfail(strict=True, reason="an event that has one key by two attributes enters its queues one after the other")
 def test_an_event_with_one_key_by_two_attributes_can_be_either_member() -> None:
     plan = compile_text(
         "TYPE B (k INT, j INT) TYPE C (k INT, j INT) EVENT UNION U = B + C SUBSCRIPTION S MATCH B b AND U u PER b.k = u.j"

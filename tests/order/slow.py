@@ -17,5 +17,5 @@ def key_of(value: Any) -> tuple[Any, ...]:
 
 
 def row_key(name: str, order: Sequence[Any], sourced: Sequence[Any], content: Sequence[Any]) -> tuple[Any, ...]:
-    """Of one row: its order columns, its type, source and sequence, its attributes."""
-    return (*map(key_of, order), name == "Heartbeat", name, *map(key_of, sourced), *map(key_of, content))
+    """Of one row: its order columns, source and sequence, its type, its attributes."""
+    return (*map(key_of, order), *map(key_of, sourced), name == "Heartbeat", name, *map(key_of, content))

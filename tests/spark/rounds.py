@@ -112,17 +112,25 @@ class Streaming:
         return pa.concat_tables([self.setup.outcome.schema.empty_table(), *self.found])
 
 
-def streamed(plan: Plan, events: Sequence[Event], buckets: int, random: Random, sourced: bool = False) -> pa.Table:
-    """What a stream of the events gives, in any order of arrival and any rounds; the last event is a heartbeat."""
+def streamed(
+    plan: Plan,
+    events: Sequence[Event],
+    buckets: int,
+    random: Random,
+    sourced: bool = False,
+    order: Sequence[int] | None = None,
+) -> pa.Table:
+    """What a stream of the events gives, in any order of arrival and any rounds; the last event is a heartbeat. They stand by
+    their index, or by `order`, which rises; heartbeats last where it does not."""
     reading = reading_of(plan, 1, sourced)
-    rows = input_table(plan, reading, events, [pa.array(range(len(events)), pa.int64())])
+    rows = input_table(plan, reading, events, [pa.array(range(len(events)) if order is None else order, pa.int64())])
     names = [reading.types[code] for code in rows.column(CODE).to_pylist()]
     frontier = Frontier(tuple(sorted(set(names))), together=random.random() < 0.3)
-    order = list(range(len(names))) if frontier.together else mixed(names, random)
+    coming = list(range(len(names))) if frontier.together else mixed(names, random)
     query = Streaming(setup_of(plan, buckets, frontier, sourced), random)
     start = 0
-    while start < len(order):
-        size = random.choice((1, 1, 2, 5, 20, len(order)))
-        query.batch(rows.take(pa.array(order[start : start + size])))
+    while start < len(coming):
+        size = random.choice((1, 1, 2, 5, 20, len(coming)))
+        query.batch(rows.take(pa.array(coming[start : start + size])))
         start += size
     return query.table

@@ -1,7 +1,7 @@
 """What a runtime does to the order that the verdicts presume: one agreed order in which each publisher's events stand as sent.
 
     embedded   the input is the order
-    spark      the order columns are the order; rows that are equal in them stand by type, then source and sequence
+    spark      the order columns are the order; rows that are equal in them stand by source and sequence, then type
                (order/total.py)
     live       each type has a stream of its own in the log. Between streams the log decides, for each set of types anew; sets
                of which one begins the other, by name, have one order (docs/live.md)
@@ -53,7 +53,7 @@ def source_order(plan: Plan, subscription: Subscription, runtime: Runtime) -> So
         case Runtime.EMBEDDED:
             return SourceOrder(runtime, Verdict.KEPT, "the order of the input; with order_by as on Spark")
         case Runtime.SPARK:
-            why = "rows that are equal in all order columns stand by type first"
+            why = "rows that are equal in all order columns stand by type, unless source and sequence tell them apart"
             return SourceOrder(runtime, Verdict.LOST, f"across {listed}: {why}", TIES)
         case Runtime.LIVE:
             why = "each has a stream of its own, and the log decides the order between streams, also with wait=True"
@@ -86,7 +86,7 @@ def _members_lost(name: str, members: str, wanted: Property, runtime: Runtime) -
             why = f"{members} have streams of their own, which a subscriber of further types reads merged in another order"
         return Guarantee(wanted, Verdict.LOST, clause, why, PAGE, ONE_STREAM, trace)
     if wanted in (Property.TYPE_FIFO_ORDER, Property.TYPE_CAUSAL_ORDER):
-        why = f"rows of {members} that are equal in all order columns stand by type before source and sequence"
+        why = f"rows of {members} that are equal in all order columns stand by type, unless source and sequence tell them apart"
         return Guarantee(wanted, Verdict.LOST, clause, why, PAGE, TIES, trace)
     return None
 

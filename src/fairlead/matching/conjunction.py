@@ -11,12 +11,13 @@ Takes: an instance and an event. Gives: the members of the relation it completes
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from fairlead.dataclass import dataclass
 from fairlead.matching.attempt import QUEUED, Attempt
 from fairlead.matching.expressions import Check, compile_condition, slot_types
-from fairlead.matching.instance import Instance
+from fairlead.matching.instance import Instance, Key
 from fairlead.matching.precede import Needs, is_circular, needs_in_front
 from fairlead.matching.search import Search
 from fairlead.model.event import Event
@@ -73,6 +74,22 @@ class Conjunction:
 
     def create(self) -> Instance:
         return Instance([[] for _ in self.slots_of_queue], [[] for _ in self.negated])
+
+    def arrivals(self, event: Event) -> Sequence[tuple[Key, Route]]:
+        """The keys under which the event arrives, each with where it goes. Where types name different key attributes and the
+        event has the same value in them, it arrives once: it is in all its queues before anything is searched."""
+        routes = self.routes.get(event.type, ())
+        found = []
+        for route in routes:
+            key = tuple([event.row[at] for at in route.key])
+            if not any(value is None or value != value for value in key):
+                found.append((key, route))
+        if len(found) < 2:
+            return found
+        together: dict[Key, Route] = {}
+        for key, route in found:
+            together[key] = together[key].with_queues_of(route) if key in together else route
+        return list(together.items())
 
     def accept(self, route: Route, event: Event) -> tuple[list[int], list[int]]:
         """The queues that the event enters and the WITHOUT clauses that note it."""
@@ -194,6 +211,10 @@ class Route:
     key: tuple[int, ...]
     queues: tuple[int, ...]
     negated: tuple[int, ...]
+
+    def with_queues_of(self, other: Route) -> Route:
+        queues, negated = sorted({*self.queues, *other.queues}), sorted({*self.negated, *other.negated})
+        return Route(self.key, tuple(queues), tuple(negated))
 
 
 def _routes(branch: Branch, catalogue: Catalogue) -> dict[str, tuple[Route, ...]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fairlead.matching.functions import aggregate, arithmetic, comparison, like_pattern, negative, scalar
+from fairlead.matching.functions import aggregate, arithmetic, comparison, like_pattern, negative, scalar, unknown
 from fairlead.model.event import Event
 from fairlead.model.expression import (
     Aggregate,
@@ -30,7 +30,7 @@ from fairlead.model.expression import (
     Truth,
 )
 from fairlead.model.plan import Branch
-from fairlead.model.types import Catalogue, EventType
+from fairlead.model.types import Catalogue, EventType, Kind
 
 Binding = Sequence[Event | None]
 Evaluator = Callable[[Any], Any]
@@ -137,8 +137,27 @@ def _compare(test: Callable[[Any, Any], bool], left: Evaluator, right: Evaluator
     return compare
 
 
+def _are_plain(node: In) -> bool:
+    """Known constants that are equal to a value where Python says so (not DECIMALs beside DOUBLEs, see `comparison`)."""
+    kinds = {node.operand.kind, *(each.kind for each in node.options)}
+    known = all(isinstance(each, Literal) and not unknown(each.value) for each in node.options)
+    return known and not {Kind.DECIMAL, Kind.DOUBLE} <= kinds
+
+
+def _among(operand: Evaluator, options: frozenset[Any], wanted: bool) -> Evaluator:
+    """In one step, however many options there are."""
+
+    def contains(binding: Binding) -> bool | None:
+        value = operand(binding)
+        return None if unknown(value) else (value in options) is wanted
+
+    return contains
+
+
 def _in(node: In, types: Sequence[EventType]) -> Evaluator:
     operand, wanted = compile_value(node.operand, types), not node.negated
+    if _are_plain(node):
+        return _among(operand, frozenset(each.value for each in node.options if isinstance(each, Literal)), wanted)
     options = [(comparison("=", node.operand.kind, each.kind), compile_value(each, types)) for each in node.options]
 
     def contains(binding: Binding) -> bool | None:

@@ -40,10 +40,7 @@ class IncrementalSubscription:
             self.seen = event.time if self.seen is None else max(self.seen, event.time)
         delivered: list[Match] = []
         for number, conjunction in enumerate(self.conjunctions):
-            for route in conjunction.routes.get(event.type, ()):
-                key = tuple([event.row[at] for at in route.key])
-                if any(value is None or value != value for value in key):
-                    continue
+            for key, route in conjunction.arrivals(event):
                 entered, noted = conjunction.accept(route, event)
                 if entered or noted:
                     delivered += self._arrive(number, conjunction, key, event, entered, noted)

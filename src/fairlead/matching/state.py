@@ -301,10 +301,10 @@ class State:
     def _events(self, unit: int, words: npt.NDArray[np.int64], catalogue: Catalogue) -> Events:
         """Those with these words."""
         whole = _events(self._found, unit, catalogue)
-        if len(words) == len(whole):
-            return whole
         if not (np.diff(whole.words) > 0).all() or not np.isin(words, whole.words).all():
             raise unsound("its events do not rise, or one that is referred to is missing")
+        if len(words) == len(whole):
+            return whole
         return events_of_chunk(View([[whole.chunk()]]).take(words).chunk(), catalogue) if len(words) else NO_EVENTS
 
 

@@ -1,8 +1,8 @@
 """One total order for rows that have no positions, which depends on the rows alone.
 
     1. the order columns that the user named, ascending
-    2. the type, by name; heartbeats last, since what a heartbeat says is about everything up to its time
-    3. source, then the source's sequence, where there are any
+    2. source, then the source's sequence, where there are any: what a source numbered stands in its own order
+    3. the type, by name; heartbeats last, since what a heartbeat says is about everything up to its time
     4. the content: the attributes, column by column
 
 Rows that are equal in all of this are interchangeable, so their numbers are the same whichever comes first. How rows arrived,
@@ -71,10 +71,12 @@ def in_order(arrivals: Arrivals, keys: int) -> Order:
     sizes = [len(arrivals[name]) for name in types]
     starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
     columns = [_joined([arrivals[name].column(order_column(key)) for name in types]) for key in range(keys)] if types else []
-    order = _sorted(columns)  # 1, and 2: it is stable, and the tables stand one behind the other by the rank of their types
+    order = _sorted(columns)  # 1, and 3: it is stable, and the tables stand one behind the other by the rank of their types
     codes = np.repeat(np.arange(len(types), dtype=np.int32), sizes)[order]
     rows = order - starts[codes]
     same = _like_before(columns, order)
+    if same.any() and any(_is_sourced(arrivals[name]) for name in types):
+        _by_source(arrivals, types, codes, rows, same)  # 2
     alike = same.copy()
     alike[1:] &= codes[1:] == codes[:-1]
     if alike.any():
@@ -121,6 +123,33 @@ def _like_before(columns: Sequence[pa.Array], order: Numbers) -> npt.NDArray[np.
     return same
 
 
+def _is_sourced(table: pa.Table) -> bool:
+    return any(name in table.column_names and table.column(name).null_count < len(table) for name in (SOURCE, SEQUENCE))
+
+
+def _by_source(
+    arrivals: Arrivals, types: Sequence[str], codes: npt.NDArray[np.int32], rows: Numbers, same: npt.NDArray[np.bool_]
+) -> None:
+    """2, where 1 leaves rows alike: `codes` and `rows` are put right. What stands by type stays so among equals."""
+    tied = same.copy()
+    tied[:-1] |= same[1:]
+    places = np.flatnonzero(tied)
+    mine, inner = codes[places], rows[places]
+    given: list[pa.Array] = []
+    for name, kind in ((SOURCE, pa.string()), (SEQUENCE, pa.int64())):
+        parts, back = [], []
+        for code, each in enumerate(types):
+            at = np.flatnonzero(mine == code)
+            table = arrivals[each]
+            known = name in table.column_names
+            parts.append(table.column(name).cast(kind).take(pa.array(inner[at])) if known else pa.nulls(len(at), kind))
+            back.append(at)
+        joined = pa.concat_arrays([part.combine_chunks() if isinstance(part, pa.ChunkedArray) else part for part in parts])
+        given.append(joined.take(pa.array(np.argsort(np.concatenate(back), kind="stable"))))
+    order = _by([pa.array(np.cumsum(~same)[places]), *given, pa.array(np.arange(len(places)))])
+    codes[places], rows[places] = mine[order], inner[order]
+
+
 def _settle(
     arrivals: Arrivals,
     types: Sequence[str],
@@ -129,7 +158,7 @@ def _settle(
     alike: npt.NDArray[np.bool_],
     keys: int,
 ) -> None:
-    """3 and 4, where 1 and 2 leave rows of one type alike: `rows` is put right."""
+    """2 and 4, where rows of one type stand together that 1 leaves alike: `rows` is put right."""
     tied = alike.copy()
     tied[:-1] |= alike[1:]
     group = np.cumsum(~alike)

@@ -150,11 +150,11 @@ def match(
 ) -> Result:
     """All relations of a finite input: dicts with "type", or a pyarrow, pandas or polars table.
 
-    The order of the input is the order, unless `order_by` names attributes to order by; ties are then broken by type, source,
-    sequence and content, as on Spark, so that the order depends on the events alone. Positions count from 0, unless `position`
-    names a field or column that has them, such as the offset in a log: whole numbers that rise, with gaps or without. `stream`
-    names the column of an exported table that tells which stream an event stands in, where a disjunction reads several. `until`
-    says that nothing more comes up to and including that time, so that absences due by then are decided.
+    The order of the input is the order, unless `order_by` names attributes to order by; ties are then broken by source,
+    sequence, type and content, as on Spark, so that the order depends on the events alone. Positions count from 0, unless
+    `position` names a field or column with them, such as the offset in a log: whole numbers that rise, with gaps or without.
+    `stream` names the column of an export that says which stream an event stands in, where a disjunction reads several.
+    `until` says that nothing more comes up to and including that time, so that absences due by then are decided.
     `event_by_event` goes without machine code, some hundred times slower. A plan that cannot be compiled is refused
     otherwise (U001).
     """

@@ -175,11 +175,10 @@ class WatchedSubscription(IncrementalSubscription):
         """Key and attribute conditions, before the event enters."""
         watch = self.target.watches[self.subscription.name, number] = Watch("no key")
         for route in conjunction.routes[event.type]:
-            key = tuple(event.row[at] for at in route.key)
             keyless = [at for at in route.key if event.row[at] is None or event.row[at] != event.row[at]]
             if keyless:
                 watch.reasons = (f"PER {', '.join(self.subscription.per)}: {_keyless(event, keyless[0])}",)
-                continue
+        for key, route in conjunction.arrivals(event):
             watch.key = key
             entered, noted = conjunction.accept(route, event)
             if entered:

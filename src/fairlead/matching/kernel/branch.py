@@ -247,10 +247,20 @@ class KernelBranch:
         return np.ascontiguousarray(whole[0], dtype=self.shape.whole_key)
 
     def _key_numbers(self, batch: Batch, lane: Lane, name: str) -> npt.NDArray[np.int32]:
+        """-1 where a row has no key, or goes by another lane: by this one it goes if just the keys that it joins are equal."""
+        numbers = self._numbers_by(batch, name, lane.key)
+        if self.shape.paired:
+            for other in self.shape.keys_of(name):
+                if other != lane.key:
+                    equal = self._numbers_by(batch, name, other) == numbers
+                    numbers = np.where(equal == (other in lane.joined), numbers, np.int32(-1))
+        return numbers if self.paired or self.shape.whole_key is None else numbers.astype(self.shape.whole_key, copy=False)
+
+    def _numbers_by(self, batch: Batch, name: str, key: tuple[str, ...]) -> npt.NDArray[np.int32]:
         rows = batch.rows[name]
-        key = ("key", self.keys, name, lane.key)
-        numbers = batch.once(key, lambda: self.keys.of_columns([rows.column(each) for each in lane.key], len(rows)))
-        return numbers if self.paired or self.shape.whole_key is None else numbers.astype(self.shape.whole_key, copy=False)  # type: ignore[no-any-return]
+        return batch.once(  # type: ignore[no-any-return]
+            ("key", self.keys, name, key), lambda: self.keys.of_columns([rows.column(each) for each in key], len(rows))
+        )
 
     def bits(
         self, batch: Batch, lane: Lane, name: str, known: dict[int, Mask | None], member: int | None = 0

@@ -206,7 +206,7 @@ class Costs:
         if not lane.queues:
             return Arrival(lane.types, (), "O(1)", ("it tells the time",))
         members = [queue for queue in lane.queues if queue < len(shape.needed)]
-        notes: list[str] = []
+        notes = [f"with equal {' and '.join(', '.join(key) for key in (lane.key, *lane.joined))}"] if lane.joined else []
         costs = [LOG if set(lane.queues) & set(self.accesses.trees) else ONE]
         steps: tuple[Step, ...] = ()
         if members:

@@ -72,7 +72,7 @@ class Loading:
         place = np.empty(len(batch), dtype=np.int64)
         for name in batch.rows:
             place[batch.places(name)] = np.arange(len(batch.rows[name]))
-        for lane in self.shape.lanes:
+        for lane in (each for each in self.shape.lanes if not each.joined):  # the joined ones lead to the same queues
             for name in (each for each in lane.types if each in batch.rows):
                 of_type = codes == batch.types[name]
                 for queue in lane.queues:

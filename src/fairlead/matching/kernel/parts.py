@@ -125,6 +125,9 @@ class Lane:
     queues: tuple[int, ...]
     key: tuple[str, ...]
     timed: bool
+    joined: tuple[tuple[str, ...], ...] = ()
+    """Further keys, where queues name different ones: the lane is for events that have the same value in all of these and in
+    `key`, and in no other key of their type. Such an event arrives once, in all the queues."""
 
 
 @dataclass
@@ -194,6 +197,10 @@ class Shape:
         """Some type goes several ways: rows come as pairs of row and lane."""
         types = [name for lane in self.lanes for name in lane.types]
         return len(types) != len(set(types))
+
+    def keys_of(self, name: str) -> list[tuple[str, ...]]:
+        """The keys of a concrete type: several where queues that it enters name different attributes."""
+        return [lane.key for lane in self.lanes if name in lane.types and not lane.joined]
 
     def slots_of(self, queue: int) -> list[int]:
         return [slot for slot, each in enumerate(self.queue_of_slot) if each == queue]

@@ -10,6 +10,8 @@ Takes: a branch. Gives: `Shape`, or raises `Refused` with the reason. Never: gen
 
 from __future__ import annotations
 
+from itertools import combinations
+
 from fairlead.matching.expressions import slot_types
 from fairlead.matching.kernel.across import Across
 from fairlead.matching.kernel.indexable import bounds_of, equal_class
@@ -32,6 +34,9 @@ from fairlead.model.plan import Absence, Branch, Subscription
 from fairlead.model.types import Catalogue, Kind
 
 __all__ = ["Refused", "Shape", "Test", "ValueColumn", "at_slot_zero", "shape_of"]
+
+KEYS_MAX = 4
+"""Of one type in one branch: every choice of them that can be equal has a lane, and each lane has its own source."""
 
 
 def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue, heard: frozenset[str] = frozenset()) -> Shape:
@@ -84,16 +89,27 @@ def _source(across: Across, predicate: Predicate, must: bool = True) -> str:
 
 
 def _lanes(shape: Shape, catalogue: Catalogue, heard: frozenset[str]) -> list[Lane]:
-    """Concrete types by where they go. A type has several lanes if queues that it enters name different key attributes."""
-    keys = dict(shape.branch.keys)
+    """Concrete types by where they go. A type has several lanes if queues that it enters name different key attributes: one for
+    each of these keys, and one for each choice of them that can have the same value. By their first queues, in whose order an
+    event arrives at several keys."""
+    named = dict(shape.branch.keys)
     routes: dict[tuple[str, tuple[str, ...]], list[int]] = {}
     for queue, name in enumerate(shape.queue_names):
         for concrete in catalogue.accepts(name):
-            routes.setdefault((concrete, keys.get(name, ())), []).append(queue)
-    lanes: dict[tuple[tuple[int, ...], tuple[str, ...], bool], list[str]] = {}
+            routes.setdefault((concrete, named.get(name, ())), []).append(queue)
+    ways: dict[str, list[tuple[tuple[str, ...], list[int]]]] = {}
     for (concrete, key), queues in routes.items():
-        lanes.setdefault((tuple(queues), key, catalogue[concrete].timed), []).append(concrete)
-    made = [Lane(tuple(types), queues, key, timed) for (queues, key, timed), types in lanes.items()]
+        ways.setdefault(concrete, []).append((key, queues))
+    lanes: dict[tuple[tuple[int, ...], tuple[tuple[str, ...], ...], bool], list[str]] = {}
+    for concrete, each in ways.items():
+        if len(each) > KEYS_MAX:
+            raise Refused(f"events of '{concrete}' have more than {KEYS_MAX} keys")
+        for chosen in (some for count in range(1, len(each) + 1) for some in combinations(each, count)):
+            queues = sorted(queue for _, mine in chosen for queue in mine)
+            alike = tuple(key for key, _ in chosen)
+            lanes.setdefault((tuple(queues), alike, catalogue[concrete].timed), []).append(concrete)
+    made = [Lane(tuple(types), queues, keys[0], timed, keys[1:]) for (queues, keys, timed), types in lanes.items()]
+    made.sort(key=lambda lane: lane.queues[0])
     if shape.windowed and not all(lane.timed for lane in made):
         raise Refused("untimed events in a window")
     if shape.waits:

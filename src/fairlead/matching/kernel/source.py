@@ -347,13 +347,10 @@ class _Loop:
         return [*lines, f"link(e, k * {shape.stride} + {queue}, {indexed}, {self.queues.state()})"]
 
     def _enter_alive(self, queue: int) -> list[str]:
-        """Queued only if it can still be a member: the newest event stands behind all that are queued. Unless its type goes
-        several ways and it is queued itself already: then what is dead leaves again."""
+        """Queued only if it can still be a member: the newest event stands behind all that are queued."""
         needs = dict(self.queues.needs).get(queue)
         if needs is None:
             return self._enter(queue)
-        if self.shape.paired:
-            return [*self._enter(queue), *self._trim()]
         stride = self.shape.stride
         met = " or ".join(" and ".join(f"qs[k * {stride} + {at}, 2] >= {n}" for at, n in each) for each in needs)
         return [f"if {met}:", *indented(self._enter(queue), 1)]

@@ -43,7 +43,7 @@ def match(
     """The relations of a plan over DataFrames, as a DataFrame.
 
     `frames` is one frame with a type column, or a frame for each event type. `order_by` names the columns that say in which
-    order events stand; ties are broken by type, source, sequence and content, so that the order is a function of the rows.
+    order events stand; ties are broken by source, sequence, type and content, so that the order is a function of the rows.
     `position` names a column that has the position itself, such as the offset in a log. Rows that repeat a `sequence` of their
     `source` are dropped and told with the verdict "repeated". `until` says that nothing more comes up to and including that
     time, so that absences due by then are decided.
