@@ -122,7 +122,7 @@ def test_what_waits_for_a_deadline_is_said_and_until_decides_it(tmp_path: Path) 
     (tmp_path / "late.fl").write_text(ABSENCE)
     lines = write_lines(tmp_path / "orders.jsonl", [{"type": "Order", "id": 1, "at": at(0)}])
     waiting = fairlead("run", tmp_path / "late.fl", "--events", lines)
-    assert "Late: relations wait for a deadline that no event has passed; --until TIME decides them" in waiting.stdout
+    assert "Late: relations wait for a deadline that no event it reads has passed; --until TIME decides them" in waiting.stdout
     decided = fairlead("run", tmp_path / "late.fl", "--events", lines, "--until", at(60), "--json")
     assert json.loads(decided.stdout)["relations"] == {"Late": 1}
     too_early = fairlead("run", tmp_path / "late.fl", "--events", lines, "--until", at(59), "--json")

@@ -70,7 +70,7 @@ class Summary:
             console.print()
             console.print(f"what is lost, where and why: fairlead explain {self.job.rules} --counterexample")
         for name in self.waiting:
-            console.print(f"{name}: relations wait for a deadline that no event has passed; --until TIME decides them")
+            console.print(f"{name}: relations wait for a deadline that no event it reads has passed; --until TIME decides them")
         for warning in self.slow:
             console.print(f"warning {warning}", soft_wrap=True)
         console.print()
