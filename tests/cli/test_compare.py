@@ -119,7 +119,7 @@ ROWS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("repeats", [1, 200])
 def test_every_kind_of_value_is_equal_in_both_formats(tmp_path: Path, repeats: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Event by event, and on kernels."""
-    monkeypatch.setattr(Engine.__init__, "__defaults__", (IncrementalSubscription, 100))
+    monkeypatch.setattr(Engine.__init__, "__defaults__", (IncrementalSubscription, 100, None))
     rules = tmp_path / "every.fl"
     rules.write_text(EVERYTHING)
     number, lines = {"NaN": float("nan"), "-Infinity": float("-inf")}, []
