@@ -20,6 +20,8 @@ import pytest
 
 import fairlead
 from fairlead.errors import FairleadError
+from fairlead.matching.interleaved import NOT_DUE
+from fairlead.model.plan import Plan
 from fairlead.model.position import Position
 from fairlead.model.relation import Relation
 from fairlead.runtime.live.client import Client
@@ -121,8 +123,8 @@ async def read(sub: LiveSubscription) -> list[Relation]:
 
 
 async def in_one_order(fl: Client, sub: LiveSubscription, found: list[Relation], types: list[str]) -> list[dict[str, Any]]:
-    """Groups of subscriptions are followed each by itself. The definition has one order: what an event decides first, then what
-    it completes, in the order of the text, then what is derived. What one group delivers stays as it is."""
+    """Subscriptions are followed each by itself. The definition has one order: by the place of completion; at one place what
+    deadlines decided, by deadline, and then in the order of the text. What one subscription delivers stays as it is."""
     numbers = {each.name: at for at, each in enumerate(sub.plan.subscriptions)}
     places: dict[tuple[str, int], Mapping[int, int]] = {}
     apart: set[str] = set()
@@ -130,16 +132,21 @@ async def in_one_order(fl: Client, sub: LiveSubscription, found: list[Relation],
         apart |= set(followed.group.names if len(followed.streams) > 1 else ())
         for part, stream in zip(followed.group.parts, followed.streams, strict=True):
             known = await numbered(fl, stream, types)
-            for each in part.plan.subscriptions:
+            for each in (one for one in part.plan.subscriptions if one.name not in part.plan.silent):
                 places |= {(each.name, each.number(at)): known for at in range(len(each.branches))}
 
     def delivery(relation: Relation) -> tuple[int, ...]:
         at, known = relation.completed_at, places[relation.subscription, relation.branch]
-        beside = (at.minor > 0) - (at.minor < 0)
         branch = relation.branch if relation.subscription in apart else 0
-        return known[at.major], beside, 0 if beside else numbers[relation.subscription], branch
+        return known[at.major], at.minor, deadline(relation, sub.plan), numbers[relation.subscription], branch
 
     return [shown(each, places[each.subscription, each.branch]) for each in sorted(found, key=delivery)]
+
+
+def deadline(relation: Relation, plan: Plan) -> int:
+    """Of what was decided before an event; what an event completed comes after that."""
+    absences = plan[relation.subscription].branches[relation.branch].absences if relation.completed_at.minor < 0 else ()
+    return max(((relation.members[each.anchor].time or 0) + each.within_us for each in absences), default=NOT_DUE)
 
 
 async def numbered(fl: Client, stream: Any, types: list[str]) -> dict[int, int]:
