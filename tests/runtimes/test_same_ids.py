@@ -28,7 +28,7 @@ from fairlead.engine import Engine
 from fairlead.errors import FairleadError
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
-from fairlead.runtime.live.grouping import groups_of
+from fairlead.runtime.live.selecting import only_group
 from fairlead.testing.reference import ReferenceMatcher
 from fairlead.transport.events import read_events
 from fairlead.transport.records import read_records
@@ -67,11 +67,10 @@ def usable() -> Iterator[Given]:
         try:
             plan = fairlead.compile(text)
             Engine(plan, kernels_from=0)
-            groups = groups_of(plan)
+            group = only_group(plan)
         except FairleadError:
             continue
-        streams_read = {part.types for group in groups for part in group.parts}
-        if len(streams_read) != 1 or not plan.emitters:
+        if len(group.parts) != 1 or not plan.emitters:
             continue
         stream = tuple(events(rng, made.attributes, EVENTS))
         engine = Engine(plan, kernels_from=None)

@@ -93,8 +93,10 @@ def only_group(plan: Plan) -> Group:
     groups = groups_of(plan)
     if not groups:
         raise UsageError("A252", "the rules have no subscription", "add SUBSCRIPTION … MATCH …")
-    if len({tuple(part.types for part in each.parts) for each in groups}) == 1 and len({each.timed for each in groups}) == 1:
-        return Group(plan, parts_of(plan), groups[0].timed) if len(groups) > 1 else groups[0]  # they read the same streams
+    timed = {each.timed for each in groups}
+    same_types = len({tuple(part.types for part in each.parts) for each in groups}) == 1
+    if same_types and (len(timed) == 1 or len(groups[0].types) > 1):  # they read the same streams (Group.streams)
+        return Group(plan, parts_of(plan), any(timed)) if len(groups) > 1 else groups[0]
     if len(groups) > 1:
         told = "; ".join(f"{', '.join(each.names)} from {' and '.join(each.types)}" for each in groups)
         problem = f"these rules are {len(groups)} groups, each with an order of its own: {told}"
