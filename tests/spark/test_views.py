@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 import fairlead
 from fairlead import spark as fl
@@ -60,6 +61,7 @@ def test_branches_types_and_names_that_are_taken_have_columns_of_their_own(spark
         "A": spark.createDataFrame([("k", 5, at.format(1))], "key string, value bigint, at string"),
         "B": spark.createDataFrame([("k", 1, "here", at.format(0))], "key string, value bigint, place string, at string"),
     }
+    given = {name: frame.withColumn("at", F.to_timestamp("at")) for name, frame in given.items()}
     fl.register(fl.match(plan, given, order_by="at"), plan)
     either = spark.table("Either")
     assert either.columns[6:] == ["x", "y", "key", "Seen.place", "Seen.X"]

@@ -219,11 +219,14 @@ class Sequencing:
 
     def _fitted(self, held: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
         """Rows that were held back when types and rules were others. What nobody read then came without its attributes: such a
-        row keeps its place in the order, and whoever is new begins behind it."""
+        row keeps its place in the order, and whoever is new begins behind it. What nobody reads any more keeps its place only."""
         found = {}
         for name, table in held.items():
-            if name not in self.job.reading.columns or name.endswith(BLIND):
+            if name == REJECTED or name.endswith(BLIND):
                 found[name] = table
+                continue
+            if name not in self.job.reading.columns:
+                found[name] = table.select(list(self.job.reading.reserved))
                 continue
             schema, given = arrow_schema(self.job.reading.catalogue[name]), set(table.column_names)
             if len(schema) and not given.intersection(schema.names):
