@@ -192,6 +192,9 @@ def test_units_are_those_with_the_same_upstream_or_a_chain_without_a_fork() -> N
     absent = "SUBSCRIPTION N MATCH A WITHOUT B b WITHIN 1 DAY OF A EMIT P (v = A.v) SUBSCRIPTION R MATCH P"
     more = "SUBSCRIPTION R2 MATCH P p[2] SUBSCRIPTION R3 MATCH P AND C"
     assert units(f"TYPE C (v INT) {absent} {more}") == [({"N"}, set()), ({"R", "R2"}, {"N"}), ({"R3"}, {"N"})]
+    far = "SUBSCRIPTION M MATCH A EMIT O (v = A.v, at = A.at) TIME at " + absent.replace("MATCH A W", "MATCH O A W")
+    upstream = {"M", "N"}
+    assert units(f"{far} SUBSCRIPTION R4 MATCH P AND A") == [(upstream, set()), ({"R"}, upstream), ({"R4"}, upstream)]
 
 
 def test_a_long_chain_is_one_unit_and_too_many_copies_are_refused() -> None:

@@ -4,7 +4,7 @@ A subscription means what it means alone with its upstream: the subscriptions, t
 reads. What its companions derive must not move the places (`7+1`) of what its own upstream derives. So
 
     1. Subscriptions with the same upstream are one unit, with silent copies of that upstream: these derive and deliver nothing.
-       Where an absence is among it, they also read the same types, since each of these can decide it.
+       Where an absence is among it, they also read the same types themselves: what they join tells it the time (clocks.py).
     2. Where an event derives at most one other (no type has two readers that derive, nothing waits), the place of a derived
        event is its distance from the logged one, whatever else runs. Then emitters and readers are one unit, without copies,
        and so are those beside which this still holds. A chain of ten thousand is one unit.
@@ -225,7 +225,7 @@ def _apart(plan: Plan, names: set[str], since: int) -> Iterator[_Apart]:
         if each.name in names:
             above = upstream[each.name]
             waits = any(branch.absences for name in above for branch in plan[name].branches)
-            together.setdefault((above, _reads(plan, (*above, each.name)) if waits else frozenset()), []).append(each.name)
+            together.setdefault((above, _reads(plan, (each.name,)) if waits else frozenset()), []).append(each.name)
     for (above, reads), mine in together.items():
         both = {*above, *mine}
         frame = "" if derivations(plan, both) is not None else _frame(plan, above, reads)
