@@ -23,7 +23,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 CORPUS = Path(__file__).parent / "corpus.txt"
-SLICE_SECONDS = 20.0
+SLICE_SECONDS = 60.0
 """How long a target runs before the next one has its turn, in a process of its own: a leak ends with it."""
 SILENCE_SECONDS = 300.0
 """Without a word from the child although it takes no processor time (see child.py for the limit of that)."""
