@@ -1,7 +1,7 @@
 """Profiles for generated cases; the Spark session of the tests.
 
-`make test` draws the same cases every time, so what passed once passes again. `FAIRLEAD_CASES=20000` (see `make equal`) draws so
-many, and others in every run, as does `FAIRLEAD_RANDOM=1` with the usual number; `make fuzz` looks further.
+`make test` draws the same cases every time, so what passed once passes again. `FAIRLEAD_CASES=20000` (see `make equal`) draws
+so many, and others in every run, as does `FAIRLEAD_RANDOM=1` with the usual number; `make fuzz` looks further.
 """
 
 import atexit
