@@ -19,6 +19,7 @@ import numpy as np
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import UsageError
+from fairlead.model.arguments import require_kind
 from fairlead.model.identity import ID_BYTES, Words, from_hex, running, to_hex
 
 SAMPLES_MAX = 4096
@@ -123,6 +124,8 @@ class Comparison:
 
 def compare(a: Receipt, b: Receipt) -> Comparison:
     """Equal, or the first relation that differs, or that one is further. Two receipts of one sequence never differ."""
+    for argument, receipt in (("a", a), ("b", b)):
+        require_kind("compare", argument, receipt, (Receipt,), "a Receipt", "compare(one.receipt, other.receipt)")
     if a.plan != b.plan:
         return Comparison(False, "the receipts are of different subscriptions, so they need not agree")
     if (a.count, a.digest) == (b.count, b.digest):

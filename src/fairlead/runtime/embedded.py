@@ -18,9 +18,11 @@ import pyarrow as pa
 
 from fairlead.dataclass import dataclass
 from fairlead.deliver.receipt import Receipt, ReceiptBook
-from fairlead.engine import KERNELS_FROM, Engine
+from fairlead.engine import Engine
 from fairlead.errors import UsageError
 from fairlead.matching.interleaved import LAZY, ids_of
+from fairlead.matching.unit import KERNELS_FROM
+from fairlead.model.arguments import require_kind, require_names, require_plan, subscription_named, wrong_kind
 from fairlead.model.columns import Columns
 from fairlead.model.html import table
 from fairlead.model.identity import Words, to_bytes
@@ -44,6 +46,9 @@ class Run:
     a stream of its own."""
 
     def __init__(self, plan: Plan, *, event_by_event: bool = False, parts: Sequence[Part] = ()) -> None:
+        require_plan("Run", plan, "Run(fairlead.compile(text))")
+        require_kind("Run", "event_by_event", event_by_event, (bool,), "True or False", "event_by_event=True")
+        _require_parts(parts)
         self.plan = plan
         kernels_from = None if event_by_event else KERNELS_FROM
         self.engines = [Engine(each, kernels_from=kernels_from) for each in ([part.plan for part in parts] or [plan])]
@@ -53,6 +58,9 @@ class Run:
         self.found: Counter[str] = Counter()
 
     def feed(self, columns: Columns, part: int = 0) -> Sequence[Relation]:
+        require_kind("Run.feed", "columns", columns, (Columns,), "Columns", "for records and tables, fairlead.match")
+        if not isinstance(part, int) or not 0 <= part < len(self.engines):
+            raise wrong_kind("Run.feed", "part", part, "the number of a part", f"a number below {len(self.engines)}")
         self.events += len(columns)
         self.duplicates += columns.duplicates
         return self._noted(self.engines[part].feed(columns))
@@ -111,11 +119,15 @@ class Result:
         return [0, *accumulate(map(len, self.batches))][:-1]
 
     def of(self, subscription: str) -> tuple[Relation, ...]:
+        """Those of one subscription."""
+        subscription_named(self.plan, subscription)
         return tuple(chain.from_iterable(only(batch, subscription) for batch in self.batches))
 
     def to_arrow(self, subscription: str | None = None) -> pa.Table:
         """All relations as a table (model/layout.py), or those of one subscription; then what it emits is in columns of its
         own, too."""
+        if subscription is not None:
+            subscription_named(self.plan, subscription)
         layout = layout_of(self.plan, subscription)
         batches = self.batches if subscription is None else [only(batch, subscription) for batch in self.batches]
         found = relation_table(batches, layout)
@@ -158,12 +170,11 @@ def match(
     `event_by_event` goes without machine code, some hundred times slower. A plan that cannot be compiled is refused
     otherwise (U001).
     """
-    if not isinstance(plan, Plan):
-        raise UsageError(
-            "A003",
-            f"match takes a compiled plan, not {type(plan).__name__}",
-            fix="fairlead.match(fairlead.compile(text), events)",
-        )
+    require_plan("match", plan, "fairlead.match(fairlead.compile(text), events)")
+    if order_by is not None and not isinstance(order_by, str):
+        require_names("match", "order_by", order_by, 'name attributes: order_by="at", or order_by=["at", "id"]', ordered=True)
+    for argument, name in (("position", position), ("stream", stream)):
+        require_kind("match", argument, name, (str, type(None)), "the name of a field, or None", f'{argument}="{argument}"')
     parts = () if stream is None else parts_of(plan)
     run = Run(plan, event_by_event=event_by_event, parts=parts)
     batches, members = [], 0
@@ -177,6 +188,11 @@ def match(
     batches.append(run.finish(until_microseconds(until)))
     receipt = run.book.receipt(b"".join(to_bytes(id_words(batch)) for batch in batches))
     return Result(plan, tuple(batches), receipt, run.events, run.duplicates)
+
+
+def _require_parts(parts: Any) -> None:
+    if not isinstance(parts, Sequence) or not all(isinstance(each, Part) for each in parts):
+        raise wrong_kind("Run", "parts", parts, "parts of the plan", "leave it out, or pass runtime.parts.parts_of(plan)")
 
 
 def _read(

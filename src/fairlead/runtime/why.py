@@ -21,12 +21,12 @@ from dataclasses import field
 from typing import Any
 
 from fairlead.dataclass import dataclass
-from fairlead.engine import Delivered, UnitEngine
 from fairlead.errors import UsageError
 from fairlead.matching.conjunction import Conjunction
 from fairlead.matching.incremental import IncrementalSubscription
 from fairlead.matching.instance import Instance, Key, Pending
 from fairlead.matching.outcome import Match
+from fairlead.matching.unit import Delivered, UnitEngine
 from fairlead.model.columns import Columns
 from fairlead.model.event import Event
 from fairlead.model.partition import partition
