@@ -22,12 +22,15 @@ SHARED = {
     "A103": "the file's name does not say a format that can be written",
     "A210": "both order_by and position are given",
     "A211": "nothing says in which order events stand",
+    "A214": "a frontier is none of its forms, or not needed",
+    "A215": "a delay is no length of time, or delays nothing",
     "A217": "streams are told apart where they are not named",
     "A250": "there is no such subscriber",
     "A251": "start has none of its forms",
     "A264": "a disjunction of several streams starts at a position",
     "N001": "a server does not answer",
     "N007": "a server has not started, or has ended",
+    "U110": "nothing says how far a stream is complete",
 }
 LETTERS = {
     "LanguageError": "L", "DataError": "D", "StateError": "S", "LogError": "N", "UnsupportedError": "U", "UsageError": "A",

@@ -156,6 +156,7 @@ def perform(job: Job) -> Summary:
 
     plan, until = chosen(load_plan(job.rules), job.subscriptions), until_microseconds(job.until)  # 1
     files = resolve(job.events)
+    refuse_pipes(job, files)
     outputs_named = {"--out": job.out, "--rejects": job.rejects_path, "--receipt": job.receipt}
     refuse_overlap(outputs_named, [job.rules, *files])
     began = perf_counter()
@@ -182,6 +183,17 @@ def perform(job: Job) -> Summary:
         with undisturbed():  # 5: in the reverse order of opening
             outputs.close()
     return Summary.of(job, plan, running, tuple(first), rejects.count if rejects else 0, perf_counter() - began)
+
+
+def refuse_pipes(job: Job, files: list[Path]) -> None:
+    """What is read twice must be a file: a pipe would be empty the second time, or wait for another writer."""
+    from fairlead.cli.outputs import appears_at_once
+    from fairlead.errors import UsageError
+
+    for each in files:
+        if not each.is_file() and job.on_bad == "stop" and appears_at_once(job.out):
+            problem = f"{each} is a pipe, and relations to the standard output or a pipe need all input checked before"
+            raise UsageError("A292", problem, "write to a file with --out FILE, or --on-bad skip, or copy the events to a file")
 
 
 def _batches(
