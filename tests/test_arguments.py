@@ -91,7 +91,11 @@ MATRIX: dict[str, Row] = {
             "check": (type, NoneType),
         },
     ),
-    "Run": (fairlead.Run, {"plan": PLAN}, {"plan": (), "event_by_event": (bool,), "parts": (list,)}),
+    "Run": (
+        fairlead.Run,
+        {"plan": PLAN},
+        {"plan": (), "event_by_event": (bool,), "parts": (list,), "resumed": (NoneType,), "keep": (bool,)},
+    ),
     "Run.feed": (fairlead.Run(PLAN).feed, {"columns": None}, {"columns": (), "part": ()}),
     "Run.finish": (fairlead.Run(PLAN).finish, {}, {"until": (int, NoneType)}),
     "Receipt.from_json": (fairlead.Receipt.from_json, {}, {"content": ()}),

@@ -74,6 +74,14 @@ class ReceiptBook:
         self.stride = 1
         self.samples: list[str] = []
 
+    @classmethod
+    def after(cls, receipt: Receipt) -> ReceiptBook:
+        """One that goes on behind the deliveries of a receipt."""
+        book = cls(receipt.plan)
+        book.count, book.stride, book.samples = receipt.count, receipt.stride, list(receipt.samples)
+        (book.total,) = from_hex([receipt.digest])
+        return book
+
     def note(self, ids: Sequence[str] | Words) -> Words:
         """Deliveries in their order, by id: texts, or pairs of words as kernels give them. Gives the digest after each."""
         words = ids if isinstance(ids, np.ndarray) else from_hex(list(ids))

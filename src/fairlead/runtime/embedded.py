@@ -21,6 +21,7 @@ from fairlead.deliver.receipt import Receipt, ReceiptBook
 from fairlead.engine import Engine
 from fairlead.errors import UsageError
 from fairlead.matching.interleaved import LAZY, ids_of
+from fairlead.matching.state import Change
 from fairlead.matching.unit import KERNELS_FROM
 from fairlead.model.arguments import require_kind, require_names, require_plan, subscription_named, wrong_kind
 from fairlead.model.columns import Columns
@@ -32,7 +33,9 @@ from fairlead.model.relation import Relation
 from fairlead.model.types import DataType, Kind
 from fairlead.model.values import canonical
 from fairlead.runtime.parts import Part, parts_of
+from fairlead.runtime.run_state import RunState
 from fairlead.transport.events import read_events
+from fairlead.transport.sequences import LastSequences
 from fairlead.transport.tables import TABLE_ROWS, is_table, record_batches
 from fairlead.transport.write import relation_table
 
@@ -43,16 +46,36 @@ EVENTS_PER_MEMBER = 4
 class Run:
     """A plan at work on a stream of batches, in bounded memory. `event_by_event`: without machine code, some hundred times
     slower; otherwise a plan that cannot be compiled is refused (U001). `parts`: those of the plan (parts.py), where each has
-    a stream of its own."""
+    a stream of its own. `resumed`: what an earlier run left, whose plan may have been another; `keep`: leave something for a
+    later one (`kept`)."""
 
-    def __init__(self, plan: Plan, *, event_by_event: bool = False, parts: Sequence[Part] = ()) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        event_by_event: bool = False,
+        parts: Sequence[Part] = (),
+        resumed: RunState | None = None,
+        keep: bool = False,
+    ) -> None:
         require_plan("Run", plan, "Run(fairlead.compile(text))")
         require_kind("Run", "event_by_event", event_by_event, (bool,), "True or False", "event_by_event=True")
         _require_parts(parts)
+        require_kind("Run", "resumed", resumed, (RunState, type(None)), "a RunState or None", "pass what Run.kept returned")
+        require_kind("Run", "keep", keep, (bool,), "True or False", "keep=True")
         self.plan = plan
         kernels_from = None if event_by_event else KERNELS_FROM
-        self.engines = [Engine(each, kernels_from=kernels_from) for each in ([part.plan for part in parts] or [plan])]
-        self.book = ReceiptBook(plan.digest)
+        if resumed is not None:
+            self.engines = [Engine.load(plan, resumed.engine, kernels_from)]
+        else:
+            self.engines = [Engine(each, kernels_from=kernels_from) for each in ([part.plan for part in parts] or [plan])]
+        self.resumed = resumed
+        self.change = self._change()
+        self.sequences = resumed.sequences if resumed is not None else LastSequences()
+        self.book = self._book(plan.digest, not self.change.started)
+        kept, resumes = plan.subscriptions if keep else (), frozenset(self.change.resumed)
+        self.books = {each.name: self._book(each.digest, each.name in resumes) for each in kept}
+        """Receipts of the subscriptions in the making."""
         self.events = 0
         self.duplicates = 0
         self.found: Counter[str] = Counter()
@@ -71,8 +94,32 @@ class Run:
 
     def _noted(self, relations: Sequence[Relation]) -> Sequence[Relation]:
         self.book.note(id_words(relations))
-        self.found.update(counts_of(relations))
+        counts = counts_of(relations)
+        self.found.update(counts)
+        for name in counts if self.books else ():
+            self.books[name].note(id_words(only(relations, name)))
         return relations
+
+    def _book(self, digest: str, resumed: bool) -> ReceiptBook:
+        before = self.resumed.receipts.get(digest) if self.resumed is not None and resumed else None
+        return ReceiptBook(digest) if before is None else ReceiptBook.after(before)
+
+    def _change(self) -> Change:
+        """Which subscriptions go on with what an earlier run left, which begin, and which of its are gone, by name."""
+        found = self.engines[0].change
+        names = self.resumed.names if self.resumed is not None else {}
+        return Change(found.resumed, found.started, tuple(names.get(digest, digest) for digest in found.dropped))
+
+    @property
+    def position(self) -> int:
+        """That of the next event, where they are counted."""
+        return self.engines[0].last.major + 1
+
+    def kept(self) -> RunState:
+        """What another run goes on with, before any `finish`: events that come later would stand before its end."""
+        receipts = {book.plan: book.receipt() for book in (*self.books.values(), self.book)}
+        names = {each.digest: each.name for each in self.plan.subscriptions}
+        return RunState(self.engines[0].dump(), receipts, names, self.sequences)
 
     @property
     def receipt(self) -> Receipt:
