@@ -18,6 +18,7 @@ from fairlead.matching.kernel.alike import Alike, in_words, indexed_conditions
 from fairlead.matching.kernel.cost import Costs
 from fairlead.matching.kernel.eligible import refusal_of, refused
 from fairlead.matching.kernel.shape import shape_of
+from fairlead.model.arguments import require_plan, subscription_named
 from fairlead.model.expression import render, render_condition
 from fairlead.model.guarantee import Guarantee, Property
 from fairlead.model.html import guarantees_html, plan_html, table
@@ -200,9 +201,10 @@ def explain(
 ) -> Explanation:
     """Plan, signature and guarantees on a runtime (`embedded`, `spark`, `live`); with `counterexamples`, a trace for every
     property that is lost (or for one)."""
+    require_plan("explain", plan, "fairlead.explain(fairlead.compile(text))")
     where = _runtime(runtime)
     plan = replace(plan, guarantees=derive(plan, where))
-    chosen = plan.subscriptions if subscription is None else (_named(plan, subscription),)
+    chosen = plan.subscriptions if subscription is None else (subscription_named(plan, subscription),)
     wanted = _wanted(counterexamples)
     found: dict[tuple[str, Property], str] = {}
     for each in chosen:
@@ -218,14 +220,6 @@ def _runtime(name: Runtime | str) -> Runtime:
     except ValueError:
         names = ", ".join(Runtime)
         raise UsageError("A009", f"there is no runtime {name!r}", fix=f"choose one of: {names}") from None
-
-
-def _named(plan: Plan, name: str) -> Subscription:
-    try:
-        return plan[name]
-    except KeyError:
-        names = ", ".join(each.name for each in plan.subscriptions)
-        raise UsageError("A001", f"the plan has no subscription {name!r}", fix=f"choose one of: {names}") from None
 
 
 def _wanted(counterexamples: bool | Property | str) -> set[Property]:

@@ -2,7 +2,7 @@
 
     python     deep in a search, event by event          writing    relations are written, for ever
     kernel     deep in a search, in machine code         waiting    nothing more comes of the log
-    none       whoever started the command knows
+    none       whoever started the command knows       import:M   module M is about to be imported
 
 Takes: a file descriptor. Gives: a byte there, once. Never: changes how the command ends.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
@@ -71,6 +72,17 @@ def waiting(ready: Callable[[], None]) -> None:
     export.blocks_until = blocks
 
 
+def importing(module: str, ready: Callable[[], None]) -> None:
+    class Announcing:
+        @staticmethod
+        def find_spec(name: str, path: object = None, target: object = None) -> None:
+            if name == module:
+                ready()
+                signal.pause()
+
+    sys.meta_path.insert(0, Announcing)  # type: ignore[arg-type]
+
+
 def none(ready: Callable[[], None]) -> None:
     pass
 
@@ -83,6 +95,9 @@ def announcing(fd: int) -> Iterator[None]:
 
 if __name__ == "__main__":
     said = announcing(int(sys.argv[1]))
-    {each.__name__: each for each in (python, kernel, writing, waiting, none)}[sys.argv[2]](lambda: next(said))
+    if sys.argv[2].startswith("import:"):
+        importing(sys.argv[2].removeprefix("import:"), lambda: next(said))
+    else:
+        {each.__name__: each for each in (python, kernel, writing, waiting, none)}[sys.argv[2]](lambda: next(said))
     sys.argv = ["fairlead", *sys.argv[3:]]
     main()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import threading
@@ -230,3 +231,79 @@ def test_a_process_fails_without_a_traceback(tmp_path: Path, rules: Path) -> Non
     assert result.returncode == 1
     assert "Traceback" not in result.stderr
     assert "fix: did you mean 'StockQuote'?" in result.stderr
+
+
+ARRAYS = {
+    "a line": json.dumps(RALLY) + "\n",
+    "a line without end": json.dumps(RALLY),
+    "several lines": json.dumps(RALLY, indent=1) + "\n",
+}
+
+
+@pytest.mark.parametrize("kind", ARRAYS)
+def test_a_file_that_is_one_array_says_how_to_make_lines_of_it(tmp_path: Path, rules: Path, kind: str) -> None:
+    events = tmp_path / "events.json"
+    events.write_text(ARRAYS[kind])
+    result = fairlead("run", rules, "--events", events)
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"D009 {events}, line 1")
+    assert f"'{events}' | jq -c '.[]'" in result.stderr
+
+
+def test_an_object_over_several_lines_says_how_to_make_one_of_it(tmp_path: Path, rules: Path) -> None:
+    events = tmp_path / "events.json"
+    events.write_text(json.dumps(RALLY[0], indent=1))
+    assert f"jq -c . '{events}'" in fairlead("run", rules, "--events", events).stderr
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "jsonl.gz"])
+@pytest.mark.parametrize(
+    "more", [[], ["--out", "out.jsonl"], ["--out", "-", "--on-bad", "skip"]], ids=["screen", "file", "skip"]
+)
+def test_events_come_from_a_pipe(
+    tmp_path: Path, rules: Path, ending: str, more: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo(f"events.{ending}")
+    lines = "".join(json.dumps(each) + "\n" for each in RALLY).encode()
+    cells = "".join(f"{e['at']},{e['symbol']},{e['type']},{e.get('value', '')}\n" for e in RALLY).encode()
+    content = {"jsonl": lines, "jsonl.gz": gzip.compress(lines), "csv": b"at,symbol,type,value\n" + cells}[ending]
+    writer = threading.Thread(target=Path(f"events.{ending}").write_bytes, args=[content], daemon=True)
+    writer.start()
+    result = fairlead("run", rules, "--events", f"events.{ending}", *more)
+    writer.join()
+    assert result.exit_code == 0, result.stderr
+    assert "5 events, 1 relation" in result.stdout + result.stderr
+
+
+def test_a_pipe_that_would_be_read_twice_or_from_its_end_is_refused(tmp_path: Path, rules: Path) -> None:
+    """Nobody writes into these: whoever opened one would wait for ever."""
+    os.mkfifo(tmp_path / "events.jsonl")
+    os.mkfifo(tmp_path / "events.parquet")
+    twice = fairlead("run", rules, "--events", tmp_path / "events.jsonl", "--out", "-")
+    assert (twice.exit_code, twice.stderr[:4]) == (2, "A292")
+    for command in (["run", rules], ["why", rules, "--at", "0"]):
+        backwards = fairlead(*command, "--events", tmp_path / "events.parquet")
+        assert (backwards.exit_code, backwards.stderr[:4]) == (1, "D013"), command
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ([], "A211"),
+        (["--order-by", "at", "--position", "at"], "A210"),
+        (["--order-by", "at", "--stream"], "U110"),
+        (["--order-by", "at", "--stream", "--delay", "1 second"], "A215"),
+        (["--position", "at", "--stream", "--frontier", "types"], "A214"),
+    ],
+)
+def test_options_of_spark_are_named_as_they_are_typed_and_before_spark_starts(
+    tmp_path: Path, rules: Path, arguments: list[str], code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairlead.cli.spark.session_for", None)
+    result = fairlead("spark", "run", rules, "--events", rules, "--out", tmp_path / "out", *arguments)
+    assert result.stderr[:4] == code
+    fix = result.stderr.partition("fix: ")[2]
+    assert fix
+    assert "=" not in result.stderr
+    assert "order_by" not in result.stderr

@@ -120,6 +120,12 @@ def test_other_commands_on_files_end(folder: Path, which: str, number: signal.Si
     ends_cleanly(folder, *OTHERS[which], number)
 
 
+@SIGNALS
+@pytest.mark.parametrize("module", ["click", "fairlead.cli.run", "numpy", "pyarrow.parquet", "llvmlite.binding"])
+def test_a_run_ends_while_modules_are_imported(folder: Path, module: str, number: signal.Signals) -> None:
+    ends_cleanly(folder, f"import:{module}", RUN["kernel"], number)
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with up(tmp_path_factory.mktemp("log")) as (_, told):

@@ -331,7 +331,7 @@ def test_help_does_not_wait_for_what_commands_need() -> None:
     took = time.perf_counter() - begun
     assert all(name in done.stdout for name in ("up", "declare", "publish", "tail", "export", "streams"))
     loaded = subprocess.run(
-        [sys.executable, "-c", "import sys, fairlead.cli.main; print(*sys.modules)"], capture_output=True, text=True
+        [sys.executable, "-c", "import sys, fairlead.cli.commands; print(*sys.modules)"], capture_output=True, text=True
     ).stdout.split()
     heavy: set[Any] = {"pyarrow", "numpy", "nats", "asyncio", "lark", "rich", "pyspark"}
     assert heavy.isdisjoint(loaded), took

@@ -125,6 +125,35 @@ def test_a_window_without_partners_says_what_was_missing(tmp_path: Path) -> None
     assert "missing partner: B has 0 of 1 queued" in found[0][3]
 
 
+GONE = """\
+TYPE A (v INT, at TIMESTAMP) TIME at
+TYPE B (v INT, at TIMESTAMP) TIME at
+SUBSCRIPTION Pair MATCH A a {word} B b WITHIN 60 SECONDS
+"""
+
+
+@pytest.mark.parametrize(("word", "verdict"), [("AND", "waiting"), ("THEN", "too early")])
+def test_a_partner_that_expired_or_was_taken_is_named(tmp_path: Path, word: str, verdict: str) -> None:
+    expired = [one("A", 1, 0), one("B", 2, 61)]
+    assert finding(tmp_path, GONE.format(word=word), expired, 1)[0] == verdict
+    assert "A at 0 expired (WITHIN) when event 1 came" in finding(tmp_path, GONE.format(word=word), expired, 1)[1]
+    taken = [one("A", 1, 0), one("B", 2, 1), one("B", 3, 2)]
+    assert "A at 0 left with the relation [0, 1] (DISPOSAL)" in finding(tmp_path, GONE.format(word=word), taken, 2)[1]
+
+
+def test_a_partner_of_another_key_that_never_was_or_that_stays_is_not_named(tmp_path: Path) -> None:
+    rules = GONE.format(word="AND").replace("WITHIN", "PER v WITHIN")
+    assert finding(tmp_path, rules, [one("A", 1, 0), one("A", 1, 90), one("B", 2, 91)], 2)[1] == (
+        "missing partner: A has 0 of 1 queued"
+    )
+    first = "TYPE A (v INT) TYPE B (v INT) SUBSCRIPTION S MATCH A a[2] AND B b DISPOSAL FIRST PREFIX"
+    events = [{"type": name, "v": 1} for name in ("A", "A", "B", "B")]
+    assert finding(tmp_path, first, events, 3) == (
+        "waiting",
+        "missing partner: A has 1 of 2 queued; A at 0 left with the relation [0, 1, 2] (DISPOSAL)",
+    )
+
+
 def test_an_event_that_another_relation_disposed_of(tmp_path: Path) -> None:
     events = [one("A", 1, 0), one("A", 2, 1), one("B", 2, 2)]
     found = findings(tmp_path, PAIRS, events, 0, "--subscription", "Pair")

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from fairlead import engine as engine_module
 from fairlead.engine import Engine
 from fairlead.errors import LanguageError, UnsupportedError
 from fairlead.language import compile_text
+from fairlead.matching import unit
 from fairlead.matching.table import table_of_objects
 from fairlead.model.columns import Columns
 from fairlead.model.event import Event
@@ -167,14 +167,12 @@ def _kernels(plan: Plan) -> Engine | None:
 
 def _loaded(plan: Plan, dumped: bytes) -> Engine:
     """Into kernels at once."""
-    kept = getattr(engine_module, "KERNELS_FROM_LOADED", None)
-    if kept is not None:
-        engine_module.KERNELS_FROM_LOADED = 0
+    kept = unit.KERNELS_FROM_LOADED
+    unit.KERNELS_FROM_LOADED = 0
     try:
         return Engine.load(plan, dumped, kernels_from=0)
     finally:
-        if kept is not None:
-            engine_module.KERNELS_FROM_LOADED = kept
+        unit.KERNELS_FROM_LOADED = kept
 
 
 def _same(one: str, found: Sequence[Relation], other: str, expected: Sequence[Relation]) -> None:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fairlead
-from fairlead.cli.main import cli
+from fairlead.cli.commands import cli
 from fairlead.engine import compile
 from fairlead.errors import DataError, UsageError
 from fairlead.model.relation import Relation

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 import fairlead
 from fairlead import spark as on_spark
-from fairlead.cli.main import cli
+from fairlead.cli.commands import cli
 from fairlead.errors import DataError, LogError, StateError, UnsupportedError, UsageError
 from fairlead.model.plan import Plan
 from fairlead.runtime.live.export import export_events
@@ -277,14 +277,14 @@ def test_lost_blocks_are_an_error(spark: SparkSession, fl: SyncClient) -> None:
 
 def test_bad_options(spark: SparkSession, fl: SyncClient, plan: Plan) -> None:
     for given, kind, code in (
-        ({"types": "A"}, UsageError, "A271"),
+        ({"types": "A"}, UsageError, "A225"),
         ({"url": "memory:", "types": "A"}, UnsupportedError, "U123"),
-        ({"url": "x"}, UsageError, "A272"),
-        ({"url": "x", "types": "A", "rules": "…"}, UsageError, "A272"),
-        ({"url": "x", "types": "A", "blocks": "0"}, UsageError, "A273"),
-        ({"url": "x", "types": "A", "heartbeats": "maybe"}, UsageError, "A273"),
+        ({"url": "x"}, UsageError, "A226"),
+        ({"url": "x", "types": "A", "rules": "…"}, UsageError, "A226"),
+        ({"url": "x", "types": "A", "blocks": "0"}, UsageError, "A227"),
+        ({"url": "x", "types": "A", "heartbeats": "maybe"}, UsageError, "A227"),
         ({"url": "x", "types": "A", "start": "soon"}, UsageError, "A251"),
-        ({"url": "x", "types": "A", "strat": "new"}, UsageError, "A270"),
+        ({"url": "x", "types": "A", "strat": "new"}, UsageError, "A224"),
     ):
         with pytest.raises(kind, match=code):
             log_options(given)

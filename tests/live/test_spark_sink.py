@@ -108,10 +108,10 @@ def test_what_does_not_fit_is_refused() -> None:
         other = MemoryLog()
         group = only_group(await _plan(other))
         assert await is_leading(other, group.key(await group.streams(other)), (5 << 12,))
-        with pytest.raises(UsageError, match="A274"):
+        with pytest.raises(UsageError, match="A228"):
             await stored(other, asked, given[0], 0)
         nothing: dict[str, Any] = {"url": "nats://nowhere", "rules": RULES.partition("EMIT")[0]}
-        with pytest.raises(UsageError, match="A275"):
+        with pytest.raises(UsageError, match="A229"):
             await stored(MemoryLog(), log_options(nothing), given[0], 0)
 
     asyncio.run(work())

@@ -89,7 +89,7 @@ def goes_on_from_kernels(
         plain.feed(columns)
         first.feed(columns)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fairlead.engine.KERNELS_FROM_LOADED", 0)
+        patch.setattr("fairlead.matching.unit.KERNELS_FROM_LOADED", 0)
         loaded = Engine.load(plan, first.dump())
     event(f"kernels: {0 if loaded.lane is None else len(loaded.lane.families)}")
     assert loaded.dump() == plain.dump()

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from fairlead.engine import UnitEngine
 from fairlead.language import compile_text
+from fairlead.matching.unit import UnitEngine
 from fairlead.model.partition import alone
 from fairlead.testing.conformance import Case as Conforming
 from fairlead.testing.conformance import load_cases

@@ -41,7 +41,7 @@ def undone(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         undo(attempt)
 
     monkeypatch.setattr(Attempt, "undo", noted)
-    monkeypatch.setattr("fairlead.engine.USUAL", 1)
+    monkeypatch.setattr("fairlead.matching.unit.USUAL", 1)
     return found
 
 
@@ -151,7 +151,7 @@ def test_no_stream_takes_longer_because_it_is_short(
     monkeypatch: pytest.MonkeyPatch, undone: list[int], rows: int, events: int
 ) -> None:
     """Whatever is done event by event is about what a plan may do before it moves, however few events there are."""
-    monkeypatch.setattr("fairlead.engine.USUAL", USUAL)
+    monkeypatch.setattr("fairlead.matching.unit.USUAL", USUAL)
     total, spend = [0], Attempt.spend
 
     def noted(attempt: Attempt, steps: int) -> None:
@@ -159,7 +159,7 @@ def test_no_stream_takes_longer_because_it_is_short(
         spend(attempt, steps)
 
     monkeypatch.setattr(Attempt, "spend", noted)
-    monkeypatch.setattr("fairlead.engine.UnitEngine._to_kernels", _to_nothing)
+    monkeypatch.setattr("fairlead.matching.unit.UnitEngine._to_kernels", _to_nothing)
     plan = compile_text(RISING)
     engine = Engine(plan)
     for columns in read_events([{"type": "A", "x": n % 50} for n in range(events)], plan.catalogue, batch_rows=rows):

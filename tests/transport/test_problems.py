@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import fairlead
 from fairlead.errors import DataError, Place
 from fairlead.model.limits import LIMITS
 from fairlead.model.plan import Plan
@@ -250,3 +251,11 @@ def test_every_code_has_a_meaning_and_a_test() -> None:
     source = "".join(each.read_text(encoding="utf-8") for each in files)
     assert [code for code in CODES if f'"{code}"' not in source] == []
     assert all(meaning.endswith(".") for meaning in CODES.values())
+
+
+def test_a_row_of_a_stream_that_the_rules_do_not_read_is_named() -> None:
+    plan = fairlead.compile("TYPE A (k INT) TYPE B (k INT) SUBSCRIPTION S MATCH A a OR B b")
+    rows = {"type": ["A", "B"], "k": [1, 2], "position": [0, 1], "stream": ["A", "C"]}
+    with pytest.raises(DataError) as error:
+        fairlead.match(plan, pa.table(rows), position="position", stream="stream")
+    assert (error.value.code, error.value.place) == ("D025", "row 1, column 'stream'")

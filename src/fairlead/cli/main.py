@@ -1,7 +1,10 @@
-"""Wires the commands together; each is a file of its own.
+"""The process of the command line: how it begins, and how a signal ends it.
 
-Takes: the arguments of the process. Gives: its exit code. Never: imports what a command needs before it is called, so that
-`fairlead --help` does not wait for Arrow.
+While modules are imported, and again when the command has ended, nothing is open and nothing is half-written: a signal ends the
+process at once, without a trace through whatever was being imported. In between it is an exception, so that half-written files
+are removed (shell.py, signals.py).
+
+Takes: the arguments of the process. Gives: its exit code. Never: imports more than this needs before a signal has an answer.
 """
 
 from __future__ import annotations
@@ -13,87 +16,42 @@ import sys
 from types import FrameType
 from typing import NoReturn
 
-import click
-
-from fairlead import __version__
-from fairlead.cli import without_pandas
-from fairlead.cli.backtest import backtest
-from fairlead.cli.compare import compare
-from fairlead.cli.explain import explain
-from fairlead.cli.gateway import gateway
-from fairlead.cli.kafka import kafka
-from fairlead.cli.lint import lint
-from fairlead.cli.live.declare import declare
-from fairlead.cli.live.export import export
-from fairlead.cli.live.publish import publish
-from fairlead.cli.live.streams import streams
-from fairlead.cli.live.tail import tail
-from fairlead.cli.live.up import up
-from fairlead.cli.run import run
-from fairlead.cli.shell import TERMINATED, Shell
-from fairlead.cli.spark import spark
-from fairlead.cli.test import test
-from fairlead.cli.why import why
-
 COLLECTED_AFTER = 100_000
 """Objects made before the garbage collector looks: importing makes hundreds of thousands that stay, matching next to none."""
 
 
-@click.group(cls=Shell, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(__version__, "--version", message="fairlead %(version)s")
-def cli() -> None:
-    """Fair, strongly ordered event correlation: every subscriber with the same interest gets the same composite
-    events, in the same order.
-
-    \b
-    Begin with a rule file and some events:
-      fairlead run market.fl --events quotes.jsonl
-      fairlead explain market.fl
-      fairlead why market.fl --events quotes.jsonl --at 7
-
-    \b
-    Or publish them, and subscribe:
-      fairlead up
-      fairlead publish --from quotes.jsonl --declare market.fl
-      fairlead tail market.fl --start earliest
-
-    Exit codes: 0 fine, 1 bad rules or data, a difference or a failed test, 2 wrong usage, 130 interrupted.
-    """
-
-
-for command in (
-    run,
-    explain,
-    lint,
-    test,
-    why,
-    compare,
-    up,
-    declare,
-    publish,
-    tail,
-    export,
-    streams,
-    spark,
-    backtest,
-    gateway,
-    kafka,
-):
-    cli.add_command(command)
-
-
 def main() -> None:
     """The entry point of the process."""
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy would start threads for algebra that nobody does: 40 ms
-    without_pandas.hide()
-    gc.set_threshold(COLLECTED_AFTER)
-    signal.signal(signal.SIGTERM, _terminated)
+    _end_at_once()
     try:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy would start threads for algebra that nobody does: 40 ms
+        from fairlead.cli import without_pandas
+
+        without_pandas.hide()
+        gc.set_threshold(COLLECTED_AFTER)
+        from fairlead.cli.commands import cli
+
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, _terminated)
         cli(prog_name="fairlead")
     finally:
+        _end_at_once()
         gc.freeze()  # the end of the process would look through everything once more
+
+
+def _end_at_once() -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _ended)
+
+
+def _ended(number: int, frame: FrameType | None) -> NoReturn:
+    if number == signal.SIGINT:
+        os.write(2, b"interrupted\n")
+    os._exit(128 + number)
 
 
 def _terminated(number: int, frame: FrameType | None) -> NoReturn:
     """An exception instead of a sudden end, so that half-written files are removed."""
+    from fairlead.cli.shell import TERMINATED
+
     sys.exit(TERMINATED)

@@ -16,16 +16,16 @@ import click
 from fairlead.transport.write import Target
 
 
-class TextOutput:
-    """A small text file as a context manager; without a path it does nothing."""
+class SmallOutput:
+    """A small file as a context manager; without a path it does nothing."""
 
     def __init__(self, path: str | None) -> None:
         self._target = Target(path) if path else None
 
-    def write(self, text: str) -> None:
+    def write(self, content: str | bytes) -> None:
         if self._target is not None:
             with self._target.guarded():
-                self._target.file.write(text.encode())
+                self._target.file.write(content.encode() if isinstance(content, str) else content)
 
     def __enter__(self) -> Self:
         return self

@@ -33,11 +33,11 @@ def chosen(plan: Plan, names: Collection[str]) -> Plan:
     """Only these subscriptions; all of them where none is named. Raises UsageError."""
     if not names:
         return plan
-    known = {each.name: each for each in plan.subscriptions}
+    from fairlead.model.arguments import subscription_named
+
     for name in names:
-        if name not in known:
-            raise UsageError("A001", f"the plan has no subscription {name!r}", fix=f"choose one of: {', '.join(known)}")
-        missing = [one.name for each in plan.derived_types(known[name]) for one in plan.emitters[each] if one.name not in names]
+        read = plan.derived_types(subscription_named(plan, name))
+        missing = [one.name for each in read for one in plan.emitters[each] if one.name not in names]
         if missing:
             problem = f"'{name}' reads what {', '.join(missing)} emits"
             raise UsageError("A291", problem, f"choose that too: --subscription {missing[0]}")

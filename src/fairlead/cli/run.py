@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from time import perf_counter
@@ -26,10 +27,10 @@ if TYPE_CHECKING:
 
     from fairlead.cli.summary import Summary
     from fairlead.model.columns import Columns
-    from fairlead.model.plan import Plan
     from fairlead.model.relation import Relation
     from fairlead.runtime.embedded import Run
     from fairlead.runtime.parts import Part
+    from fairlead.runtime.run_state import RunState
     from fairlead.transport.lines import Progress
     from fairlead.transport.problems import Rejects
 
@@ -54,6 +55,7 @@ class Job:
     position_field: str | None = None
     subscriptions: tuple[str, ...] = ()
     stream_field: str | None = None
+    state: str | None = None
 
     @property
     def rejects_path(self) -> str | None:
@@ -73,6 +75,7 @@ class Job:
 @click.option("--subscription", "-s", "subscriptions", multiple=True, metavar="NAME", help="Only this one; again for more.")
 @click.option("--out", metavar="FILE", help="Write the relations here: .jsonl, .parquet, or - for the standard output.")
 @click.option("--receipt", metavar="FILE", help="Write the receipt (JSON) here, for `fairlead compare`.")
+@click.option("--state", metavar="FILE", help="Go on with what an earlier run left here, and leave it for the next one.")
 @click.option(
     "--on-bad", type=click.Choice(["stop", "skip"]), default="stop", show_default=True, help="What a bad record does."
 )
@@ -91,6 +94,7 @@ def run(
     subscriptions: tuple[str, ...],
     out: str | None,
     receipt: str | None,
+    state: str | None,
     on_bad: Literal["stop", "skip"],
     rejects: str | None,
     allow_nan: bool,
@@ -107,6 +111,7 @@ def run(
       fairlead run market.fl --events quotes.jsonl reports.parquet
       fairlead run market.fl --events quotes.jsonl --out rallies.parquet --receipt rallies.receipt.json
       fairlead run market.fl --events quotes.jsonl --out - | jq .emitted
+      fairlead run market.fl --events tuesday.jsonl --state market.state --out tuesday.rallies.jsonl
       fairlead run market.fl --events exported.parquet --position position
       fairlead run either.fl --events exported.parquet --position position --stream stream
 
@@ -116,14 +121,19 @@ def run(
     Files appear whole or not at all: after a bad record there is none. Where relations go to the standard output or a pipe,
     the input is read twice, once to check every record before the first relation is written. `--on-bad skip` sets bad
     records aside instead. RULES may be - (standard input).
+
+    With --state, runs over several files one after the other deliver what one run over all of them would. The rules may have
+    changed: what is the same goes on, what is new begins here, and the summary says which is which.
     """
     if rejects and on_bad == "stop":
         raise click.UsageError("--rejects needs --on-bad skip: in stop mode the first bad record ends the run")
     if stream_field and (position_field is None or on_bad == "skip"):
         raise click.UsageError("--stream needs --position, and stops at the first bad record")
+    if state and (stream_field or until):
+        raise click.UsageError("--state needs one stream that goes on: leave out --stream and --until")
     job = Job(
         rules, events, out, receipt, on_bad, rejects, allow_nan, until, batch_rows, not quiet, event_by_event, position_field,
-        subscriptions, stream_field,
+        subscriptions, stream_field, state,
     )  # fmt: skip
     summary = perform(job)
     if as_json:
@@ -141,9 +151,9 @@ def perform(job: Job) -> Summary:
 
     1. Compile the rules and find the files. 2. Open the outputs beside their targets. 3. In stop mode, check all input first
     if relations can be seen before the end; in a file they cannot, a bad record discards it. 4. Match, writing relations as
-    they come. 5. The outputs take their names: relations, rejects, then the receipt.
+    they come. 5. The outputs take their names: relations, rejects, the receipt, then the state.
     """
-    from fairlead.cli.outputs import TextOutput, appears_at_once, refuse_overlap
+    from fairlead.cli.outputs import SmallOutput, appears_at_once, refuse_overlap
     from fairlead.cli.progress import Progress
     from fairlead.cli.rules import chosen, load_plan
     from fairlead.cli.signals import undisturbed
@@ -156,20 +166,23 @@ def perform(job: Job) -> Summary:
 
     plan, until = chosen(load_plan(job.rules), job.subscriptions), until_microseconds(job.until)  # 1
     files = resolve(job.events)
-    outputs_named = {"--out": job.out, "--rejects": job.rejects_path, "--receipt": job.receipt}
+    refuse_pipes(job, files)
+    outputs_named = {"--out": job.out, "--rejects": job.rejects_path, "--receipt": job.receipt, "--state": job.state}
     refuse_overlap(outputs_named, [job.rules, *files])
     began = perf_counter()
     parts = () if job.stream_field is None else parts_of(plan)
-    running = Run(plan, event_by_event=job.event_by_event, parts=parts)
+    resumed = resumed_from(job.state)
+    running = Run(plan, event_by_event=job.event_by_event, parts=parts, resumed=resumed, keep=job.state is not None)
     with ExitStack() as outputs, Progress(bytes_of(files), shown=job.show_progress, to_stdout=job.out == "-") as progress:
         with undisturbed():  # 2
-            receipt = outputs.enter_context(TextOutput(job.receipt))
+            state = outputs.enter_context(SmallOutput(job.state))
+            receipt = outputs.enter_context(SmallOutput(job.receipt))
             rejects = outputs.enter_context(RejectWriter(job.rejects_path)) if job.rejects_path else None
             relations = outputs.enter_context(open_relations(job.out, plan)) if job.out else None
         if job.on_bad == "stop" and appears_at_once(job.out):  # 3
-            for _ in _batches(job, plan, parts, files, None, progress.pass_over("checking")):
+            for _ in _batches(job, running, parts, files, None, progress.pass_over("checking"), check=True):
                 pass
-        batches = _batches(job, plan, parts, files, rejects, progress.pass_over("matching"))  # 4
+        batches = _batches(job, running, parts, files, rejects, progress.pass_over("matching"))  # 4
         outputs.enter_context(closing(batches))  # it reads ahead: whatever fails, that ends first
         first: list[Relation] = []
         for found in delivered(running, batches, until):
@@ -179,18 +192,49 @@ def perform(job: Job) -> Summary:
             if relations is not None:
                 relations.write(found)
         receipt.write(dumps(running.receipt) + "\n")
+        if job.state is not None:
+            state.write(running.kept().encode())
         with undisturbed():  # 5: in the reverse order of opening
             outputs.close()
     return Summary.of(job, plan, running, tuple(first), rejects.count if rejects else 0, perf_counter() - began)
 
 
+def refuse_pipes(job: Job, files: list[Path]) -> None:
+    """What is read twice must be a file: a pipe would be empty the second time, or wait for another writer."""
+    from fairlead.cli.outputs import appears_at_once
+    from fairlead.errors import UsageError
+
+    for each in files:
+        if not each.is_file() and job.on_bad == "stop" and appears_at_once(job.out):
+            problem = f"{each} is a pipe, and relations to the standard output or a pipe need all input checked before"
+            raise UsageError("A292", problem, "write to a file with --out FILE, or --on-bad skip, or copy the events to a file")
+
+
+def resumed_from(path: str | None) -> RunState | None:
+    """What an earlier run left there, if there was one."""
+    from fairlead.cli.rules import read_bytes
+    from fairlead.runtime.run_state import decode_run
+
+    if path is None or not os.path.exists(path):
+        return None
+    return decode_run(read_bytes(path, "the state"), path)
+
+
 def _batches(
-    job: Job, plan: Plan, parts: Sequence[Part], files: list[Path], rejects: Rejects | None, progress: Progress
+    job: Job,
+    running: Run,
+    parts: Sequence[Part],
+    files: list[Path],
+    rejects: Rejects | None,
+    progress: Progress,
+    check: bool = False,
 ) -> Generator[tuple[int, Columns], None, None]:
-    """The events of the files, and which part of the plan they are for."""
+    """The events of the files, and which part of the plan they are for. `check`: they are only looked at."""
     from fairlead.transport.files import read_files
+    from fairlead.transport.sequences import LastSequences
     from fairlead.transport.streams import stream_files
 
+    plan = running.plan
     if job.stream_field is not None and job.position_field is not None:
         names = [each.name for each in parts]
         yield from stream_files(
@@ -205,6 +249,8 @@ def _batches(
         allow_nan=job.allow_nan,
         batch_rows=job.batch_rows,
         progress=progress,
+        start=running.position,
+        last_sequences=LastSequences.load(running.sequences.dump()) if check else running.sequences,
         position=job.position_field,
     )
     with closing(read):

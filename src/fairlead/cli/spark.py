@@ -197,6 +197,7 @@ def run(
         ):  # fmt: skip
             if given:
                 raise click.UsageError(f"{name} needs --stream")
+    require_order(order_by, position, stream, frontier, delay)
     places = outputs(out, form, late, rejected)
     asked = Asked(
         rules, events, form_named(events_format), Ordered(order_by, position, type_column, source, sequence), places,
@@ -215,6 +216,31 @@ def run(
         _show(done, asked)
     if stopping.number is not None:
         ctx.exit(128 + stopping.number)
+
+
+def require_order(
+    order_by: tuple[str, ...], position: str | None, stream: bool = False, frontier: str | None = None, delay: str | None = None
+) -> None:
+    """What `match` refuses too, before Spark is started and in words of the command line."""
+    from fairlead.errors import UnsupportedError, UsageError
+
+    if order_by and position:
+        raise UsageError("A210", "both --order-by and --position are given", "give the one that events are ordered by")
+    if not order_by and not position:
+        fix = "--order-by at, or --position offset where events come from a log"
+        raise UsageError("A211", "nothing says in which order the events stand", fix)
+    if position and (frontier or delay):
+        raise UsageError("A214", "events with a position need no frontier and no delay", "leave out --frontier and --delay")
+    if delay and not frontier:
+        problem = f"--delay is {delay!r}, and there is no --frontier that it could delay"
+        raise UsageError("A215", problem, "add --frontier types or --frontier stream")
+    if stream and not position and not frontier:
+        raise UnsupportedError(
+            "U110",
+            "nothing says how far the stream is complete, so nothing could ever be released",
+            "--frontier types where every type comes in order, --frontier stream where all events together do, "
+            "or --position offset where they come from a log",
+        )
 
 
 def form_named(name: str | None) -> Form | None:

@@ -6,11 +6,13 @@ Takes: a finished run. Gives: `Summary`. Never: holds more relations than it sho
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from fairlead.cli.screen import counted, shown_positions, table
 from fairlead.dataclass import dataclass
 from fairlead.deliver.receipt import Receipt
+from fairlead.matching.state import Change
 from fairlead.model.plan import LintWarning, Plan, Subscription
 from fairlead.model.relation import Relation
 from fairlead.runtime.embedded import Run
@@ -34,11 +36,33 @@ class Summary:
     """Subscriptions with relations whose deadline has not passed."""
     receipt: Receipt
     seconds: float
+    change: Change
+    receipts: Mapping[str, Receipt]
+    """By subscription, over all runs with the same state; none without --state."""
 
     @classmethod
     def of(cls, job: Job, plan: Plan, run: Run, first: tuple[Relation, ...], rejected: int, seconds: float) -> Summary:
         waiting = tuple(run.engines[0].waiting())
-        return cls(job, plan, run.events, run.duplicates, rejected, run.found, first, waiting, run.receipt, seconds)
+        receipts = {name: book.receipt() for name, book in run.books.items()}
+        return cls(
+            job,
+            plan,
+            run.events,
+            run.duplicates,
+            rejected,
+            run.found,
+            first,
+            waiting,
+            run.receipt,
+            seconds,
+            run.change,
+            receipts,
+        )
+
+    @property
+    def new_found(self) -> int:
+        """Relations of this run."""
+        return sum(self.found.values())
 
     @property
     def slow(self) -> list[LintWarning]:
@@ -57,7 +81,17 @@ class Summary:
             "plan": self.plan.digest,
             "seconds": round(self.seconds, 3),
             "warnings": [str(each) for each in self.slow],
-        }
+        } | self._state_json()
+
+    def _state_json(self) -> dict[str, Any]:
+        if self.job.state is None:
+            return {}
+        told = {name: {"deliveries": each.count, "receipt": each.digest} for name, each in self.receipts.items()}
+        change = {name: list(names) for name, names in self._changes().items()}
+        return {"state": {"file": self.job.state, **change}, "receipts": told}
+
+    def _changes(self) -> dict[str, tuple[str, ...]]:
+        return {"continues": self.change.resumed, "new": self.change.started, "gone": self.change.dropped}
 
     def show(self, console: Console) -> None:
         console.print(self._headline())
@@ -74,6 +108,11 @@ class Summary:
         for warning in self.slow:
             console.print(f"warning {warning}", soft_wrap=True)
         console.print()
+        if self.job.state is not None:
+            told = "; ".join(f"{what}: {', '.join(names)}" for what, names in self._changes().items() if names)
+            console.print(f"state in {self.job.state}; {told}", soft_wrap=True)
+            for name, each in self.receipts.items() if len(self.receipts) > 1 else ():
+                console.print(f"receipt  {each.digest}  after {counted(each.count, 'relation')} of {name}", soft_wrap=True)
         self._files(console)
         console.print(f"receipt  {self.receipt.digest}  after {counted(self.receipt.count, 'relation')}")
 
@@ -81,7 +120,7 @@ class Summary:
         rate = f", {self.events / self.seconds:,.0f}/s" if self.seconds else ""
         dropped = f", {counted(self.duplicates, 'duplicate')} dropped" if self.duplicates else ""
         refused = f", {self.rejected:,} rejected" if self.rejected else ""
-        relations = counted(self.receipt.count, "relation")
+        relations = counted(self.new_found, "relation")
         return f"{counted(self.events, 'event')}{dropped}{refused}, {relations} in {self.seconds:.1f} s{rate}"
 
     def _subscriptions(self) -> Any:
@@ -99,8 +138,8 @@ class Summary:
         for each in self.first:
             emitted = ", ".join(f"{name} = {value}" for name, value in each.to_json()["emitted"].items())
             made.add_row(each.subscription, str(each.completed_at), shown_positions(each.positions), emitted, each.id[:12])
-        if self.receipt.count > len(self.first):
-            made.add_row("…", "", f"{self.receipt.count - len(self.first):,} more: --out FILE")
+        if self.new_found > len(self.first):
+            made.add_row("…", "", f"{self.new_found - len(self.first):,} more: --out FILE")
         return made
 
     def _files(self, console: Console) -> None:

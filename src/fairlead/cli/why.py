@@ -59,15 +59,14 @@ def why(
     Positions count from 0 over all records of all files, unless --position names the field that has them.
     """
     from fairlead.cli.rules import load_plan
-    from fairlead.errors import UsageError
+    from fairlead.model.arguments import subscription_named
     from fairlead.runtime.embedded import until_microseconds
     from fairlead.runtime.why import why as explained
     from fairlead.transport.files import read_files
 
     plan = load_plan(rules)
-    if subscription is not None and subscription not in [each.name for each in plan.subscriptions]:
-        names = ", ".join(each.name for each in plan.subscriptions)
-        raise UsageError("A001", f"the plan has no subscription {subscription!r}", fix=f"choose one of: {names}")
+    if subscription is not None:
+        subscription_named(plan, subscription)
     seen: list[Event] = []
     read = read_files(events, plan.catalogue, allow_nan=allow_nan, position=position_field)
     batches = _noting(read, position, plan.catalogue, seen)

@@ -19,6 +19,7 @@ import numpy as np
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import UsageError
+from fairlead.model.arguments import require_kind
 from fairlead.model.identity import ID_BYTES, Words, from_hex, running, to_hex
 
 SAMPLES_MAX = 4096
@@ -73,6 +74,14 @@ class ReceiptBook:
         self.stride = 1
         self.samples: list[str] = []
 
+    @classmethod
+    def after(cls, receipt: Receipt) -> ReceiptBook:
+        """One that goes on behind the deliveries of a receipt."""
+        book = cls(receipt.plan)
+        book.count, book.stride, book.samples = receipt.count, receipt.stride, list(receipt.samples)
+        (book.total,) = from_hex([receipt.digest])
+        return book
+
     def note(self, ids: Sequence[str] | Words) -> Words:
         """Deliveries in their order, by id: texts, or pairs of words as kernels give them. Gives the digest after each."""
         words = ids if isinstance(ids, np.ndarray) else from_hex(list(ids))
@@ -123,6 +132,8 @@ class Comparison:
 
 def compare(a: Receipt, b: Receipt) -> Comparison:
     """Equal, or the first relation that differs, or that one is further. Two receipts of one sequence never differ."""
+    for argument, receipt in (("a", a), ("b", b)):
+        require_kind("compare", argument, receipt, (Receipt,), "a Receipt", "compare(one.receipt, other.receipt)")
     if a.plan != b.plan:
         return Comparison(False, "the receipts are of different subscriptions, so they need not agree")
     if (a.count, a.digest) == (b.count, b.digest):

@@ -18,9 +18,12 @@ import pyarrow as pa
 
 from fairlead.dataclass import dataclass
 from fairlead.deliver.receipt import Receipt, ReceiptBook
-from fairlead.engine import KERNELS_FROM, Engine
+from fairlead.engine import Engine
 from fairlead.errors import UsageError
 from fairlead.matching.interleaved import LAZY, ids_of
+from fairlead.matching.state import Change
+from fairlead.matching.unit import KERNELS_FROM
+from fairlead.model.arguments import require_kind, require_names, require_plan, subscription_named, wrong_kind
 from fairlead.model.columns import Columns
 from fairlead.model.html import table
 from fairlead.model.identity import Words, to_bytes
@@ -30,7 +33,9 @@ from fairlead.model.relation import Relation
 from fairlead.model.types import DataType, Kind
 from fairlead.model.values import canonical
 from fairlead.runtime.parts import Part, parts_of
+from fairlead.runtime.run_state import RunState
 from fairlead.transport.events import read_events
+from fairlead.transport.sequences import LastSequences
 from fairlead.transport.tables import TABLE_ROWS, is_table, record_batches
 from fairlead.transport.write import relation_table
 
@@ -41,18 +46,44 @@ EVENTS_PER_MEMBER = 4
 class Run:
     """A plan at work on a stream of batches, in bounded memory. `event_by_event`: without machine code, some hundred times
     slower; otherwise a plan that cannot be compiled is refused (U001). `parts`: those of the plan (parts.py), where each has
-    a stream of its own."""
+    a stream of its own. `resumed`: what an earlier run left, whose plan may have been another; `keep`: leave something for a
+    later one (`kept`)."""
 
-    def __init__(self, plan: Plan, *, event_by_event: bool = False, parts: Sequence[Part] = ()) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        event_by_event: bool = False,
+        parts: Sequence[Part] = (),
+        resumed: RunState | None = None,
+        keep: bool = False,
+    ) -> None:
+        require_plan("Run", plan, "Run(fairlead.compile(text))")
+        require_kind("Run", "event_by_event", event_by_event, (bool,), "True or False", "event_by_event=True")
+        _require_parts(parts)
+        require_kind("Run", "resumed", resumed, (RunState, type(None)), "a RunState or None", "pass what Run.kept returned")
+        require_kind("Run", "keep", keep, (bool,), "True or False", "keep=True")
         self.plan = plan
         kernels_from = None if event_by_event else KERNELS_FROM
-        self.engines = [Engine(each, kernels_from=kernels_from) for each in ([part.plan for part in parts] or [plan])]
-        self.book = ReceiptBook(plan.digest)
+        if resumed is not None:
+            self.engines = [Engine.load(plan, resumed.engine, kernels_from)]
+        else:
+            self.engines = [Engine(each, kernels_from=kernels_from) for each in ([part.plan for part in parts] or [plan])]
+        self.resumed = resumed
+        self.change = self._change()
+        self.sequences = resumed.sequences if resumed is not None else LastSequences()
+        self.book = self._book(plan.digest, not self.change.started)
+        kept, resumes = plan.subscriptions if keep else (), frozenset(self.change.resumed)
+        self.books = {each.name: self._book(each.digest, each.name in resumes) for each in kept}
+        """Receipts of the subscriptions in the making."""
         self.events = 0
         self.duplicates = 0
         self.found: Counter[str] = Counter()
 
     def feed(self, columns: Columns, part: int = 0) -> Sequence[Relation]:
+        require_kind("Run.feed", "columns", columns, (Columns,), "Columns", "for records and tables, fairlead.match")
+        if not isinstance(part, int) or not 0 <= part < len(self.engines):
+            raise wrong_kind("Run.feed", "part", part, "the number of a part", f"a number below {len(self.engines)}")
         self.events += len(columns)
         self.duplicates += columns.duplicates
         return self._noted(self.engines[part].feed(columns))
@@ -63,8 +94,32 @@ class Run:
 
     def _noted(self, relations: Sequence[Relation]) -> Sequence[Relation]:
         self.book.note(id_words(relations))
-        self.found.update(counts_of(relations))
+        counts = counts_of(relations)
+        self.found.update(counts)
+        for name in counts if self.books else ():
+            self.books[name].note(id_words(only(relations, name)))
         return relations
+
+    def _book(self, digest: str, resumed: bool) -> ReceiptBook:
+        before = self.resumed.receipts.get(digest) if self.resumed is not None and resumed else None
+        return ReceiptBook(digest) if before is None else ReceiptBook.after(before)
+
+    def _change(self) -> Change:
+        """Which subscriptions go on with what an earlier run left, which begin, and which of its are gone, by name."""
+        found = self.engines[0].change
+        names = self.resumed.names if self.resumed is not None else {}
+        return Change(found.resumed, found.started, tuple(names.get(digest, digest) for digest in found.dropped))
+
+    @property
+    def position(self) -> int:
+        """That of the next event, where they are counted."""
+        return self.engines[0].last.major + 1
+
+    def kept(self) -> RunState:
+        """What another run goes on with, before any `finish`: events that come later would stand before its end."""
+        receipts = {book.plan: book.receipt() for book in (*self.books.values(), self.book)}
+        names = {each.digest: each.name for each in self.plan.subscriptions}
+        return RunState(self.engines[0].dump(), receipts, names, self.sequences)
 
     @property
     def receipt(self) -> Receipt:
@@ -111,11 +166,15 @@ class Result:
         return [0, *accumulate(map(len, self.batches))][:-1]
 
     def of(self, subscription: str) -> tuple[Relation, ...]:
+        """Those of one subscription."""
+        subscription_named(self.plan, subscription)
         return tuple(chain.from_iterable(only(batch, subscription) for batch in self.batches))
 
     def to_arrow(self, subscription: str | None = None) -> pa.Table:
         """All relations as a table (model/layout.py), or those of one subscription; then what it emits is in columns of its
         own, too."""
+        if subscription is not None:
+            subscription_named(self.plan, subscription)
         layout = layout_of(self.plan, subscription)
         batches = self.batches if subscription is None else [only(batch, subscription) for batch in self.batches]
         found = relation_table(batches, layout)
@@ -158,12 +217,11 @@ def match(
     `event_by_event` goes without machine code, some hundred times slower. A plan that cannot be compiled is refused
     otherwise (U001).
     """
-    if not isinstance(plan, Plan):
-        raise UsageError(
-            "A003",
-            f"match takes a compiled plan, not {type(plan).__name__}",
-            fix="fairlead.match(fairlead.compile(text), events)",
-        )
+    require_plan("match", plan, "fairlead.match(fairlead.compile(text), events)")
+    if order_by is not None and not isinstance(order_by, str):
+        require_names("match", "order_by", order_by, 'name attributes: order_by="at", or order_by=["at", "id"]', ordered=True)
+    for argument, name in (("position", position), ("stream", stream)):
+        require_kind("match", argument, name, (str, type(None)), "the name of a field, or None", f'{argument}="{argument}"')
     parts = () if stream is None else parts_of(plan)
     run = Run(plan, event_by_event=event_by_event, parts=parts)
     batches, members = [], 0
@@ -177,6 +235,11 @@ def match(
     batches.append(run.finish(until_microseconds(until)))
     receipt = run.book.receipt(b"".join(to_bytes(id_words(batch)) for batch in batches))
     return Result(plan, tuple(batches), receipt, run.events, run.duplicates)
+
+
+def _require_parts(parts: Any) -> None:
+    if not isinstance(parts, Sequence) or not all(isinstance(each, Part) for each in parts):
+        raise wrong_kind("Run", "parts", parts, "parts of the plan", "leave it out, or pass runtime.parts.parts_of(plan)")
 
 
 def _read(

@@ -16,17 +16,17 @@ Takes: a plan, batches of events, a position. Gives: findings. Never: changes wh
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 from typing import Any
 
 from fairlead.dataclass import dataclass
-from fairlead.engine import Delivered, UnitEngine
 from fairlead.errors import UsageError
 from fairlead.matching.conjunction import Conjunction
 from fairlead.matching.incremental import IncrementalSubscription
 from fairlead.matching.instance import Instance, Key, Pending
 from fairlead.matching.outcome import Match
+from fairlead.matching.unit import Delivered, UnitEngine
 from fairlead.model.columns import Columns
 from fairlead.model.event import Event
 from fairlead.model.partition import partition
@@ -36,6 +36,11 @@ from fairlead.model.position import Position, parse_position
 from fairlead.model.types import HEARTBEAT, Catalogue, Kind
 from fairlead.model.values import jsonable
 from fairlead.runtime.closest import ClosestMiss
+
+GONE_MAX = 1000
+"""Events that WITHIN or a DISPOSAL dropped and that are remembered for a branch: a missing partner is among the last few."""
+
+GONE_SHOWN = 3
 
 EARLY_MAX = 1000
 """Events that THEN dropped and that are remembered for a branch: partners on the wrong side are among the last few."""
@@ -163,6 +168,8 @@ class WatchedSubscription(IncrementalSubscription):
         self.closest = [ClosestMiss(branch, conjunction, catalogue) for branch, conjunction in pairs]
         self.early: list[deque[tuple[Key, int, Event]]] = [deque(maxlen=EARLY_MAX) for _ in self.conjunctions]
         """By branch, events that THEN dropped: their key and queue."""
+        self.gone: list[deque[tuple[Key, int, Event, str]]] = [deque(maxlen=GONE_MAX) for _ in self.conjunctions]
+        """By branch, events that WITHIN or a DISPOSAL dropped: their key, queue, and what did it."""
 
     def arrive(self, event: Event) -> list[Match]:
         if event.position == self.target.position:
@@ -193,6 +200,7 @@ class WatchedSubscription(IncrementalSubscription):
         self, number: int, conjunction: Conjunction, key: Key, event: Event, entered: list[int], noted: list[int]
     ) -> Iterator[Match]:
         watch = self.target.watches.get((self.subscription.name, number))
+        self._note_expired(number, conjunction, key, event)
         if watch is None or watch.key != key:
             yield from super()._arrive(number, conjunction, key, event, entered, noted)
             return
@@ -211,6 +219,29 @@ class WatchedSubscription(IncrementalSubscription):
                 watch.reasons = (f"WITHIN: at event {event.position} the key's clock had left it behind (clock {clock})",)
             if watch.verdict in ("expired", "disposed") and self.target.event is not None:
                 watch.reasons += self.closest[number].miss(queues, negated, self.target.event)
+                watch.reasons += self._left(number, key, queues)
+
+    def _note_expired(self, number: int, conjunction: Conjunction, key: Key, event: Event) -> None:
+        """What the event's time is about to drop."""
+        instance = self.instances[number].get(key)
+        if instance is None or conjunction.within is None or event.time is None:
+            return
+        if instance.clock is None or event.time > instance.clock:
+            for queue, events in enumerate(instance.queues):
+                for each in events:
+                    if each.time is not None and each.time < event.time - conjunction.within:
+                        self.gone[number].append((key, queue, each, f"expired (WITHIN) when event {event.position} came"))
+
+    def _left(self, number: int, key: Key, queues: Sequence[Sequence[Event]]) -> tuple[str, ...]:
+        """Of each partner that is missing, the last that were there and left."""
+        branch, needed = self.subscription.branches[number], self.conjunctions[number].search.needed
+        said: list[str] = []
+        for queue, (events, n) in enumerate(zip(queues, needed, strict=True)):
+            if len(events) < n:
+                left = [(each, why) for mine, at, each, why in self.gone[number] if (mine, at) == (key, queue)]
+                left = [(each, why) for each, why in left if each.position != self.target.position]
+                said += [f"{branch.queue_types[queue]} at {each.position} {why}" for each, why in left[-GONE_SHOWN:]]
+        return tuple(said)
 
     def _forget(self, number: int, conjunction: Conjunction, key: Key, instance: Instance) -> None:
         watch = self.target.watches.get((self.subscription.name, number))
@@ -219,7 +250,10 @@ class WatchedSubscription(IncrementalSubscription):
             if watch is not None and watch.verdict == "waiting" and event.position == self.target.position:
                 watch.verdict, watch.reasons = (
                     "too early",
-                    tuple(_unmet(self.subscription, number, conjunction, instance, queue)),
+                    (
+                        *_unmet(self.subscription, number, conjunction, instance, queue),
+                        *self._left(number, key, instance.queues),
+                    ),
                 )
 
     def _note_cancelled(self, watch: Watch, undecided: list[Pending], event: Event) -> None:
@@ -237,6 +271,11 @@ class WatchedSubscription(IncrementalSubscription):
         self, number: int, conjunction: Conjunction, key: Key, instance: Instance, members: tuple[Event, ...]
     ) -> Iterator[Match]:
         watch = self.target.watches.get((self.subscription.name, number))
+        for slot, member in enumerate(members):
+            queue = next(at for at, slots in enumerate(conjunction.slots_of_queue) if slot in slots)
+            if _queued(instance, member.position):
+                continue
+            self.gone[number].append((key, queue, member, f"left with the relation [{_shown(members)}] (DISPOSAL)"))
         found = list(super()._complete(number, conjunction, key, instance, members))
         if watch is None or watch.key != key:
             yield from found
@@ -275,6 +314,7 @@ class WatchedSubscription(IncrementalSubscription):
             if instance is not None and self.target.event is not None:
                 watch.reasons = self.closest[number].miss(instance.queues, instance.negated, self.target.event)
                 watch.reasons += self._wrong_side(number, watch.key, instance, self.target.event)
+                watch.reasons += self._left(number, watch.key, instance.queues)
 
     def _wrong_side(self, number: int, key: Key, instance: Instance, target: Event) -> tuple[str, ...]:
         """Where a partner is missing, those that came too early: what they fail."""

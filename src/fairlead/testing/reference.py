@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from fairlead.engine import UnitEngine
 from fairlead.matching.functions import unknown
 from fairlead.matching.outcome import Due, Match
+from fairlead.matching.unit import UnitEngine
 from fairlead.model.event import Event
 from fairlead.model.plan import Branch, Disposal, Negated, NegationBetween, Plan, Subscription
 from fairlead.model.relation import Relation

@@ -34,7 +34,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def json_records(lines: Iterable[Line], shapes: Shapes, file: str) -> Iterator[Parsed]:
     """The records of a JSON Lines file. Where a type has a DECIMAL, numbers with a fraction are read as their digits say."""
-    decoder = decoder_for(shapes)
+    decoder, first = decoder_for(shapes), True
     for number, content, ended, error in lines:
         text = error if error is not None else decoded(content)
         if isinstance(text, DataError):
@@ -42,10 +42,13 @@ def json_records(lines: Iterable[Line], shapes: Shapes, file: str) -> Iterator[P
             yield number, shown, text if ended or error is not None else cut_short()
         elif text and not text.isspace():
             record = parsed(decoder, text)
-            if isinstance(record, JSONDecodeError):
+            if first and type(record) is not dict and text.lstrip()[:1] == "[":
+                record = _array(file)
+            elif isinstance(record, JSONDecodeError):
                 record = _invalid(text, record, Place(line=number, file=file)) if ended else cut_short()
             elif shapes.needs_decimal:
                 record = floats(record, shapes)
+            first = False
             yield number, text.rstrip("\r\n"), record
 
 
@@ -74,7 +77,15 @@ def _invalid(text: str, error: JSONDecodeError, place: Place) -> DataError:
     fits = column <= EXCERPT_LENGTH_MAX
     excerpt = text.rstrip("\r\n")[:EXCERPT_LENGTH_MAX] if fits else None
     where = Place(line=place.line, column=column, file=place.file)
-    return DataError("D011", f"not valid JSON: {error.msg}", "write one JSON object a line", where, excerpt)
+    fix = "write one JSON object a line"
+    if text.strip() == "{":
+        fix += f": jq -c . '{place.file}' > events.jsonl"
+    return DataError("D011", f"not valid JSON: {error.msg}", fix, where, excerpt)
+
+
+def _array(file: str) -> DataError:
+    fix = f"write one object a line: {'zcat' if file.endswith('.gz') else 'cat'} '{file}' | jq -c '.[]' > events.jsonl"
+    return DataError("D009", "the file is a JSON array, and records are objects, one a line", fix)
 
 
 def cut_short() -> DataError:

@@ -34,12 +34,14 @@ Parsed = tuple[int, str, Any]
 
 
 class Lines:
-    """The lines of one file. `bytes_read` counts the bytes of the file itself, compressed if it is."""
+    """The lines of one file. `bytes_read` counts the bytes of the file itself, compressed if it is; of a pipe, which has no
+    size to compare it with, none."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
             self._file = path.open("rb")
+            self._seekable = self._file.seekable()
         except OSError as error:
             raise unreadable(path, error) from None
         self._stream: BinaryIO | gzip.GzipFile = gzip.GzipFile(fileobj=self._file) if path.suffix == ".gz" else self._file
@@ -50,7 +52,7 @@ class Lines:
 
     @property
     def bytes_read(self) -> int:
-        return self._file.tell()
+        return self._file.tell() if self._seekable else 0
 
     def __iter__(self) -> Iterator[Line]:
         most = LIMITS.event_bytes_max

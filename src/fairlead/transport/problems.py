@@ -43,6 +43,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "D022": "The type of a DataFrame's column cannot hold the values of the attribute.",
         "D023": "A position is not a whole number within the limit, is not above the one before it, or is that of another row.",
         "D024": "A line of JSON or CSV that Spark cannot read with the types of its columns.",
+        "D025": "A row is of a stream that the rules do not read.",
         "D030": "A message of the log is not a block of events.",
         "D031": "A block of the log does not hold events of its type.",
         "D040": "The message is no CloudEvent of version 1.0, or lacks its `id`, `source` or `type`.",

@@ -94,7 +94,7 @@ async def _answered(request: web.Request, handler: Handler) -> web.StreamRespons
         raise
     except Exception as bug:  # its trace is for the one who runs the gateway
         request.app.logger.exception("a request failed")
-        error = InvariantError("X002", f"the gateway failed: {type(bug).__name__}", "report this, with the gateway's log")
+        error = InvariantError("X004", f"the gateway failed: {type(bug).__name__}", "report this, with the gateway's log")
     counting.add("errors_total", code=error.code)
     return answer(error)
 

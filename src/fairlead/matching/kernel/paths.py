@@ -1,8 +1,8 @@
 """The order of the engine as numbers: where an event or relation stands in the tree that a logged event grows.
 
-That order (engine.py) is that of a tree: at an event, first what absences decide before it, each with all that it derives; then
-the event; then the relations that it completes; then what it derived, each with steps 1 to 3. A *path* is the word of the
-logged event, then five numbers a level:
+That order (matching/unit.py) is that of a tree: at an event, first what absences decide before it, each with all that it
+derives; then the event; then the relations that it completes; then what it derived, each with steps 1 to 3. A *path* is
+the word of the logged event, then five numbers a level:
 
     -1, deadline, depth, subscription, rank    decided before the event on the level above
      2, deadline, depth, subscription, rank    decided after such a one, which led to it, though it was due before (rounds.py)

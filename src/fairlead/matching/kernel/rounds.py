@@ -1,7 +1,8 @@
 """When absences have their turn. In the engine rounds are nested in rounds; a kernel sees one row after the other.
 
-An event that tells the time opens a *round* (engine.py, step 1): what was due for those whom it tells is decided, the earliest
-first, and all that a decision leads to is handled before the next one, rounds of derived events included. Two things follow:
+An event that tells the time opens a *round* (matching/unit.py, step 1): what was due for those whom it tells is decided, the
+earliest first, and all that a decision leads to is handled before the next one, rounds of derived events included. Two things
+follow:
 
     1. What waited when a decision was made, and was due before it, had its turn already; whatever the times of the events that
        the decision led to. What began to wait because of that decision had not: the round goes on only after them.

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from fairlead.deliver.receipt import Comparison, Receipt
 from fairlead.errors import UsageError
+from fairlead.model.arguments import require_kind
 from fairlead.model.types import Catalogue
 from fairlead.runtime.live.export import Exported, export
 from fairlead.runtime.live.gathering import Gathering
@@ -38,6 +39,7 @@ from fairlead.transport.log.protocol import Log
 if TYPE_CHECKING:
     from fairlead.runtime.live.sync import SyncClient
 
+NONE = type(None)
 LINGER_SECONDS = 0.005
 PATIENCE_SECONDS = 60.0
 
@@ -107,6 +109,7 @@ class Client:
         """Declare types for all clients of the log; gives their names. The same again changes nothing; attributes may be added
         at the end. Raises LanguageError, UsageError."""
         self._ready()
+        _require_text("declare", "text", text)
         names = await self._registry.declare(text)
         await self._publisher.renew()
         return names
@@ -122,12 +125,16 @@ class Client:
         does not fit its type, LogError where the log failed: its `accepted` says whether the event is kept, and sent with the
         next publish or flush."""
         self._ready()
+        _require_text("publish", "type", type)
+        fix = 'publish("StockQuote", {"symbol": "IBM"})'
+        require_kind("publish", "values", values, (Mapping, NONE), "attributes by name", fix)
         await self._publisher.publish(type, {**values, **more} if values else more, wait)
 
     async def publish_many(self, type: str, events: Any, *, wait: bool = False) -> int:
         """Many events of one type: a table of pyarrow, pandas or polars, a dict of columns, or records. All are checked before
         any is accepted. Gives their number."""
         self._ready()
+        _require_text("publish_many", "type", type)
         return await self._publisher.publish_many(type, events, wait)
 
     async def flush(self) -> None:
@@ -140,6 +147,7 @@ class Client:
         `name` the subscription is durable: it resumes behind the last relation acknowledged under that name. `start` says where
         a new one begins: "new", "earliest", "snapshot", a position or a datetime (starting.py). `emit`: what the rules EMIT is
         published."""
+        _require_text("subscribe", "rules", rules)
         return LiveSubscription(self._ready(), self._registry, self._gathering, rules, name, start, emit)
 
     async def receipts(self, name: str) -> Mapping[str, Receipt]:
@@ -158,6 +166,8 @@ class Client:
     async def export(self, rules: str, path: str | os.PathLike[str], *, subscription: str | None = None) -> Exported:
         """Write the events that the rules read, as they stand now, to a Parquet file with their positions. Rules that read
         several streams, each with an order of its own, need a `subscription`: then it is the stream which that one reads."""
+        _require_text("export", "rules", rules)
+        require_kind("export", "path", path, (str, os.PathLike), "the path of a file", 'export(rules, "events.parquet")')
         selection = await selected(self._ready(), rules, subscription)
         return await export(self._ready(), selection, path)
 
@@ -168,6 +178,10 @@ class Client:
     async def sweep(self) -> list[str]:
         """Remove the merged streams that nobody needs any more; gives their names."""
         return await sweep(self._ready())
+
+
+def _require_text(call: str, argument: str, value: Any) -> None:
+    require_kind(call, argument, value, (str,), "a str", "the name of a type" if argument == "type" else "pass its text")
 
 
 def connect(
@@ -182,10 +196,10 @@ def connect(
     user: str | None = None,
     password: str | None = None,
     token: str | None = None,
-    nkey: str | None = None,
-    ca: str | None = None,
-    certificate: str | None = None,
-    key: str | None = None,
+    nkey: str | os.PathLike[str] | None = None,
+    ca: str | os.PathLike[str] | None = None,
+    certificate: str | os.PathLike[str] | None = None,
+    key: str | os.PathLike[str] | None = None,
 ) -> Client:
     """A client, to be entered with `async with`.
 
@@ -195,6 +209,16 @@ def connect(
     `heartbeat`: publish the time every so many seconds. `nkey`, `ca`, `certificate` and `key` are files; all of the last seven
     may come from the environment (FAIRLEAD_USER, …).
     """
+    for argument, text in (("url", url), ("source", source), ("user", user), ("password", password), ("token", token)):
+        require_kind("connect", argument, text, (str, NONE), "a str or None", f'connect({argument}="…")')
+    for argument, number in (("linger", linger), ("patience", patience), ("heartbeat", heartbeat)):
+        kinds = (int, float, NONE) if argument == "heartbeat" else (int, float)
+        require_kind("connect", argument, number, kinds, "a number of seconds", f"connect({argument}=1.0)")
+    require_kind("connect", "replicas", replicas, (int, NONE), "1, 3, 5 or None", "connect(url, replicas=3)")
+    files = {"data": data, "nkey": nkey, "ca": ca, "certificate": certificate, "key": key}
+    for argument, path in files.items():
+        require_kind("connect", argument, path, (str, os.PathLike, NONE), "a path or None", f'connect({argument}="…")')
+    nkey, ca, certificate, key = (None if path is None else os.fspath(path) for path in (nkey, ca, certificate, key))
     access = Access(user, password, token, nkey, ca, certificate, key)
     return Client(place_of(url, data, replicas, access), source, linger, patience, heartbeat)
 

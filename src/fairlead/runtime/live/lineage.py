@@ -40,8 +40,8 @@ from fairlead.transport.log.protocol import Stored, Stream
 
 VERSION = 3
 KERNELS_FROM = 1_000
-"""Events after which kernels take over, sooner than elsewhere (engine.py): a subscriber stays, so they pay off, and whatever
-comes in the meantime waits."""
+"""Events after which kernels take over, sooner than elsewhere (matching/unit.py): a subscriber stays, so they pay off, and
+whatever comes in the meantime waits."""
 
 
 @dataclass(frozen=True, eq=False)

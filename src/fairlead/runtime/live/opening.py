@@ -60,7 +60,11 @@ def place_of(url: str | None, data: str | os.PathLike[str] | None, replicas: int
     if url is None and data is None:
         url = os.environ.get("FAIRLEAD_URL") or None
     if replicas is None:
-        replicas = int(os.environ.get("FAIRLEAD_REPLICAS", "1"))
+        told = os.environ.get("FAIRLEAD_REPLICAS", "1")
+        replicas = int(told) if told.isdecimal() else 0
+        place: str | None = "environment variable FAIRLEAD_REPLICAS"
+    else:
+        told, place = str(replicas), None
     if replicas not in (1, 3, 5):
-        raise UsageError("A247", f"replicas is {replicas}", "use 1, or 3 or 5 in a cluster of so many servers")
+        raise UsageError("A247", f"replicas is {told}", "use 1, or 3 or 5 in a cluster of so many servers", place)
     return Place(url, None if data is None else os.fspath(data), replicas, access.with_environment())

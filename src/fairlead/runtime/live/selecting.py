@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import UsageError
+from fairlead.model.arguments import subscription_named
 from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT, Catalogue
 from fairlead.runtime.live.ending import caught_up
@@ -73,11 +74,8 @@ async def selected(log: Log, rules: str, subscription: str | None) -> Selection:
     plan = await Registry(log).read_plan(rules)
     if subscription is None:
         return selection_of(plan)
-    for group in groups_of(plan):
-        if subscription in group.names:
-            return _selection(group)
-    known = ", ".join(each.name for each in plan.subscriptions)
-    raise UsageError("A001", f"the plan has no subscription {subscription!r}", fix=f"choose one of: {known}")
+    name = subscription_named(plan, subscription).name
+    return next(_selection(group) for group in groups_of(plan) if name in group.names)
 
 
 def selection_of(plan: Plan) -> Selection:

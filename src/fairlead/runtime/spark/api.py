@@ -8,6 +8,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Literal
 
 from fairlead.errors import UsageError
+from fairlead.model.arguments import require_plan
 from fairlead.model.plan import Plan
 from fairlead.runtime.embedded import until_microseconds
 from fairlead.runtime.spark.batch import match_batch
@@ -61,12 +62,7 @@ def match(
     `observation` is told how many `ties` the tie-break decided, once the result of a finite input is computed; of a stream
     that and the rows held back are in the metrics `fairlead_order` of its progress (`watch`).
     """
-    if not isinstance(plan, Plan):
-        raise UsageError(
-            "A003",
-            f"match takes a compiled plan, not {type(plan).__name__}",
-            fix="spark.match(fairlead.compile(text), frames, …)",
-        )
+    require_plan("match", plan, "spark.match(fairlead.compile(text), frames, …)")
     require_session(frames)
     if stream is not None:
         from fairlead.runtime.spark.streams import frames_of_parts

@@ -7,6 +7,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from fairlead.errors import UsageError
+from fairlead.model.arguments import require_plan
 from fairlead.model.plan import Plan
 from fairlead.runtime.live.selecting import only_group, only_stream, selection_of
 from fairlead.runtime.live.wide import STREAM
@@ -101,8 +102,7 @@ def to_log(
     Derived events have the ids under which live subscribers with the same rules store them. With `into`, the relations
     themselves are events of that type, too (log_sink.py). `start` is the position at which the events began. `name` tells
     streams of one plan from one another: each has its own place in its checkpoint."""
-    if not isinstance(plan, Plan):
-        raise UsageError("A003", f"to_log takes a compiled plan, not {type(plan).__name__}", "to_log(relations, plan, url)")
+    require_plan("to_log", plan, "to_log(relations, fairlead.compile(text), url)")
     only_stream(selection_of(plan))  # what several come to has an order that their readers on Spark do not know
     told = options | {"rules": plan.text, "start": str(start)}
     for option, value in (("url", url), ("sink", name), ("into", into)):

@@ -99,14 +99,14 @@ async def outputs_of(log: Log, plan: Plan, asked: LogOptions) -> list[Output]:
     made = [Output(each.subscription.name, each.type, each.source, each) for each in derivings]
     if derivings and not await is_leading(log, group.key(await group.streams(log)), (origin,)):
         problem = f"others store what these rules emit, and they did not begin at position {origin}"
-        raise UsageError("A274", problem, "begin where they did, or leave storing to them")
+        raise UsageError("A228", problem, "begin where they did, or leave storing to them")
     if asked.into is not None:
         registry = Registry(log)
         await registry.declare(f"TYPE {asked.into} {RELATION}")
         told = registry.catalogue[asked.into]
         made += [Output(each.name, told, f"r-{each.digest[:24]}-{origin:x}", None) for each in plan.subscriptions]
     if not made:
-        raise UsageError("A275", "the rules emit nothing that could be stored", "name a type for the relations: into=…")
+        raise UsageError("A229", "the rules emit nothing that could be stored", "name a type for the relations: into=…")
     return made
 
 

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
 
-from fairlead.errors import UsageError
+from fairlead.model.arguments import require_plan
 from fairlead.model.html import table
 from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT
@@ -109,9 +109,7 @@ class Shape:
 
 def explain(plan: Plan, *, buckets: int | None = None, streaming: bool = False, master: str | None = None) -> Shape:
     """The physical shape of a plan. Without `buckets`, as many as a session on `master` has cores; on a cluster, say it."""
-    if not isinstance(plan, Plan):
-        fix = "spark.explain(fairlead.compile(text))"
-        raise UsageError("A003", f"explain takes a compiled plan, not {type(plan).__name__}", fix)
+    require_plan("explain", plan, "spark.explain(fairlead.compile(text))")
     count = buckets or local_cores(master or MASTER) or 1
     groups, own = groups_of(plan), nested_reasons(plan)
     return Shape(

@@ -219,7 +219,8 @@ class Sequencing:
 
     def _fitted(self, held: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
         """Rows that were held back when types and rules were others. What nobody read then came without its attributes: such a
-        row keeps its place in the order, and whoever is new begins behind it. What nobody reads any more keeps its place only."""
+        row keeps its place in the order, and whoever is new begins behind it. What nobody reads any more keeps
+        its place only."""
         found = {}
         for name, table in held.items():
             if name == REJECTED or name.endswith(BLIND):
