@@ -19,6 +19,7 @@ import fairlead
 from fairlead import spark as fl
 from fairlead.errors import FairleadError, UnsupportedError, UsageError
 from fairlead.runtime.spark.readiness import STORE
+from fairlead.runtime.spark.settings import QUIET
 from tests.spark import streams
 
 PLAN = fairlead.compile("TYPE A (k INT, at TIMESTAMP) TIME at\nTYPE B (k INT)\nSUBSCRIPTION S MATCH A a[2] PER k")
@@ -156,3 +157,36 @@ def test_frames_of_two_applications_cannot_meet(spark: SparkSession) -> None:
     assert fl.match(PLAN, {"A": mine.drop("type"), "B": sibling.drop("type", "at")}, order_by="nr").count() == 0
     with pytest.raises(UsageError, match="A404 the frames are of different Spark applications"):
         fl.match(PLAN, {"A": mine, "B": of_another(version="4.3.0")}, order_by="nr")
+
+
+CODED = "fairlead.errors.DataError: D004 expected INT\n  fix: give one\n"
+WRITTEN = {
+    f"Traceback:\n  File x\n{CODED} SQLSTATE: 38000": "D004 expected INT",
+    "[USER_RAISED_EXCEPTION] D019 no value in the order column 'at' SQLSTATE: P0001": (
+        "D019 no value in the order column 'at' SQLSTATE: P0001"
+    ),
+    "[USER_RAISED_EXCEPTION] my own": None,
+    "No space left on device": None,
+}
+
+
+@pytest.mark.parametrize("text", WRITTEN)
+def test_spark_s_own_messages_have_one_line_for_an_error_with_a_code_and_all_lines_of_others(
+    spark: SparkSession, text: str
+) -> None:
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    log4j = jvm.org.apache.logging.log4j
+    read = jvm.java.util.Properties()
+    read.load(jvm.java.io.StringReader(QUIET))
+    layout = log4j.core.layout.PatternLayout.newBuilder().withPattern(read["appender.stderr.layout.pattern"]).build()
+    thrown = jvm.java.lang.RuntimeException(text, jvm.java.lang.RuntimeException(text))
+    event = log4j.core.impl.Log4jLogEvent.newBuilder().setLoggerName("org.apache.spark.executor.Executor").setThrown(thrown)
+    event = event.setLevel(log4j.Level.ERROR).setMessage(log4j.message.SimpleMessage("Exception in task 1.0")).build()
+    printed = layout.toSerializable(event).splitlines()
+    if WRITTEN[text] is None:
+        assert printed[0].endswith(" ERROR Executor: Exception in task 1.0")
+        assert text in printed[1]
+        assert len([line for line in printed if line.startswith("\tat ")]) > 2
+    else:
+        assert [line.partition(" ")[2] for line in printed] == [f"ERROR Executor: {WRITTEN[text]}"]

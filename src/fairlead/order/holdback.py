@@ -110,6 +110,13 @@ class HoldBack:
         self.late += sum(map(len, late.values()))
         return Released(order, given, first, late)
 
+    @property
+    def next_position(self) -> int:
+        """The least that the next row released can have."""
+        if not self.frontier.positioned:
+            return self.next
+        return 0 if self.released is None else int(self.released[0]) + 1
+
     def lag(self) -> int:
         """Rows that are held."""
         return sum(map(len, self.held.values()))

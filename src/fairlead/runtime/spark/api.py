@@ -88,7 +88,7 @@ def match(
         cores = require_workers(spark)
         require_store(spark)
         with interpreter(spark):
-            return match_stream(plan, given, groups, buckets or cores, bound)
+            return match_stream(plan, given, groups, buckets, cores, bound)
     end, cores = until_microseconds(until), require_workers(spark)
     with interpreter(spark):
         return match_batch(plan, given, groups, cores, buckets or cores, end, observation)

@@ -3,7 +3,8 @@
 A checkpoint of another order would fail inside a task, later and with a traceback. The note is read before anything starts.
 Rules may change: the note says which of them go on.
 
-Takes: a folder and what the job is. Gives: what the first run chose, or a refusal (S110, S111). Never: reads Spark's own files.
+Takes: a folder and what the job is. Gives: what the first run chose, or a refusal (S110, S111, S116). Never: reads Spark's own
+files.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from typing import TYPE_CHECKING
 import fairlead
 from fairlead.errors import StateError
 from fairlead.matching.state import Change
+from fairlead.runtime.spark.resumption import VERSION, agree_in_buckets, agree_in_zone
 from fairlead.runtime.spark.sinks import exists, read_text, write_text
-from fairlead.runtime.spark.stream import VERSION
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,12 +30,14 @@ FIX = "begin with a new checkpoint folder, or run it as it was begun"
 @dataclass(frozen=True)
 class Note:
     """`plan`: the digest of the rules that the stream began with, which names it. `subscriptions`: those of the last run, their
-    digests by name."""
+    digests by name. `buckets`: how many it began with. `zone`: that of times which files write without one, if they may."""
 
     plan: str
     order_by: tuple[str, ...]
     position: str | None
     subscriptions: Mapping[str, str] = field(default_factory=dict)
+    buckets: int | None = None
+    zone: str | None = None
     state: int = VERSION
     fairlead: str = fairlead.__version__
 
@@ -58,8 +61,9 @@ def noted(spark: SparkSession, folder: str) -> Note | None:
         raise StateError("S111", f"{path} cannot be read", "begin with a new checkpoint folder") from None
 
 
-def agree(spark: SparkSession, folder: str, wanted: Note) -> tuple[Note, Change]:
-    """Write the note, or compare with the one that is there. Gives the note of the stream, and what became of its rules."""
+def agree(spark: SparkSession, folder: str, wanted: Note, asked: int | None = None) -> tuple[Note, Change]:
+    """Write the note, or compare with the one that is there. Gives the note of the stream, and what became of its rules.
+    `asked`: the number of buckets, if the user wants a certain one."""
     found = noted(spark, folder)
     path = f"{folder.rstrip('/')}/{NAME}"
     if found is None:
@@ -73,10 +77,14 @@ def agree(spark: SparkSession, folder: str, wanted: Note) -> tuple[Note, Change]
         if before != now:
             problem = f"the checkpoint {folder} was begun with {name} = {_shown(before)}, and this is {_shown(now)}"
             raise StateError("S111", problem, FIX)
+    if found.buckets is not None:
+        agree_in_buckets(found.buckets, asked)
+    if found.zone is not None and wanted.zone is not None:
+        agree_in_zone(found.zone, wanted.zone)
     before, now = set(found.subscriptions.values()), set(wanted.subscriptions.values())
     resumed, started = ([n for n, d in wanted.subscriptions.items() if (d in before) is kept] for kept in (True, False))
     dropped = [name for name, digest in found.subscriptions.items() if digest not in now]
-    note = replace(wanted, plan=found.plan)
+    note = replace(wanted, plan=found.plan, buckets=found.buckets, zone=wanted.zone or found.zone)
     if note.subscriptions != found.subscriptions:
         write_text(spark, path, note.text())
     return note, Change(tuple(resumed), tuple(started), tuple(dropped))

@@ -55,13 +55,15 @@ Numbered = tuple[str, str, bool]
 
 @dataclass(frozen=True)
 class Input:
-    """`frame` has the columns above. `positioned`: `_order0` is the position itself. `sources`: the frames it is made of."""
+    """`frame` has the columns above. `positioned`: `_order0` is the position itself. `sources`: the frames it is made of.
+    `zone`: that of the session, where times without a zone are of it."""
 
     frame: DataFrame
     reading: Reading
     positioned: bool
     order_by: tuple[str, ...]
     sources: tuple[tuple[DataFrame, Recipe], ...] = ()
+    zone: str | None = None
 
 
 class Given:
@@ -124,7 +126,10 @@ def input_of(
     for part in parts[1:]:
         whole = whole.unionByName(part, allowMissingColumns=True)
     sources = tuple((each.whole, recipe) for each, recipe in zip(given, recipes, strict=True))
-    return Input(whole, reading, position is not None, tuple(order), sources)
+    kinds = {each.kind(name) for each in given for name in order} & {"timestamp_ntz"}
+    kinds |= {_base(kind) for _, kind, is_time in numbers if is_time}
+    zone = (given[0].zone or "UTC") if kinds & {"timestamp_ntz", *TEXTS} else None
+    return Input(whole, reading, position is not None, tuple(order), sources, zone)
 
 
 def _order_columns(order_by: Sequence[str] | str | None, position: str | None) -> list[str]:
@@ -328,4 +333,8 @@ def _is_one_of(given: Given, name: str, kinds: Sequence[str], what: str) -> None
 
 
 def _type_name(kind: SparkType) -> str:
-    return kind.simpleString().partition("(")[0].partition("<")[0].partition(" collate")[0]
+    return _base(kind.simpleString())
+
+
+def _base(kind: str) -> str:
+    return kind.partition("(")[0].partition("<")[0].partition(" collate")[0]

@@ -27,6 +27,7 @@ from fairlead.runtime.spark.progress import Snapshot, Watch, observed, observed_
 from fairlead.runtime.spark.sinks import Outputs, located, parts, require_format, require_free, write, write_batch
 from fairlead.runtime.spark.sources import Ordered, Source
 from fairlead.runtime.spark.views import IN_ORDER, LATE, REJECTED, REPEATED
+from fairlead.runtime.spark.workers import require_workers
 from fairlead.transport.intake import OnBad
 
 if TYPE_CHECKING:
@@ -139,12 +140,13 @@ def run_stream(
 ) -> Done:
     """Until `stopped` says so, or with `once` until what is there now has been read. `changed` is told which of the rules go on
     from the checkpoint, which begin, and which are dropped."""
-    began = time.perf_counter()
+    started = time.perf_counter()
     require_format(spark, out.form, streaming=True)
     if noted(spark, checkpoint) is None:
         require_free(spark, out, overwrite)  # numbers of micro-batches begin anew, and would fall on those of another stream
     digests = {each.name: each.digest for each in plan.subscriptions}
-    note, change = agree(spark, checkpoint, Note(plan.digest, ordered.order_by, ordered.position, digests))
+    began = Note(plan.digest, ordered.order_by, ordered.position, digests, buckets or require_workers(spark), source.zone)
+    note, change = agree(spark, checkpoint, began, buckets)
     changed(change)
     on_bad: OnBad = "stop" if source.bad is None else "skip"
     frame = match(plan, observed_input(source.good), **_order(ordered), buckets=buckets, on_bad=on_bad, **options)
@@ -200,7 +202,7 @@ def run_stream(
     _await_report(watch, -1 if last is None else int(last["batchId"]))
     now = watch.snapshot()
     tick(now)
-    seconds = time.perf_counter() - began
+    seconds = time.perf_counter() - started
     return _done(plan, totals, refused["rows"], now.events, now.ties, seconds, now.batches)
 
 

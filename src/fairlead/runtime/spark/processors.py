@@ -5,7 +5,9 @@ Takes: rows of blobs. Gives: rows of blobs. Never: decides anything.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
@@ -36,17 +38,22 @@ class Sequencer(StatefulProcessor):
         arrivals: dict[str, list[pa.Table]] = {}
         for row in rows:
             if row.type == UNPLACED:
-                yield Row(target=APART, buckets=0, whose="", type="", blob=bytes(row.blob), held=None, ties=None)
+                yield _blob(APART, bytes(row.blob))
             else:
                 arrivals.setdefault(row.type, []).append(unpacked(bytes(row.blob)))
         for target, name, blob in sequencing.step({name: pa.concat_tables(arrivals[name]) for name in sorted(arrivals)}):
-            key, whose = sequencing.key(target), sequencing.whose(target)
-            yield Row(target=key, buckets=sequencing.buckets, whose=whose, type=name, blob=blob, held=None, ties=None)
-        yield Row(target=COUNTED, buckets=0, whose="", type="", blob=b"", held=sequencing.back.lag(), ties=sequencing.ties)
+            yield _blob(sequencing.key(target), blob, sequencing.buckets, sequencing.whose(target), name)
+        change = None if sequencing.change is None else json.dumps(asdict(sequencing.change))
+        counts = {"held": sequencing.back.lag(), "ties": sequencing.ties, "change": change}
+        yield Row(target=COUNTED, buckets=0, whose="", type="", blob=b"", **counts)
         _update(self.state, sequencing.dump(), "what is held back", "a smaller delay, or heartbeats")
 
     def close(self) -> None:
         pass
+
+
+def _blob(target: int, blob: bytes, buckets: int = 0, whose: str = "", name: str = "") -> Row:
+    return Row(target=target, buckets=buckets, whose=whose, type=name, blob=blob, held=None, ties=None, change=None)
 
 
 class Matcher(StatefulProcessor):

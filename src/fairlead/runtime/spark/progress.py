@@ -19,6 +19,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 from fairlead.model.plan import Plan
+from fairlead.runtime.spark.resumption import RuleChange
 from fairlead.runtime.spark.stream import ORDER
 from fairlead.runtime.spark.views import IN_ORDER, LATE, REJECTED, REPEATED
 
@@ -35,7 +36,8 @@ CONTENT = "text/plain; version=0.0.4; charset=utf-8"
 @dataclass(frozen=True)
 class Snapshot:
     """Totals since the listener began; `…_per_second`, `…_seconds` and what is held are of the last micro-batch that had rows.
-    `held` and `ties` are None where nobody counts them."""
+    `held` and `ties` are None where nobody counts them. `change`: what became of the rules when they were last others than
+    those of the micro-batch before; where a stream began since, all of them."""
 
     batches: int = 0
     last_batch: int = -1
@@ -49,6 +51,7 @@ class Snapshot:
     ties: int | None = None
     verdicts: Mapping[str, int] = field(default_factory=dict)
     relations: Mapping[str, int] = field(default_factory=dict)
+    change: RuleChange | None = None
 
     @property
     def late(self) -> int:
@@ -100,6 +103,7 @@ class Metrics:
                 ties=before.ties if order.get("ties") is None else (before.ties or 0) + order["ties"],
                 verdicts=dict(self._verdicts),
                 relations={name: self._relations[name] for name in self._names},
+                change=before.change if order.get("change") is None else _change(order["change"]),
             )
 
     def snapshot(self) -> Snapshot:
@@ -133,6 +137,12 @@ class Metrics:
         lines += ["# HELP fairlead_relations_total Relations delivered.", "# TYPE fairlead_relations_total counter"]
         lines += [f'fairlead_relations_total{{subscription="{_label(name)}"}} {now.relations[name]}' for name in self._names]
         return "\n".join(lines) + "\n"
+
+
+def _change(told: str) -> RuleChange:
+    found = json.loads(told)
+    resumed, started, dropped = (tuple(found[name]) for name in ("resumed", "started", "dropped"))
+    return RuleChange(resumed, started, dropped, found["position"])
 
 
 def observed(relations: DataFrame, plan: Plan) -> DataFrame:

@@ -61,13 +61,15 @@ LOCAL_SETTINGS: Mapping[str, Setting] = MappingProxyType(
 )
 """What is right on one machine alone: on HDFS the other file manager has the atomic rename."""
 
-QUIET = """rootLogger.level = error
+QUIET = r"""rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
 appender.stderr.type = Console
 appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
-appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
+# an error with a code is raised where the job was started: of what every part of Spark writes about it, that line
+appender.stderr.layout.pattern = %replace{%d{HH:mm:ss} %p %c{1}: %m%n%ex}\
+    {(?s)^(\\S+ \\S+ \\S+: ).*(?:fairlead\\.errors\\.\\w+: |RAISED_EXCEPTION\\] (?=D))([A-Z]\\d\\d\\d [^\\n]*\\n).*}{$1$2}
 # named as the program that Python starts: without a level of its own it is set to WARN, with three lines that say so
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = error

@@ -12,7 +12,7 @@ Takes: paths and a plan. Gives: a `Source`: what can be read, and what cannot. N
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from fairlead.errors import DataError
 from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT, DataType, Kind
+from fairlead.runtime.spark.readiness import zone_of
 from fairlead.runtime.spark.sinks import located
 from fairlead.transport.files import FORMATS, format_of, resolve
 from fairlead.transport.intake import OnBad
@@ -54,10 +55,12 @@ class Ordered:
 
 @dataclass(frozen=True)
 class Source:
-    """`bad` has the columns position (null), code and reason; None where a bad row ends the job instead."""
+    """`bad` has the columns position (null), code and reason; None where a bad row ends the job instead. `zone`: that of the
+    session, where Spark reads times that are written as text, and those without a zone are of it."""
 
     good: DataFrame
     bad: DataFrame | None
+    zone: str | None = None
 
 
 def read(
@@ -72,9 +75,14 @@ def read(
     files_per_batch: int | None = None,
 ) -> Source:
     columns = schema_of(plan, ordered)
-    parts = [_one(spark, located(spark, path), columns, streaming, form or form_of(path), files_per_batch) for path in paths]
+    forms = [form or form_of(path) for path in paths]
+    parts = [
+        _one(spark, located(spark, path), columns, streaming, each, files_per_batch)
+        for path, each in zip(paths, forms, strict=True)
+    ]
     whole = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
-    return _parted(whole, ordered, on_bad)
+    written = "timestamp" in columns.values() and set(forms) != {"parquet"}
+    return replace(_parted(whole, ordered, on_bad), zone=(zone_of(spark) or "UTC") if written else None)
 
 
 def schema_of(plan: Plan, ordered: Ordered) -> dict[str, str]:

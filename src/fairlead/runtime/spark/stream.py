@@ -8,8 +8,9 @@ group, or a bucket of a keyed one). What travels between them is a blob for each
 call, about a millisecond, is paid a few times in a micro-batch, never for a row. The state of a task is one value: what is
 held, or the dumped state of the engine. Spark's side of it is in processors.py.
 
-A stream keeps the number of buckets that it began with: it is in the state, and targets are told it. Its rules may change:
-which targets a group has is in the state too, and targets are told since when they have each subscription.
+A stream keeps the number of buckets that it began with: it is in the state, and targets are told it; a run that asks for
+another number is refused. Its rules may change: which targets a group has is in the state too, targets are told since when they
+have each subscription, and the metrics of the order tell what became of the rules.
 
 Takes: an Input, the groups of a plan and a frontier. Gives: a streaming DataFrame of `Outcome.schema`. Never: depends on how
 the stream is cut into micro-batches or how many partitions there are, except for what is late.
@@ -29,7 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairlead.engine import Engine
-from fairlead.errors import DataError, StateError
+from fairlead.errors import DataError
 from fairlead.model.blobs import packed, unpacked
 from fairlead.model.columns import arrow_schema
 from fairlead.model.identity import POSITIONS_MAX
@@ -42,6 +43,7 @@ from fairlead.runtime.spark.groups import Group
 from fairlead.runtime.spark.outcome import Outcome
 from fairlead.runtime.spark.parcel import Parcel
 from fairlead.runtime.spark.reading import CODE, REJECTED, TYPE, Reader
+from fairlead.runtime.spark.resumption import ZONE, RuleChange, agree_in, agree_in_buckets, changed, head
 from fairlead.runtime.spark.sequenced import POSITION, Sequenced, lasts_in
 from fairlead.runtime.spark.spreading import key_of
 from fairlead.runtime.spark.steps import Job, Task, cut, ordered_rows, shares, together
@@ -49,20 +51,19 @@ from fairlead.runtime.spark.steps import Job, Task, cut, ordered_rows, shares, t
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-VERSION = 2
 ARRIVED = pa.schema([("one", pa.int32()), ("type", pa.string()), ("blob", pa.binary())])
-TOLD = "target int, buckets int, whose string, type string, blob binary, held bigint, ties bigint"
+TOLD = "target int, buckets int, whose string, type string, blob binary, held bigint, ties bigint, change string"
 FOUND = "blob binary"
 APART = -1
 """Stands for a target: what goes to the output as it is."""
 COUNTED = -2
-"""Stands for a target: a row that only tells how many rows are held back and how many ties were broken."""
+"""Stands for a target: a row that only tells how many rows are held back, how many ties were broken and which rules changed."""
 UNPLACED = ":unplaced"
 """Stands for a type among arrivals: rows that have no place in the order. Their blob is what goes to the output."""
 BLOB_BYTES = 64 << 20
 """A blob is cut where it would be larger: a first micro-batch may be all that a log has, and an array of Java ends at 2 GB."""
 ORDER = "fairlead_order"
-"""Where the order is observed: rows held back and ties broken, for whoever listens (progress.py)."""
+"""Where the order is observed: rows held back, ties broken and rules that changed, for whoever listens (progress.py)."""
 BLIND = "\0"
 """Behind the name of a type: rows of it that came when nobody read it."""
 LATE_REASON = "it comes behind what was released of the order"
@@ -79,7 +80,7 @@ class Begun:
 @dataclass(frozen=True)
 class Setup:
     """What the steps know. `identity`: what a checkpoint must agree in, by name. `plan`: the digest of the rules, which may be
-    others than those of the checkpoint."""
+    others than those of the checkpoint. `asked`: the number of buckets that the user wants, if any."""
 
     job: Job
     outcome: Outcome
@@ -87,15 +88,24 @@ class Setup:
     order_by: tuple[str, ...]
     identity: Mapping[str, Any]
     plan: str = ""
+    asked: int | None = None
+
+    @property
+    def names(self) -> dict[str, str]:
+        """By name, the digests of all subscriptions that are delivered."""
+        return {name: digest for each in self.job.groups for name, digest in zip(each.names, each.digests, strict=True)}
 
 
-def match_stream(plan: Plan, given: Input, groups: tuple[Group, ...], buckets: int, frontier: Frontier) -> DataFrame:
+def match_stream(
+    plan: Plan, given: Input, groups: tuple[Group, ...], asked: int | None, cores: int, frontier: Frontier
+) -> DataFrame:
+    """`asked`: the number of buckets that the user wants; else a stream that begins has one for each core."""
     from pyspark.sql import functions as F
     from pyspark.sql.pandas.types import from_arrow_schema
 
     from fairlead.runtime.spark.processors import Matcher, Sequencer
 
-    setup = setup_of(plan, given, groups, buckets, frontier)
+    setup = setup_of(plan, given, groups, asked, cores, frontier)
     parcel, relations = Parcel(setup), from_arrow_schema(setup.outcome.schema)
 
     def arrive(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -104,12 +114,12 @@ def match_stream(plan: Plan, given: Input, groups: tuple[Group, ...], buckets: i
     come = given.frame.mapInArrow(arrive, from_arrow_schema(ARRIVED)).groupBy("one")
     told = come.transformWithState(Sequencer(parcel), TOLD, "Append", "None")
     metric = ORDER if plan.whole is None else f"{ORDER} {plan.subscriptions[0].types}"  # each part of a plan has its own
-    counted = told.observe(metric, F.max("held").alias("held"), F.sum("ties").alias("ties"))
-    found = counted.where(F.col("target") != COUNTED).drop("held", "ties").groupBy("target")
+    counts = F.max("held").alias("held"), F.sum("ties").alias("ties"), F.max("change").alias("change")
+    found = told.observe(metric, *counts).where(F.col("target") != COUNTED).drop("held", "ties", "change").groupBy("target")
     return found.transformWithState(Matcher(parcel), FOUND, "Append", "None").mapInArrow(delivered, relations)
 
 
-def setup_of(plan: Plan, given: Input, groups: tuple[Group, ...], buckets: int, frontier: Frontier) -> Setup:
+def setup_of(plan: Plan, given: Input, groups: tuple[Group, ...], asked: int | None, cores: int, frontier: Frontier) -> Setup:
     kinds = [given.frame.schema[order_column(key)].dataType.simpleString() for key in range(given.reading.keys)]
     identity = {
         "order_by": list(given.order_by),
@@ -117,8 +127,10 @@ def setup_of(plan: Plan, given: Input, groups: tuple[Group, ...], buckets: int, 
         "use of positions": given.positioned,
         "use of sources": given.reading.sourced,
     }
-    job = Job(given.reading, groups, buckets, np.zeros(0, dtype=np.int64), given.positioned)
-    return Setup(job, Outcome(plan), frontier, given.order_by, identity, plan.digest)
+    if given.zone is not None:
+        identity[ZONE] = given.zone
+    job = Job(given.reading, groups, asked or cores, np.zeros(0, dtype=np.int64), given.positioned)
+    return Setup(job, Outcome(plan), frontier, given.order_by, identity, plan.digest, asked)
 
 
 def arrived(setup: Setup, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -190,24 +202,31 @@ class Sequencing:
         self.ties = 0
         self.groups: dict[str, Begun] = {}
         self.next_target = self.changes = 0
+        self.change: RuleChange | None = None
+        names: dict[str, str] = {}
         if state is not None:
-            head, rest = _opened(state, setup)
-            self.job = replace(setup.job, buckets=head["buckets"])
-            self.lasts = dict(head["sequences"])
-            self.next_target, self.changes = head["next"], head["changes"]
-            self.groups = {name: Begun(first, dict(since)) for name, (first, since) in head["groups"].items()}
+            found, rest = _opened(state, setup)
+            agree_in_buckets(found["buckets"], setup.asked)
+            names = found.get("names", {})
+            self.job = replace(setup.job, buckets=found["buckets"])
+            self.lasts = dict(found["sequences"])
+            self.next_target, self.changes = found["next"], found["changes"]
+            self.groups = {name: Begun(first, dict(since)) for name, (first, since) in found["groups"].items()}
             self.back.load(rest)
             self.back.held = self._fitted(self.back.held)
-        self._settle()
+        self._settle(names)
 
-    def _settle(self) -> None:
+    def _settle(self, names: Mapping[str, str]) -> None:
         """Which targets a group has, and since which change of the rules it has each of its subscriptions. A target that was
-        given up is never used again, nor is what a subscription had before it was left out."""
+        given up is never used again, nor is what a subscription had before it was left out. `names`: digests by the names that
+        subscriptions had in the last micro-batch."""
         before = {name: sorted(each.since) for name, each in self.groups.items()}
         now = {each.identity: sorted(set(each.digests)) for each in self.job.groups}
         if before == now:
             return
         self.changes += 1
+        had = {digest for each in before.values() for digest in each}
+        self.change = changed(had, names, self.setup.names, self.back.next_position)
         kept = self.groups
         self.groups = {}
         for each in self.job.groups:
@@ -305,8 +324,8 @@ class Sequencing:
         sequences = sorted(self.lasts.items(), key=lambda each: (each[0] is not None, each[0] or ""))
         groups = {name: [each.first, dict(sorted(each.since.items()))] for name, each in self.groups.items()}
         more = {"buckets": self.job.buckets, "sequences": sequences, "next": self.next_target, "changes": self.changes}
-        more["groups"] = groups
-        return with_head(_head(self.setup) | more, self.back.dump())
+        more |= {"groups": groups, "names": self.setup.names}
+        return with_head(head(self.setup.identity) | more, self.back.dump())
 
 
 def _column(table: pa.Table, wanted: pa.Field) -> Any:
@@ -335,14 +354,14 @@ def resumed(setup: Setup, target: int, buckets: int, state: bytes | None, whose:
     group = next(each for each in job.groups if each.identity == told["group"])
     if state is None:
         return _begun(Task(job, setup.outcome, group), told["since"])
-    head, rest = _opened(state, setup)
+    told_before, rest = _opened(state, setup)
     known = _TASKS.pop((setup.plan, target), None)
     if known is not None and known[0] == _digest(rest) and known[1].since == told["since"]:
         return known[1]
     task = Task(job, setup.outcome, group)
-    other = {digest for digest, since in head["since"].items() if told["since"].get(digest) != since}
+    other = {digest for digest, since in told_before["since"].items() if told["since"].get(digest) != since}
     task.engine = Engine.load(task.group.plan, bytes(rest), without=other)
-    task.engine.owed = head["fed"]  # it goes over to kernels, or has, as if it had never been loaded
+    task.engine.owed = told_before["fed"]  # it goes over to kernels, or has, as if it had never been loaded
     return _begun(task, told["since"])
 
 
@@ -365,7 +384,7 @@ def kept(setup: Setup, target: int, task: Task) -> bytes:
     if len(_TASKS) >= TASKS_MAX:
         _TASKS.clear()
     _TASKS[setup.plan, target] = _digest(dumped), task
-    return with_head(_head(setup) | {"fed": task.engine.owed, "since": task.since}, dumped)
+    return with_head(head(setup.identity) | {"fed": task.engine.owed, "since": task.since}, dumped)
 
 
 def _digest(dumped: bytes | memoryview) -> bytes:
@@ -373,17 +392,7 @@ def _digest(dumped: bytes | memoryview) -> bytes:
     return bytes(dumped[:256]).partition(b"\n")[0]
 
 
-def _head(setup: Setup) -> dict[str, Any]:
-    return {"version": VERSION, "identity": dict(setup.identity)}
-
-
 def _opened(state: bytes, setup: Setup) -> tuple[dict[str, Any], memoryview]:
-    head, rest = head_and_rest(state)
-    if head["version"] != VERSION:
-        problem = f"the checkpoint is of version {head['version']}, this is version {VERSION}"
-        raise StateError("S110", problem, "run it with the release that wrote it, or begin with a new checkpoint folder")
-    differing = [name for name, value in setup.identity.items() if head["identity"].get(name) != value]
-    if differing:
-        fix = "begin with a new checkpoint folder, or go on as the checkpoint was made"
-        raise StateError("S111", f"the checkpoint was made with another {', another '.join(differing)}", fix)
-    return head, rest
+    found, rest = head_and_rest(state)
+    agree_in(found, setup.identity)
+    return found, rest
