@@ -30,7 +30,7 @@ from fairlead.matching.content import Content
 from fairlead.matching.emission import compile_field
 from fairlead.matching.expressions import Evaluator, slot_types
 from fairlead.matching.incremental import IncrementalSubscription
-from fairlead.matching.interleaved import NOT_DUE, in_one_order
+from fairlead.matching.interleaved import NOT_DUE, Objects, in_one_order
 from fairlead.matching.objects import content_of_objects, objects_of_content
 from fairlead.matching.outcome import Match, SubscriptionMatcher
 from fairlead.matching.relations import Relations
@@ -348,7 +348,7 @@ class Engine:
 
     def _delivered(self, found: Sequence[Relations | Delivered]) -> Sequence[Relation]:
         if len(found) == 1 and not self.parts[0].frame:  # in order already
-            return found[0] if isinstance(found[0], Relations) else [relation for relation, _ in found[0]]
+            return found[0] if isinstance(found[0], Relations) else Objects.of(found[0])
         return in_one_order(found, [part.numbers for part in self.parts], self._number)
 
     @cached_property
