@@ -67,6 +67,65 @@ def test_several_streams(given: Given, tmp_path: Path) -> None:
     run(lambda: compared(given, tmp_path / "events.parquet"))
 
 
+TIMED = "TYPE A (k INT, at TIMESTAMP) TIME at; TYPE B (k INT, at TIMESTAMP) TIME at; TYPE C (k INT, at TIMESTAMP) TIME at;"
+WAITING = "SUBSCRIPTION {} MATCH A a WITHOUT B b WITHIN {} SECONDS OF a WHERE a.k = b.k"
+
+
+def second(at: int) -> str:
+    return f"2026-01-01T00:00:{at:02}Z"
+
+
+def test_what_one_event_decides_comes_by_deadline_and_then_in_the_order_of_the_text() -> None:
+    async def work() -> None:
+        rules = [WAITING.format("Later", 9), "SUBSCRIPTION Pair MATCH A a AND B b", *(WAITING.format(each, 5) for each in "XY")]
+        async with (
+            fairlead.connect("memory:") as fl,
+            fl.subscribe(f"{TIMED} {' '.join(rules)}", start="earliest", emit=False) as sub,
+        ):
+            await fl.publish("A", k=1, at=second(1), wait=True)
+            await fl.publish("B", k=2, at=second(20), wait=True)
+            assert [each.subscription for each in await read(sub)] == ["X", "Y", "Later", "Pair"]
+
+    run(work)
+
+
+def test_who_waits_beside_a_disjunction_is_told_the_time_and_leaves_the_state_of_who_waits_alone() -> None:
+    """A disjunction merges streams, and those who wait for one of them store heartbeats."""
+    waiting, either = WAITING.format("Waiting", 5), "SUBSCRIPTION Either MATCH (A a AND B b) OR (B d AND C c)"
+
+    async def work() -> None:
+        async with fairlead.connect("memory:") as fl:
+            await fl.declare(TIMED)
+
+            async def followed(rules: str, start: str = "earliest") -> Delivered:
+                async with fl.subscribe(rules, start=start, emit=False) as sub:
+                    return shown(await read(sub))
+
+            async with fl.subscribe(f"{either} {waiting}", start="earliest", emit=False) as both:
+                found = Delivered()
+                for at in range(0, 50, 2):
+                    name = "ABC"[at * 7 % 3]
+                    await fl.publish(name, k=at % 3, at=second(at), wait=True)
+                    if at % 10 == 0:
+                        await fl.publish("Heartbeat", at=second(at + 1), wait=True)
+                    found += shown(await read(both))
+            assert {name for name, _ in found} == {"Waiting", "Either"}
+            assert await followed(f"{either} {waiting}") == found
+            for rules, name in ((waiting, "Waiting"), (either, "Either")):
+                assert await followed(rules) == [each for each in found if each[0] == name]
+                assert await followed(rules, "snapshot") == []  # the state that was left has all of it
+            await fl.publish("A", k=1, at=second(52), wait=True)
+            await fl.publish("C", k=1, at=second(53), wait=True)
+            await fl.publish("Heartbeat", at=second(59), wait=True)
+            later = {name: await followed(rules, "snapshot") for rules, name in ((waiting, "Waiting"), (either, "Either"))}
+            everything = await followed(f"{either} {waiting}")
+            assert everything[: len(found)] == found
+            for name, mine in later.items():
+                assert mine == [each for each in everything[len(found) :] if each[0] == name] != []
+
+    run(work)
+
+
 @dataclass(frozen=True)
 class Session:
     """What one who subscribed to some of the rules was given. `begun`: by name, how many deliveries it was past then; None
