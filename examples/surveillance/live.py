@@ -16,6 +16,7 @@ import json
 import subprocess
 import sys
 import time
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -104,28 +105,33 @@ def show(console: Console, day: pa.Table, folder: Path) -> bool:
         )
         console.print(_table(found), "")
         compared = {other: fl.compare("desk-1", other) for other in ("desk-2", "desk-3")}
-        ids = [each["id"] for each in found["desk-1"][1]["relations"]]
-        one = by_rule(found["desk-1"][1]["relations"])
-        two = by_rule([each for part in (home, found["desk-2"][1]) for each in part["relations"]])
-        three = by_rule(found["desk-3"][1]["relations"])
-        later = {rule: mine[len(mine) - len(three.get(rule, ())) :] for rule, mine in one.items()}
-        whole = two == one and three == {rule: mine for rule, mine in later.items() if mine} and len(three) > 0
+        one = ids_of(found["desk-1"][1]["relations"])
+        two = ids_of([each for part in (home, found["desk-2"][1]) for each in part["relations"]])
+        three = ids_of(found["desk-3"][1]["relations"])
+        whole = two == one and three == later(one, three) and 0 < len(three) < len(one)
         for other, each in compared.items():
             console.print(Text(f"desk-1 and {other}  {each}", style="green" if each else "red"))
         exported = fl.export(rules, folder / "exported.parquet")
         again_found = fairlead.match(plan, pq.read_table(folder / "exported.parquet"), position="position")
-        embedded = by_rule([each.to_json() for each in again_found]) == one
+        embedded = ids_of([each.to_json() for each in again_found]) == one
         said = "the same relations as desk-1, under the same ids, in the same order" if embedded else "not what desk-1 has"
         console.print(Text(f"one process over an exported file ({exported.events:,} events)  {said}", style=_colour(embedded)))
-        spark = _spark(console, plan, fl.url, ids)
-    return whole and embedded and spark and all(compared.values()) and len(ids) > 0
+        spark = _spark(console, plan, fl.url, [each for _, each in one])
+    return whole and embedded and spark and all(compared.values()) and len(one) > 0
 
 
-def by_rule(relations: list[dict[str, Any]]) -> dict[str, list[str]]:
-    """The ids of each subscription, in the order of delivery."""
-    found: dict[str, list[str]] = {}
-    for each in relations:
-        found.setdefault(each["subscription"], []).append(each["id"])
+def ids_of(relations: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """The rule and the id of each, in the order of delivery."""
+    return [(each["subscription"], each["id"]) for each in relations]
+
+
+def later(all_of_them: list[tuple[str, str]], some: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """As many of each rule, the last ones, in their order: each rule begins with a state of its own."""
+    left, found = Counter(rule for rule, _ in some), list[tuple[str, str]]()
+    for each in reversed(all_of_them):
+        if left[each[0]]:
+            left[each[0]] -= 1
+            found.insert(0, each)
     return found
 
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from fairlead.errors import StateError, require
 from fairlead.matching import state
 from fairlead.matching.incremental import IncrementalSubscription
-from fairlead.matching.interleaved import in_one_order
+from fairlead.matching.interleaved import Objects, in_one_order
 from fairlead.matching.outcome import SubscriptionMatcher
 from fairlead.matching.relations import Relations
 from fairlead.matching.state import Change
@@ -132,7 +132,7 @@ class Engine:
 
     def _delivered(self, found: Sequence[Relations | Delivered]) -> Sequence[Relation]:
         if len(found) == 1 and not self.parts[0].frame:  # in order already
-            return found[0] if isinstance(found[0], Relations) else [relation for relation, _ in found[0]]
+            return found[0] if isinstance(found[0], Relations) else Objects.of(found[0])
         return in_one_order(found, [part.numbers for part in self.parts], self._number)
 
     @cached_property

@@ -92,7 +92,7 @@ def test_a_subscriber_leaves_while_a_kernel_searches(
             await published(fl)
             sub = await leave(fl, busy)
             (followed,) = sub._followed.values()
-            assert all(each.engine.torn for each in followed.following.lineage.strands)
+            assert all(each.engine.torn for each in followed.follower.lineage.strands)
             assert not any(dumped)
             assert await fl.receipts("one")  # it is there still, and can come back
             busy.clear()
@@ -120,7 +120,7 @@ def test_a_client_that_closes_ends_what_its_subscribers_search(busy: threading.E
         left = fl.subscribe(ENDLESS, start="earliest").__enter__()
         assert busy.wait(60)
     (followed,) = left._live._followed.values()
-    assert all(each.engine.torn for each in followed.following.lineage.strands)
+    assert all(each.engine.torn for each in followed.follower.lineage.strands)
 
 
 @pytest.mark.parametrize("url", LOGS)

@@ -5,8 +5,9 @@ published when the one before it is stored, merged and read, so that the order o
 is read out of the log, and positions of the log are put down as those of the case by what stands where in each stream. What
 live subscribers cannot be asked is listed here with the reason, never skipped.
 
-One thing is not compared: a disjunction reads a stream for each of its conjunctions, and merges what comes of them by the times
-at which the streams stored it. So what one event completes in several branches is put in the order of the text here.
+One thing is not compared: what is read from different streams. Subscriptions that have no stream in common are followed each
+by itself, and a disjunction reads a stream for each of its conjunctions, and merges what comes of them by the times at which
+the streams stored it. So what one event completes in several of them is put in the order of the text here.
 """
 
 from __future__ import annotations
@@ -123,8 +124,8 @@ async def read(sub: LiveSubscription) -> list[Relation]:
 
 
 async def in_one_order(fl: Client, sub: LiveSubscription, found: list[Relation], types: list[str]) -> list[dict[str, Any]]:
-    """Subscriptions are followed each by itself. The definition has one order: by the place of completion; at one place what
-    deadlines decided, by deadline, and then in the order of the text. What one subscription delivers stays as it is."""
+    """The definition has one order: by the place of completion; at one place what deadlines decided, by deadline, and then in
+    the order of the text. What comes of one stream is in it as it was delivered; what comes of several is put in it."""
     numbers = {each.name: at for at, each in enumerate(sub.plan.subscriptions)}
     places: dict[tuple[str, int], Mapping[int, int]] = {}
     apart: set[str] = set()
@@ -140,6 +141,11 @@ async def in_one_order(fl: Client, sub: LiveSubscription, found: list[Relation],
         branch = relation.branch if relation.subscription in apart else 0
         return known[at.major], at.minor, deadline(relation, sub.plan), numbers[relation.subscription], branch
 
+    for course in sub._courses:
+        if len(course.following.streams) == 1:
+            names = {name for each in course.followed.values() for name in each.group.names}
+            mine = [each for each in found if each.subscription in names]
+            assert mine == sorted(mine, key=delivery)
     return [shown(each, places[each.subscription, each.branch]) for each in sorted(found, key=delivery)]
 
 

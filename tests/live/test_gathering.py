@@ -64,6 +64,6 @@ def test_what_is_remembered_is_little() -> None:
 
 def test_a_portion_of_everything_is_what_was_given() -> None:
     blocks = blocks_of(3, 2, first=7)
-    (all_of_it,) = portions(blocks, 0)
+    (all_of_it,) = portions(blocks, ())
     assert all_of_it is blocks
-    assert [[each.sequence for each in some] for some in portions(blocks, 7)] == [[7], [8]]
+    assert [[each.sequence for each in some] for some in portions(blocks, {0, 7})] == [[7], [8]]

@@ -389,9 +389,9 @@ def test_what_is_not_merged_yet_is_not_passed() -> None:
                 ends = await sub.ends()
                 while not await sub.has_passed(ends):
                     await sub.next_within(0.01)
-                (followed,) = sub._followed.values()
-                assert followed.following.lineage.after == (1,)
-                followed.following._log = Behind(fl.log)
+                (course,) = sub._courses
+                assert course.following.followers[0].lineage.after == (1,)
+                course.following._log = Behind(fl.log)
                 assert not await sub.has_passed(ends)
 
     run(work)
@@ -531,7 +531,7 @@ def test_subscribers_come_at_the_same_time_and_share_their_routes() -> None:
                 async with fairlead.connect(fl.url) as mine:
                     rules = f"SUBSCRIPTION S MATCH A a WHERE a.s = '{word}'"
                     async with mine.subscribe(rules, name=f"{word}-{at}") as sub:
-                        (each,) = sub._followed.values()
+                        (each,) = sub._courses
                         assert each.following.only is not None
                         return dict(each.following.only.routes)
 

@@ -134,7 +134,8 @@ def test_subscribers_of_one_client_read_together_and_one_that_has_stopped_holds_
                     [*await each, *await more(sub)] for each, sub in zip(reading, (one, two, covering), strict=True)
                 ]
                 assert len(begun) <= 6  # two streams, each once for all who keep up and, of one, once more for who did not
-                assert len(first) > 100
+                expected = matched(f"{TYPES}; {RULES}", await exported(fl, ["A", "B"]))
+                assert ids(first) == ids(expected) != []  # how many they are is a matter of how the publishers took turns
                 assert ids(first) == ids(second) == ids([each for each in wider if each.subscription == "S"])
                 async with fl.subscribe(RULES, start="earliest") as late:
                     assert ids(await more(late)) == ids(first)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -25,64 +24,34 @@ from pyspark.sql import SparkSession
 import fairlead
 from fairlead import spark as fl
 from fairlead.engine import Engine
-from fairlead.errors import FairleadError
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
-from fairlead.runtime.live.selecting import only_group
 from fairlead.testing.reference import ReferenceMatcher
 from fairlead.transport.events import read_events
-from fairlead.transport.records import read_records
-from tests.fuzz.rules import rules
-from tests.fuzz.streams import Record, events
+from tests.live.given import Given, usable
 from tests.live.logs import run
 from tests.live.test_conformance import read
 from tests.spark import streams
 
 PLANS = int(os.environ.get("FAIRLEAD_RUNTIME_PLANS", "3"))
-EVENTS = 60
 WANTED = ("EMIT", "UNION", "EXTENDS", " OF ", " OR (")
 """What the plans have between them: derived types, unions, subtypes, absences, disjunctions. Each has at least two of these."""
 
 Ids = dict[str, list[str]]
 
 
-@dataclass(frozen=True)
-class Given:
-    seed: int
-    text: str
-    events: tuple[Record, ...]
-
-    def __str__(self) -> str:
-        return f"seed {self.seed}"
-
-
-def usable() -> Iterator[Given]:
+def one_stream() -> Iterator[Given]:
     """Plans of which something comes, that all runtimes can run and that read one stream of a log."""
-    for seed in range(10**9):
-        rng = Random(seed)
-        made = rules(rng)
-        text = str(made)
-        if sum(word in text for word in WANTED) < 3 or "EMIT" not in text:
-            continue
-        try:
-            plan = fairlead.compile(text)
-            Engine(plan, kernels_from=0)
-            group = only_group(plan)
-        except FairleadError:
-            continue
-        if len(group.parts) != 1 or not plan.emitters:
-            continue
-        stream = tuple(events(rng, made.attributes, EVENTS))
-        engine = Engine(plan, kernels_from=None)
-        found = {each.subscription for columns in read_records(stream, plan.catalogue) for each in engine.feed(columns)}
-        if len(found) > 1:
-            yield Given(seed, text, stream)
+    for each in usable():
+        plan = fairlead.compile(each.text)
+        if sum(word in each.text for word in WANTED) >= 3 and len(each.group.parts) == 1 and plan.emitters:
+            yield each
 
 
 def chosen() -> list[Given]:
     """Such that all of WANTED is among the first few."""
     left, found = set(WANTED), []
-    for each in usable():
+    for each in one_stream():
         new = {word for word in left if word in each.text}
         if new or len(found) >= PLANS - 2:
             found.append(each)

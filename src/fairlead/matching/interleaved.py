@@ -25,7 +25,19 @@ from fairlead.model.identity import from_hex, position_word, to_hex
 from fairlead.model.layout import Layout
 from fairlead.model.relation import Relation
 
-__all__ = ["LAZY", "NOT_DUE", "Interleaved", "completed", "in_one_order", "interleaved"]
+__all__ = ["LAZY", "NOT_DUE", "Interleaved", "Objects", "by_turn", "completed", "in_one_order", "interleaved"]
+
+
+class Objects(list[Relation]):
+    """Relations that were found event by event. `due`: of each, the deadline that decided it (`NOT_DUE` if an event did)."""
+
+    due: Sequence[int] = ()
+
+    @classmethod
+    def of(cls, delivered: Sequence[tuple[Relation, int]]) -> Objects:
+        made = cls([relation for relation, _ in delivered])
+        made.due = [due for _, due in delivered]
+        return made
 
 
 class Interleaved(Sequence[Relation]):
@@ -105,6 +117,13 @@ class Interleaved(Sequence[Relation]):
             made[mine] = completed(part)[self.place[mine]]
         return made
 
+    def due(self) -> Words:
+        """The deadline that decided each, or `NOT_DUE`."""
+        made = np.empty(len(self), dtype=np.int64)
+        for part, mine in self._by_part():
+            made[mine] = due_of(part)[self.place[mine]]
+        return made
+
     def names(self, places: Numbers) -> list[str]:
         """The subscriptions of those at some places of the delivery."""
         made = np.empty(len(self), dtype=object)
@@ -155,7 +174,7 @@ def in_one_order(
     if not any(isinstance(each, Relations) for each in found):
         together = [each for some in found if not isinstance(some, Relations) for each in some]
         together.sort(key=lambda each: (each[0].completed_at, each[1], of_name[each[0].subscription]))
-        return [relation for relation, _ in together]
+        return Objects.of(together)
     parts: list[Sequence[Relation]] = []
     turns: list[tuple[Words, Words, Numbers]] = []
     for some, mine in zip(found, numbers, strict=True):
@@ -166,7 +185,7 @@ def in_one_order(
             parts.append(some)
             turns.append((at, due, np.array(mine, dtype=np.int64)[number]))
         else:
-            parts.append([relation for relation, _ in some])
+            parts.append(Objects.of(some))
             places = [(position_word(each.completed_at), due, of_name[each.subscription]) for each, due in some]
             at, due, number = np.array(places, dtype=np.int64).T
             turns.append((at, due, number))
@@ -187,6 +206,33 @@ def interleaved(parts: Sequence[Sequence[Relation]], turns: Sequence[Numbers]) -
     place = np.concatenate([np.arange(len(each)) for each in parts])
     order = np.argsort(np.concatenate(turns), kind="stable")
     return Interleaved(parts, owner[order], place[order])
+
+
+def by_turn(found: Sequence[Sequence[Relation]], turns: Sequence[Numbers], known: Sequence[int]) -> Interleaved:
+    """What several engines found that were fed the same, in one order: by turn, then as `in_one_order` has it, where the first
+    engine's subscriptions stand before those of the second. `turns`: of each relation; `known`: by engine, how many of its
+    relations to leave out."""
+    owner = np.repeat(
+        np.arange(len(found), dtype=np.int32), [len(some) - left for some, left in zip(found, known, strict=True)]
+    )
+    place = np.concatenate([np.arange(left, len(some)) for some, left in zip(found, known, strict=True)])
+    places = [
+        (turn[left:], completed(some)[left:], due_of(some)[left:]) for some, turn, left in zip(found, turns, known, strict=True)
+    ]
+    turn, at, due = (np.concatenate(each) for each in zip(*places, strict=True))
+    order = np.lexsort((owner, due, at, turn))
+    return Interleaved(found, owner[order], place[order])
+
+
+def due_of(relations: Sequence[Relation]) -> Words:
+    """The deadline that decided each, or `NOT_DUE`."""
+    if isinstance(relations, Relations):
+        return relations.turns()[1]
+    if isinstance(relations, Interleaved):
+        return relations.due()
+    if isinstance(relations, Objects):
+        return np.array(relations.due, dtype=np.int64)
+    return np.full(len(relations), NOT_DUE, dtype=np.int64)
 
 
 def completed(relations: Sequence[Relation]) -> Words:

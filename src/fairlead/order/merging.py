@@ -53,11 +53,10 @@ class Input:
 
 
 @dataclass(frozen=True, slots=True)
-class _Silent:
-    """Stands for the item of a message that is not given out."""
+class Beat(Generic[Item]):
+    """The item of a heartbeat, if it has one."""
 
-
-SILENT = _Silent()
+    item: Item | None
 
 
 class Merging(Generic[Item]):
@@ -70,16 +69,17 @@ class Merging(Generic[Item]):
             fix = "name every input once, and at least one"
             raise UsageError("A230", f"the inputs to merge are {', '.join(map(repr, given)) or 'none'}", fix)
         self._inputs = {name: Input() for name in sorted(given)}
-        self._held: list[tuple[int, str, int, Item | _Silent]] = []
+        self._held: list[tuple[int, str, int, Item | Beat[Item]]] = []
         self.held = 0
 
     def push(self, name: str, stored: int, sequence: int, item: Item) -> list[Released[Item]]:
         """The next message of an input, and what may go now that it is there."""
         return self._take(name, stored, sequence, item)
 
-    def heartbeat(self, name: str, stored: int, sequence: int) -> list[Released[Item]]:
-        """A message of an input that only says how far its time is."""
-        return self._take(name, stored, sequence, SILENT)
+    def heartbeat(self, name: str, stored: int, sequence: int, item: Item | None = None) -> list[Released[Item]]:
+        """A message of an input that says how far its time is, and for which nobody waits. It is given out where it is an
+        item."""
+        return self._take(name, stored, sequence, Beat(item))
 
     def end(self, name: str) -> list[Released[Item]]:
         """Nothing more comes in this input."""
@@ -94,14 +94,14 @@ class Merging(Generic[Item]):
         """By input the sequence of the last message that is done with; None where a reader that goes on begins anew."""
         return {name: None if each.done is None else each.done[0] for name, each in self._inputs.items()}
 
-    def _take(self, name: str, stored: int, sequence: int, item: Item | _Silent) -> list[Released[Item]]:
+    def _take(self, name: str, stored: int, sequence: int, item: Item | Beat[Item]) -> list[Released[Item]]:
         mine = self._inputs[name]
         rises = mine.sequence is None or sequence > mine.sequence
         require(rises and not mine.ended, "the sequences of an input rise", input=name, last=mine.sequence, got=sequence)
         time = stored if mine.time is None else max(stored, mine.time)
         mine.sequence, mine.time = sequence, time
         heappush(self._held, (time, name, sequence, item))
-        self.held += not isinstance(item, _Silent)
+        self.held += not isinstance(item, Beat)
         return self._release()
 
     def _release(self) -> list[Released[Item]]:
@@ -109,12 +109,14 @@ class Merging(Generic[Item]):
         while self._held and not self._behind(self._held[0]):
             time, name, sequence, item = heappop(self._held)
             self._inputs[name].done = sequence, time
-            if not isinstance(item, _Silent):
+            if not isinstance(item, Beat):
                 self.held -= 1
                 found.append(Released(name, time, sequence, item))
+            elif item.item is not None:
+                found.append(Released(name, time, sequence, item.item))
         return found
 
-    def _behind(self, message: tuple[int, str, int, Item | _Silent]) -> tuple[str, ...]:
+    def _behind(self, message: tuple[int, str, int, Item | Beat[Item]]) -> tuple[str, ...]:
         """The other inputs that may still bring something that belongs before the message."""
         place = message[0], message[1]
         return tuple(

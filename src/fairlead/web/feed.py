@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 
 from fairlead.errors import UsageError
 from fairlead.model.relation import Relation
-from fairlead.runtime.live.batch import Batch
 from fairlead.runtime.live.subscribing import LiveSubscription
 from fairlead.transport.relation_events import relation_event
 
@@ -63,27 +62,28 @@ class Feed:
 
     async def _deliveries(self) -> AsyncIterator[Delivery]:
         async for batch in self._sub.batches():
-            if batch.key in self._resume:
-                batch = await self._behind(batch, self._resume[batch.key])
-            for number, relation in enumerate(batch, batch.first):
-                given = self._given[batch.key] = Given(number, relation.id)
-                self._sent[batch.key].append(given)
+            for key, number, relation in batch.numbered():
+                if key in self._resume and await self._was_given(key, Given(number, relation.id)):
+                    continue
+                given = self._given[key] = Given(number, relation.id)
+                self._sent[key].append(given)
                 yield Delivery(self._id(), relation)
 
-    async def _behind(self, batch: Batch, last: Given) -> Batch:
-        """What is behind the relation after which to resume."""
-        if batch.last < last.number:
-            return batch.behind(len(batch))
-        del self._resume[batch.key]
-        count = last.number - batch.first + 1
-        if count < 0:
+    async def _was_given(self, key: str, now: Given) -> bool:
+        """Whether this is not behind the relation after which to resume."""
+        last = self._resume[key]
+        if now.number < last.number:
+            return True
+        del self._resume[key]
+        if now.number > last.number + 1:
             problem = "more is acknowledged than this id says, and is not delivered again"
             raise UsageError("A276", problem, "resume after what was acknowledged: without an id")
-        if count:
-            if batch[count - 1].id != last.relation:
-                raise UsageError("A275", "the id is not of a delivery of this subscription", "resume after an id of its own")
-            await self._sub.ack(_up_to(batch, last.number))
-        return batch.behind(count)
+        if now.number > last.number:
+            return False
+        if now != last:
+            raise UsageError("A275", "the id is not of a delivery of this subscription", "resume after an id of its own")
+        await self._sub.acknowledge({key: now.number})
+        return True
 
     async def acknowledge(self, text: str) -> None:
         """Everything up to a delivery, by its id. Returns when that is stored."""
@@ -93,12 +93,13 @@ class Feed:
             at = last.number - sent[0].number if sent else -1
             if last.number > self._given[key].number or (at >= 0 and sent[at] != last):
                 raise _not_delivered()
-        for key, last in named.items():
+        done = {key: last.number for key, last in named.items() if self._sent[key] and last.number >= self._sent[key][0].number}
+        for key, number in done.items():
             sent = self._sent[key]
-            if sent and last.number >= sent[0].number:
-                while sent and sent[0].number <= last.number:
-                    sent.popleft()
-                await self._sub.ack(Batch(self._sub.plan, key, last.number + 1, ()))  # an empty one, behind it
+            while sent and sent[0].number <= number:
+                sent.popleft()
+        if done:
+            await self._sub.acknowledge(done)
 
     def _id(self) -> str:
         return ".".join(str(self._given[key]) for key in self._keys)
@@ -108,10 +109,6 @@ class Feed:
         if len(parts) != len(self._keys) or not all(parts):
             raise UsageError("A275", "the id is not of a delivery of this subscription", "send an id as it was given")
         return {key: Given(int(each[1] or 0), each[2] or "") for key, each in zip(self._keys, parts, strict=True) if each}
-
-
-def _up_to(batch: Batch, number: int) -> Batch:
-    return Batch(batch.plan, batch.key, batch.first, batch.relations[: number - batch.first + 1])
 
 
 def _not_delivered() -> UsageError:

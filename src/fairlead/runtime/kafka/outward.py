@@ -76,10 +76,10 @@ def _send(producer: Producer, outlet: Outlet, batch: Batch, plan: Plan, sent: di
             failed.append(error)
 
     count, write = 0, WRITTEN[outlet.what]
-    for number, relation in enumerate(batch, batch.first):
-        if number <= sent.get(batch.key, 0):
+    for key, number, relation in batch.numbered():
+        if number <= sent.get(key, 0):
             continue
-        sent[batch.key] = number
+        sent[key] = number
         media, value = write(relation, plan)
         headers: list[tuple[str, str | bytes | None]] = [
             ("content-type", media.encode()),

@@ -1,13 +1,17 @@
 """Relations as a live subscriber is given them: many at a time, without an object for each.
 
-Takes: relations of one group, and the number of the first. Gives: a sequence of relations, or a table. Never: copies them.
+Takes: relations of groups that are followed together, and the number of the first of each group. Gives: a sequence of
+relations, each with its number, or a table. Never: copies them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import overload
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.dataclass import dataclass
@@ -20,17 +24,15 @@ from fairlead.transport.write import relation_table
 
 @dataclass(frozen=True, eq=False)
 class Batch(Sequence[Relation]):
-    """Relations that were completed close together, in the order of delivery; `first` is the number of the first one, from 1.
-    Those that kernels found become objects when looked at."""
+    """Relations that were completed close together, in the order of delivery. Those that kernels found become objects when
+    looked at. `keys`: the groups that they are of; `firsts`: the number of the first relation of each, from 1 on; `owner`: by
+    relation, which of the groups; None where there is one."""
 
     plan: Plan
-    key: str
-    first: int
     relations: Sequence[Relation]
-
-    @property
-    def last(self) -> int:
-        return self.first + len(self.relations) - 1
+    keys: tuple[str, ...]
+    firsts: tuple[int, ...]
+    owner: npt.NDArray[np.int32] | None = None
 
     def __len__(self) -> int:
         return len(self.relations)
@@ -45,9 +47,41 @@ class Batch(Sequence[Relation]):
     def __getitem__(self, at: int | slice) -> Relation | Sequence[Relation]:
         return self.relations[at]
 
+    def numbered(self) -> Iterator[tuple[str, int, Relation]]:
+        """Each with the key of its group, and its number there."""
+        if self.owner is None:
+            for number, relation in enumerate(self.relations, self.firsts[0]):
+                yield self.keys[0], number, relation
+            return
+        numbers = list(self.firsts)
+        for owner, relation in zip(self.owner.tolist(), self.relations, strict=True):
+            yield self.keys[owner], numbers[owner], relation
+            numbers[owner] += 1
+
+    @cached_property
+    def lasts(self) -> dict[str, int]:
+        """By group, the number of the last one."""
+        return self.lasts_of(len(self))
+
+    def lasts_of(self, count: int) -> dict[str, int]:
+        """By group, the number of the last one among the first ones; one less than the first number where there is none."""
+        if self.owner is None:
+            return {self.keys[0]: self.firsts[0] + count - 1}
+        counts = np.bincount(self.owner[:count], minlength=len(self.keys)).tolist()
+        return {key: first + each - 1 for key, first, each in zip(self.keys, self.firsts, counts, strict=True)}
+
+    def place_of(self, key: str, number: int) -> int:
+        """Of a relation of these groups that is not behind them; negative where it is before."""
+        mine = self.keys.index(key)
+        place = number - self.firsts[mine]
+        return place if self.owner is None or place < 0 else int(np.flatnonzero(self.owner == mine)[place])
+
     def behind(self, count: int) -> Batch:
         """Without the first ones."""
-        return Batch(self.plan, self.key, self.first + count, self.relations[count:])
+        if not count:
+            return self
+        firsts = tuple(each + 1 for each in self.lasts_of(count).values())
+        return Batch(self.plan, self.relations[count:], self.keys, firsts, None if self.owner is None else self.owner[count:])
 
     def to_arrow(self, subscription: str | None = None) -> pa.Table:
         """As a table (model/layout.py), of all relations or those of one subscription."""

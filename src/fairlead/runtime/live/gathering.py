@@ -6,7 +6,7 @@ event.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from threading import Lock
 
 import numpy as np
@@ -24,12 +24,12 @@ REMEMBERED = 8
 """Stretches of blocks, of some hundred kilobytes each."""
 
 
-def portions(blocks: Sequence[Stored], border: int) -> Iterator[Sequence[Stored]]:
-    """Blocks that go to the engine together. None has blocks on both sides of the sequence `border`."""
+def portions(blocks: Sequence[Stored], borders: Collection[int]) -> Iterator[Sequence[Stored]]:
+    """Blocks that go to the engines together. None has blocks on both sides of one of the sequences `borders`."""
     start = events = 0
     for at, each in enumerate(blocks):
         full = events + each.block.count > EVENTS_TOGETHER
-        if at > start and (full or blocks[at - 1].sequence <= border < each.sequence):
+        if at > start and (full or any(blocks[at - 1].sequence <= border < each.sequence for border in borders)):
             yield blocks[start:at]
             start, events = at, 0
         events += each.block.count

@@ -5,6 +5,9 @@ one stream for each of its conjunctions (parts.py), and merges them (interleavin
 absence is not taken apart: it reads one stream, of all types that it and what stands upstream of it read. So relations, numbers
 and receipt of a subscription depend on no companion, and two plans that have it in common share it.
 
+Groups that have a stream in common are followed together, in one order (`together`): that of the stream, or of all the streams
+that they read between them. Others have no place in common: nobody has an order of these.
+
 Takes: a plan. Gives: groups, each with a plan of its own and the streams that it reads. Never: reads a block.
 """
 
@@ -52,11 +55,20 @@ class Group:
                     return part
         raise KeyError(subscription, branch)
 
+    @property
+    def reads_own(self) -> bool:
+        """Whether it reads a type's own stream: of a type alone, without a need of time."""
+        return len(self.parts) == 1 and len(self.parts[0].types) == 1 and not self.timed
+
+    @cached_property
+    def sources(self) -> tuple[tuple[bool, tuple[str, ...]], ...]:
+        """What tells its streams apart, part by part: whether it is a type's own, and the types."""
+        return tuple((self.reads_own, each.types) for each in self.parts)
+
     async def streams(self, log: Log) -> tuple[Stream, ...]:
-        """Part by part. A type alone, without a need of time, is read from its own stream."""
-        (first, *others) = self.parts
-        if len(first.types) == 1 and not others and not self.timed:
-            return (await log.open_type(first.types[0]),)
+        """Part by part."""
+        if self.reads_own:
+            return (await log.open_type(self.parts[0].types[0]),)
         return tuple([await log.open_merged(each.types) for each in self.parts])
 
     def key(self, streams: Sequence[Stream]) -> str:
@@ -68,6 +80,21 @@ class Group:
 def groups_of(plan: Plan) -> tuple[Group, ...]:
     """In the order of the text."""
     return tuple(_group(plan, each.name) for each in plan.subscriptions if each.name not in plan.silent)
+
+
+def together(groups: Sequence[Group]) -> list[list[int]]:
+    """Which of these have to do with each other, by number: they read the same stream, or each reads one that a third reads."""
+    reads = [set(each.sources) for each in groups]
+    left, found = list(range(len(groups))), list[list[int]]()
+    while left:
+        mine, streams = [left.pop(0)], set[object]()
+        streams |= reads[mine[0]]
+        while more := [at for at in left if streams & reads[at]]:
+            mine += more
+            left = [at for at in left if at not in more]
+            streams.update(*(reads[at] for at in more))
+        found.append(sorted(mine))
+    return found
 
 
 def _group(plan: Plan, name: str) -> Group:

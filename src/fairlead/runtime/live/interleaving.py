@@ -1,4 +1,4 @@
-"""Reading the streams of a group, in one order: the stream's own where there is one, or that of all of them together.
+"""Reading the streams of groups, in one order: the stream's own where there is one, or that of all of them together.
 
 Several streams are merged by the time at which each block was stored (order/merging.py). A block waits until the other streams
 are known to be past it, so a quiet stream holds up the others: then a heartbeat is stored in the log, which every merged stream
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
 from contextlib import aclosing, suppress
 from itertools import groupby
 from operator import ge
@@ -46,7 +46,8 @@ NEVER_US = -62_135_596_800_000_000
 
 @dataclass(frozen=True, eq=False)
 class Stretch:
-    """Consecutive blocks of one part. Where there are several parts, their times are those of the order."""
+    """Consecutive blocks of one part: of one of the streams that are read together, by number. Where there are several, their
+    times are those of the order."""
 
     part: int
     blocks: Sequence[Stored]
@@ -61,11 +62,19 @@ class Reached:
 
 
 class Interleaving:
-    """`only`: what is read of a stream that is alone. `seen`: by part, the sequence of the last block that came. `given`: some
-    were given, and no more asked for since."""
+    """`only`: what is read of a stream that is alone. `timed`: the parts of which heartbeats are given too, where there are
+    several. `seen`: by part, the sequence of the last block that came. `given`: some were given, and no more asked for
+    since."""
 
-    def __init__(self, log: Log, streams: Sequence[Stream], reached: Sequence[Reached], only: Only | None = None) -> None:
-        self._log, self._streams, self._reached, self._only = log, streams, reached, only
+    def __init__(
+        self,
+        log: Log,
+        streams: Sequence[Stream],
+        reached: Sequence[Reached],
+        only: Only | None = None,
+        timed: Collection[int] = (),
+    ) -> None:
+        self._log, self._streams, self._reached, self._only, self._timed = log, streams, reached, only, timed
         self._part = {each.name: at for at, each in enumerate(streams)}
         places = {
             each.name: None if done.time is None else [done.sequence, done.time]
@@ -148,10 +157,11 @@ class Interleaving:
         return released
 
     def _pushed(self, part: int, stored: Stored) -> list[Released[Stored]]:
-        """Heartbeats only say how far their stream is: conjunctions without absences do not read them."""
-        name = self._streams[part].name
-        if stored.block.type == HEARTBEAT.name:
-            return self._merging.heartbeat(name, stored.time, stored.sequence)
+        """Heartbeats only say how far their stream is: conjunctions without absences do not read them. For those that are
+        stored for who waits nobody waits, or there would be no end of them."""
+        name, block = self._streams[part].name, stored.block
+        if block.type == HEARTBEAT.name and (block.source == PULSE or part not in self._timed):
+            return self._merging.heartbeat(name, stored.time, stored.sequence, stored if part in self._timed else None)
         return self._merging.push(name, stored.time, stored.sequence, stored)
 
     async def _pulsing(self) -> None:

@@ -22,6 +22,7 @@ from fairlead.dataclass import dataclass
 from fairlead.deliver.receipt import ReceiptBook
 from fairlead.engine import Engine
 from fairlead.errors import StateError
+from fairlead.matching.chunk import Numbers
 from fairlead.matching.interleaved import Interleaved, completed, interleaved
 from fairlead.matching.kernel.cost import may_take_long
 from fairlead.matching.kernel.interruption import Check
@@ -46,10 +47,12 @@ whatever comes in the meantime waits."""
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """`first`: the number of the first relation, from 1. `digests`: of the receipt, after each relation."""
+    """`first`: the number of the first relation, from 1. `turns`: by relation, the number of the stretch in which it was
+    completed. `digests`: of the receipt, after each relation."""
 
     first: int
     relations: Sequence[Relation]
+    turns: Numbers
     ids: Words
     digests: Words
     derived: Sequence[Block]
@@ -118,7 +121,8 @@ class Lineage:
         missing, DataError where one is damaged."""
         if len(stretches) == 1:
             part, mine = stretches[0].part, stretches[0].blocks
-            return self._numbered(self._found(part, mine, streams[part], gathering))
+            alone = self._found(part, mine, streams[part], gathering)
+            return self._numbered(alone, np.zeros(len(alone), dtype=np.int64))
         blocks: dict[int, list[Stored]] = {}
         for each in stretches:
             blocks.setdefault(each.part, []).extend(each.blocks)
@@ -130,18 +134,20 @@ class Lineage:
             turn = np.array([at for at, each in enumerate(stretches) if each.part == part for _ in each.blocks])
             found.append(relations)
             turns.append(turn[np.searchsorted(sequences, majors_of(completed(relations)) >> INDEX_BITS)])
-        return self._numbered(interleaved(found, turns))
+        if len(found) == 1:
+            return self._numbered(found[0], turns[0])
+        return self._numbered(interleaved(found, turns), np.sort(np.concatenate(turns)))
 
     def _found(self, part: int, blocks: Sequence[Stored], stream: Stream, gathering: Gathering) -> Sequence[Relation]:
         relations, events = self.strands[part].feed(blocks, stream, gathering)
         self.events += events
         return relations
 
-    def _numbered(self, relations: Sequence[Relation]) -> Found:
+    def _numbered(self, relations: Sequence[Relation], turns: Numbers) -> Found:
         first, ids = self.book.count + 1, id_words(relations)
         digests = self.book.note(ids)
         derived = [block for run in self._runs(relations) for block in self._derived_blocks(run)]
-        return Found(first, relations, ids, digests, derived)
+        return Found(first, relations, turns, ids, digests, derived)
 
     def _runs(self, relations: Sequence[Relation]) -> Iterator[Sequence[Relation]]:
         """Stretches of one part: blocks of different streams may have the same sequence."""

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from fairlead.dataclass import dataclass
 from fairlead.errors import UsageError
 from fairlead.model.arguments import subscription_named
+from fairlead.model.partition import needs_one_order
 from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT, Catalogue
 from fairlead.runtime.live.ending import caught_up
-from fairlead.runtime.live.grouping import Group, groups_of
+from fairlead.runtime.live.grouping import Group, groups_of, together
 from fairlead.runtime.live.registry import Registry
 from fairlead.runtime.parts import parts_of
 from fairlead.transport.log.protocol import Log, Stream
@@ -91,15 +92,14 @@ def only_group(plan: Plan) -> Group:
     groups = groups_of(plan)
     if not groups:
         raise UsageError("A252", "the rules have no subscription", "add SUBSCRIPTION … MATCH …")
-    timed = {each.timed for each in groups}
-    same_types = len({tuple(part.types for part in each.parts) for each in groups}) == 1
-    if same_types and (len(timed) == 1 or len(groups[0].types) > 1):  # they read the same streams (Group.streams)
-        return Group(plan, parts_of(plan), any(timed)) if len(groups) > 1 else groups[0]
-    if len(groups) > 1:
-        told = "; ".join(f"{', '.join(each.names)} from {' and '.join(each.types)}" for each in groups)
-        problem = f"these rules are {len(groups)} groups, each with an order of its own: {told}"
-        raise UsageError("A260", problem, "give the rules of one group at a time (`fairlead export`: name a subscription)")
-    return groups[0]
+    if len(groups) == 1:
+        return groups[0]
+    one_order = any(needs_one_order(plan, each) for each in plan.subscriptions)
+    if len(together(groups)) == 1 and (not one_order or len({each.sources for each in groups}) == 1):
+        return Group(plan, parts_of(plan), any(each.timed for each in groups))
+    told = "; ".join(f"{', '.join(each.names)} from {' and '.join(each.types)}" for each in groups)
+    problem = f"these rules are {len(groups)} groups, which do not read the same streams: {told}"
+    raise UsageError("A260", problem, "give the rules of one group at a time (`fairlead export`: name a subscription)")
 
 
 def only_stream(selection: Selection) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """A subscription at work: relations as they are completed, acknowledged when the subscriber is done with them.
 
-A group of subscriptions (grouping.py) is followed by a task of its own, up to a few batches ahead of the subscriber. What is
-acknowledged is never delivered again under this name, and what is not, is: in the same order, from the first one on.
+Groups that have a stream in common (grouping.py) are followed by a task of their own, in one order (course.py), up to a few
+batches ahead of the subscriber. What is acknowledged is never delivered again under this name, and what is not, is: in the
+same order, from the first one on.
 
 Takes: rules, a name, where to start. Gives: relations one by one, or in batches. Never: delivers what another subscriber with
 the same rules does not.
@@ -16,21 +17,23 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from fairlead.dataclass import dataclass
 from fairlead.deliver.receipt import Receipt
 from fairlead.engine import compile
 from fairlead.errors import LogError, StateError, UsageError
 from fairlead.matching.state import Change
+from fairlead.model.partition import alone
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
 from fairlead.runtime.live.batch import Batch
+from fairlead.runtime.live.course import Course, Followed
 from fairlead.runtime.live.ending import end_of
+from fairlead.runtime.live.follower import Follower, Heard
 from fairlead.runtime.live.following import Following
 from fairlead.runtime.live.gathering import Gathering
-from fairlead.runtime.live.grouping import Group, groups_of
+from fairlead.runtime.live.grouping import Group, groups_of, together
 from fairlead.runtime.live.leases import Lease
 from fairlead.runtime.live.ledger import Ledger
-from fairlead.runtime.live.lineage import Found, copied
+from fairlead.runtime.live.lineage import copied
 from fairlead.runtime.live.origin import from_json, to_json
 from fairlead.runtime.live.record import Record
 from fairlead.runtime.live.registry import Registry
@@ -44,16 +47,7 @@ from fairlead.transport.log.tasks import ended
 AHEAD = 4
 """Batches that are matched before the subscriber asks for them."""
 RECEIPT_SECONDS = 1.0
-Ends = Mapping[str, Sequence[int]]
-
-
-@dataclass(eq=False)
-class Followed:
-    group: Group
-    streams: Sequence[Stream]
-    key: str
-    following: Following
-    ledger: Ledger
+Ends = Mapping[str, int]
 
 
 class LiveSubscription:
@@ -78,6 +72,7 @@ class LiveSubscription:
         self._rules, self._start, self._emit = rules, start, emit
         self._record = Record(log, name) if name is not None else None
         self._followed: dict[str, Followed] = {}
+        self._courses: list[Course] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._queue: asyncio.Queue[Batch | Exception] = asyncio.Queue(AHEAD)
         self._begun: Batch | None = None
@@ -99,6 +94,7 @@ class LiveSubscription:
             if key in self._followed:  # the same subscription under another name
                 key = f"{key}-{len(self._followed)}"
             self._followed[key] = await self._opened(group, streams, key, known)
+        await self._gather_courses()
         if self._record is not None:
             self._record.groups = {key: self._record.groups[key] for key in self._followed}  # without what is dropped
             await self._record.write()
@@ -106,14 +102,14 @@ class LiveSubscription:
         self._lease = Lease(self._log, {part.types for each in self._followed.values() for part in each.group.parts})
         await self._lease.take()
         await asyncio.to_thread(pa.array, [0])  # Arrow looks for pandas once, for half a second: not when a relation is due
-        self._tasks = [asyncio.create_task(self._follow(each)) for each in self._followed.values()]
+        self._tasks = [asyncio.create_task(self._follow(each)) for each in self._courses]
         return self
 
     async def __aexit__(self, *_: object) -> None:
         """What is acknowledged is stored already; the rest is a convenience, and may fail."""
         await ended(*self._tasks)
         with suppress(LogError):
-            for each in self._followed.values():
+            for each in self._courses:
                 await each.following.end()
             if self._record is not None:
                 await self.write_receipts()
@@ -145,12 +141,9 @@ class LiveSubscription:
             begun = Beginning(origin, None if silent is None else from_json(silent), leading=leading)
             count = saved["count"]
         snapshots = Snapshots(self._log, group, key, begun.origin)
-        border, durable = begun.silent_until, self._record is not None
+        border = begun.silent_until
         lineage = await snapshots.begin(count, border if count is None else None, emits=self._emit and begun.leading)
-        only = None
-        if self.routed and len(streams) == 1:  # several are merged by what comes of each: the more, the sooner
-            only = await only_for(self._log, group.plan, group.types, streams[0], durable=durable)
-        following = Following(self._log, streams, lineage, snapshots, self._log.patience, border, only, self._gathering)
+        follower = Follower(key, streams, lineage, snapshots, border, self._gathering)
         ledger = Ledger(copied(lineage.book), saved["count"] or 0 if saved else 0, saved["digest"] if saved else None)
         if self._record is not None and saved is None:
             parts = zip(group.parts, streams, strict=True)
@@ -158,19 +151,33 @@ class LiveSubscription:
             told |= {"origin": to_json(begun.origin), "silent_until": border and to_json(border), "subscription": group.digest}
             count = lineage.book.count if border is None else None
             self._record.groups[key] = told | {"count": count, "digest": None if count is None else ledger.receipt().digest}
-        if self._record is not None:
-            self._record.groups[key]["routes"] = {} if only is None else dict(only.routes)
-        return Followed(group, streams, key, following, ledger)
+        return Followed(group, streams, key, follower, ledger)
 
-    async def _follow(self, followed: Followed) -> None:
-        async def receive(found: Found, silent: bool) -> None:
-            known = followed.ledger.found(found.first, found.ids, found.digests, silent=silent)
-            if known < len(found.relations):
-                batch = Batch(followed.group.plan, followed.key, found.first, found.relations)
-                await self._queue.put(batch.behind(known) if known else batch)
+    async def _gather_courses(self) -> None:
+        """Those that read the same are followed together."""
+        opened = list(self._followed.values())
+        for numbers in together([each.group for each in opened]):
+            mine = [opened[at] for at in numbers]
+            plan = (
+                mine[0].group.plan if len(mine) == 1 else alone(self.plan, [name for each in mine for name in each.group.names])
+            )
+            only, (stream, *others) = None, dict.fromkeys(stream for each in mine for stream in each.streams)
+            if self.routed and not others:  # several are merged by what comes of each: the more, the sooner
+                only = await only_for(self._log, plan, mine[0].group.types, stream, durable=self._record is not None)
+            following = Following(self._log, [each.follower for each in mine], self._log.patience, only)
+            self._courses.append(Course(plan, mine, following))
+            if self._record is not None:
+                for each in mine:
+                    self._record.groups[each.key]["routes"] = {} if only is None else dict(only.routes)
+
+    async def _follow(self, course: Course) -> None:
+        async def receive(heard: Sequence[Heard]) -> None:
+            batch = course.batch_of(heard)
+            if batch is not None:
+                await self._queue.put(batch)
 
         try:
-            await followed.following.run(receive)
+            await course.following.run(receive)
         except Exception as error:
             await self._queue.put(error)
 
@@ -199,10 +206,10 @@ class LiveSubscription:
 
     async def next_batch(self) -> Batch:
         """Waits for the next relations, and gives all that are at hand."""
-        batch = await self._next() if self._begun is None else self._begun.behind(self._taken)
+        batch, taken = (await self._next(), 0) if self._begun is None else (self._begun, self._taken)
         self._begun = None
         self._hand(batch, len(batch))
-        return batch if len(batch) else await self.next_batch()
+        return batch.behind(taken) if taken < len(batch) else await self.next_batch()
 
     def next_at_hand(self) -> Relation | None:
         """The next relation, of a batch that has come already."""
@@ -210,15 +217,22 @@ class LiveSubscription:
             self._begun = None
             return None
         self._taken += 1
-        self._hand(self._begun, self._taken)
+        if self._taken == len(self._begun):
+            self._hand(self._begun, self._taken)
         return self._begun[self._taken - 1]
 
     def _hand(self, batch: Batch, count: int) -> None:
         """So many of a batch are the subscriber's now. Without a name nothing can be resumed, so nothing is remembered."""
-        ledger = self._followed[batch.key].ledger
-        ledger.handed = max(ledger.handed, batch.first + count - 1)
+        for key, last in batch.lasts_of(count).items():
+            ledger = self._followed[key].ledger
+            ledger.handed = max(ledger.handed, last)
         if self._record is None and count == len(batch):
-            ledger.acknowledge(batch.last)
+            self._acknowledge(batch.lasts)
+
+    def _note_handed(self) -> None:
+        """What was taken of the batch that is begun."""
+        if self._begun is not None and self._taken < len(self._begun):
+            self._hand(self._begun, self._taken)
 
     async def _next(self) -> Batch:
         found = await self._queue.get()
@@ -227,18 +241,23 @@ class LiveSubscription:
         return found
 
     async def ack(self, done: Relation | Batch | None = None) -> None:
-        """The subscriber is done with everything up to this relation or batch, of the same group; or with all it was given.
-        Returns when that is stored. Raises StateError where another process has taken the name over."""
+        """The subscriber is done with everything up to this relation or batch, of the subscriptions that are in one order with
+        it; or with all it was given. Returns when that is stored. Raises StateError where another process has taken the name
+        over."""
         if isinstance(done, Batch):
-            self._followed[done.key].ledger.acknowledge(done.last)
+            await self.acknowledge(self._up_to(done) if len(done) else {})
         elif done is not None:
-            ledger = next((each.ledger for each in self._followed.values() if done.subscription in each.group.names), None)
-            if ledger is None:
+            one = next((each for each in self._followed.values() if done.subscription in each.group.names), None)
+            if one is None:
                 raise UsageError("A249", f"'{done.subscription}' is not subscribed to here", "acknowledge what was delivered")
-            ledger.acknowledge(ledger.number_of(done.id))
+            await self.acknowledge(self._course(one.key).up_to(one.key, one.ledger.number_of(done.id)))
         else:
-            for each in self._followed.values():
-                each.ledger.acknowledge(each.ledger.handed)
+            self._note_handed()
+            await self.acknowledge({key: each.ledger.handed for key, each in self._followed.items()})
+
+    async def acknowledge(self, numbers: Mapping[str, int]) -> None:
+        """The same, by group: all up to this number of its deliveries."""
+        self._acknowledge(numbers)
         if self._record is not None:
             for key, each in self._followed.items():
                 if each.ledger.book.count:
@@ -246,6 +265,17 @@ class LiveSubscription:
             await self._record.write()
             if asyncio.get_running_loop().time() - self._receipts_at > RECEIPT_SECONDS:
                 await self.write_receipts()
+
+    def _acknowledge(self, numbers: Mapping[str, int]) -> None:
+        for each in self._courses:
+            each.acknowledge({key: number for key, number in numbers.items() if key in each.followed})
+
+    def _up_to(self, batch: Batch) -> Mapping[str, int]:
+        key = batch.keys[-1 if batch.owner is None else int(batch.owner[-1])]
+        return self._course(key).up_to(key, batch.lasts[key])
+
+    def _course(self, key: str) -> Course:
+        return next(each for each in self._courses if key in each.followed)
 
     async def write_receipts(self) -> None:
         """Of what is acknowledged, for all to compare; this is also done about every second, and in the end."""
@@ -257,6 +287,7 @@ class LiveSubscription:
     @property
     def receipts(self) -> Mapping[str, Receipt]:
         """By group, the receipt of what was delivered so far."""
+        self._note_handed()
         return {key: each.ledger.receipt() for key, each in self._followed.items()}
 
     @property
@@ -269,26 +300,27 @@ class LiveSubscription:
     @property
     def events_read(self) -> int:
         """Over all groups, from their origins on."""
-        return sum(each.following.lineage.events for each in self._followed.values())
+        return sum(each.following.events for each in self._courses)
 
     async def ends(self) -> Ends:
-        """By group and part, the sequence at which everything is merged that is stored now."""
-        return {
-            key: [
-                await end_of(self._log, stream, part.types) for stream, part in zip(each.streams, each.group.parts, strict=True)
-            ]
-            for key, each in self._followed.items()
+        """By stream, the sequence at which everything is merged that is stored now."""
+        reads = {
+            stream: part.types
+            for each in self._followed.values()
+            for stream, part in zip(each.streams, each.group.parts, strict=True)
         }
+        return {stream.name: await end_of(self._log, stream, types) for stream, types in reads.items()}
 
     async def has_passed(self, ends: Ends) -> bool:
         """Whether everything up to these ends was matched, and all of it handed over."""
-        passed = [await each.following.has_passed(ends[key]) for key, each in self._followed.items()]
+        courses = [each.following for each in self._courses]
+        passed = [await each.has_passed([ends[stream.name] for stream in each.streams]) for each in courses]
         waiting = self._queue.qsize() or (self._begun is not None and self._taken < len(self._begun))
         return not waiting and all(passed)
 
     async def lag(self) -> int:
-        """Blocks that are stored and not read yet, over all groups."""
-        return sum([await each.following.lag() for each in self._followed.values()], start=0)
+        """Blocks that are stored and not read yet, over all streams."""
+        return sum([await each.following.lag() for each in self._courses], start=0)
 
 
 def change_of(before: Plan | None, plan: Plan) -> Change:

@@ -28,8 +28,9 @@ class Relay:
             await self._fl.log.open_type(self._type)
             last = await self._fl.log.last_of(self._type, self._fl.source)
             self._next = 0 if last is None else last.block.sequence + last.block.count
-        for x in range((batch.first + EVERY - 1) // EVERY - 1, batch.last // EVERY):  # relation (x + 1) * EVERY
-            if x >= self._next:
+        for _, number, _ in batch.numbered():
+            x = number // EVERY - 1
+            if number % EVERY == 0 and x >= self._next:
                 self._record.note(sent=x, type=self._type)
                 await self._fl.publish(self._type, k=key_of(self._fl.source, self._type, x), x=x)
                 self._next = x + 1

@@ -31,16 +31,16 @@ class Same:
         self._ids: dict[tuple[str, int], str] = {}
 
     def note(self, batch: Batch) -> None:
-        for number, each in enumerate(batch, batch.first):
-            first = self._ids.setdefault((batch.key, number), each.id)
+        for key, number, each in batch.numbered():
+            first = self._ids.setdefault((key, number), each.id)
             require(first == each.id, "two in one process are given the same", number=number, first=first, then=each.id)
 
 
 def note(record: Writer, batch: Batch) -> None:
-    for number, each in enumerate(batch, batch.first):
+    for key, number, each in batch.numbered():
         record.note(
             number=number,
-            group=batch.key,
+            group=key,
             id=each.id,
             subscription=each.subscription,
             branch=each.branch,
@@ -67,7 +67,8 @@ async def follow(
             if relay is not None:
                 await relay.pass_on(batch)
             await sub.ack(batch)
-            record.note(acked=batch.last, group=batch.key)
+            for key, last in batch.lasts.items():
+                record.note(acked=last, group=key)
     finally:
         stopped.cancel()
         await ended(beside)
