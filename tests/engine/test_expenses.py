@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from fairlead.engine import compile
+from fairlead.matching.kernel.cost import Costs
+from fairlead.matching.kernel.shape import shape_of
+from tests.match.test_cost import ROWS
 
 TYPES = "\n".join(f"TYPE {name} (k INT, x INT, y INT, at TIMESTAMP) TIME at" for name in "ABCE")
 
@@ -35,6 +40,54 @@ def test_what_multiplies_is_named(match: str, bound: str, cause: str) -> None:
     (text,) = warned(match)
     assert f"can cost {bound} for n queued events: {cause}" in text
     assert "add PER, so that n is the queue of one key; add WITHIN to bound n; or join members in pairs" in text
+
+
+@pytest.mark.parametrize(
+    ("match", "arrives", "bound"),
+    [
+        ("A a THEN B b WITHOUT C c BETWEEN a AND b WHERE c.x = a.x", "B", "O(n c + n log n)"),
+        ("A a[2] WITHOUT C c BETWEEN a[1] AND a[2] WHERE c.x = a[2].x", "A", "O(n c + n log n)"),
+        ("A a THEN B b THEN C c WITHOUT E e BETWEEN a AND c WHERE e.x > a.x", "C", "O(n c log n + n log n)"),
+    ],
+)
+def test_what_is_compared_with_all_that_was_noted_is_named(match: str, arrives: str, bound: str) -> None:
+    (text,) = warned(match)
+    assert f"an arriving {arrives} can cost {bound} for n queued events: each relation is compared with every event" in text
+    assert "leave out of the WHERE of the WITHOUT what reads members, or say it with PER" in text
+
+
+@pytest.mark.parametrize(
+    ("match", "bound"),
+    [
+        ("A a AND B b WHERE a.x != b.x AND a.y != b.y DISPOSAL FIRST PREFIX", "O(n²)"),
+        ("A a AND B b WHERE a.x + b.x > 7 DISPOSAL FIRST PREFIX", "O(n²)"),
+        ("A a AND B b WHERE a.x = b.x AND a.y < b.y DISPOSAL FIRST PREFIX", "O(n k)"),
+    ],
+)
+def test_a_search_over_everything_multiplies_with_two_members_too(match: str, bound: str) -> None:
+    (text,) = warned(match)
+    assert f"an arriving event after a match or expiry can cost {bound}" in text
+    assert warned(match.replace(" DISPOSAL FIRST PREFIX", "")) == []
+
+
+OPTIONS = ("", " MATCHING FIRST CONTIGUOUS", " MATCHING RECENT", " DISPOSAL FIRST PREFIX", " WITHIN 1 HOUR", " PER k")
+PATTERNS = [
+    match
+    for match, *_ in ROWS
+    if not any(word in match for word in ("MATCHING", "DISPOSAL", "PER ", " D d", "WITHOUT B b WITHIN"))
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_a_rule_is_warned_of_just_where_explain_multiplies_lengths(options: str) -> None:
+    """Over the rules of docs/complexity.md, whose bounds are counted (tests/match/test_cost.py)."""
+    for match in PATTERNS:
+        plan = compile(f"{TYPES}\nSUBSCRIPTION S MATCH {match}{options}")
+        (subscription,) = plan.subscriptions
+        costs = Costs(shape_of(subscription, subscription.branches[0], plan.catalogue), plan.catalogue)
+        bounds = [each.bound for each in costs.arrivals()] + [costs.loosely() or ""]
+        multiplied = any(re.search(r"[nkc][²³^]|\b[nkc] [nkc]\b", bound) for bound in bounds)
+        assert bool(warned(match + options)) == multiplied, (match, bounds)
 
 
 def test_the_remedy_leaves_out_what_the_rule_has() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import random
+from datetime import UTC, datetime
 from decimal import Decimal
+from itertools import permutations
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +17,7 @@ from fairlead.errors import StateError
 from fairlead.matching.state import Change
 from fairlead.model.relation import Relation
 from fairlead.transport.events import read_events
+from fairlead.transport.records import RecordReader
 from tests.engine import everything
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
@@ -151,3 +155,35 @@ def test_rules_change_under_a_state_and_what_is_unchanged_goes_on(kernels_from: 
     ]
     (columns,) = read_events(more[1:], new.catalogue, start=4)
     assert [(each.subscription, each.positions) for each in loaded.feed(columns)] == [("New", (3, 4))]
+
+
+def test_texts_that_differ_in_the_order_of_their_absences_are_one_subscription() -> None:
+    """Same ids, same bytes, and the one goes on with the state of the other, in the middle of all clauses."""
+    types = "TYPE A (k INT, v INT, at TIMESTAMP) TIME at; TYPE B (k INT, v INT, at TIMESTAMP) TIME at"
+    clauses = (
+        "WITHOUT B x BETWEEN a[1] AND a[2] WHERE x.v > 6",
+        "WITHOUT B y WITHIN 3 SECONDS OF a[2] WHERE y.k = a[1].k",
+        "WITHOUT A z BETWEEN a[1] AND a[2] WHERE z.k != a[1].k AND z.v > 7",
+    )
+    texts = [f"{types}; SUBSCRIPTION S MATCH A a[2] {' '.join(order)}" for order in permutations(clauses)]
+    plans = [fairlead.compile(text) for text in texts]
+    chance = random.Random(1)
+    rows = [
+        {"type": chance.choice("AB"), "k": chance.randrange(3), "v": chance.randrange(10), "at": datetime.fromtimestamp(n, UTC)}
+        for n in range(200)
+    ]
+    expected = [each.id for each in fairlead.match(plans[0], rows)]
+    assert len(expected) > 10
+    reader = RecordReader(plans[0].catalogue)
+    columns = [batch for low in range(0, len(rows), 20) for batch in reader.read(rows[low : low + 20])]
+    for lane in (None, 0):
+        engines = [Engine(plan, kernels_from=lane) for plan in plans]
+        found: list[list[str]] = [[] for _ in engines]
+        for batch in columns:
+            for each, ids in zip(engines, found, strict=True):
+                ids += [relation.id for relation in each.feed(batch)]
+            dumps = {each.dump() for each in engines}
+            assert len(dumps) == 1
+            engines = [Engine.load(plan, *dumps, kernels_from=lane) for plan in (*plans[1:], plans[0])]
+            plans = [*plans[1:], plans[0]]
+        assert all(ids == expected for ids in found)

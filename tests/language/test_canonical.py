@@ -71,6 +71,70 @@ def _turned(condition: tuple[str, str, str], chosen: random.Random) -> str:
     return f"{right} {mirrored} {left}" if chosen.random() < 0.5 else f"{left} {operator} {right}"
 
 
+WITHOUTS = (
+    "WITHOUT C x BETWEEN a AND b WHERE x.v > a.v AND x.k = 1",
+    "WITHOUT C y BETWEEN a AND b WHERE y.v > b.v",
+    "WITHOUT C z WITHIN 5 SECONDS OF a WHERE z.k = a.k",
+    "WITHOUT B u WITHIN 5 SECONDS OF b",
+    "WITHOUT B w BETWEEN a AND b",
+)
+
+
+@pytest.mark.parametrize("per", ["", " PER k"])
+def test_the_order_of_without_clauses_does_not_matter_and_equal_ones_are_one(per: str) -> None:
+    """Digest, signature, keys and every slot: a matcher of one text goes on with the state of another's."""
+    found: list[Subscription] = []
+    for chosen in (WITHOUTS[:2], WITHOUTS[1:4], WITHOUTS):
+        before = len(found)
+        for order in itertools.permutations(chosen):
+            texts = (
+                *order,
+                order[0].replace(f" {order[0].split()[2]} ", " again ").replace(f"{order[0].split()[2]}.", "again."),
+            )
+            for each in (order, texts):
+                text = f"{TYPES} SUBSCRIPTION S MATCH A a THEN B b {' '.join(each)}{per}"
+                found.append(compile_text(text)["S"])
+        assert len({_said(each) for each in found[before:]}) == 1
+    assert len({_said(each) for each in found}) == 3
+
+
+def _said(subscription: Subscription) -> str:
+    """All of it, but for names and texts."""
+    branches = [
+        (branch.slots, branch.keys, [(each.type, each.slot, [one.slots for one in each.predicates]) for each in branch.negated])
+        for branch in subscription.branches
+    ]
+    return f"{subscription.digest} {branches}"
+
+
+def test_a_clause_belongs_to_the_branches_that_have_its_anchors_in_the_order_of_each() -> None:
+    either = "SUBSCRIPTION S MATCH (A a THEN B b) OR (A a THEN C c)"
+    digests = {digest(f"{either} {' '.join(order)}") for order in itertools.permutations((*WITHOUTS[:1], *WITHOUTS[2:4]))}
+    assert len(digests) == 1
+    assert digest(f"{either} {WITHOUTS[0]}") not in digests
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("x.v > a.v", "x.v > b.v"),
+        ("x.k = 1", "x.k = 2"),
+        ("x BETWEEN a AND b", "x BETWEEN b AND a"),
+        ("C z", "B z"),
+        ("5 S", "6 S"),
+    ],
+)
+def test_what_without_clauses_say_does_matter(change: tuple[str, str]) -> None:
+    rules = f"SUBSCRIPTION S MATCH A a THEN B b {' '.join(WITHOUTS[:3])}"
+    assert digest(rules) != digest(rules.replace(*change))
+
+
+def test_one_without_clause_has_the_digest_that_it_always_had() -> None:
+    """As states and receipts that are kept somewhere have it."""
+    assert digest(f"SUBSCRIPTION S MATCH A a THEN B b {WITHOUTS[0]}").startswith("84488d8125073a5a")
+    assert digest(f"SUBSCRIPTION S MATCH A a THEN B b {WITHOUTS[2]}").startswith("b40e238474e38cfc")
+
+
 def test_companions_and_what_is_not_read_of_the_types_do_not_matter() -> None:
     rules = "SUBSCRIPTION S MATCH A a AND B b WHERE a.v = b.v PER k EMIT M (v = a.v)"
     alone = digest(rules)

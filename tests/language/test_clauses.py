@@ -92,10 +92,12 @@ def test_absence_within_a_time():
     assert [each.text for each in found.predicates] == ["o.size > 1"]
 
 
-def test_several_withouts_have_slots_in_the_order_of_the_text():
-    rule = "Order o THEN Trade t WITHOUT Order x WITHIN 1 HOUR OF o WHERE x.id = o.id WITHOUT Note n BETWEEN o AND t"
-    found = branch(rule)
-    assert (found.absences[0].slot, found.negations[0].slot) == (2, 3)
+def test_several_withouts_have_slots_in_the_order_of_what_they_say():
+    absence, between = "WITHOUT Order x WITHIN 1 HOUR OF o WHERE x.id = o.id", "WITHOUT Note n BETWEEN o AND t"
+    for clauses in (f"{absence} {between}", f"{between} {absence}"):
+        found = branch(f"Order o THEN Trade t {clauses}")
+        assert (found.negations[0].slot, found.absences[0].slot) == (2, 3)
+        assert found.absences[0].predicates[0].slots == (0, 3)
 
 
 def test_a_without_belongs_to_the_branches_that_have_its_members():

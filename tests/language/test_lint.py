@@ -92,3 +92,30 @@ def test_floating_point_keys():
 def test_queues_that_nothing_bounds():
     assert warned("Order o DISPOSAL INFIX POSTFIX") == ["W012"]
     assert warned("Order o DISPOSAL PREFIX INFIX") == []
+
+
+RISE = "Trade t[3] WHERE t[1].value < t[2].value AND t[2].value < t[3].value"
+
+
+def test_a_rise_between_which_others_may_stand():
+    (found,) = warnings(RISE)
+    assert (found.code, found.place.width) == ("W015", len("t[2].value < t[3].value"))
+    assert warned(RISE.replace("<", ">=")) == ["W015"]
+    assert warned(RISE.replace("t[1].value < t[2].value", "t[2].value > t[1].value")) == ["W015"]
+
+
+@pytest.mark.parametrize("more", [" PER id", " MATCHING FIRST CONTIGUOUS", " MATCHING RECENT CONTIGUOUS"])
+def test_a_rise_of_neighbours_or_of_one_key_is_quiet(more):
+    assert "W015" not in warned(RISE + more)
+
+
+@pytest.mark.parametrize(
+    "quiet",
+    [
+        "Trade t[3] WHERE t[1].value < t[2].value AND t[2].size < t[3].size",
+        "Trade t[3] WHERE t[1].value < t[2].value AND t[1].value < t[3].value",
+        "Trade t[3] WHERE t[1].value != t[2].value AND t[2].value != t[3].value",
+    ],
+)
+def test_other_comparisons_are_no_rise(quiet):
+    assert warned(quiet) == []

@@ -89,6 +89,10 @@ def half(m: int) -> int:
     return m // 2
 
 
+def quarter(m: int) -> int:
+    return m // 4
+
+
 WORST: dict[str, Worst] = {
     "A a AND B b": Worst(many("A", 1), ("B", 1, 1)),
     "A a[3] AND B b": Worst(many("A", 1), ("B", 1, 1)),
@@ -117,6 +121,9 @@ WORST: dict[str, Worst] = {
         then((half, ("B", 5, 0)), (half, ("C", 5, 0))), ("A", 1, 0), LINEAR
     ),
     "A a[3] WHERE a[2].x > a[1].x AND a[3].x > a[2].x": Worst(many("A", 5), ("A", 9, 0), (60, 120, 480)),
+    "A a AND B b AND C c WHERE a.x != b.x AND a.y != b.y": Worst(
+        then((half, ("A", 1, 1)), (quarter, ("B", 1, 2)), (quarter, ("B", 2, 1))), ("C", 1, 0), (60, 120, 240)
+    ),
     "A a AND B b AND C c WHERE a.x + b.x = c.x": Worst(
         then((half, ("B", 5, 0)), (half, ("C", 5, 0))), ("A", 1, 0), (120, 240, 480)
     ),

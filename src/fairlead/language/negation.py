@@ -7,6 +7,7 @@ as NegationBetween and Absence on slots after the members'. Never: lets a clause
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from fairlead.language import syntax
 from fairlead.language.conditions import conjuncts, predicate
@@ -15,18 +16,19 @@ from fairlead.language.literals import duration
 from fairlead.language.pattern import Shape, check_readable
 from fairlead.language.scope import Member, Scope, check_index
 from fairlead.language.source import Source
+from fairlead.model.canonical import clauses_in_order
 from fairlead.model.expression import Predicate
 from fairlead.model.plan import Absence, NegationBetween
 from fairlead.model.types import Catalogue
 
+Belonging = dict[str, tuple[syntax.Without, Member]]
+"""The clauses of a branch by alias, each with the slot of its absent event."""
 Negations = tuple[tuple[NegationBetween, ...], tuple[Absence, ...]]
 
 
-def negated_members(
-    clauses: Sequence[syntax.Without], shapes: Sequence[Shape], catalogue: Catalogue
-) -> list[dict[str, tuple[syntax.Without, Member]]]:
-    """For each branch the clauses that belong to it, by alias, each with the slot of its absent event."""
-    found: list[dict[str, tuple[syntax.Without, Member]]] = [{} for _ in shapes]
+def negated_members(clauses: Sequence[syntax.Without], shapes: Sequence[Shape], catalogue: Catalogue) -> list[Belonging]:
+    """For each branch the clauses that belong to it, as the text has them."""
+    found: list[Belonging] = [{} for _ in shapes]
     for clause in clauses:
         check_readable(clause.type, catalogue)
         fitting = [at for at, shape in enumerate(shapes) if all(each.head.text in shape.members for each in clause.anchors)]
@@ -42,7 +44,19 @@ def negated_members(
     return found
 
 
-def negations(belonging: Mapping[str, tuple[syntax.Without, Member]], shape: Shape, source: Source) -> Negations:
+def in_canonical_order(belonging: Belonging, shape: Shape, source: Source) -> Belonging:
+    """The clauses of one branch as `clauses_in_order` has them, with slots in that order."""
+    if len(belonging) < 2:
+        return belonging
+    between, absences = negations(belonging, shape, source)
+    found: Belonging = {}
+    for each in clauses_in_order([*between, *absences], [f"{slot.type}[{slot.instance}]" for slot in shape.slots]):
+        clause, member = belonging[each.alias]
+        found[each.alias] = clause, replace(member, slots=(len(shape.slots) + len(found),))
+    return found
+
+
+def negations(belonging: Belonging, shape: Shape, source: Source) -> Negations:
     """The clauses of one branch, checked."""
     between: list[NegationBetween] = []
     absences: list[Absence] = []

@@ -16,7 +16,7 @@ from fairlead.language.emission import emission
 from fairlead.language.fault import Fault
 from fairlead.language.keys import display, keys
 from fairlead.language.literals import duration
-from fairlead.language.negation import negated_members, negations
+from fairlead.language.negation import in_canonical_order, negated_members, negations
 from fairlead.language.pattern import Shape, shapes
 from fairlead.language.scope import Member, Scope
 from fairlead.language.source import Source
@@ -51,6 +51,7 @@ def checked(node: syntax.Subscription, catalogue: Catalogue, declared: frozenset
     _check_repeats(node)  # 1
     built = shapes(node.pattern, catalogue)  # 2
     negated = negated_members(node.withouts, built, catalogue)  # 3
+    negated = [in_canonical_order(each, shape, source) for each, shape in zip(negated, built, strict=True)]
     hidden = frozenset(each.alias.text for each in node.withouts)
     without = [negations(each, shape, source) for each, shape in zip(negated, built, strict=True)]
     scopes = [Scope(shape.members, hidden) for shape in built]

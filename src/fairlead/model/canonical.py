@@ -28,7 +28,7 @@ from fairlead.model.expression import (
     children,
     render,
 )
-from fairlead.model.plan import Absence, Branch, NegationBetween, Subscription
+from fairlead.model.plan import Absence, Branch, Negated, NegationBetween, Subscription
 from fairlead.model.types import HEARTBEAT, Catalogue
 
 MIRRORED = {">": "<", ">=": "<="}
@@ -136,18 +136,32 @@ def branch_lines(branch: Branch, catalogue: Catalogue) -> list[str]:
     lines = [f"branch {' '.join(names)}", *_where("where", branch.predicates, names)]
     lines += sorted(f"then {each.left} {each.right}" for each in branch.precedences)
     for negation in branch.negated:
-        match negation:
-            case NegationBetween():
-                lines.append(f"without {negation.type} between {negation.left} {negation.right}")
-            case Absence():
-                lines.append(f"without {negation.type} within {negation.within_us} of {negation.anchor}")
-        lines += _where("  where", negation.predicates, names)
+        lines += _clause_lines(negation, names)
     lines += [f"key {name} {' '.join(attributes)}" for name, attributes in branch.keys]
     if branch.emission:
         schema = catalogue[branch.emission.type]
         fields = ", ".join(f"{schema.attribute(name)} = {render(value, names)}" for name, value in branch.emission.fields)
         lines.append(f"emit {branch.emission.type}({fields})")
     return lines
+
+
+def clauses_in_order(clauses: Iterable[Negated], members: Sequence[str]) -> list[Negated]:
+    """The WITHOUT clauses of a branch, each once, ordered by what they say. A relation has to meet all of them, and none can
+    speak of another's event, so the order in which a text has them means nothing; but states are kept by their order."""
+    said: dict[tuple[str, ...], Negated] = {}
+    for each in clauses:
+        names = [*members, *["" for _ in range(each.slot - len(members))], "!"]
+        said.setdefault(tuple(_clause_lines(each, names)), each)
+    return [said[text] for text in sorted(said)]
+
+
+def _clause_lines(clause: Negated, names: Sequence[str]) -> list[str]:
+    match clause:
+        case NegationBetween():
+            line = f"without {clause.type} between {clause.left} {clause.right}"
+        case Absence():
+            line = f"without {clause.type} within {clause.within_us} of {clause.anchor}"
+    return [line, *_where("  where", clause.predicates, names)]
 
 
 def _where(word: str, predicates: Sequence[Predicate], names: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""W002 to W005: several instances of one type share a queue, and their numbers say in which order they stand."""
+"""W002 to W005, W015: several instances of one type share a queue, and their numbers say in which order they stand."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from fairlead.language.lint.expressions import expressions, outside_aggregates
 from fairlead.language.lint.finding import Finding
 from fairlead.language.pattern import Shape
 from fairlead.language.subscription import Checked
+from fairlead.model.expression import Compare, Field, Predicate
+from fairlead.model.plan import Branch
 from fairlead.model.types import Catalogue
 
 
@@ -71,6 +73,34 @@ def recent_runs_backwards(checked: Checked, catalogue: Catalogue) -> Iterator[Fi
             if element.count and element.count.value > 1 and alias in told_apart:
                 problem = f"under RECENT instance 2 is older than instance 1: {alias}[1] is the newest"
                 yield Finding("W005", element.span, problem, "number the instances from the newest, or use MATCHING FIRST")
+
+
+def broken_rise(checked: Checked, catalogue: Catalogue) -> Iterator[Finding]:
+    """W015: `q[1].x < q[2].x AND q[2].x < q[3].x` reads like an unbroken run, but others may stand between, of any key."""
+    if checked.subscription.matching.contiguous or checked.subscription.per:
+        return
+    for branch, placed in zip(checked.subscription.branches, checked.conjuncts, strict=True):
+        steps: dict[tuple[str, str], int] = {}
+        for conjunct, predicate in placed:
+            rising = _rising(predicate, branch)
+            if rising is None:
+                continue
+            steps[rising] = steps.get(rising, 0) + 1
+            if steps[rising] == 2:
+                problem = f"'{predicate.text}': between instances that rise or fall others may stand that do not"
+                fix = "add MATCHING FIRST CONTIGUOUS for an unbroken run, PER for the events of one key, or both"
+                yield Finding("W015", conjunct.span, problem, fix)
+                return
+
+
+def _rising(predicate: Predicate, branch: Branch) -> tuple[str, str] | None:
+    """The alias and attribute of which an instance is compared with the next."""
+    match predicate.condition.terms:
+        case ((Compare("<" | ">" | "<=" | ">=", Field() as left, Field() as right),),):
+            one, other = branch.slots[left.slot], branch.slots[right.slot]
+            beside = one.alias == other.alias and abs(one.alias_index - other.alias_index) == 1
+            return (one.alias, left.attribute) if beside and left.attribute == right.attribute else None
+    return None
 
 
 def _ordered(shape: Shape) -> set[tuple[str, str]]:

@@ -21,6 +21,7 @@ RULES: tuple[Rule, ...] = (
     instances.order_that_never_matches,
     instances.index_missing,
     instances.recent_runs_backwards,
+    instances.broken_rise,
     clauses.anything_cancels,
     clauses.condition_beside_the_absent_event,
     conditions.constant,

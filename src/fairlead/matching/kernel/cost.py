@@ -367,6 +367,7 @@ class Costs:
         return [f"{self.names[before]} THEN {self.names[after]}" for before, after in dict.fromkeys(pairs)]
 
 
+NOTED = "each relation is compared with every event that WITHOUT has noted, since its WHERE reads members"
 LENGTHS_MAX = 1
 """More lengths of queues multiplied with each other are warned of."""
 
@@ -376,16 +377,20 @@ def expensive(shape: Shape, catalogue: Catalogue) -> tuple[str, str, str] | None
     costs = Costs(shape, catalogue)
     worst: tuple[str, str, str] | None = None
     most = LENGTHS_MAX
-    for newest in costs.accesses.explosive:
+    for newest in costs.accesses.searches():
         cost = costs.search(newest)
-        if _power(cost) > most:
-            most = _power(cost)
+        if _lengths(cost) > most:
+            most = _lengths(cost)
             queue = None if newest is None else shape.queue_names[newest]
-            worst = queue or "match or expiry", shown(cost), _cause(costs.searching.semijoins.plans[newest])
+            every = "event that can be several members" if shape.overlapping else "event after a match or expiry"
+            worst = queue or every, shown(cost), _cause(costs, newest, cost)
     return worst
 
 
-def _cause(plan: Reduction) -> str:
+def _cause(costs: Costs, newest: int | None, cost: Cost) -> str:
+    if _power(cost) <= LENGTHS_MAX or newest not in costs.accesses.explosive:
+        return NOTED
+    plan = costs.searching.semijoins.plans[newest]
     if any(len(each.slots) > 2 for each in plan.constraints):
         return "a condition reads three members or more"
     if plan.wide:
@@ -400,6 +405,11 @@ def _size(cost: Cost) -> tuple[int, int]:
 def _power(cost: Cost) -> int:
     """Of the lengths of queues."""
     return max(term[0] + term[1] for term in cost)
+
+
+def _lengths(cost: Cost) -> int:
+    """… and of what a WITHOUT has noted."""
+    return max(term[0] + term[1] + term[2] for term in cost)
 
 
 def _article(word: str) -> str:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from fairlead.errors import Place, UnsupportedError
 from fairlead.matching.kernel.family import family_key
 from fairlead.matching.kernel.shape import Refused, shape_of
-from fairlead.model.plan import Branch, LintWarning, Plan, Subscription
+from fairlead.matching.search import overlapping
+from fairlead.model.plan import Branch, Disposal, LintWarning, Plan, Subscription
 
 FIX = "rewrite that condition, or ask for the slow matcher: event_by_event=True, --event-by-event"
 
@@ -77,13 +78,21 @@ def expenses(plan: Plan) -> Iterator[Expense]:
     for subscription in plan.subscriptions:
         for branch in subscription.branches:
             key = family_key(subscription, branch)
-            if len(branch.slots) < 3 or (key is not None and key in known):
+            if not _is_suspect(plan, subscription, branch) or (key is not None and key in known):
                 continue
             known.add(key)
             found = _expense(plan, subscription, branch)
             if found is not None:
                 yield found
                 break
+
+
+def _is_suspect(plan: Plan, subscription: Subscription, branch: Branch) -> bool:
+    """Whether it is worth a look: with two members, only where a WITHOUT stands between, or everything may be searched."""
+    if len(branch.slots) != 2:
+        return len(branch.slots) > 2
+    loose = subscription.disposal is Disposal.FIRST_PREFIX or subscription.matching.contiguous
+    return loose or bool(branch.negations) or overlapping(branch, plan.catalogue)
 
 
 def _expense(plan: Plan, subscription: Subscription, branch: Branch) -> Expense | None:
@@ -102,7 +111,7 @@ def too_expensive(plan: Plan) -> tuple[LintWarning, ...]:
         LintWarning(
             "W014",
             f"'{each.subscription.name}': an arriving {each.arrives} can cost {each.bound} for n queued events: {each.cause}",
-            _remedy(each.subscription),
+            _remedy(each),
             place_of(plan, each),
             each.subscription.name,
         )
@@ -110,10 +119,15 @@ def too_expensive(plan: Plan) -> tuple[LintWarning, ...]:
     )
 
 
-def _remedy(subscription: Subscription) -> str:
+def _remedy(expense: Expense) -> str:
+    from fairlead.matching.kernel.cost import NOTED
+
+    subscription = expense.subscription
     remedies = [] if subscription.per else ["add PER, so that n is the queue of one key"]
     remedies += [] if subscription.within_us is not None else ["add WITHIN to bound n"]
     last = "join members in pairs, each by one comparison, without circles"
+    if expense.cause == NOTED:
+        last = "leave out of the WHERE of the WITHOUT what reads members, or say it with PER"
     return "; ".join([*remedies, f"or {last}" if remedies else last])
 
 
