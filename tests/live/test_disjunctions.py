@@ -213,6 +213,48 @@ def quick_pulses() -> Iterator[None]:
         yield
 
 
+class SetBack(MemoryLog):
+    """Tells the times at which blocks were stored as a clock would have that is set back now and then."""
+
+    async def read(self, stream: Stream, after: int) -> AsyncIterator[Sequence[Stored]]:
+        for each in self._streams[stream.name][after:]:
+            yield [each._replace(time=random.Random(each.sequence // 5).randrange(100) + each.sequence)]
+        await asyncio.Event().wait()
+
+
+@pytest.mark.usefixtures("quick_pulses")
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.sampled_from("ABC"), min_size=4, max_size=40), st.integers(1, 40), st.integers(0, 40))
+def test_who_goes_on_beside_somebody_who_is_less_far_keeps_its_order(types: list[str], cut: int, less: int) -> None:
+    """Also where clocks were set back."""
+
+    async def work() -> None:
+        log = SetBack(lambda: 0)
+        streams = [await log.open_merged(types) for types in (("A", "B"), ("B", "C"))]
+        for number, name in enumerate([*types, *"ABC", *[HEARTBEAT.name] * 200]):
+            await log.append(block(name, f"s{number}", 0), 0)
+
+        async def order(reached: Sequence[Reached], further: Sequence[Reached]) -> list[tuple[int, int, int]]:
+            reading, found = (
+                Interleaving(log, streams, reached, None, None, {at: [each] for at, each in enumerate(further)}),
+                [],
+            )
+            async for stretches in reading.read():
+                found += [(each.part, stored.sequence, stored.time) for each in stretches for stored in each.blocks]
+                if not reading._merging.held and max(reading.seen) > len(types) + 100:
+                    return found
+            raise AssertionError
+
+        whole = await order([Reached(0)] * 2, [])
+        before = {part: Reached(sequence, time) for part, sequence, time in whole[:cut]}
+        there = [before.get(part, Reached(0)) for part in (0, 1)]
+        beside = await order([Reached(min(each.sequence, less)) for each in there], there)
+        mine = [each for each in beside if each[1] > there[each[0]].sequence]
+        assert mine == whole[cut:]
+
+    run(work)
+
+
 class Slow(MemoryLog):
     """Gives out what it has in pieces, whenever it likes."""
 

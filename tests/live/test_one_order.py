@@ -92,6 +92,8 @@ def test_what_one_event_decides_comes_by_deadline_and_then_in_the_order_of_the_t
 def test_who_waits_beside_a_disjunction_is_told_the_time_and_leaves_the_state_of_who_waits_alone() -> None:
     """A disjunction merges streams, and those who wait for one of them store heartbeats."""
     waiting, either = WAITING.format("Waiting", 5), "SUBSCRIPTION Either MATCH (A a AND B b) OR (B d AND C c)"
+    alone = {"Waiting": waiting, "Either": either, "Pair": "SUBSCRIPTION Pair MATCH A a AND B b"}
+    together = " ".join(alone.values())
 
     async def work() -> None:
         async with fairlead.connect("memory:") as fl:
@@ -101,7 +103,7 @@ def test_who_waits_beside_a_disjunction_is_told_the_time_and_leaves_the_state_of
                 async with fl.subscribe(rules, start=start, emit=False) as sub:
                     return shown(await read(sub))
 
-            async with fl.subscribe(f"{either} {waiting}", start="earliest", emit=False) as both:
+            async with fl.subscribe(together, start="earliest", emit=False) as both:
                 found = Delivered()
                 for at in range(0, 50, 2):
                     name = "ABC"[at * 7 % 3]
@@ -109,16 +111,17 @@ def test_who_waits_beside_a_disjunction_is_told_the_time_and_leaves_the_state_of
                     if at % 10 == 0:
                         await fl.publish("Heartbeat", at=second(at + 1), wait=True)
                     found += shown(await read(both))
-            assert {name for name, _ in found} == {"Waiting", "Either"}
-            assert await followed(f"{either} {waiting}") == found
-            for rules, name in ((waiting, "Waiting"), (either, "Either")):
+            assert {name for name, _ in found} == {*alone}
+            assert await followed(together) == found
+            for name, rules in alone.items():
                 assert await followed(rules) == [each for each in found if each[0] == name]
                 assert await followed(rules, "snapshot") == []  # the state that was left has all of it
             await fl.publish("A", k=1, at=second(52), wait=True)
-            await fl.publish("C", k=1, at=second(53), wait=True)
+            await fl.publish("B", k=2, at=second(53), wait=True)
+            await fl.publish("C", k=1, at=second(54), wait=True)
             await fl.publish("Heartbeat", at=second(59), wait=True)
-            later = {name: await followed(rules, "snapshot") for rules, name in ((waiting, "Waiting"), (either, "Either"))}
-            everything = await followed(f"{either} {waiting}")
+            later = {name: await followed(rules, "snapshot") for name, rules in alone.items()}
+            everything = await followed(together)
             assert everything[: len(found)] == found
             for name, mine in later.items():
                 assert mine == [each for each in everything[len(found) :] if each[0] == name] != []

@@ -37,13 +37,13 @@ class Following:
     def __init__(self, log: Log, followers: Sequence[Follower], patience: float, only: Only | None) -> None:
         self._log, self.followers, self.only = log, followers, only
         self.streams = tuple({stream.name: stream for each in followers for stream in each.streams}.values())
-        timed = {stream.name for each in followers if each.lineage.group.timed for stream in each.streams}
         self._reading = Interleaving(
             log,
             self.streams,
             [self._first(each) for each in self.streams],
             only,
-            [at for at, each in enumerate(self.streams) if each.name in timed],
+            {at: told for at, each in enumerate(self.streams) if (told := self._beats(each)) is not None},
+            {at: self._merged(each) for at, each in enumerate(self.streams)},
         )
         for strand in (strand for each in followers for strand in each.lineage.strands):
             strand.continuity.read_through(only.routes if only is not None else {})
@@ -52,10 +52,19 @@ class Following:
 
     def _first(self, stream: Stream) -> Reached:
         """The place of the one that is least far."""
-        known = [place for each in self.followers if (place := each.reached(stream)) is not None]
-        least = min(each.sequence for each in known)
-        times = [each.time for each in known if each.sequence == least and each.time is not None]
+        least = min(place.sequence for each in self.followers if (place := each.reached(stream)) is not None)
+        times = [each.time for each in self._merged(stream) if each.sequence == least and each.time is not None]
         return Reached(least, max(times, default=None))
+
+    def _beats(self, stream: Stream) -> bool | None:
+        """Whether a heartbeat in it may decide something; None where nobody reads it alone, who counts them in his state."""
+        told = [each.lineage.group.timed for each in self.followers if [one.name for one in each.streams] == [stream.name]]
+        return any(told) if told else None
+
+    def _merged(self, stream: Stream) -> list[Reached]:
+        """How far those are who read several streams: their own order goes by the times that they have seen, also where a
+        clock was set back since and others have not."""
+        return [place for each in self.followers if len(each.streams) > 1 and (place := each.reached(stream)) is not None]
 
     @property
     def events(self) -> int:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from itertools import groupby
 from operator import ge
@@ -62,9 +62,10 @@ class Reached:
 
 
 class Interleaving:
-    """`only`: what is read of a stream that is alone. `timed`: the parts of which heartbeats are given too, where there are
-    several. `seen`: by part, the sequence of the last block that came. `given`: some were given, and no more asked for
-    since."""
+    """`only`: what is read of a stream that is alone. `beats`: the parts of which heartbeats are given too, where there are
+    several, and whether somebody waits for them. `further`: by part, how far others are who go on in the same order: behind
+    that, no block has an earlier time than theirs. `seen`: by part, the sequence of the last block that came. `given`: some
+    were given, and no more asked for since."""
 
     def __init__(
         self,
@@ -72,9 +73,11 @@ class Interleaving:
         streams: Sequence[Stream],
         reached: Sequence[Reached],
         only: Only | None = None,
-        timed: Collection[int] = (),
+        beats: Mapping[int, bool] | None = None,
+        further: Mapping[int, Sequence[Reached]] | None = None,
     ) -> None:
-        self._log, self._streams, self._reached, self._only, self._timed = log, streams, reached, only, timed
+        self._log, self._streams, self._reached, self._only = log, streams, reached, only
+        self._beats, self._further = beats or {}, further or {}
         self._part = {each.name: at for at, each in enumerate(streams)}
         places = {
             each.name: None if done.time is None else [done.sequence, done.time]
@@ -157,12 +160,18 @@ class Interleaving:
         return released
 
     def _pushed(self, part: int, stored: Stored) -> list[Released[Stored]]:
-        """Heartbeats only say how far their stream is: conjunctions without absences do not read them. For those that are
-        stored for who waits nobody waits, or there would be no end of them."""
-        name, block = self._streams[part].name, stored.block
-        if block.type == HEARTBEAT.name and (block.source == PULSE or part not in self._timed):
-            return self._merging.heartbeat(name, stored.time, stored.sequence, stored if part in self._timed else None)
-        return self._merging.push(name, stored.time, stored.sequence, stored)
+        """Heartbeats only say how far their stream is: disjunctions do not read them. For those that are stored for who waits
+        nobody waits, or there would be no end of them."""
+        name, block, time = self._streams[part].name, stored.block, self._time(part, stored)
+        if block.type == HEARTBEAT.name and (block.source == PULSE or not self._beats.get(part)):
+            return self._merging.heartbeat(name, time, stored.sequence, stored if part in self._beats else None)
+        return self._merging.push(name, time, stored.sequence, stored)
+
+    def _time(self, part: int, stored: Stored) -> int:
+        passed = [
+            each.time for each in self._further.get(part, ()) if each.time is not None and each.sequence < stored.sequence
+        ]
+        return max([stored.time, *passed])
 
     async def _pulsing(self) -> None:
         try:
