@@ -2,7 +2,8 @@
 
 By accident (bytes changed, cut off, put together), and by intent: the digest is made anew, so that what is inside counts.
 Numbers out of range, queues out of order, events that are missing or of another type, keys of other kinds, NULLs,
-columns that are missing, doubled or of another type. In both matchers; what loads is fed, dumped and loaded once more.
+columns that are missing, doubled or of another type; parts of subscriptions and units exchanged. In both matchers, which agree
+about what loads: it is fed, dumped and loaded once more.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import pyarrow as pa
 from fairlead.engine import Engine
 from fairlead.errors import LanguageError, StateError, UnsupportedError
 from fairlead.language import compile_text
+from fairlead.matching.state import MAGIC, VERSION
 from fairlead.model.columns import Columns
 from fairlead.model.plan import Plan
 from fairlead.transport.records import read_records
@@ -68,6 +70,7 @@ def case(seed: int) -> None:
 def works(plan: Plan, dumped: bytes, rest: list[Columns]) -> None:
     """Raises StateError where the state is refused; by both matchers, then."""
     refused: StateError | None = None
+    said: list[tuple[list[list[str]], bytes]] = []
     for load in (lambda: Engine.load(plan, dumped, kernels_from=None), lambda: _loaded(plan, dumped)):
         try:
             engine = load()
@@ -78,13 +81,11 @@ def works(plan: Plan, dumped: bytes, rest: list[Columns]) -> None:
             continue
         assert refused is None, f"one matcher refuses ({refused}), the other does not"
         after = [each for each in rest if each.follow(engine.last.major)]
-        for columns in after:
-            for relation in engine.feed(columns):
-                str(relation)
+        found = [list(map(str, engine.feed(columns))) for columns in after]
         again = engine.dump()
         Engine.load(plan, again, kernels_from=None)
-        for relation in engine.finish(None):
-            str(relation)
+        said.append((found, again))
+    assert len({str(each) for each in said}) < 2, "the two matchers go on differently"
     if refused is not None:
         raise refused
 
@@ -109,12 +110,12 @@ def _put_together(rng: Random, dumped: bytes) -> bytes:
 
 
 def _signed(body: bytes) -> bytes:
-    return b"fairlead-state 2 %s\n%s" % (hashlib.sha256(body).hexdigest().encode(), body)
+    return b"%s %d %s\n%s" % (MAGIC, VERSION, hashlib.sha256(body).hexdigest().encode(), body)
 
 
 def _signed_again(of: Callable[[Random, bytes], bytes]) -> Callable[[Random, bytes], bytes]:
     def made(rng: Random, dumped: bytes) -> bytes:
-        return dumped.partition(b"\n")[0][:17] + _signed(of(rng, dumped.partition(b"\n")[2]))[17:]
+        return _signed(of(rng, dumped.partition(b"\n")[2]))
 
     return made
 
@@ -135,6 +136,74 @@ def _structure(rng: Random, dumped: bytes) -> bytes:
         else:
             columns[name] = _column(rng, columns[name])
     return _signed(_written(rng, columns))
+
+
+def _exchanged(rng: Random, dumped: bytes) -> bytes:
+    """Parts of one subscription or unit in the place of another's: whole units, one of their tables, or rows about them."""
+    batch = pa.ipc.open_stream(dumped.partition(b"\n")[2]).read_next_batch()
+    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    for _ in range(rng.choice((1, 1, 2))):
+        rng.choice((_units, _units, _tables, _tables, _about))(rng, columns)
+    return _signed(_written(rng, columns))
+
+
+def _units(rng: Random, columns: dict[str, pa.Array]) -> None:
+    """All tables of two units, with or without what instances refer to."""
+    units = sorted({name.split()[1] for name in columns if " " in name})
+    if len(units) < 2:
+        return
+    one, other = rng.sample(units, 2)
+    kinds = rng.choice(
+        (("instances", "queued", "waiting"), ("events", "types", "rows"), ("events",), ("types",), ("rows",), None)
+    )
+    moved = {
+        each
+        for each in columns
+        if " " in each and each.split()[1] in (one, other) and (kinds is None or each.split()[0] in kinds)
+    }
+    parts = {each: columns.pop(each) for each in moved}
+    for name, column in parts.items():
+        kind, unit, *rest = name.split()
+        columns[" ".join([kind, other if unit == one else one, *rest])] = column
+
+
+def _tables(rng: Random, columns: dict[str, pa.Array]) -> None:
+    """Two tables of one kind, or one column of each."""
+    kind = rng.choice(("instances", "queued", "waiting", "events", "rows", "types"))
+    named = [name for name in columns if name.startswith(f"{kind} ")]
+    if len(named) < 2:
+        return
+    one, other = rng.sample(named, 2)
+    left, right = columns[one].values, columns[other].values
+    if kind in ("queued", "types") or rng.random() < 0.4:
+        columns[one], columns[other] = columns[other], columns[one]
+        return
+    names = [{each.type.field(at).name: each.field(at) for at in range(each.type.num_fields)} for each in (left, right)]
+    shared = [each for each in names[0] if each in names[1] and len(names[0][each]) == len(names[1][each])]
+    if not shared:
+        return
+    field = rng.choice(shared)
+    names[0][field], names[1][field] = names[1][field], names[0][field]
+    for name, fields in zip((one, other), names, strict=True):
+        columns[name] = _one_row(pa.StructArray.from_arrays(list(fields.values()), names=list(fields)))
+
+
+def _about(rng: Random, columns: dict[str, pa.Array]) -> None:
+    """Which subscription has which digest, unit, frame, beginning or time; or whose an instance is."""
+    tables = ["subscriptions", *(name for name in columns if name.startswith("instances "))]
+    name = rng.choice(tables)
+    rows = columns[name].values
+    fields = {rows.type.field(at).name: rows.field(at) for at in range(rows.type.num_fields)}
+    chosen = "subscription" if name != "subscriptions" else rng.choice(("digest", "unit", "frame", "since", "seen", "silent"))
+    if len(rows) > 1 and chosen in fields:
+        order = list(range(len(rows)))
+        rng.shuffle(order)
+        fields[chosen] = fields[chosen].take(pa.array(order))
+        columns[name] = _one_row(pa.StructArray.from_arrays(list(fields.values()), names=list(fields)))
+
+
+def _one_row(values: pa.Array) -> pa.Array:
+    return pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
 
 
 def _written(rng: Random, columns: Mapping[str, pa.Array]) -> bytes:
@@ -226,5 +295,5 @@ def _value(rng: Random, column: pa.Array, at: int) -> pa.Array:
 
 DAMAGE: tuple[Callable[[Random, bytes], Any], ...] = (
     _bytes_changed, _cut_off, _put_together, _signed_again(_bytes_changed), _signed_again(_bytes_changed),
-    _signed_again(_cut_off), _signed_again(_put_together), *[_structure] * 12,
+    _signed_again(_cut_off), _signed_again(_put_together), *[_structure] * 12, *[_exchanged] * 8,
 )  # fmt: skip

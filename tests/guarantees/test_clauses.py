@@ -12,9 +12,10 @@ import pytest
 from fairlead.guarantees import derive
 from fairlead.model.guarantee import Guarantee, Property, Verdict
 from fairlead.model.plan import Disposal, Matching
+from fairlead.testing.clause_worlds import events_of_records
 from fairlead.testing.properties import CHECKERS
 from fairlead.testing.trace import Trace, trace_of
-from tests.guarantees.worlds import by_engine, compiled, events_from, terse, trace_from
+from tests.guarantees.worlds import by_engine, compiled, terse, trace_from
 
 TYPES = "\n".join(f"TYPE {name} (k INT, x INT, at TIMESTAMP) TIME at" for name in "ABCDN") + "\n"
 
@@ -190,7 +191,7 @@ def test_what_is_said_to_be_kept_is_never_violated(base: tuple[str, str], clause
             verdicts = derive(plan)
             for _ in range(STREAMS):
                 records = stream(chance, 16)
-                events = events_from(plan, records)
+                events = events_of_records(plan, records)
                 publishers = [chance.choice(("p4", "p4", "p5")) for _ in events]
                 trace = trace_of(plan, events, by_engine(plan, events), publishers)
                 for wanted in Property:

@@ -5,6 +5,7 @@ on it without a look at a number.
     2. instances are those of branches of the plan, each key once and in order, with the clock of their window
     3. queues    are as long as they say and rise; their events are there, of a type that the queue takes, and of the key
     4. waits     belong to an instance of a branch with absences, fit its members, and are due when their anchors say
+    5. units     that keep one event of the log, each for itself, keep the same one
 
 Takes: a Content, whatever is in it. Raises: StateError (S005) with the first contradiction. Never: evaluates a condition of
 the rules: a state may still be one that no stream leads to, but none that ends a process or never ends.
@@ -44,6 +45,45 @@ def require_sound(content: Content, last: Position, plan: Plan) -> None:
             _require_group(form, group, known, plan, used)
         if not used.all():
             raise unsound("there are events that nothing refers to")
+
+
+def require_agreement(units: Sequence[Events]) -> None:
+    """Where units have an event of the log at one place, it is the same event. (Derived ones have places of their own.)"""
+    some = [each for each in units if len(each)]
+    if len(some) < 2:
+        return
+    names = sorted({name for each in some for name in each.types})
+    words = np.concatenate([each.words for each in some])
+    codes = np.concatenate([np.array([names.index(name) for name in each.types], dtype=np.int64)[each.codes] for each in some])
+    order = np.argsort(words, kind="stable")
+    again = np.flatnonzero(words[order][1:] == words[order][:-1])
+    again = again[(words[order][again] & MINOR_MASK) == LIMITS.derived_per_event_max]
+    one, other = order[again], order[again + 1]
+    _say((codes[one] == codes[other]).all(), "two subscriptions have different events at one place")
+    for column in _origins(some):
+        _say(column.take(pa.array(one)).equals(column.take(pa.array(other))), "two subscriptions have one event of two sources")
+    for code, name in enumerate(names):
+        rows = np.cumsum(codes == code) - 1  # tables stand one after the other as their events do
+        mine = codes[one] == code
+        tables = [each.tables[name] for each in some if name in each.tables]
+        for number in range(tables[0].num_columns):
+            column = pa.concat_arrays([table.column(number) for table in tables])
+            left, right = (column.take(pa.array(rows[each[mine]])) for each in (one, other))
+            _say(_same(left, right), "two subscriptions have one event with different values")
+
+
+def _origins(units: Sequence[Events]) -> Iterator[pa.Array]:
+    for kind, given in ((pa.string(), [each.sources for each in units]), (pa.int64(), [each.sequences for each in units])):
+        yield pa.concat_arrays(
+            [pa.nulls(len(each), kind) if one is None else pa.array(one, kind) for each, one in zip(units, given, strict=True)]
+        )
+
+
+def _same(left: pa.Array, right: pa.Array) -> bool:
+    """By their bits: a NaN is what it is."""
+    if pa.types.is_floating(left.type):
+        left, right = left.view(pa.int64()), right.view(pa.int64())
+    return bool(left.equals(right))
 
 
 def _say(holds: bool | np.bool_, problem: str) -> None:

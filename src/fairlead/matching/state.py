@@ -45,7 +45,7 @@ from fairlead.matching.content import (
     forms_of,
     joined,
 )
-from fairlead.matching.soundness import require_sound
+from fairlead.matching.soundness import require_agreement, require_sound
 from fairlead.matching.store import View, distinct
 from fairlead.model.columns import arrow_schema, record_batch
 from fairlead.model.partition import START, Unit, partition
@@ -216,7 +216,7 @@ class State:
     """An engine between two events."""
 
     def __init__(self, found: Mapping[str, pa.Array], without: Collection[str] = ()) -> None:
-        self._found, self._without = found, without
+        self._found, self._without, self._agreed = found, without, False
         self.last = Position(found["major"][0].as_py(), found["minor"][0].as_py())
         self.entries: list[Entry] = []
         counts: dict[int, int] = {}
@@ -254,6 +254,10 @@ class State:
     def content(self, unit: Unit) -> Content:
         """What the subscriptions of a unit remember; nothing where the state does not know them. Raises StateError."""
         with distrusted():
+            if not self._agreed:
+                units = sorted({each.unit for each in self.entries})
+                require_agreement([_events(self._found, at, unit.plan.catalogue) for at in units])
+                self._agreed = True
             found = self._content(unit)
         require_sound(found, self.last, unit.plan)
         return found

@@ -165,6 +165,7 @@ def plan_of_world(world: ClauseWorld, cell: Cell, with_clause: bool = True) -> P
 
 
 def events_of_records(plan: Plan, records: Iterable[Mapping[str, Any]]) -> list[Event]:
+    """Values by attribute; a TIMESTAMP is given in seconds."""
     found = []
     for number, record in enumerate(records):
         schema = plan.catalogue[str(record["type"])]
@@ -208,6 +209,12 @@ def _happening(words: str) -> tuple[Happening, ...]:
     return tuple(found)
 
 
+def _again(pattern: Pattern, words: str, rise: int = 0, anchors: tuple[int, ...] = (0,)) -> ClauseWorld:
+    """The same absence in eight rounds, ten seconds apart."""
+    happenings = _happening(words)
+    return ClauseWorld(Clause.ABSENCE, _same(pattern), happenings, len(happenings), 8, 10, rise, anchors, where=True)
+
+
 DIRECTED_CLAUSES = (
     ClauseWorld(Clause.WITHIN, _same(ONE), _happening("A:0,0,20 A:0,0,0 A:0,0,21"), period=1, rounds=8, shift=1),
     ClauseWorld(Clause.WITHIN, Scenario("extended", PAIR, FURTHER, ()), _happening("A:0,0,0 B:0,0,5 D:0,0,6 A:0,0,6")),
@@ -223,45 +230,10 @@ DIRECTED_CLAUSES = (
         SIBLINGS,
         _happening("A:0,0,10 B:0,0,10 E:0,0,10 A:0,0,5 B:0,0,10 N:0,0,20 E:0,0,20"),
     ),
-    ClauseWorld(
-        Clause.ABSENCE,
-        _same(LINKED),
-        _happening("A:1,1,10 A:9,2,10 A:1,1,10 B:5,0,10 B:10,0,10 N:0,1,10"),
-        period=6,
-        rounds=8,
-        shift=10,
-        where=True,
-    ),
-    ClauseWorld(
-        Clause.ABSENCE,
-        _same(EQUAL),
-        _happening("A:0,1,10 A:0,2,10 B:0,0,10 N:0,1,10"),
-        period=4,
-        rounds=8,
-        shift=10,
-        rise=1,
-        where=True,
-    ),
-    ClauseWorld(
-        Clause.ABSENCE,
-        _same(PAIR),
-        _happening("A:0,1,10 B:0,2,10 A:0,2,10 B:0,1,10 N:0,1,10"),
-        period=5,
-        rounds=8,
-        shift=10,
-        anchors=(0, 1),
-        where=True,
-    ),
-    ClauseWorld(
-        Clause.ABSENCE,
-        _same(TWO),
-        _happening("A:0,1,10 A:0,2,10 N:0,1,10"),
-        period=3,
-        rounds=8,
-        shift=10,
-        anchors=(0, 1),
-        where=True,
-    ),
+    _again(LINKED, "A:1,1,10 A:9,2,10 A:1,1,10 B:5,0,10 B:10,0,10 N:0,1,10"),
+    _again(EQUAL, "A:0,1,10 A:0,2,10 B:0,0,10 N:0,1,10", rise=1),
+    _again(PAIR, "A:0,1,10 B:0,2,10 A:0,2,10 B:0,1,10 N:0,1,10", anchors=(0, 1)),
+    _again(TWO, "A:0,1,10 A:0,2,10 N:0,1,10", anchors=(0, 1)),
 )
 """What random worlds seldom hit: events that come far too late; keys that complete in opposite orders for two subscribers; one
 that waits for its deadline while the other has not begun to; the same unlucky choice in every round, by the order of the queue,

@@ -22,8 +22,9 @@ NAMES = (
     "STEPS",  # what may be done before the next question whether to go on (interruption.py)
     "ASK",  # the address of whom to ask
     "STOPPED",  # whether the answer was no
+    "QUEUED",  # events in all queues of all keys
 )
-FREE, FRESH, HINT, SEEN, HEAP, WAIT_FREE, WAIT_FRESH, FIRED, SPARE, SIDES, KEYS, STEPS, ASK, STOPPED = range(len(NAMES))
+FREE, FRESH, HINT, SEEN, HEAP, WAIT_FREE, WAIT_FRESH, FIRED, SPARE, SIDES, KEYS, STEPS, ASK, STOPPED, QUEUED = range(len(NAMES))
 NONE_FREE = (FREE, WAIT_FREE, SPARE)
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from fairlead.matching.content import Group
 from fairlead.matching.kernel.batch import Batch
 from fairlead.matching.kernel.branch import KernelBranch
-from fairlead.matching.kernel.counters import FRESH, HEAP, WAIT_FRESH
+from fairlead.matching.kernel.counters import FRESH, HEAP, QUEUED, WAIT_FRESH
 from fairlead.matching.kernel.keys import paired
 from fairlead.matching.kernel.parts import Lane, every_bit
 from fairlead.matching.kernel.pool import CLOCK, COUNT, FLAGS, HEAD, OLDEST, TAIL, WAITS
@@ -52,7 +52,7 @@ class Loading:
         buckets = self._buckets() if self.shape.equal else None
         self.pool.room_for(self.kernel.instances(), self.kernel.buckets(), len(self.words), len(self.group.owner))
         # 2. the nodes, with what they know of their events
-        self.pool.st[FRESH] = len(self.words)
+        self.pool.st[FRESH], self.pool.st[QUEUED] = len(self.words), self.queued
         self.pool.ni[: len(self.words)] = 0
         self.pool.ni[: len(self.words), self.layout["REF"]] = self.words
         for lane, queue, name, nodes, inner in self.found:

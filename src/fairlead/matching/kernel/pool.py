@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from fairlead.matching.kernel.checked import unwritten
 from fairlead.matching.kernel.compile import kernel_of
-from fairlead.matching.kernel.counters import FREE, FRESH, HEAP, NAMES, NONE_FREE, SEEN
+from fairlead.matching.kernel.counters import FREE, FRESH, HEAP, NAMES, NONE_FREE, QUEUED, SEEN
 from fairlead.matching.kernel.layout import Layout
 from fairlead.matching.kernel.semijoins import room
 from fairlead.matching.kernel.tree import ROW
@@ -88,7 +88,7 @@ class Pool:
             self.sc = np.zeros(2 * wanted, dtype=np.int32)
 
     def queued(self) -> int:
-        return int(self.qs[:, COUNT].sum())
+        return int(self.st[QUEUED])
 
     def waiting(self) -> int:
         return int(self.st[HEAP])

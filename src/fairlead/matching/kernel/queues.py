@@ -30,12 +30,8 @@ class Queues:
     def state(self) -> str:
         """The arrays that these functions take."""
         chains = ["bs", "bb"] if self.shape.equal else []
-        rows = ["fr", "st"] if self.layout.rowed else []
-        return ", ".join(["qs", *chains, "ni", "nn", *(["tt"] if self.accesses.trees else []), *rows])
-
-    def counted_state(self) -> str:
-        """The same, for a function that counts its steps."""
-        return self.state() if self.layout.rowed else f"{self.state()}, st"
+        rows = ["fr"] if self.layout.rowed else []
+        return ", ".join(["qs", *chains, "ni", "nn", *(["tt"] if self.accesses.trees else []), *rows, "st"])
 
     def leave(self, queue: int, first: str, last: str) -> str:
         return f"free = drop({first}, {last}, k * {self.shape.stride} + {queue}, free, {self.state()})"
@@ -79,7 +75,8 @@ class Queues:
     else:
         ni[before, NEXT] = e
     qs[at, 1] = e
-    qs[at, 2] += 1{chain}{tree}{row}"""
+    qs[at, 2] += 1
+    st[QUEUED] += 1{chain}{tree}{row}"""
 
     def _drop(self) -> str:
         """Takes a stretch of a queue, from `first` to `last`, out of it."""
@@ -136,7 +133,8 @@ class Queues:
     c = first
     while True:
         step = ni[c, NEXT]
-        qs[at, 2] -= 1{chain}{leave}
+        qs[at, 2] -= 1
+        st[QUEUED] -= 1{chain}{leave}
         ni[c, NEXT] = free
         free = c
         if c == last:
@@ -160,7 +158,7 @@ class Queues:
             if self.needs
             else ""
         )
-        return f"""def expire(k, horizon, free, ks, {self.counted_state()}):
+        return f"""def expire(k, horizon, free, ks, {self.state()}):
     was = free
     oldest = 9223372036854775807
     late = False

@@ -231,7 +231,7 @@ class _Loop:
                 "if rising:",
                 "    ks[k, 0] = tm",
                 "    if ks[k, 3] < tm - within:",
-                f"        free = expire(k, tm - within, free, ks, {self.queues.counted_state()})",
+                f"        free = expire(k, tm - within, free, ks, {self.queues.state()})",
                 "elif tm < ks[k, 0] - within:",
                 *too_late,
             ]
