@@ -9,6 +9,8 @@
     ├── UsageError         A…  an argument of the API or the command line
     └── InvariantError     X…  a fact that the code relies on does not hold: a bug, with its facts
 
+    FairleadWarning        W1…  nothing is wrong, but it costs more than it must; warnings of rules are data (language/lint.py)
+
 Gives: the exception classes, and `require` for invariants that hold also under ``python -O``.
 Never: formats for a terminal (the command line does) or imports another module of the project.
 """
@@ -62,6 +64,14 @@ class FairleadError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (type(self), (self.code, self.problem, self.fix, self.place, self.excerpt), {"accepted": self.accepted})
+
+
+class FairleadWarning(UserWarning):
+    """Python shows it once for each line that caused it; `warnings.simplefilter` says otherwise."""
+
+    def __init__(self, code: str, problem: str, fix: str) -> None:
+        self.code, self.problem, self.fix = code, problem, fix
+        super().__init__(f"{code} {problem}\n  fix: {fix}")
 
 
 class LanguageError(FairleadError):

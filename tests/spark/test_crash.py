@@ -24,8 +24,8 @@ from fairlead.model.layout import layout_of
 from fairlead.transport.write import relation_table
 from tests.spark.streams import RULES, cut, events, written
 
-EVENTS = int(os.environ.get("FAIRLEAD_CRASH_EVENTS", "100000"))
-IS_LONG = EVENTS > 100_000
+EVENTS = int(os.environ.get("FAIRLEAD_CRASH_EVENTS", "40000"))
+IS_LONG = EVENTS > 40_000
 MICRO_BATCHES = 20 if IS_LONG else 5
 KILLS = 6 if IS_LONG else 2
 ROOT = Path(__file__).parents[2]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 import traceback
+import types
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +22,8 @@ from pyspark.sql.streaming import StreamingQuery
 import fairlead
 from fairlead import spark as fl
 from fairlead.errors import FairleadError, UnsupportedError, UsageError
-from fairlead.runtime.spark.readiness import STORE
+from fairlead.runtime.spark import collection
+from fairlead.runtime.spark.readiness import PARTITIONS, STORE
 from fairlead.runtime.spark.settings import QUIET
 from tests.spark import streams
 
@@ -190,3 +195,31 @@ def test_spark_s_own_messages_have_one_line_for_an_error_with_a_code_and_all_lin
         assert len([line for line in printed if line.startswith("\tat ")]) > 2
     else:
         assert [line.partition(" ")[2] for line in printed] == [f"ERROR Executor: {WRITTEN[text]}"]
+
+
+def test_a_stream_with_many_idle_partitions_is_warned_of_and_a_batch_is_not(spark: SparkSession, tmp_path: Path) -> None:
+    session = spark.newSession()
+    given = streams.reading(session, streams.written(tmp_path / "in", [rows("2026-01-01T00:00:00Z")]))
+    for partitions, buckets, warned in ((200, 1, True), (200, 50, False), (33, 8, True), (31, 1, False)):
+        session.conf.set(PARTITIONS, partitions)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fl.match(PLAN, given, order_by="nr", frontier="stream", buckets=buckets)
+            fl.match(PLAN, session.createDataFrame(rows("2026-01-01T00:00:00Z")), order_by="nr", buckets=buckets)
+        assert [str(each.message)[:4] for each in caught] == ["W101"] * warned
+        assert [each.filename for each in caught] == [__file__] * warned
+        for each in caught:
+            assert f'fix: spark.conf.set("{PARTITIONS}", {max(buckets, 2)})' in str(each.message)
+
+
+def test_workers_spare_what_is_loaded_when_modules_have_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    monkeypatch.setattr(gc, "freeze", lambda: calls.append(len(sys.modules)))
+    monkeypatch.setattr(collection, "_modules", 0)
+    collection.spare_what_is_loaded()
+    collection.spare_what_is_loaded()
+    assert len(calls) == 1
+    for number in range(collection.MORE_MODULES):
+        monkeypatch.setitem(sys.modules, f"fairlead_tests_{number}", types.ModuleType("one"))
+    collection.spare_what_is_loaded()
+    assert len(calls) == 2

@@ -73,9 +73,14 @@ def rows() -> pa.Table:
     )
 
 
-@pytest.mark.parametrize("form", ["rows", "files"])
-@pytest.mark.parametrize("ansi", ["true", "false"])
-@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize(
+    ("zone", "ansi", "form"),
+    [
+        (zone, ansi, form)
+        for at, zone in enumerate(ZONES)
+        for ansi, form in zip(("true", "false"), ("rows", "files") if at % 2 else ("files", "rows"), strict=True)
+    ],
+)  # every pair of values
 def test_what_has_no_zone_is_of_the_sessions_as_in_sparks_own_cast(
     spark: SparkSession, tmp_path: Path, zone: str, ansi: str, form: str
 ) -> None:

@@ -15,7 +15,7 @@ from fairlead.runtime.spark.batch import match_batch
 from fairlead.runtime.spark.frames import input_of
 from fairlead.runtime.spark.frontier import frontier_of
 from fairlead.runtime.spark.groups import groups_of
-from fairlead.runtime.spark.readiness import require_session, require_store
+from fairlead.runtime.spark.readiness import require_session, require_store, warn_of_partitions
 from fairlead.runtime.spark.stream import match_stream
 from fairlead.runtime.spark.workers import interpreter, require_workers
 from fairlead.transport.intake import OnBad
@@ -87,6 +87,7 @@ def match(
         bound = frontier_of(given, frames, frontier, delay)
         cores = require_workers(spark)
         require_store(spark)
+        warn_of_partitions(spark, sum(buckets or cores if each.is_keyed else 1 for each in groups), cores)
         with interpreter(spark):
             return match_stream(plan, given, groups, buckets, cores, bound)
     end, cores = until_microseconds(until), require_workers(spark)

@@ -23,6 +23,7 @@ from fairlead.model.plan import Plan
 from fairlead.model.types import Kind
 from fairlead.model.values import INT_RANGE
 from fairlead.order.total import order_column, sortable
+from fairlead.runtime.spark.collection import spare_what_is_loaded
 from fairlead.runtime.spark.frames import Input
 from fairlead.runtime.spark.groups import Group
 from fairlead.runtime.spark.outcome import Outcome
@@ -68,12 +69,15 @@ def match_batch(
     job = Job(given.reading, groups, buckets * together, cuts, given.positioned, until, together)
 
     def slices(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        spare_what_is_loaded()
         return sliced(job, batches if scan is None else scan.read(number for each in batches for number in each[0].to_pylist()))
 
     def numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        spare_what_is_loaded()
         return numbered(job, batches)
 
     def matches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        spare_what_is_loaded()
         return matched(job, outcome, batches)
 
     parts = given.frame if scan is None else spark.range(0, len(scan.tasks), 1, len(scan.tasks))

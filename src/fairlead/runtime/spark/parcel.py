@@ -2,7 +2,8 @@
 
 Spark pickles the functions of a job with all they refer to, and a worker unpickles them for every task: of a plan with its
 groups that is milliseconds, in each of several tasks of each micro-batch. A parcel pickles as the bytes of its content under
-their digest, and a worker that has opened the same parcel before takes what it has.
+their digest, and a worker that has opened the same parcel before takes what it has. It is opened when its content is looked at:
+a worker that only asks what state a step has need not load the matcher.
 
 Takes: any value that pickles. Gives: it, in any process. Never: changes it; whoever opens a parcel must not, either.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 T = TypeVar("T")
 OPENED_MAX = 32
@@ -20,9 +21,15 @@ OPENED_MAX = 32
 
 
 class Parcel(Generic[T]):
-    def __init__(self, content: T, packed: bytes | None = None) -> None:
-        self.content = content
+    def __init__(self, content: T | None, packed: bytes | None = None) -> None:
+        self._content = content
         self._packed = pickle.dumps(content) if packed is None else packed
+
+    @property
+    def content(self) -> T:
+        if self._content is None:
+            self._content = pickle.loads(self._packed)
+        return cast(T, self._content)
 
     def __reduce__(self) -> tuple[Callable[[bytes, bytes], Parcel[Any]], tuple[bytes, bytes]]:
         return _opened, (hashlib.sha256(self._packed).digest(), self._packed)
@@ -36,5 +43,5 @@ def _opened(digest: bytes, packed: bytes) -> Parcel[Any]:
     if found is None:
         if len(_OPENED) >= OPENED_MAX:
             _OPENED.clear()
-        found = _OPENED[digest] = Parcel(pickle.loads(packed), packed)
+        found = _OPENED[digest] = Parcel(None, packed)
     return found

