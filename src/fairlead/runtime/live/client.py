@@ -156,8 +156,8 @@ class Client:
         await forget(self._ready(), name)
 
     async def export(self, rules: str, path: str | os.PathLike[str], *, subscription: str | None = None) -> Exported:
-        """Write the events that the rules read, as they stand now, to a Parquet file with their positions. Rules that read
-        several streams, each with an order of its own, need a `subscription`: then it is the stream which that one reads."""
+        """Write the events that the rules read, as they stand now, to a Parquet file with their positions. Rules that
+        have no stream in common need a `subscription`: then it is the stream which that one reads."""
         selection = await selected(self._ready(), rules, subscription)
         return await export(self._ready(), selection, path)
 
