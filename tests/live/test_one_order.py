@@ -89,10 +89,17 @@ def test_what_one_event_decides_comes_by_deadline_and_then_in_the_order_of_the_t
     run(work)
 
 
-def test_who_waits_beside_a_disjunction_is_told_the_time_and_leaves_the_state_of_who_waits_alone() -> None:
+ALONE = {
+    "Waiting": WAITING.format("Waiting", 5),
+    "Pair": "SUBSCRIPTION Pair MATCH A a AND B b",
+    "Either": "SUBSCRIPTION Either MATCH (A a AND B b) OR (B d AND C c)",
+}
+
+
+@pytest.mark.parametrize("names", [("Either", "Waiting"), ("Pair", "Either"), tuple(ALONE)], ids=" ".join)
+def test_who_reads_beside_a_disjunction_is_told_the_time_and_leaves_the_state_of_who_reads_alone(names: Sequence[str]) -> None:
     """A disjunction merges streams, and those who wait for one of them store heartbeats."""
-    waiting, either = WAITING.format("Waiting", 5), "SUBSCRIPTION Either MATCH (A a AND B b) OR (B d AND C c)"
-    alone = {"Waiting": waiting, "Either": either, "Pair": "SUBSCRIPTION Pair MATCH A a AND B b"}
+    alone = {name: ALONE[name] for name in names}
     together = " ".join(alone.values())
 
     async def work() -> None:

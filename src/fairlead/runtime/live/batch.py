@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import repeat
 from typing import overload
 
 import numpy as np
@@ -23,16 +24,60 @@ from fairlead.transport.write import relation_table
 
 
 @dataclass(frozen=True, eq=False)
-class Batch(Sequence[Relation]):
-    """Relations that were completed close together, in the order of delivery. Those that kernels found become objects when
-    looked at. `keys`: the groups that they are of; `firsts`: the number of the first relation of each, from 1 on; `owner`: by
-    relation, which of the groups; None where there is one."""
+class Numbering:
+    """Of relations that are delivered one after the other. `keys`: the groups that they are of; `firsts`: the number of the
+    first relation of each, from 1 on; `owner`: by relation, which of the groups; None where there is one."""
 
-    plan: Plan
-    relations: Sequence[Relation]
+    count: int
     keys: tuple[str, ...]
     firsts: tuple[int, ...]
     owner: npt.NDArray[np.int32] | None = None
+
+    def __iter__(self) -> Iterator[tuple[str, int]]:
+        """Of each relation, the key of its group, and its number there."""
+        numbers = list(self.firsts)
+        for owner in repeat(0, self.count) if self.owner is None else self.owner.tolist():
+            yield self.keys[owner], numbers[owner]
+            numbers[owner] += 1
+
+    @cached_property
+    def lasts(self) -> dict[str, int]:
+        """By group, the number of the last one."""
+        return self.lasts_of(self.count)
+
+    def lasts_of(self, count: int) -> dict[str, int]:
+        """By group, the number of the last one among the first ones; one less than the first number where there is none."""
+        if self.owner is None:
+            return {self.keys[0]: self.firsts[0] + count - 1}
+        counts = np.bincount(self.owner[:count], minlength=len(self.keys)).tolist()
+        return {key: first + each - 1 for key, first, each in zip(self.keys, self.firsts, counts, strict=True)}
+
+    @property
+    def last(self) -> tuple[str, int]:
+        """The group of the last one, and its number there."""
+        key = self.keys[0 if self.owner is None else int(self.owner[-1])]
+        return key, self.lasts[key]
+
+    def place_of(self, key: str, number: int) -> int:
+        """Of a relation of these groups that is not behind them; negative where it is before."""
+        mine = self.keys.index(key)
+        place = number - self.firsts[mine]
+        return place if self.owner is None or place < 0 else int(np.flatnonzero(self.owner == mine)[place])
+
+    def behind(self, count: int) -> Numbering:
+        """Without the first ones."""
+        firsts = tuple(each + 1 for each in self.lasts_of(count).values())
+        return Numbering(self.count - count, self.keys, firsts, None if self.owner is None else self.owner[count:])
+
+
+@dataclass(frozen=True, eq=False)
+class Batch(Sequence[Relation]):
+    """Relations that were completed close together, in the order of delivery. Those that kernels found become objects when
+    looked at."""
+
+    plan: Plan
+    relations: Sequence[Relation]
+    numbering: Numbering
 
     def __len__(self) -> int:
         return len(self.relations)
@@ -48,40 +93,18 @@ class Batch(Sequence[Relation]):
         return self.relations[at]
 
     def numbered(self) -> Iterator[tuple[str, int, Relation]]:
-        """Each with the key of its group, and its number there."""
-        if self.owner is None:
-            for number, relation in enumerate(self.relations, self.firsts[0]):
-                yield self.keys[0], number, relation
-            return
-        numbers = list(self.firsts)
-        for owner, relation in zip(self.owner.tolist(), self.relations, strict=True):
-            yield self.keys[owner], numbers[owner], relation
-            numbers[owner] += 1
+        """Each with the key of its group (one of `receipts`), and its number there."""
+        for (key, number), relation in zip(self.numbering, self.relations, strict=True):
+            yield key, number, relation
 
-    @cached_property
+    @property
     def lasts(self) -> dict[str, int]:
         """By group, the number of the last one."""
-        return self.lasts_of(len(self))
-
-    def lasts_of(self, count: int) -> dict[str, int]:
-        """By group, the number of the last one among the first ones; one less than the first number where there is none."""
-        if self.owner is None:
-            return {self.keys[0]: self.firsts[0] + count - 1}
-        counts = np.bincount(self.owner[:count], minlength=len(self.keys)).tolist()
-        return {key: first + each - 1 for key, first, each in zip(self.keys, self.firsts, counts, strict=True)}
-
-    def place_of(self, key: str, number: int) -> int:
-        """Of a relation of these groups that is not behind them; negative where it is before."""
-        mine = self.keys.index(key)
-        place = number - self.firsts[mine]
-        return place if self.owner is None or place < 0 else int(np.flatnonzero(self.owner == mine)[place])
+        return self.numbering.lasts
 
     def behind(self, count: int) -> Batch:
         """Without the first ones."""
-        if not count:
-            return self
-        firsts = tuple(each + 1 for each in self.lasts_of(count).values())
-        return Batch(self.plan, self.relations[count:], self.keys, firsts, None if self.owner is None else self.owner[count:])
+        return Batch(self.plan, self.relations[count:], self.numbering.behind(count)) if count else self
 
     def to_arrow(self, subscription: str | None = None) -> pa.Table:
         """As a table (model/layout.py), of all relations or those of one subscription."""

@@ -164,8 +164,8 @@ class Client:
         await forget(self._ready(), name)
 
     async def export(self, rules: str, path: str | os.PathLike[str], *, subscription: str | None = None) -> Exported:
-        """Write the events that the rules read, as they stand now, to a Parquet file with their positions. Rules that read
-        several streams, each with an order of its own, need a `subscription`: then it is the stream which that one reads."""
+        """Write the events that the rules read, as they stand now, to a Parquet file with their positions. Rules that
+        have no stream in common need a `subscription`: then it is the stream which that one reads."""
         _require_text("export", "rules", rules)
         require_kind("export", "path", path, (str, os.PathLike), "the path of a file", 'export(rules, "events.parquet")')
         selection = await selected(self._ready(), rules, subscription)

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fairlead.dataclass import dataclass
 from fairlead.matching.interleaved import by_turn
 from fairlead.model.plan import Plan
-from fairlead.runtime.live.batch import Batch
+from fairlead.runtime.live.batch import Batch, Numbering
 from fairlead.runtime.live.follower import Follower, Heard
 from fairlead.runtime.live.following import Following
 from fairlead.runtime.live.grouping import Group
@@ -41,7 +41,7 @@ class Course:
     def __init__(self, plan: Plan, followed: Iterable[Followed], following: Following) -> None:
         self.plan, self.following = plan, following
         self.followed = {each.key: each for each in followed}
-        self._open: deque[Batch] = deque()
+        self._open: deque[Numbering] = deque()
         """What is not acknowledged, where there are several."""
 
     def batch_of(self, heard: Sequence[Heard]) -> Batch | None:
@@ -56,27 +56,28 @@ class Course:
             return None
         batch = self._joined(fresh)
         if len(self.followed) > 1:
-            self._open.append(batch)
+            self._open.append(batch.numbering)
         return batch
 
     def _joined(self, fresh: Sequence[tuple[Heard, int]]) -> Batch:
         keys = tuple(each.key for each, _ in fresh)
         if len(fresh) == 1:
             ((one, count),) = fresh
-            return Batch(self.plan, one.found.relations, keys, (one.found.first,)).behind(count)
+            numbering = Numbering(len(one.found.relations), keys, (one.found.first,))
+            return Batch(self.plan, one.found.relations, numbering).behind(count)
         known = [count for _, count in fresh]
         together = by_turn([each.found.relations for each, _ in fresh], [each.turns for each, _ in fresh], known)
         firsts = tuple(each.found.first + count for each, count in fresh)
-        return Batch(self.plan, together, keys, firsts, together.owner)
+        return Batch(self.plan, together, Numbering(len(together), keys, firsts, together.owner))
 
     def up_to(self, key: str, number: int) -> Mapping[str, int]:
         """By group, the number of its last delivery up to this one of a group, where there is any."""
         before: dict[str, int] = {}
-        for batch in self._open:
-            if number <= batch.lasts.get(key, 0):
-                place = batch.place_of(key, number)
-                return before | ({key: number} if place < 0 else batch.lasts_of(place + 1))
-            before |= batch.lasts
+        for each in self._open:
+            if number <= each.lasts.get(key, 0):
+                place = each.place_of(key, number)
+                return before | ({key: number} if place < 0 else each.lasts_of(place + 1))
+            before |= each.lasts
         return {key: number}
 
     def acknowledge(self, numbers: Mapping[str, int]) -> None:

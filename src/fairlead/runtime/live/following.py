@@ -68,8 +68,8 @@ class Following:
 
     @property
     def events(self) -> int:
-        """That the lineages were fed, from their origins on."""
-        return sum(each.lineage.events for each in self.followers)
+        """That came from the origins on: as many as the lineage has that was fed most."""
+        return max(each.lineage.events for each in self.followers)
 
     async def run(self, receive: Receive) -> None:
         clock = asyncio.get_running_loop().time

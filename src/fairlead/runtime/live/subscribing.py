@@ -223,7 +223,7 @@ class LiveSubscription:
 
     def _hand(self, batch: Batch, count: int) -> None:
         """So many of a batch are the subscriber's now. Without a name nothing can be resumed, so nothing is remembered."""
-        for key, last in batch.lasts_of(count).items():
+        for key, last in batch.numbering.lasts_of(count).items():
             ledger = self._followed[key].ledger
             ledger.handed = max(ledger.handed, last)
         if self._record is None and count == len(batch):
@@ -245,7 +245,9 @@ class LiveSubscription:
         it; or with all it was given. Returns when that is stored. Raises StateError where another process has taken the name
         over."""
         if isinstance(done, Batch):
-            await self.acknowledge(self._up_to(done) if len(done) else {})
+            if len(done):
+                key, number = done.numbering.last
+                await self.acknowledge(self._course(key).up_to(key, number))
         elif done is not None:
             one = next((each for each in self._followed.values() if done.subscription in each.group.names), None)
             if one is None:
@@ -269,10 +271,6 @@ class LiveSubscription:
     def _acknowledge(self, numbers: Mapping[str, int]) -> None:
         for each in self._courses:
             each.acknowledge({key: number for key, number in numbers.items() if key in each.followed})
-
-    def _up_to(self, batch: Batch) -> Mapping[str, int]:
-        key = batch.keys[-1 if batch.owner is None else int(batch.owner[-1])]
-        return self._course(key).up_to(key, batch.lasts[key])
 
     def _course(self, key: str) -> Course:
         return next(each for each in self._courses if key in each.followed)
@@ -299,7 +297,7 @@ class LiveSubscription:
 
     @property
     def events_read(self) -> int:
-        """Over all groups, from their origins on."""
+        """From the origins on, once for subscriptions that are read together."""
         return sum(each.following.events for each in self._courses)
 
     async def ends(self) -> Ends:
