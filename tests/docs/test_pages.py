@@ -43,3 +43,12 @@ def test_the_architecture_page_names_every_package() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     packages = [each.name for each in (ROOT / "src" / "fairlead").iterdir() if (each / "__init__.py").exists()]
     assert [name for name in packages if f"{name}/" not in text] == []
+
+
+def test_every_file_that_the_architecture_names_is_there() -> None:
+    """By its path, or the end of it."""
+    page = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    files = [path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*") if path.is_file() and ".venv" not in path.parts]
+    named = re.findall(r"`([\w./]+\.(?:py|json|lark|md))`", page)
+    assert len(named) > 80
+    assert [name for name in named if not any(f"/{file}".endswith(f"/{name}") for file in files)] == []
