@@ -101,3 +101,20 @@ def test_rules_of_a_durable_subscriber_change_and_the_others_go_on() -> None:
                     pass
 
     run(work)
+
+
+def test_the_same_subscription_under_another_name_begins_beside_the_one_that_goes_on() -> None:
+    async def work() -> None:
+        async with fairlead.connect("memory:") as fl:
+            await fl.declare(TYPES)
+            other = "SUBSCRIPTION Any MATCH A a AND B b"
+            async with fl.subscribe(PAIR, name="desk", start="earliest", emit=False) as desk:
+                await publish(fl, "A0", "B0")
+                assert len(await more(desk)) == 1
+                await desk.ack()
+            for rules in (f"{PAIR} {SAME}", f"{other} {PAIR} {SAME}"):
+                async with fl.subscribe(rules, name="desk", start="earliest", emit=False) as desk:
+                    assert {each.subscription for each in await more(desk)} == {"Renamed" if other not in rules else "Any"}
+                    await desk.ack()
+
+    run(work)

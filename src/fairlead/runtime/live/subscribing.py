@@ -91,9 +91,9 @@ class LiveSubscription:
         for group in groups_of(self.plan):
             streams = await group.streams(self._log)
             key = group.key(streams)
-            if key in self._followed:  # the same subscription under another name
-                key = f"{key}-{len(self._followed)}"
-            self._followed[key] = await self._opened(group, streams, key, known)
+            again = sum(each.group.digest == group.digest for each in self._followed.values())
+            key = f"{key}-{again}" if again else key  # the same subscription under another name
+            self._followed[key] = await self._opened(group, streams, key, known and not (again and self._is_new(key)))
         await self._gather_courses()
         if self._record is not None:
             self._record.groups = {key: self._record.groups[key] for key in self._followed}  # without what is dropped
@@ -127,6 +127,9 @@ class LiveSubscription:
                 self._record.require({each.digest for each in plan.subscriptions})
             self._record.rules, self._record.text, self._record.digest = self._rules, plan.text, plan.digest
         return plan
+
+    def _is_new(self, key: str) -> bool:
+        return self._record is not None and key not in self._record.groups
 
     async def _opened(self, group: Group, streams: Sequence[Stream], key: str, known: bool) -> Followed:
         saved = self._record.groups.get(key) if self._record is not None and known else None
