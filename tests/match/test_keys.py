@@ -115,7 +115,7 @@ PLANS = {
     "ordered texts": "SUBSCRIPTION S MATCH A a AND B b WHERE a.s <= b.s PER j",
     "an absence": "SUBSCRIPTION S MATCH A a WITHOUT B b WITHIN 2 SECONDS OF a WHERE b.d = a.d PER k",
 }
-SIZES = (0, 1, 40, 0, 700, 1, 300, 1, 0, 250)
+SIZES = (0, 1, 40, 0, 350, 1, 150, 1, 0, 125)
 
 
 @pytest.mark.parametrize("spread", ["close", "far", "turning"])
