@@ -20,7 +20,7 @@ from functools import cache, cached_property
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
-from fairlead.errors import StateError, require
+from fairlead.errors import StateError, UsageError
 from fairlead.matching import state
 from fairlead.matching.incremental import IncrementalSubscription
 from fairlead.matching.interleaved import Objects, in_one_order
@@ -97,7 +97,7 @@ class Engine:
     def feed(self, columns: Columns, prepared: Prepared | None = None) -> Sequence[Relation]:
         """A batch of ordered events. `prepared`: the same, where several engines are given them."""
         require_kind("Engine.feed", "columns", columns, (Columns,), "Columns", "for records and tables, fairlead.match")
-        require(columns.follow(self.last.major), "positions must rise", last=self.last)
+        self._require_risen(columns.follow(self.last.major), "Engine.feed")
         events = cache(lambda: list(columns.events(self.plan.catalogue))) if len(self.units) > 1 else None
         delivered = self._whole(lambda: [unit.feed(columns, prepared, events) for unit in self.units])
         self.last = Position(columns.last_after(self.last.major))
@@ -106,7 +106,7 @@ class Engine:
     def arrive(self, event: Event) -> Sequence[Relation]:
         """One event of the log, with all that it completes and derives."""
         require_kind("Engine.arrive", "event", event, (Event,), "an Event", "for records and tables, fairlead.match")
-        require(event.position > self.last, "positions must rise", last=self.last, got=event.position)
+        self._require_risen(event.position > self.last, "Engine.arrive")
         delivered = self._whole(lambda: [unit.arrive(event) for unit in self.units])
         self.last = event.position
         return delivered
@@ -129,6 +129,11 @@ class Engine:
         if self.torn:
             problem = "the engine was interrupted in the middle of a batch: its state is that of no position"
             raise StateError("S114", problem, "go on with an engine that is loaded from the last dump, or a new one")
+
+    def _require_risen(self, risen: bool, call: str) -> None:
+        if not risen:
+            problem = f"positions rise from event to event, and the last one was {self.last}"
+            raise UsageError("A011", problem, "give each event once, numbered in its order; fairlead.match does so", place=call)
 
     def _delivered(self, found: Sequence[Relations | Delivered]) -> Sequence[Relation]:
         if len(found) == 1 and not self.parts[0].frame:  # in order already

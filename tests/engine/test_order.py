@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import fairlead
 from fairlead.engine import Engine
-from fairlead.errors import InvariantError
+from fairlead.errors import UsageError
 from fairlead.language import compile_text
 from fairlead.model.columns import Columns
 from fairlead.model.position import Position, parse_position
@@ -69,13 +69,16 @@ def test_places_beside_an_event_sort_before_and_after_it() -> None:
     assert parse_position("7-1") < parse_position("7-2") < Position(7) < parse_position("7+1") < Position(8)
 
 
-def test_positions_that_do_not_rise_are_a_bug_and_crash_with_the_facts() -> None:
+def test_positions_that_do_not_rise_are_refused_and_nothing_is_lost() -> None:
     plan = compile_text("TYPE A (x INT) SUBSCRIPTION S MATCH A")
     (columns,) = read_events([{"type": "A", "x": 1}], plan.catalogue)
     engine = Engine(plan)
     engine.feed(columns)
-    with pytest.raises(InvariantError, match="positions must rise"):
-        engine.feed(columns)
+    before = engine.dump()
+    for again in (lambda: engine.feed(columns), lambda: engine.arrive(next(iter(columns.events(plan.catalogue))))):
+        with pytest.raises(UsageError, match=r"A011 .*: positions rise from event to event, and the last one was 0"):
+            again()
+    assert engine.dump() == before
 
 
 def test_a_batch_of_nothing_takes_no_position() -> None:
