@@ -39,7 +39,7 @@ SAMPLE = 12
 POLL_SECONDS = 0.002
 
 TOLD_OTHERWISE: Mapping[str, tuple[str, str]] = {
-    "a record without a type is refused": ("D001", "an event is published under a type: there is none that is called None"),
+    "a record without a type is refused": ("A010", "an event is published under the name of its type"),
 }
 """Cases that live subscribers or publishers refuse with another code."""
 
