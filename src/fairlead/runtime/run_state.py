@@ -22,6 +22,8 @@ from fairlead.errors import FairleadError, StateError
 from fairlead.transport.sequences import LastSequences
 
 MAGIC, VERSION = "fairlead-run", 1
+HEAD_BYTES = len(MAGIC)
+"""Enough to tell a state from another file, however large that is."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,11 @@ class RunState:
         }
         body = json.dumps(head).encode() + b"\n" + self.engine
         return f"{MAGIC} {VERSION} {hashlib.sha256(body).hexdigest()}\n".encode() + body
+
+
+def is_run(head: bytes) -> bool:
+    """Whether a file that begins so may be the state of a run."""
+    return head.startswith(MAGIC.encode())
 
 
 def decode_run(content: bytes, place: str | None = None) -> RunState:

@@ -148,3 +148,8 @@ def unknown_column(name: object, known: Iterable[str], place: Place | str | None
 def oversized(what: str) -> DataError:
     problem = f"{what} is larger than {LIMITS.event_bytes_max:,} bytes"
     return DataError("D007", problem, "store the content elsewhere and publish its address")
+
+
+def unwritable(what: str, error: OSError, place: str) -> DataError:
+    problem = f"{what} cannot be written: {error.strerror or error}"
+    return DataError("D018", problem, "check the path and the space left", place)
