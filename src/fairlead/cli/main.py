@@ -26,8 +26,9 @@ def main() -> None:
     _end_at_once()
     try:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy would start threads for algebra that nobody does: 40 ms
-        from fairlead.cli import without_pandas
+        from fairlead.cli import standard_streams, without_pandas
 
+        standard_streams.prepare()
         without_pandas.hide()
         gc.set_threshold(COLLECTED_AFTER)
         from fairlead.cli.commands import cli
