@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import random
@@ -311,3 +312,12 @@ def test_an_output_that_cannot_be_written_leaves_all_others_as_they_were(few: Pa
     assert {(few / each).read_text() for each in outputs.values()} == {"of an earlier run"}
     assert (few / "state").read_bytes() == kept
     assert not [each.name for each in few.iterdir() if each.name.startswith(".")]
+
+
+@pytest.mark.parametrize(
+    "head", [b"[" * 100_000, b'{"receipts": ' * 900 + b"1" + b"}" * 900, b"9" * 5_000, b"[]", b"{}"], ids=range(5)
+)
+def test_a_state_whose_head_no_parser_reads_is_damaged(head: bytes) -> None:
+    body = head + b"\n"
+    with pytest.raises(StateError, match="S142"):
+        decode_run(b"fairlead-run 1 " + hashlib.sha256(body).hexdigest().encode() + b"\n" + body)

@@ -158,6 +158,8 @@ def perform(job: Job) -> Summary:
     complete, whatever signal comes. A run that is killed between two names has not moved the state: the same run again gives
     the same outputs, and they replace what is there. With the state first, their relations would be lost.
     """
+    import fairlead.transport.sequences
+    import fairlead.transport.streams  # noqa: F401  here, and not while outputs are open: a signal in an import leaves a trace
     from fairlead.cli.outputs import SmallOutput, appears_at_once, refuse_nameless, refuse_overlap
     from fairlead.cli.progress import Progress
     from fairlead.cli.rules import chosen, load_plan

@@ -11,6 +11,7 @@ from json import JSONDecodeError, JSONDecoder
 from typing import Any
 
 from fairlead.errors import DataError, Place
+from fairlead.transport.documents import malformed
 from fairlead.transport.lines import Line, Parsed, decoded
 from fairlead.transport.problems import quoted
 from fairlead.transport.shapes import Shapes
@@ -69,7 +70,7 @@ def parsed(decoder: JSONDecoder, text: str) -> Any:
     except JSONDecodeError as error:
         return error
     except (ValueError, ArithmeticError, RecursionError) as error:  # numbers of absurd length; thousands of brackets
-        return DataError("D011", f"not valid JSON: {error}", "write one flat JSON object a line")
+        return DataError("D011", f"not valid JSON: {malformed(error)}", "write one flat JSON object a line")
 
 
 def _invalid(text: str, error: JSONDecodeError, place: Place) -> DataError:
