@@ -37,10 +37,10 @@ def json_records(lines: Iterable[Line], shapes: Shapes, file: str) -> Iterator[P
     """The records of a JSON Lines file. Where a type has a DECIMAL, numbers with a fraction are read as their digits say."""
     decoder, first = decoder_for(shapes), True
     for number, content, ended, error in lines:
-        text = error if error is not None else decoded(content)
+        text = error if error is not None else decoded(content, ended)
         if isinstance(text, DataError):
             shown = content.decode("utf-8", "replace").rstrip("\r\n")
-            yield number, shown, text if ended or error is not None else cut_short()
+            yield number, shown, text
         elif text and not text.isspace():
             record = parsed(decoder, text)
             if first and type(record) is not dict and text.lstrip()[:1] == "[":

@@ -32,7 +32,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "D011": "The line is not valid JSON.",
         "D012": "The file ends in the middle of a record.",
         "D013": "The file does not exist, cannot be read, or has an unknown format.",
-        "D014": "The table or header has no `type` column, and more than one type is declared.",
+        "D014": "The table or header has no `type` column, and more than one type is declared; or a CSV file has no header.",
         "D015": "A key or column is named twice.",
         "D016": "The text is not valid UTF-8.",
         "D017": "The line is not valid CSV, or has another number of cells than the header.",
