@@ -35,6 +35,33 @@ class Place:
         return f"{self.file}, {where}" if self.file else where
 
 
+TEXT_LENGTH_MAX, KEPT_AT_BEGIN, KEPT_AT_END = 2_000, 1_500, 400
+"""Characters of a problem or a fix: what users give may be quoted there, and may be megabytes."""
+EXCERPT_LENGTH_MAX, KEPT_BEFORE = 200, 100
+"""Characters of a line that are shown, and how many of them before the place."""
+
+
+def bounded(text: str) -> str:
+    """A text of a message, with its middle left out where it is too long to be read."""
+    if len(text) <= TEXT_LENGTH_MAX:
+        return text
+    left_out = f" … {len(text) - KEPT_AT_BEGIN - KEPT_AT_END:,} characters … "
+    return text[:KEPT_AT_BEGIN] + left_out + text[-KEPT_AT_END:]
+
+
+def excerpt_lines(excerpt: str, place: Place | None) -> list[str]:
+    """The line of a text, and below it the carets; of a long line, what stands around the place."""
+    column = 0 if place is None else place.column - 1
+    start = 0 if len(excerpt) <= EXCERPT_LENGTH_MAX else max(0, column - KEPT_BEFORE)
+    part = excerpt[start : start + EXCERPT_LENGTH_MAX]
+    before, after = "…" if start else "", "…" if start + len(part) < len(excerpt) else ""
+    lines = [f"    {before}{part}{after}"]
+    if place is not None:
+        at = column - start
+        lines.append("    " + " " * (len(before) + at) + "^" * max(1, min(place.width, EXCERPT_LENGTH_MAX - at)))
+    return lines
+
+
 class FairleadError(Exception):
     """The root. `code` is stable: documentation and tests refer to it. `accepted` is said of what was being published: it is
     kept, and sent with the next publish or flush, or (False) it was not accepted, and is not sent."""
@@ -45,8 +72,8 @@ class FairleadError(Exception):
         self, code: str, problem: str, fix: str | None = None, place: Place | str | None = None, excerpt: str | None = None
     ) -> None:
         self.code = code
-        self.problem = problem
-        self.fix = fix
+        self.problem = bounded(problem)
+        self.fix = None if fix is None else bounded(fix)
         self.place = place
         self.excerpt = excerpt
         super().__init__(str(self))
@@ -55,9 +82,7 @@ class FairleadError(Exception):
         head = f"{self.code} {self.place}: {self.problem}" if self.place else f"{self.code} {self.problem}"
         lines = [head]
         if self.excerpt is not None:
-            lines.append("    " + self.excerpt)
-            if isinstance(self.place, Place):
-                lines.append("    " + " " * (self.place.column - 1) + "^" * max(1, self.place.width))
+            lines += excerpt_lines(self.excerpt, self.place if isinstance(self.place, Place) else None)
         if self.fix:
             lines.append(f"  fix: {self.fix}")
         return "\n".join(lines)

@@ -3,6 +3,8 @@
     python     deep in a search, event by event          writing    relations are written, for ever
     kernel     deep in a search, in machine code         waiting    nothing more comes of the log
     none       whoever started the command knows       import:M   module M is about to be imported
+    prepare:N  the N-th output is put on the disk       name:N     the N-th output takes its name
+    summary    a run shows its summary                  exit       the command has ended, the process not yet
 
 Takes: a file descriptor. Gives: a byte there, once. Never: changes how the command ends.
 """
@@ -10,6 +12,7 @@ Takes: a file descriptor. Gives: a byte there, once. Never: changes how the comm
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import signal
 import sys
@@ -83,6 +86,44 @@ def importing(module: str, ready: Callable[[], None]) -> None:
     sys.meta_path.insert(0, Announcing)  # type: ignore[arg-type]
 
 
+def calling(owner: Any, name: str, which: int, ready: Callable[[], None]) -> None:
+    """At the given call of a function the moment has come, and lasts until the signal is there."""
+    before, calls = getattr(owner, name), itertools.count(1)
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+
+    def called(*arguments: Any, **more: Any) -> Any:
+        if next(calls) == which:
+            signal.set_wakeup_fd(writing)
+            ready()
+            os.read(reading, 1)  # not signal.pause: the signal may be there before it
+        return before(*arguments, **more)
+
+    setattr(owner, name, called)
+
+
+def preparing(which: int, ready: Callable[[], None]) -> None:
+    from fairlead.transport.write import Target
+
+    calling(Target, "prepare", which, ready)
+
+
+def naming(which: int, ready: Callable[[], None]) -> None:
+    calling(os, "replace", which, ready)
+
+
+def summary(ready: Callable[[], None]) -> None:
+    from fairlead.cli.summary import Summary
+
+    calling(Summary, "to_json", 1, ready)
+
+
+def exit(ready: Callable[[], None]) -> None:
+    import gc
+
+    calling(gc, "freeze", 1, ready)
+
+
 def none(ready: Callable[[], None]) -> None:
     pass
 
@@ -95,9 +136,13 @@ def announcing(fd: int) -> Iterator[None]:
 
 if __name__ == "__main__":
     said = announcing(int(sys.argv[1]))
-    if sys.argv[2].startswith("import:"):
-        importing(sys.argv[2].removeprefix("import:"), lambda: next(said))
+    moment, _, which = sys.argv[2].partition(":")
+    if moment == "import":
+        importing(which, lambda: next(said))
+    elif which:
+        {"prepare": preparing, "name": naming}[moment](int(which), lambda: next(said))
     else:
-        {each.__name__: each for each in (python, kernel, writing, waiting, none)}[sys.argv[2]](lambda: next(said))
+        plain = (python, kernel, writing, waiting, summary, exit, none)
+        {each.__name__: each for each in plain}[moment](lambda: next(said))
     sys.argv = ["fairlead", *sys.argv[3:]]
     main()

@@ -176,3 +176,22 @@ def test_files_that_cannot_be_compared(tmp_path: Path, name: str, content: Any, 
     assert result.exit_code == exit_code, result.output
     assert code in result.stderr
     assert "Traceback" not in result.stderr
+
+
+DEEP = "[" * 100_000
+NEARLY = '{"a": ' * 900 + "1" + "}" * 900
+
+
+@pytest.mark.parametrize("content", [DEEP, NEARLY, "9" * 5_000, "[]", '{"plan": ' + DEEP, "\x00", "{}\n{}"], ids=range(7))
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl"])
+def test_what_is_neither_a_receipt_nor_relations(tmp_path: Path, content: str, name: str) -> None:
+    (tmp_path / name).write_text(content)
+    result = fairlead("compare", tmp_path / name, tmp_path / name)
+    assert result.exit_code in (1, 2)
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    assert result.stderr[:4] in ("D011", "A005")
+
+
+def test_what_has_no_end_is_not_compared(tmp_path: Path) -> None:
+    result = fairlead("compare", "/dev/zero", "/dev/zero")
+    assert (result.exit_code, result.stderr[:4]) == (1, "D013")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import signal
 import struct
@@ -124,6 +125,32 @@ def test_other_commands_on_files_end(folder: Path, which: str, number: signal.Si
 @pytest.mark.parametrize("module", ["click", "fairlead.cli.run", "numpy", "pyarrow.parquet", "llvmlite.binding"])
 def test_a_run_ends_while_modules_are_imported(folder: Path, module: str, number: signal.Signals) -> None:
     ends_cleanly(folder, f"import:{module}", RUN["kernel"], number)
+
+
+ALL = ["--state", "state", *OUTPUTS, "--json"]
+WRITTEN = ["out.jsonl", "out.jsonl.rejects.jsonl", "receipt.json", "state"]
+
+
+@SIGNALS
+@pytest.mark.parametrize("moment", [f"prepare:{each}" for each in range(1, len(WRITTEN) + 1)])
+def test_until_outputs_take_their_names_earlier_ones_stay(folder: Path, moment: str, number: signal.Signals) -> None:
+    write_lines(folder / "few.jsonl", [{"type": "T0", "x": 1}])
+    for each in WRITTEN[:-1]:
+        (folder / each).write_text("of an earlier run")
+    ends_cleanly(folder, moment, ["run", "each.fl", "--events", "few.jsonl", *ALL], number)
+    assert {(folder / each).read_text() for each in WRITTEN[:-1]} == {"of an earlier run"}
+
+
+@SIGNALS
+@pytest.mark.parametrize("moment", [*(f"name:{each}" for each in range(1, len(WRITTEN) + 1)), "summary", "exit"])
+def test_a_signal_comes_too_late_where_outputs_take_their_names(folder: Path, moment: str, number: signal.Signals) -> None:
+    """The state has moved, so the exit code must not say that nothing was done."""
+    write_lines(folder / "few.jsonl", [{"type": "T0", "x": 1}])
+    before = sorted(each.name for each in folder.iterdir())
+    code, out, errors = ended(folder, moment, ["run", "each.fl", "--events", "few.jsonl", *ALL], number)
+    assert (code, errors) == (0, "complete: all files are written; the signal came too late\n")
+    assert json.loads(out)["deliveries"] == 1
+    assert sorted(each.name for each in folder.iterdir()) == sorted([*before, *WRITTEN])
 
 
 @pytest.fixture(scope="module")

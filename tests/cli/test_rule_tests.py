@@ -192,3 +192,34 @@ def test_paths_without_tests(tmp_path: Path) -> None:
     missing = fairlead("test", tmp_path / "none.test.yaml")
     assert missing.exit_code == 1
     assert "D013" in missing.stderr
+
+
+@pytest.mark.parametrize(
+    ("ending", "content", "problem"),
+    [
+        (
+            "yaml",
+            "tests:\n  - events: [{type: A, at: 2026-02-30}]\n    expect: []\n",
+            "line 2, column 28: not valid YAML: '2026-02-30'",
+        ),
+        ("yaml", "tests: " + "[" * 900 + "]" * 900, "not valid YAML: nested deeper"),
+        ("toml", "tests = " + "[" * 5_000, "not valid TOML: nested deeper"),
+        ("toml", "[[tests]]\nevents = [{at = 2026-02-30}]\n", "not valid TOML: "),
+        ("yaml", f"tests: [{{events: [{{v: {'9' * 5_000}}}], expect: []}}]", "a number has more than 4,300 digits"),
+    ],
+    ids=["date", "deep YAML", "deep TOML", "date in TOML", "digits"],
+)
+def test_files_that_no_parser_reads(tmp_path: Path, ending: str, content: str, problem: str) -> None:
+    (tmp_path / "a.fl").write_text("TYPE A (v INT, at TIMESTAMP) TIME at\n")
+    path = tmp_path / f"a.test.{ending}"
+    path.write_text(content)
+    result = fairlead("test", path)
+    assert (result.exit_code, result.stderr[: len(f"A202 {path}")]) == (2, f"A202 {path}")
+    assert problem in result.stderr
+    assert len(result.stderr) < 1_000
+
+
+def test_a_test_file_without_end(tmp_path: Path) -> None:
+    (tmp_path / "a.test.yaml").symlink_to("/dev/zero")
+    result = fairlead("test", tmp_path / "a.test.yaml")
+    assert (result.exit_code, result.stderr[:4]) == (1, "D013")

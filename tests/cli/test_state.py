@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import random
+import signal
+import stat
+import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fairlead.cli.state import held
+from fairlead.errors import StateError
 from fairlead.runtime.run_state import decode_run
-from tests.cli.shop import at, fairlead, write_lines
+from tests.cli.shop import at, command, fairlead, write_lines
 
 TYPES = "TYPE A (k INT, v INT, at TIMESTAMP) TIME at\nTYPE B (k INT, v INT, at TIMESTAMP) TIME at\n"
 PAIR = "SUBSCRIPTION Pair MATCH A a AND B b WHERE a.v < b.v PER k WITHIN 20 SECONDS\n"
@@ -169,3 +177,147 @@ def test_an_end_or_several_streams_have_no_state(tmp_path: Path, more: list[str]
     result = fairlead("run", tmp_path / "rules.fl", "--events", lines, "--state", tmp_path / "state", *more)
     assert result.exit_code == 2
     assert "--state" in result.stderr
+
+
+@pytest.fixture
+def few(tmp_path: Path) -> Path:
+    (tmp_path / "rules.fl").write_text(ALL)
+    write_lines(tmp_path / "events.jsonl", events(10))
+    return tmp_path
+
+
+def run(folder: Path, state: object, *more: object, given: str = "events.jsonl") -> Any:
+    return fairlead("run", folder / "rules.fl", "--events", folder / given, "--state", state, *more)
+
+
+@pytest.mark.parametrize("exists", [False, True], ids=["new", "exists"])
+def test_a_state_belongs_to_one_run_at_a_time(few: Path, exists: bool) -> None:
+    """Also under another name; and a run that was killed holds nothing."""
+    if exists:
+        assert run(few, few / "state").exit_code == 0
+    (few / "link").symlink_to("state")
+    os.mkfifo(few / "pipe.jsonl")
+    before = sorted(each.name for each in few.iterdir())
+    first = command("run", few / "rules.fl", "--events", few / "pipe.jsonl", "--state", few / "state", "--out", few / "o.jsonl")
+    with (
+        subprocess.Popen(first) as process,
+        (few / "pipe.jsonl").open("wb"),  # this waits until the run reads from it, and by then has the state
+    ):
+        for name in ("state", "link"):
+            refused = run(few, few / name, "--out", few / "second.jsonl")
+            assert (refused.exit_code, refused.stderr[:4]) == (1, "S143")
+            assert f"{few / name}: another run is using this state\n  fix: wait" in refused.stderr
+        assert not (few / "second.jsonl").exists()
+        process.send_signal(signal.SIGKILL)
+        process.wait(60)
+    assert run(few, few / "link").exit_code == 0
+    for each in (few / f".o.jsonl.{process.pid}.part", few / f".state.{process.pid}.part"):
+        each.unlink()
+    assert sorted(each.name for each in few.iterdir()) == sorted({*before, "state"})
+    assert (few / "link").is_symlink()
+
+
+def test_the_lock_comes_and_goes_and_one_has_it(few: Path) -> None:
+    """Its file is removed with it: what another run has just opened may have no name any more."""
+    entered: list[int] = []
+    inside, most = [0], [0]
+
+    def contend() -> None:
+        for _ in range(200):
+            try:
+                with held(str(few / "state")):
+                    inside[0] += 1
+                    most[0] = max(most[0], inside[0])
+                    entered.append(1)
+                    inside[0] -= 1
+            except StateError:
+                pass
+
+    threads = [threading.Thread(target=contend) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert (most, bool(entered)) == ([1], True)
+    assert not list(few.glob(".state*"))
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o666])
+def test_files_that_are_replaced_keep_their_permissions(few: Path, mode: int) -> None:
+    outputs = ["--out", few / "out.jsonl", "--receipt", few / "receipt.json"]
+    assert run(few, few / "state", *outputs).exit_code == 0
+    names = ("state", "out.jsonl", "receipt.json")
+    for name in names:
+        (few / name).chmod(mode)
+    (few / "link").symlink_to("state")
+    assert run(few, few / "link", *outputs).exit_code == 0
+    assert {stat.S_IMODE((few / name).stat().st_mode) for name in names} == {mode}
+
+
+@pytest.mark.parametrize(
+    ("state", "exit_code", "code"),
+    [
+        ("", 2, "A293"),
+        ("-", 2, "A293"),
+        ("loop", 1, "D013"),
+        ("/dev/zero", 1, "D013"),
+        ("/dev/null", 1, "D013"),
+        ("pipe", 1, "D013"),
+        ("folder", 1, "D013"),
+        ("huge", 1, "S140"),
+        ("none/state", 1, "D018"),
+    ],
+)
+def test_what_cannot_be_a_state_is_refused_and_stays(few: Path, state: str, exit_code: int, code: str) -> None:
+    (few / "loop").symlink_to("loop")
+    (few / "folder").mkdir()
+    os.mkfifo(few / "pipe")
+    with (few / "huge").open("wb") as file:
+        file.truncate(10**12)
+    writer = os.open(few / "pipe", os.O_RDWR)  # otherwise opening it would wait
+    before = {each.name: each.lstat().st_ino for each in few.iterdir()}
+    result = run(few, state if state in ("", "-") else few / state)
+    os.close(writer)
+    assert (result.exit_code, result.stderr[:4]) == (exit_code, code)
+    assert "fix: " in result.stderr
+    assert {each.name: each.lstat().st_ino for each in few.iterdir()} == before
+
+
+@pytest.mark.parametrize("option", ["--out", "--receipt", "--rejects", "--state"])
+@pytest.mark.parametrize("name", ["", "-"])
+def test_outputs_have_names(few: Path, option: str, name: str) -> None:
+    result = fairlead("run", few / "rules.fl", "--events", few / "events.jsonl", "--on-bad", "skip", option, name)
+    if name == "-" and option in ("--out", "--rejects"):
+        assert result.exit_code == 0
+    else:
+        assert (result.exit_code, result.stderr[:4]) == (2, "A293")
+
+
+@pytest.mark.parametrize("full", ["--out", "--receipt", "--rejects"])
+@pytest.mark.parametrize("out", ["out.jsonl", "out.parquet"])
+def test_an_output_that_cannot_be_written_leaves_all_others_as_they_were(few: Path, full: str, out: str) -> None:
+    assert run(few, few / "state").exit_code == 0
+    kept = (few / "state").read_bytes()
+    outputs = {"--out": out, "--receipt": "receipt.json", "--rejects": "rejects.jsonl"}
+    for each in outputs.values():
+        (few / each).write_text("of an earlier run")
+    (few / "full.jsonl").symlink_to("/dev/full")
+    write_lines(few / "again.jsonl", [*events(11, 200)[120:], "{"])
+    named = {option: few / name for option, name in outputs.items()} | {full: few / "full.jsonl"}
+    result = run(
+        few, few / "state", "--on-bad", "skip", *(each for pair in named.items() for each in pair), given="again.jsonl"
+    )
+    assert (result.exit_code, result.stderr[:4]) == (1, "D018")
+    assert "No space left" in result.stderr
+    assert {(few / each).read_text() for each in outputs.values()} == {"of an earlier run"}
+    assert (few / "state").read_bytes() == kept
+    assert not [each.name for each in few.iterdir() if each.name.startswith(".")]
+
+
+@pytest.mark.parametrize(
+    "head", [b"[" * 100_000, b'{"receipts": ' * 900 + b"1" + b"}" * 900, b"9" * 5_000, b"[]", b"{}"], ids=range(5)
+)
+def test_a_state_whose_head_no_parser_reads_is_damaged(head: bytes) -> None:
+    body = head + b"\n"
+    with pytest.raises(StateError, match="S142"):
+        decode_run(b"fairlead-run 1 " + hashlib.sha256(body).hexdigest().encode() + b"\n" + body)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from fairlead import compile
 from fairlead.errors import DataError
 from fairlead.transport import LastSequences, Rejected, Validation, bytes_of, read_files, resolve, validate_files
 from tests.transport.samples import CATALOGUE, events, login, majors, quote, write
@@ -47,11 +49,27 @@ def test_a_directory_stands_for_its_files_of_known_formats_by_name(tmp_path: Pat
     assert users(tmp_path) == ["a", "b"]
 
 
-@pytest.mark.parametrize("name", ["in.jsonl", "in.csv", "in.parquet", "in.json", "in.csv.gz"])
-def test_an_empty_file_has_no_events(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("in.jsonl", None),
+        ("in.json.gz", None),
+        ("in.json", None),
+        ("in.csv", "D014"),
+        ("in.csv.gz", "D014"),
+        ("in.parquet", "D012"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["stop", "skip"])
+def test_an_empty_file_has_no_events_if_its_format_needs_nothing(name: str, code: str, mode: Any, tmp_path: Path) -> None:
+    """CSV needs a header and Parquet a footer: without them, something went wrong on the way."""
     path = tmp_path / name
     path.write_bytes(gzip.compress(b"") if name.endswith("gz") else b"")
-    assert list(read_files(path, CATALOGUE)) == []
+    if code is None:
+        assert list(read_files(path, CATALOGUE, on_bad=mode)) == []
+    else:
+        with pytest.raises(DataError, match=f"{code} {path}"):
+            list(read_files(path, CATALOGUE, on_bad=mode))
 
 
 def test_blank_lines_a_byte_order_mark_and_windows_newlines_are_no_records(tmp_path: Path) -> None:
@@ -61,7 +79,7 @@ def test_blank_lines_a_byte_order_mark_and_windows_newlines_are_no_records(tmp_p
     path = tmp_path / "in.csv"
     path.write_bytes(b"\xef\xbb\xbftype,user,attempts\r\n\r\nLogin,a,1\r\n")
     assert users(path) == ["a"]
-    path.write_bytes(b"\xef\xbb\xbf")
+    path.write_bytes(b"\xef\xbb\xbftype,user,attempts")
     assert users(path) == []
 
 
@@ -142,7 +160,6 @@ def test_progress_tells_every_byte_of_every_file(tmp_path: Path) -> None:
     write(tmp_path / "b.csv", "type,user,attempts", *["Login,x,1"] * 50)
     pq.write_table(pa.Table.from_pylist([login()] * 50), tmp_path / "c.parquet", row_group_size=20)
     (tmp_path / "d.jsonl.gz").write_bytes(gzip.compress((json.dumps(login()) + "\n").encode() * 50))
-    (tmp_path / "e.parquet").write_bytes(b"")
     told: list[int] = []
     count = sum(map(len, read_files(tmp_path, CATALOGUE, batch_rows=7, progress=told.append)))
     assert (count, sum(told)) == (200, bytes_of(tmp_path))
@@ -153,3 +170,63 @@ def test_large_records_make_small_batches(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("fairlead.transport.lines.BATCH_BYTES_MAX", 1000)
     path = jsonl(tmp_path / "in.jsonl", *["x" * 400] * 7)
     assert [len(columns) for columns in read_files(path, CATALOGUE)] == [3, 3, 1]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"])
+@pytest.mark.parametrize("name", ["in.jsonl", "in.csv", "in.cloudevents.jsonl"])
+@pytest.mark.parametrize("end", ["", "\n"], ids=["cut", "whole"])
+@pytest.mark.parametrize("mode", ["stop", "skip"])
+def test_text_of_another_width_is_named(tmp_path: Path, encoding: str, name: str, end: str, mode: Any) -> None:
+    text = "type,user,attempts\nLogin,a,1" if name.endswith("csv") else json.dumps(login("a"))
+    (tmp_path / name).write_bytes((text + end).encode(encoding))
+    with pytest.raises(DataError, match=r"D016 .*the file is UTF-16 or UTF-32"):
+        list(read_files(tmp_path / name, CATALOGUE, on_bad=mode))
+
+
+@pytest.mark.parametrize(
+    ("content", "code"), [(b'{"type": "caf\xe9"}', "D016"), (b'{"type": "caf\xc3', "D012"), (b'{"type": ', "D012")]
+)
+@pytest.mark.parametrize("name", ["in.jsonl", "in.cloudevents.jsonl"])
+def test_a_last_line_that_is_no_text_is_told_from_one_that_is_cut(tmp_path: Path, name: str, content: bytes, code: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=code):
+        list(read_files(tmp_path / name, CATALOGUE))
+
+
+def test_a_number_of_absurd_length_is_named_in_words_for_people(tmp_path: Path) -> None:
+    path = write(tmp_path / "in.jsonl", '{"type": "Login", "user": "a", "attempts": ' + "9" * 5_000 + "}")
+    with pytest.raises(DataError, match=r"D011 .*a number has more than 4,300 digits") as caught:
+        list(read_files(path, CATALOGUE))
+    assert "sys." not in str(caught.value)
+
+
+NUMBERS = ["INT", "BIGINT", "DOUBLE", "DECIMAL(10,2)"]
+DIGITS = ["１", "1２", "١", "१", "1\u00a0", "\u30001", "𝟏", "1_0"]
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+@pytest.mark.parametrize("text", DIGITS)
+@pytest.mark.parametrize("rows", [1, 3], ids=["alone", "among others"])
+def test_digits_of_other_scripts_are_no_numbers(tmp_path: Path, kind: str, text: str, rows: int) -> None:
+    """As on Spark, and as in JSON."""
+    catalogue = compile(f"TYPE N (v {kind})").catalogue
+    path = write(tmp_path / "in.csv", "v", *["7"] * (rows - 1), text)
+    with pytest.raises(DataError, match="D004"):
+        list(read_files(path, catalogue))
+    named = write(tmp_path / "named.csv", "v,_source,_sequence,p", f"7,a,{text},1")
+    with pytest.raises(DataError, match="D010"):
+        list(read_files(named, catalogue, position="p"))
+    named = write(tmp_path / "named.csv", "v,p", f"7,{text}")
+    with pytest.raises(DataError, match="D023"):
+        list(read_files(named, catalogue, position="p"))
+
+
+@pytest.mark.parametrize(
+    ("unit", "value", "shown"), [("ns", 1, "1 ns since 1970, finer than"), ("s", 10**12, "not in the years 1 to")]
+)
+def test_times_that_cannot_be_are_shown_as_what_they_are(tmp_path: Path, unit: str, value: int, shown: str) -> None:
+    catalogue = compile("TYPE N (v TIMESTAMP)").catalogue
+    pq.write_table(pa.table({"v": pa.array([value], pa.timestamp(unit))}), tmp_path / "in.parquet")
+    with pytest.raises(DataError, match=f"D004 .*{shown}") as caught:
+        list(read_files(tmp_path / "in.parquet", catalogue))
+    assert "Opaque" not in str(caught.value)

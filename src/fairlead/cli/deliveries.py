@@ -12,10 +12,11 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairlead.cli.rules import decoded, read_bytes
+from fairlead.cli.rules import decoded, opened, read_bytes
 from fairlead.dataclass import dataclass
 from fairlead.deliver.receipt import Receipt
 from fairlead.errors import DataError, Place
+from fairlead.transport.documents import Malformed, json_value
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,21 +57,18 @@ def is_receipt(path: str) -> bool:
     if path.lower().endswith(".parquet"):
         return False
     try:
-        with Path(path).open("rb") as file:
-            head = file.read(HEAD_BYTES)
-    except OSError:
-        read_bytes(path, "the file")  # raises with the reason
-        raise
-    try:
-        content = json.loads(head)
-    except ValueError:
+        content = json_value(read_bytes(path, "the file", HEAD_BYTES))
+    except Malformed:
         return False
     return not (isinstance(content, dict) and "subscription" in content)
 
 
 def read_receipt(path: str) -> Receipt:
-    content = json.loads(decoded(read_bytes(path, "the receipt"), path))
-    return Receipt.from_json(content)
+    try:
+        return Receipt.from_json(json_value(decoded(read_bytes(path, "the receipt", HEAD_BYTES), path)))
+    except Malformed as error:
+        fix = "pass a file that `fairlead run --receipt` wrote"
+        raise DataError("D011", f"the receipt is not valid JSON: {error.problem}", fix, error.at(path)) from None
 
 
 def read_deliveries(path: str) -> Iterator[Delivery]:
@@ -78,12 +76,12 @@ def read_deliveries(path: str) -> Iterator[Delivery]:
 
 
 def _json_lines(path: str) -> Iterator[Delivery]:
-    with Path(path).open("rb") as file:
+    with opened(path, "the file") as file:
         for number, line in enumerate(file, 1):
             if line.isspace():
                 continue
             try:
-                row = json.loads(line)
+                row = json_value(line)
                 yield Delivery(
                     row["subscription"],
                     row["id"],
@@ -113,7 +111,7 @@ def _parquet(path: str) -> Iterator[Delivery]:
                 old = "members" in file.schema_arrow.names
                 raise ValueError("members are JSON text, the form of an older version" if old else "no relations are described")
             for batch in file.iter_batches(batch_size=ROWS):
-                yield from _of_batch(batch, json.loads(held))
+                yield from _of_batch(batch, json_value(held))
     except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
         fix = "compare files that `fairlead run --out` of this version wrote"
         raise DataError("D013", f"the file does not hold relations: {error}", fix, path) from None

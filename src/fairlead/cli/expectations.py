@@ -55,10 +55,11 @@ def _unexpected(test: RuleTest, error: FairleadError) -> Iterator[str]:
 def _differences(plan: Plan, test: RuleTest, result: Result) -> Iterator[str]:
     known = [each.name for each in plan.subscriptions]
     for name, wanted in test.expect.items():
-        got = result.of(name)
         if name not in known:
             yield f"there is no subscription {name!r}; the rules have {', '.join(known)}"
-        elif isinstance(wanted, int):
+            continue
+        got = result.of(name)
+        if isinstance(wanted, int):
             if len(got) != wanted:
                 yield f"{name}: expected {counted(wanted, 'relation')}, got {len(got):,}"
                 yield from _shown_relations(got)

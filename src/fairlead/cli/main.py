@@ -14,7 +14,8 @@ import os
 import signal
 import sys
 from types import FrameType
-from typing import NoReturn
+
+from fairlead.cli.signals import comes_too_late
 
 COLLECTED_AFTER = 100_000
 """Objects made before the garbage collector looks: importing makes hundreds of thousands that stay, matching next to none."""
@@ -25,13 +26,14 @@ def main() -> None:
     _end_at_once()
     try:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy would start threads for algebra that nobody does: 40 ms
-        from fairlead.cli import without_pandas
+        from fairlead.cli import standard_streams, without_pandas
 
+        standard_streams.prepare()
         without_pandas.hide()
         gc.set_threshold(COLLECTED_AFTER)
         from fairlead.cli.commands import cli
 
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, _interrupted)
         signal.signal(signal.SIGTERM, _terminated)
         cli(prog_name="fairlead")
     finally:
@@ -44,14 +46,23 @@ def _end_at_once() -> None:
         signal.signal(number, _ended)
 
 
-def _ended(number: int, frame: FrameType | None) -> NoReturn:
+def _ended(number: int, frame: FrameType | None) -> None:
+    if comes_too_late():
+        return
     if number == signal.SIGINT:
         os.write(2, b"interrupted\n")
     os._exit(128 + number)
 
 
-def _terminated(number: int, frame: FrameType | None) -> NoReturn:
+def _interrupted(number: int, frame: FrameType | None) -> None:
+    if not comes_too_late():
+        raise KeyboardInterrupt
+
+
+def _terminated(number: int, frame: FrameType | None) -> None:
     """An exception instead of a sudden end, so that half-written files are removed."""
+    if comes_too_late():
+        return
     from fairlead.cli.shell import TERMINATED
 
     sys.exit(TERMINATED)

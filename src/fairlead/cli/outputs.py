@@ -13,6 +13,7 @@ from typing import Self
 
 import click
 
+from fairlead.errors import UsageError
 from fairlead.transport.write import Target
 
 
@@ -20,29 +21,49 @@ class SmallOutput:
     """A small file as a context manager; without a path it does nothing."""
 
     def __init__(self, path: str | None) -> None:
-        self._target = Target(path) if path else None
+        self._target = None if path is None else Target(path)
+        self._done = False
 
     def write(self, content: str | bytes) -> None:
         if self._target is not None:
             with self._target.guarded():
                 self._target.file.write(content.encode() if isinstance(content, str) else content)
 
+    def prepare(self) -> None:
+        """Everything that can fail; `close` gives it its name."""
+        if self._target is not None:
+            with self._target.guarded():
+                self._target.prepare()
+
+    def close(self) -> None:
+        if self._target is not None and not self._done:
+            with self._target.guarded():
+                self._target.commit()
+        self._done = True
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._target is None:
-            return
-        if kind is not None:
+        if kind is None:
+            self.close()
+        elif self._target is not None and not self._done:
             self._target.discard()
-            return
-        with self._target.guarded():
-            self._target.commit()
 
 
 def appears_at_once(path: str | None) -> bool:
     """Whether what is written can be seen before the run has ended: the standard output, a device or a pipe. A file cannot."""
     return path == "-" or (path is not None and Path(path).exists() and not Path(path).is_file())
+
+
+def refuse_nameless(named: dict[str, str | None], standard: Iterable[str]) -> None:
+    """An output has a name, and is the standard output (`-`) only where that makes sense: `standard` lists the options."""
+    for option, path in named.items():
+        if path == "":
+            raise UsageError("A293", f"{option} names no file", f"name one, or leave {option} out", "''")
+        if path == "-" and option not in standard:
+            problem = f"{option} is a file, and cannot be the standard output"
+            raise UsageError("A293", problem, "name a file; ./- for one that is called so", "-")
 
 
 def refuse_overlap(named: dict[str, str | None], inputs: Iterable[str | Path]) -> None:

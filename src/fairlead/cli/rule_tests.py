@@ -9,7 +9,6 @@ a file does not have the form of docs/cli.md. Never: runs anything (expectations
 
 from __future__ import annotations
 
-import tomllib
 from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,11 @@ from typing import Any
 from fairlead.cli.rules import ENDING, decoded, read_bytes
 from fairlead.dataclass import dataclass
 from fairlead.errors import UsageError
+from fairlead.model.limits import LIMITS
+from fairlead.transport.documents import Malformed, toml_value, yaml_value
 
 ENDINGS = (".test.yaml", ".test.yml", ".test.toml")
+FORMS = {".yaml": "YAML", ".yml": "YAML", ".toml": "TOML"}
 FILE_KEYS = {"rules", "tests"}
 TEST_KEYS = {"name", "events", "until", "expect", "error"}
 EXPECTED_KEYS = {"subscription", "positions", "completed_at", "emitted", "events"}
@@ -82,23 +84,20 @@ def load(path: Path) -> RuleTestFile:
 
 
 def _content(path: Path) -> Any:
-    text = decoded(read_bytes(str(path), "the test file"), str(path))
-    if path.suffix == ".toml":
-        try:
-            return _dates(tomllib.loads(text))
-        except tomllib.TOMLDecodeError as error:
-            raise UsageError("A202", f"not valid TOML: {error}", fix="see docs/cli.md", place=str(path)) from None
-    if path.suffix not in (".yaml", ".yml"):
+    form = FORMS.get(path.suffix)
+    if form is None:
         raise UsageError("A202", "rule tests are YAML or TOML", fix="end it in .test.yaml or .test.toml", place=str(path))
-    import yaml
-
+    content = read_bytes(str(path), "the test file", LIMITS.text_bytes_max + 1)
+    if len(content) > LIMITS.text_bytes_max:
+        problem = f"the test file has more than {LIMITS.text_bytes_max:,} bytes"
+        raise UsageError("A202", problem, fix="split it into several files", place=str(path))
+    text = decoded(content, str(path))
     try:
-        return _dates(yaml.safe_load(text))
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f"{path}, line {mark.line + 1}, column {mark.column + 1}" if mark else str(path)
-        problem = getattr(error, "problem", None) or str(error)
-        raise UsageError("A202", f"not valid YAML: {problem}", fix="see docs/cli.md", place=place) from None
+        return _dates(toml_value(text) if form == "TOML" else yaml_value(text))
+    except Malformed as error:
+        raise UsageError(
+            "A202", f"not valid {form}: {error.problem}", fix="see docs/cli.md", place=error.at(str(path))
+        ) from None
 
 
 def _dates(content: Any) -> Any:

@@ -6,20 +6,25 @@ where it is wrong.
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from fairlead.errors import DataError, LanguageError, Place, UsageError
+from fairlead.model.limits import LIMITS
 
 if TYPE_CHECKING:
     from fairlead.model.plan import Plan
 
 STDIN = "-"
 ENDING = ".fl"
+RULES_BYTES_MAX = LIMITS.text_bytes_max + 3
+"""With the mark (BOM) that may stand before the text."""
 
 
 def load_plan(path: str) -> Plan:
@@ -45,9 +50,16 @@ def chosen(plan: Plan, names: Collection[str]) -> Plan:
 
 
 def read_rules(path: str) -> str:
+    """Raises L003 where they are larger than rules may be, before they fill the memory."""
     if path == STDIN:
-        return decoded(sys.stdin.buffer.read(), path)
-    return decoded(read_bytes(path, "the rule file"), path)
+        with reading(path, "the rules"):
+            content = sys.stdin.buffer.read(RULES_BYTES_MAX + 1)
+    else:
+        content = read_bytes(path, "the rule file", RULES_BYTES_MAX + 1)
+    if len(content) > RULES_BYTES_MAX:
+        problem = f"the text has more than {LIMITS.text_bytes_max:,} bytes"
+        raise LanguageError("L003", problem, "split it into several files", Place(1, file=shown_name(path)))
+    return decoded(content, path)
 
 
 @contextmanager
@@ -66,14 +78,33 @@ def shown_name(path: str) -> str:
     return "<stdin>" if path == STDIN else path
 
 
-def read_bytes(path: str, what: str) -> bytes:
+def read_bytes(path: str, what: str, most: int = -1) -> bytes:
+    """The content of a file or a pipe, or so much of it."""
+    with reading(path, what), opened(path, what) as file:
+        return file.read(most)
+
+
+@contextmanager
+def opened(path: str, what: str, *, pipes: bool = True) -> Iterator[IO[bytes]]:
+    """A file, a pipe or a terminal: what is read whole must have an end, and a device such as /dev/zero has none."""
+    with reading(path, what), Path(path).open("rb") as file:
+        mode = os.fstat(file.fileno()).st_mode
+        if not stat.S_ISREG(mode) and not (pipes and (not stat.S_ISCHR(mode) or file.isatty())):
+            kinds = "a file or a pipe" if pipes else "a file"
+            raise DataError("D013", f"{what} is not {kinds}", f"name {kinds}", path)
+        yield file
+
+
+@contextmanager
+def reading(path: str, what: str) -> Iterator[None]:
+    """What the operating system refuses, as D013 with the path."""
     try:
-        return Path(path).read_bytes()
+        yield
     except FileNotFoundError:
         raise DataError("D013", f"{what} does not exist", fix="check the path", place=path) from None
     except OSError as error:
         problem = f"{what} cannot be read: {error.strerror or error}"
-        raise DataError("D013", problem, fix="check the path and its permissions", place=path) from None
+        raise DataError("D013", problem, fix="check the path and its permissions", place=shown_name(path)) from None
 
 
 def decoded(content: bytes, path: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from time import perf_counter
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from fairlead.model.relation import Relation
     from fairlead.runtime.embedded import Run
     from fairlead.runtime.parts import Part
-    from fairlead.runtime.run_state import RunState
     from fairlead.transport.lines import Progress
     from fairlead.transport.problems import Rejects
 
@@ -62,7 +60,11 @@ class Job:
         """The side file: beside the output, or in the working directory where there is none."""
         if self.on_bad == "stop":
             return None
-        return self.rejects or ("rejects.jsonl" if self.out in (None, "-") else f"{self.out}.rejects.jsonl")
+        return (
+            self.rejects
+            if self.rejects is not None
+            else ("rejects.jsonl" if self.out in (None, "-") else f"{self.out}.rejects.jsonl")
+        )
 
 
 @click.command(cls=EventsCommand, short_help="Match the events of files and write the relations.")
@@ -125,11 +127,11 @@ def run(
     With --state, runs over several files one after the other deliver what one run over all of them would. The rules may have
     changed: what is the same goes on, what is new begins here, and the summary says which is which.
     """
-    if rejects and on_bad == "stop":
+    if rejects is not None and on_bad == "stop":
         raise click.UsageError("--rejects needs --on-bad skip: in stop mode the first bad record ends the run")
     if stream_field and (position_field is None or on_bad == "skip"):
         raise click.UsageError("--stream needs --position, and stops at the first bad record")
-    if state and (stream_field or until):
+    if state is not None and (stream_field or until):
         raise click.UsageError("--state needs one stream that goes on: leave out --stream and --until")
     job = Job(
         rules, events, out, receipt, on_bad, rejects, allow_nan, until, batch_rows, not quiet, event_by_event, position_field,
@@ -151,12 +153,18 @@ def perform(job: Job) -> Summary:
 
     1. Compile the rules and find the files. 2. Open the outputs beside their targets. 3. In stop mode, check all input first
     if relations can be seen before the end; in a file they cannot, a bad record discards it. 4. Match, writing relations as
-    they come. 5. The outputs take their names: relations, rejects, the receipt, then the state.
+    they come. 5. All of every output is on the disk, under another name: whatever fails until here leaves earlier files as
+    they were. 6. The outputs take their names: relations, rejects, the receipt, and the state last. From here on the run is
+    complete, whatever signal comes. A run that is killed between two names has not moved the state: the same run again gives
+    the same outputs, and they replace what is there. With the state first, their relations would be lost.
     """
-    from fairlead.cli.outputs import SmallOutput, appears_at_once, refuse_overlap
+    import fairlead.transport.sequences
+    import fairlead.transport.streams  # noqa: F401  here, and not while outputs are open: a signal in an import leaves a trace
+    from fairlead.cli.outputs import SmallOutput, appears_at_once, refuse_nameless, refuse_overlap
     from fairlead.cli.progress import Progress
     from fairlead.cli.rules import chosen, load_plan
-    from fairlead.cli.signals import undisturbed
+    from fairlead.cli.signals import complete, undisturbed
+    from fairlead.cli.state import held, resumed_from
     from fairlead.cli.summary import Summary
     from fairlead.deliver.receipt import dumps
     from fairlead.runtime.embedded import Run, until_microseconds
@@ -164,16 +172,21 @@ def perform(job: Job) -> Summary:
     from fairlead.transport.files import bytes_of, resolve
     from fairlead.transport.write import RejectWriter, open_relations
 
+    outputs_named = {"--out": job.out, "--rejects": job.rejects_path, "--receipt": job.receipt, "--state": job.state}
+    refuse_nameless(outputs_named, standard=("--out", "--rejects"))
     plan, until = chosen(load_plan(job.rules), job.subscriptions), until_microseconds(job.until)  # 1
     files = resolve(job.events)
     refuse_pipes(job, files)
-    outputs_named = {"--out": job.out, "--rejects": job.rejects_path, "--receipt": job.receipt, "--state": job.state}
     refuse_overlap(outputs_named, [job.rules, *files])
     began = perf_counter()
     parts = () if job.stream_field is None else parts_of(plan)
-    resumed = resumed_from(job.state)
-    running = Run(plan, event_by_event=job.event_by_event, parts=parts, resumed=resumed, keep=job.state is not None)
-    with ExitStack() as outputs, Progress(bytes_of(files), shown=job.show_progress, to_stdout=job.out == "-") as progress:
+    with (
+        held(job.state),
+        ExitStack() as outputs,
+        Progress(bytes_of(files), shown=job.show_progress, to_stdout=job.out == "-") as progress,
+    ):
+        resumed = resumed_from(job.state)
+        running = Run(plan, event_by_event=job.event_by_event, parts=parts, resumed=resumed, keep=job.state is not None)
         with undisturbed():  # 2
             state = outputs.enter_context(SmallOutput(job.state))
             receipt = outputs.enter_context(SmallOutput(job.receipt))
@@ -194,8 +207,16 @@ def perform(job: Job) -> Summary:
         receipt.write(dumps(running.receipt) + "\n")
         if job.state is not None:
             state.write(running.kept().encode())
-        with undisturbed():  # 5: in the reverse order of opening
-            outputs.close()
+        written = [each for each in (relations, rejects, receipt, state) if each is not None]
+        batches.close()
+        with undisturbed():
+            for each in written:
+                each.prepare()  # 5
+        with undisturbed():
+            if any(outputs_named.values()):
+                complete()
+            for each in written:
+                each.close()  # 6
     return Summary.of(job, plan, running, tuple(first), rejects.count if rejects else 0, perf_counter() - began)
 
 
@@ -208,16 +229,6 @@ def refuse_pipes(job: Job, files: list[Path]) -> None:
         if not each.is_file() and job.on_bad == "stop" and appears_at_once(job.out):
             problem = f"{each} is a pipe, and relations to the standard output or a pipe need all input checked before"
             raise UsageError("A292", problem, "write to a file with --out FILE, or --on-bad skip, or copy the events to a file")
-
-
-def resumed_from(path: str | None) -> RunState | None:
-    """What an earlier run left there, if there was one."""
-    from fairlead.cli.rules import read_bytes
-    from fairlead.runtime.run_state import decode_run
-
-    if path is None or not os.path.exists(path):
-        return None
-    return decode_run(read_bytes(path, "the state"), path)
 
 
 def _batches(

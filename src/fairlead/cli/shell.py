@@ -16,6 +16,8 @@ from typing import Any
 
 import click
 
+from fairlead.cli.signals import is_complete
+from fairlead.cli.standard_streams import OutputFailed, silence
 from fairlead.errors import FairleadError, UsageError
 
 BAD, WRONG_USAGE, INTERRUPTED, READER_GONE, TERMINATED = 1, 2, 130, 141, 143
@@ -35,10 +37,36 @@ class Shell(click.Group):
             click.echo("interrupted", err=True)
             ctx.exit(INTERRUPTED)
         except BrokenPipeError:
-            # The exit flushes the standard output once more; it may fail silently now.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            silence()
             ctx.exit(READER_GONE)
+        except FileNotFoundError:
+            if _has_working_directory():
+                raise
+            problem = "the working directory has been removed"
+            show_error(UsageError("A294", problem, "change to another directory", "."))
+            ctx.exit(WRONG_USAGE)
         return result
+
+    def main(self, *arguments: Any, **more: Any) -> Any:
+        """Also `--help` and `--version`, which click prints before it invokes anything."""
+        try:
+            return super().main(*arguments, **more)
+        except OutputFailed as error:
+            from fairlead.transport.problems import unwritable
+
+            silence()
+            failed = unwritable("the standard output", error, "standard output")
+            if is_complete():
+                failed.fix = "do not run it again: all files are written, and only the summary is missing"
+            show_error(failed)
+            sys.exit(BAD)
+
+
+def _has_working_directory() -> bool:
+    try:
+        return bool(os.getcwd())
+    except OSError:
+        return False
 
 
 def show_error(error: FairleadError) -> None:

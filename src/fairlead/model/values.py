@@ -93,7 +93,21 @@ def jsonable(value: Any, kind: Kind) -> Any:
     return value
 
 
+class Opaque:
+    """A value that Python's own types cannot hold; it fits no data type, and shows itself in the error."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+    __str__ = __repr__
+
+
 def _named(value: Any) -> str:
+    if isinstance(value, Opaque):
+        return _cut(value.text)
     return f"{type(value).__name__} {brief(value)}"
 
 
@@ -128,7 +142,7 @@ def _boolean(value: Any, text: bool) -> bool:
 def _integer(value: Any, kind: Kind, text: bool) -> int:
     if text and isinstance(value, str):
         try:
-            value = int(_plain(value))
+            value = int(plain_number(value))
         except ValueError:
             raise ValueError(f"expected {kind}, got {_named(value)}") from None
     if isinstance(value, bool) or not hasattr(value, "__index__"):
@@ -143,7 +157,7 @@ def _integer(value: Any, kind: Kind, text: bool) -> int:
 def _double(value: Any, text: bool) -> float:
     if text and isinstance(value, str):
         try:
-            return float(_plain(value))
+            return float(plain_number(value))
         except ValueError:
             raise ValueError(f"expected DOUBLE, got {_named(value)}") from None
     if isinstance(value, bool) or not (isinstance(value, (int, float)) or hasattr(value, "__float__")):
@@ -170,7 +184,7 @@ def _decimal(value: Any, wanted: DataType) -> Decimal:
     if isinstance(value, int) and value.bit_length() > DECIMAL_BITS:  # to make a Decimal of it is quadratic
         raise ValueError(f"{_short(value)} is out of the range of {wanted}")
     try:
-        number = Decimal(_plain(str(value))) if isinstance(value, (float, str)) else Decimal(value)
+        number = Decimal(plain_number(str(value))) if isinstance(value, (float, str)) else Decimal(value)
     except (InvalidOperation, ValueError):
         raise ValueError(f"expected {wanted}, got {_named(value)}") from None
     if not number.is_finite():
@@ -188,10 +202,11 @@ def _decimal(value: Any, wanted: DataType) -> Decimal:
     return scaled
 
 
-def _plain(text: str) -> str:
-    """The text of a number without Python's underscores: `1_000` is a slip of the pen in data."""
-    if "_" in text:
-        raise ValueError("underscore")
+def plain_number(text: str) -> str:
+    """The text of a number without what only Python takes for one: underscores (`1_000` is a slip of the pen in data), and
+    digits and spaces of other scripts. Raises ValueError."""
+    if "_" in text or not text.isascii():
+        raise ValueError("not the plain digits of a number")
     return text
 
 

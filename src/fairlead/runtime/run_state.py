@@ -19,9 +19,12 @@ from collections.abc import Mapping
 from fairlead.dataclass import dataclass
 from fairlead.deliver.receipt import Receipt
 from fairlead.errors import FairleadError, StateError
+from fairlead.transport.documents import json_value
 from fairlead.transport.sequences import LastSequences
 
 MAGIC, VERSION = "fairlead-run", 1
+HEAD_BYTES = len(MAGIC)
+"""Enough to tell a state from another file, however large that is."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,11 @@ class RunState:
         return f"{MAGIC} {VERSION} {hashlib.sha256(body).hexdigest()}\n".encode() + body
 
 
+def is_run(head: bytes) -> bool:
+    """Whether a file that begins so may be the state of a run."""
+    return head.startswith(MAGIC.encode())
+
+
 def decode_run(content: bytes, place: str | None = None) -> RunState:
     """Raises StateError."""
     line, _, body = content.partition(b"\n")
@@ -56,7 +64,7 @@ def decode_run(content: bytes, place: str | None = None) -> RunState:
         raise _damaged(place)
     head, _, engine = body.partition(b"\n")
     try:
-        told = json.loads(head)
+        told = json_value(head)
         receipts = {str(digest): Receipt.from_json(each) for digest, each in told["receipts"].items()}
         names = {str(digest): str(name) for digest, name in told["names"].items()}
         return RunState(engine, receipts, names, LastSequences.load(told["sequences"]))

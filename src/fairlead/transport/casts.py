@@ -16,7 +16,7 @@ import pyarrow.types as is_
 from fairlead.errors import DataError
 from fairlead.model.columns import ARROW, arrow_type, decimals_at
 from fairlead.model.types import DataType, Kind
-from fairlead.model.values import EPOCH, TIMESTAMP_RANGE, canonical
+from fairlead.model.values import EPOCH, TIMESTAMP_RANGE, Opaque, canonical
 from fairlead.transport.converters import MICROSECONDS, finite, in_range, iso_timestamps, seconds
 
 
@@ -110,18 +110,6 @@ CASTS: dict[Kind, Callable[[pa.Array, DataType], pa.Array]] = {
     Kind.TIMESTAMP: _timestamp,
     Kind.BINARY: _binary,
 }
-
-
-class Opaque:
-    """A value that Python's own types cannot hold; it fits no data type, and shows itself in the error."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def __repr__(self) -> str:
-        return self.text
-
-    __str__ = __repr__
 
 
 def values_of(column: pa.Array) -> list[Any]:

@@ -252,10 +252,10 @@ def cloudevent_records(lines: Iterable[Line], shapes: Shapes, file: str) -> Iter
     events = CloudEvents(shapes.catalogue, prefix=None)
     position = shapes.position_field
     for number, content, ended, error in lines:
-        text = error if error is not None else decoded(content)
+        text = error if error is not None else decoded(content, ended)
         if isinstance(text, DataError):
             shown = content.decode("utf-8", "replace").rstrip("\r\n")
-            yield number, shown, text if ended or error is not None else cut_short()
+            yield number, shown, text
         elif text and not text.isspace():
             found = _one_of_a_file(events, text, position)
             is_cut = not ended and isinstance(found, DataError) and found.code == "D011"

@@ -16,7 +16,7 @@ from fairlead.dataclass import dataclass
 from fairlead.model.columns import Codes, Rows, record_batch
 from fairlead.model.limits import LIMITS
 from fairlead.model.types import Kind
-from fairlead.model.values import INT_RANGE
+from fairlead.model.values import INT_RANGE, plain_number
 from fairlead.transport.converters import DOUBTS, NULL, column, only
 from fairlead.transport.positions import Positions, positions_of_values
 from fairlead.transport.shapes import Shape, Shapes, is_unicode
@@ -115,7 +115,7 @@ def _sources(records: list[Any]) -> list[str | None] | None:
 def _sequences(records: list[Any], text: bool) -> list[int | None] | None:
     values = [record.get("_sequence") for record in records]
     if text:
-        values = [None if value is None else int(value) for value in values]
+        values = [None if value is None else int(plain_number(value)) for value in values]
     only(values, int, NULL)
     present = [value for value in values if value is not None]
     low, high = INT_RANGE[Kind.BIGINT]

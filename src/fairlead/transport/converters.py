@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from fairlead.model.columns import ARROW, arrow_type
 from fairlead.model.types import DataType, Kind
-from fairlead.model.values import FINER_THAN_MICROSECONDS, TIMESTAMP_RANGE, canonical
+from fairlead.model.values import FINER_THAN_MICROSECONDS, TIMESTAMP_RANGE, canonical, plain_number
 
 DOUBTS = (LookupError, TypeError, ValueError, ArithmeticError, pa.ArrowException)
 """What a conversion raises when the column is not plainly right. ArrowInvalid and UnicodeError are ValueErrors."""
@@ -131,11 +131,11 @@ def _text_booleans(values: list[Any], wanted: DataType) -> pa.Array:
 
 
 def _text_integers(values: list[Any], wanted: DataType) -> pa.Array:
-    return pa.array([None if value is None else int(value) for value in _no_underscores(values)], ARROW[wanted.kind])
+    return pa.array([None if value is None else int(value) for value in _plain_numbers(values)], ARROW[wanted.kind])
 
 
 def _text_doubles(values: list[Any], wanted: DataType) -> pa.Array:
-    return pa.array([None if value is None else float(value) for value in _no_underscores(values)], ARROW[Kind.DOUBLE])
+    return pa.array([None if value is None else float(value) for value in _plain_numbers(values)], ARROW[Kind.DOUBLE])
 
 
 def _text_timestamps(values: list[Any], wanted: DataType) -> pa.Array:
@@ -144,9 +144,8 @@ def _text_timestamps(values: list[Any], wanted: DataType) -> pa.Array:
     return in_range(pa.array([canonical(value, wanted, text=True) for value in values], pa.int64()).view(MICROSECONDS))
 
 
-def _no_underscores(values: list[Any]) -> list[Any]:
-    if any(value is not None and "_" in value for value in values):
-        raise ValueError("underscore")
+def _plain_numbers(values: list[Any]) -> list[Any]:
+    plain_number("".join(value for value in values if value is not None))  # all at once: a tenth of the time
     return values
 
 

@@ -27,7 +27,7 @@ def csv_records(lines: Iterable[Line], shapes: Shapes, file: str) -> Iterator[Pa
     rows = _rows(lines)
     header = next(rows, None)
     if header is None:
-        return
+        raise DataError("D014", "the file has no header", "name the columns in its first line", file)
     names = _header(header, shapes, file)
     type_at = names.index("type") if "type" in names else None
     nothing: frozenset[str] = frozenset()
@@ -77,7 +77,7 @@ def _rows(lines: Iterable[Line]) -> Iterator[tuple[int, str, list[Cell] | DataEr
     first, parts, size, row = 0, [], 0, Row()  # type: int, list[str], int, Row
     ended = True
     for number, content, ended, error in lines:
-        text = error if error is not None else decoded(content)
+        text = error if error is not None else decoded(content, ended)
         if isinstance(text, DataError):
             shown = "".join(parts) + content.decode("utf-8", "replace").rstrip("\r\n")
             yield (first if parts else number), shown, text, ended

@@ -11,6 +11,7 @@ from json import JSONDecodeError, JSONDecoder
 from typing import Any
 
 from fairlead.errors import DataError, Place
+from fairlead.transport.documents import malformed
 from fairlead.transport.lines import Line, Parsed, decoded
 from fairlead.transport.problems import quoted
 from fairlead.transport.shapes import Shapes
@@ -36,10 +37,10 @@ def json_records(lines: Iterable[Line], shapes: Shapes, file: str) -> Iterator[P
     """The records of a JSON Lines file. Where a type has a DECIMAL, numbers with a fraction are read as their digits say."""
     decoder, first = decoder_for(shapes), True
     for number, content, ended, error in lines:
-        text = error if error is not None else decoded(content)
+        text = error if error is not None else decoded(content, ended)
         if isinstance(text, DataError):
             shown = content.decode("utf-8", "replace").rstrip("\r\n")
-            yield number, shown, text if ended or error is not None else cut_short()
+            yield number, shown, text
         elif text and not text.isspace():
             record = parsed(decoder, text)
             if first and type(record) is not dict and text.lstrip()[:1] == "[":
@@ -69,7 +70,7 @@ def parsed(decoder: JSONDecoder, text: str) -> Any:
     except JSONDecodeError as error:
         return error
     except (ValueError, ArithmeticError, RecursionError) as error:  # numbers of absurd length; thousands of brackets
-        return DataError("D011", f"not valid JSON: {error}", "write one flat JSON object a line")
+        return DataError("D011", f"not valid JSON: {malformed(error)}", "write one flat JSON object a line")
 
 
 def _invalid(text: str, error: JSONDecodeError, place: Place) -> DataError:

@@ -22,7 +22,10 @@ BATCH_BYTES_MAX = 64_000_000
 
 Progress = Callable[[int], None]
 COPY_AGAIN = "copy the file again"
+RECODE = "save it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE"
 BOM = b"\xef\xbb\xbf"
+WIDE_BOMS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
+"""Neither is UTF-8, so what begins so is surely something else."""
 
 
 Line = tuple[int, bytes, bool, DataError | None]
@@ -63,6 +66,8 @@ class Lines:
                 number += 1
                 ended = content.endswith(b"\n")
                 if number == 1:
+                    if _is_wide(content):
+                        raise DataError("D016", "the file is UTF-16 or UTF-32, not UTF-8", RECODE, str(self._path))
                     content = content.removeprefix(BOM)
                 if len(content) > most and len(content.rstrip(b"\r\n")) > most:
                     yield number, content, ended or self._skip_rest(limit), oversized("the line")
@@ -86,10 +91,18 @@ def unreadable(path: Path, error: OSError) -> DataError:
     return DataError("D013", f"the file cannot be read: {error.strerror or error}", "check its permissions", str(path))
 
 
-def decoded(content: bytes) -> str | DataError:
+def _is_wide(head: bytes) -> bool:
+    """Whether a file that begins so has two or four bytes a character, with or without the mark that says so."""
+    return head.startswith(WIDE_BOMS) or (0 in head[:4] and any(head[:4]))
+
+
+def decoded(content: bytes, ended: bool = True) -> str | DataError:
+    """`ended`: whether the line has its newline. Without it, the file may have been cut in the middle of a character (D012)."""
     try:
         return content.decode()
     except UnicodeDecodeError as error:
+        if not ended and error.reason == "unexpected end of data":
+            return DataError("D012", "the file ends in the middle of a character", "let the writer finish, or copy it again")
         problem = f"byte {error.start + 1} of the line is not UTF-8 (0x{content[error.start]:02x})"
         return DataError("D016", problem, "save the file as UTF-8")
 

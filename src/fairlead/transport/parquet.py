@@ -23,8 +23,7 @@ SAMPLE_ROWS = 256
 
 
 def parquet_batches(path: Path, batch_rows: int | None) -> Generator[tuple[pa.RecordBatch, int, int], None, None]:
-    """Batches in the file's order, none empty. Without `batch_rows` they are as large as is good for speed and memory. A file
-    of no bytes has no rows."""
+    """Batches in the file's order, none empty. Without `batch_rows` they are as large as is good for speed and memory."""
     if path.exists() and not path.is_file():
         raise DataError("D013", "Parquet is read from its end, and this is no file but a pipe", "copy it to a file", str(path))
     try:
@@ -34,7 +33,8 @@ def parquet_batches(path: Path, batch_rows: int | None) -> Generator[tuple[pa.Re
     row = 0
     with source:
         if source.size() == 0:
-            return
+            problem = "the file has no bytes, and a Parquet file without rows has some"
+            raise DataError("D012", problem, "let the writer finish, or copy the file again", str(path))
         try:
             metadata = pq.read_metadata(source)
             rows = batch_rows or _rows_at_once(source, metadata)

@@ -19,6 +19,7 @@ import pyarrow as pa
 from fairlead.errors import DataError, Place
 from fairlead.model.columns import bits_of
 from fairlead.model.identity import POSITIONS_MAX
+from fairlead.model.values import plain_number
 from fairlead.transport.problems import did_you_mean, listed, quoted
 
 Positions = npt.NDArray[np.int64]
@@ -71,9 +72,7 @@ def no_column(field: str, names: Iterable[str], place: Place | str) -> DataError
 
 
 def _number(text: str) -> int:
-    if "_" in text:
-        raise ValueError("underscore")
-    return int(text)
+    return int(plain_number(text))
 
 
 def _rising(found: Positions) -> Positions:

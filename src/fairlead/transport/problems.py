@@ -32,7 +32,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "D011": "The line is not valid JSON.",
         "D012": "The file ends in the middle of a record.",
         "D013": "The file does not exist, cannot be read, or has an unknown format.",
-        "D014": "The table or header has no `type` column, and more than one type is declared.",
+        "D014": "The table or header has no `type` column, and more than one type is declared; or a CSV file has no header.",
         "D015": "A key or column is named twice.",
         "D016": "The text is not valid UTF-8.",
         "D017": "The line is not valid CSV, or has another number of cells than the header.",
@@ -148,3 +148,8 @@ def unknown_column(name: object, known: Iterable[str], place: Place | str | None
 def oversized(what: str) -> DataError:
     problem = f"{what} is larger than {LIMITS.event_bytes_max:,} bytes"
     return DataError("D007", problem, "store the content elsewhere and publish its address")
+
+
+def unwritable(what: str, error: OSError, place: str) -> DataError:
+    problem = f"{what} cannot be written: {error.strerror or error}"
+    return DataError("D018", problem, "check the path and the space left", place)

@@ -18,7 +18,7 @@ from fairlead.errors import DataError
 from fairlead.model.columns import arrow_schema, text_array
 from fairlead.model.limits import LIMITS
 from fairlead.model.types import HEARTBEAT, Attribute, Catalogue, EventType, Kind
-from fairlead.model.values import INT_RANGE, canonical
+from fairlead.model.values import INT_RANGE, canonical, plain_number
 from fairlead.transport.problems import SPECIAL, not_published, oversized, quoted, unknown_field, unknown_type
 
 ABSENT: Any = object()
@@ -165,7 +165,7 @@ def _sequence(value: Any, text: bool) -> int | None:
         return None
     try:
         if text and isinstance(value, str):
-            value = int(value)
+            value = int(plain_number(value))
         low, high = INT_RANGE[Kind.BIGINT]
         if not isinstance(value, bool) and hasattr(value, "__index__") and low <= value <= high:
             return int(value)

@@ -1,7 +1,8 @@
 """Relations and rejected records to files: all of it, or nothing.
 
 What is written goes to a file beside the target, which takes the target's place only when `close` has succeeded, and is
-removed when anything fails. `-` is the standard output, for JSON Lines.
+removed when anything fails. Several outputs appear together: `prepare` all of them, which is where a full disk is noticed,
+then `close` them. `-` is the standard output, for JSON Lines.
 
 Takes: relations, or rejected records, in the order of delivery. Gives: JSON Lines or Parquet. Never: holds more than one
 batch of them, nor leaves a half written file under the target's name.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -31,7 +33,7 @@ from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
 from fairlead.model.types import Kind
 from fairlead.transport.behind import Behind, Call
-from fairlead.transport.problems import Rejected
+from fairlead.transport.problems import Rejected, unwritable
 
 ROW_GROUP_RELATIONS = 65_536
 ROW_GROUP_BYTES = 64_000_000
@@ -47,9 +49,11 @@ OBJECTS = 8192
 
 
 class RelationWriter(Protocol):
-    """`close` makes the file appear, `abort` removes what there is of it. As a context manager it does the one or the other."""
+    """`close` makes the file appear, `abort` removes what there is of it. As a context manager it does the one or the other.
+    `prepare` does everything of `close` that can fail, and leaves the target as it is."""
 
     def write(self, relations: Sequence[Relation]) -> None: ...
+    def prepare(self) -> None: ...
     def close(self) -> None: ...
     def abort(self) -> None: ...
     def __enter__(self) -> Self: ...
@@ -68,17 +72,22 @@ def open_relations(path: str | os.PathLike[str], plan: Plan) -> RelationWriter:
 
 
 class Target:
-    """A file that appears whole or not at all. Devices and pipes (`/dev/null`) are written directly."""
+    """A file that appears whole or not at all, with the permissions of the file it replaces. Devices and pipes (`/dev/null`)
+    are written directly."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(os.path.realpath(path))
         self._shown = os.fspath(path)
-        direct = self.path.exists() and not self.path.is_file() and not self.path.is_dir()
-        self._part = self.path if direct else self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
-        if self.path.is_dir():
-            raise DataError("D018", "the output is a directory", "name a file in it", self._shown)
+        if not self._shown:
+            raise DataError("D018", "the output has no name", "name a file", "''")
         with self.guarded():
-            self.file: IO[bytes] = self._part.open("wb")
+            mode = _mode_of(path)
+            self.path = Path(os.path.realpath(path))
+            if mode is not None and stat.S_ISDIR(mode):
+                raise DataError("D018", "the output is a directory", "name a file in it", self._shown)
+            direct = mode is not None and not stat.S_ISREG(mode)
+            self._part = self.path if direct else self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
+            self.file: IO[bytes] = self._part.open("wb") if direct or mode is None else _opened(self._part, stat.S_IMODE(mode))
+        self._prepared = False
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
@@ -86,17 +95,25 @@ class Target:
         try:
             yield
         except OSError as error:
-            problem = f"the output cannot be written: {error.strerror or error}"
-            raise DataError("D018", problem, "check the path and the space left", self._shown) from None
+            raise unwritable("the output", error, self._shown) from None
 
-    def commit(self) -> None:
-        """1. everything on the disk; 2. under its name. In this order a crash leaves the old file or the new one."""
-        self.file.flush()  # 1
+    def prepare(self) -> None:
+        """Everything on the disk, not yet under its name: what can fail has not touched an earlier file."""
+        self.file.flush()
         if self._part != self.path:
             os.fsync(self.file.fileno())
-            self.file.close()
-            os.replace(self._part, self.path)  # 2
         self.file.close()
+        self._prepared = True
+
+    def commit(self) -> None:
+        """1. everything on the disk; 2. under its name; 3. the name on the disk. In this order a crash leaves the old file or
+        the new one, and of several outputs the later ones are never there without the earlier ones."""
+        if not self._prepared:
+            self.prepare()  # 1
+        if self._part != self.path:
+            os.replace(self._part, self.path)  # 2
+            with suppress(OSError):  # 3: not every file system can, and it is too late to fail
+                _sync(self.path.parent)
 
     def discard(self) -> None:
         with suppress(OSError):  # it is thrown away: what could not be flushed does not matter
@@ -105,18 +122,43 @@ class Target:
             self._part.unlink(missing_ok=True)
 
 
+def _mode_of(path: str | os.PathLike[str]) -> int | None:
+    """Of what stands there, or None. Raises where a path leads nowhere for ever: a loop of symbolic links."""
+    try:
+        return os.stat(path).st_mode
+    except FileNotFoundError:
+        return None
+
+
+def _opened(path: Path, mode: int) -> IO[bytes]:
+    """A new file that nobody else can read for a moment who could not read the earlier one."""
+    with suppress(FileNotFoundError):
+        path.unlink()
+    file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode & 0o700), "wb")
+    os.fchmod(file.fileno(), mode)
+    return file
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 class _Writer:
     """What all writers share: the target, and leaving it whole or not at all."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._target = None if os.fspath(path) == "-" else Target(path)
-        self._done = False
+        self._prepared = self._done = False
 
     def _finish(self) -> None:
         """Writes what is still held."""
 
-    def close(self) -> None:
-        if self._done:
+    def prepare(self) -> None:
+        if self._prepared or self._done:
             return
         try:
             if self._target is None:
@@ -124,6 +166,19 @@ class _Writer:
             else:
                 with self._target.guarded():
                     self._finish()
+                    self._target.prepare()
+        except BaseException:
+            self.abort()
+            raise
+        self._prepared = True
+
+    def close(self) -> None:
+        if self._done:
+            return
+        self.prepare()
+        try:
+            if self._target is not None:
+                with self._target.guarded():
                     self._target.commit()
         except BaseException:
             self.abort()
@@ -215,7 +270,7 @@ class ParquetWriter(_Writer):
         self._parquet.close()
 
     def abort(self) -> None:
-        if not self._done:
+        if not self._done and not self._prepared:
             with suppress(Exception):  # what failed is known, or does not matter any more
                 self._behind.end()
             with suppress(OSError, pa.ArrowException):

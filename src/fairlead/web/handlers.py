@@ -6,7 +6,6 @@ Takes: requests. Gives: JSON. Never: answers that events are stored before they 
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
 from aiohttp import web
@@ -14,6 +13,7 @@ from aiohttp import web
 from fairlead.errors import FairleadError, UsageError
 from fairlead.model.types import EventType
 from fairlead.runtime.live.registry import TABLE
+from fairlead.transport.documents import json_value
 from fairlead.web.asked import start_of
 from fairlead.web.bodies import Placed
 from fairlead.web.counting import CONTENT
@@ -137,8 +137,8 @@ async def _text(request: web.Request) -> str:
 
 async def _object(request: web.Request) -> dict[str, Any]:
     try:
-        found = json.loads(await request.read())
-    except (ValueError, RecursionError):
+        found = json_value(await request.read())
+    except ValueError:
         found = None
     if not isinstance(found, dict):
         raise UsageError("A274", "the body is not a JSON object", "send an object, as /openapi.json says", "body")

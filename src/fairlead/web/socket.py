@@ -13,13 +13,13 @@ Takes: a session. Gives: messages. Never: sends more than the window.
 from __future__ import annotations
 
 import asyncio
-import json
 from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from fairlead.errors import FairleadError, UsageError
+from fairlead.transport.documents import json_value
 from fairlead.web.asked import Asked
 from fairlead.web.faults import told
 from fairlead.web.feed import Writing
@@ -93,8 +93,8 @@ async def _listen(gateway: Gateway, ws: web.WebSocketResponse, session: Session,
 
 def _named(text: str) -> str:
     try:
-        found: Any = json.loads(text)["acknowledge"]
-    except (ValueError, KeyError, TypeError, RecursionError):
+        found: Any = json_value(text)["acknowledge"]
+    except (ValueError, KeyError, TypeError):
         raise _not_understood() from None
     if not isinstance(found, str):
         raise _not_understood()

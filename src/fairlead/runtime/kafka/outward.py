@@ -30,6 +30,7 @@ from fairlead.runtime.kafka import brokers
 from fairlead.runtime.live.batch import Batch
 from fairlead.runtime.live.subscribing import LiveSubscription
 from fairlead.transport.cloudevents import JSON, STRUCTURED
+from fairlead.transport.documents import json_value
 from fairlead.transport.relation_events import relation_event
 
 SENT = "fairlead_sent"
@@ -119,10 +120,11 @@ def _sent(outlet: Outlet) -> dict[str, int]:
         if last is None or last.error() is not None:
             raise LogError("N030", "the last message of the topic cannot be read", "see that Kafka's brokers run")
         told = dict(last.headers() or []).get(SENT)
-        if not isinstance(told, bytes):
+        try:
+            return {str(key): int(number) for key, number in json_value(told or b"").items()}
+        except (ValueError, TypeError, AttributeError):
             problem = f"partition {outlet.partition} of '{outlet.topic}' has messages that are not of `fairlead kafka out`"
-            raise UsageError("A282", problem, "give it a topic of its own, or another partition")
-        return {str(key): int(number) for key, number in json.loads(told).items()}
+            raise UsageError("A282", problem, "give it a topic of its own, or another partition") from None
     finally:
         reader.close()
 

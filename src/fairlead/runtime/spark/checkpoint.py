@@ -19,6 +19,7 @@ from fairlead.errors import StateError
 from fairlead.matching.state import Change
 from fairlead.runtime.spark.resumption import VERSION, agree_in_buckets, agree_in_zone
 from fairlead.runtime.spark.sinks import exists, read_text, write_text
+from fairlead.transport.documents import json_value
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,7 +56,7 @@ def noted(spark: SparkSession, folder: str) -> Note | None:
             raise StateError("S111", problem, "begin with a new checkpoint folder")
         return None
     try:
-        content = json.loads(text)
+        content = json_value(text)
         return Note(**content | {"order_by": tuple(content["order_by"])})
     except (ValueError, TypeError, KeyError):
         raise StateError("S111", f"{path} cannot be read", "begin with a new checkpoint folder") from None

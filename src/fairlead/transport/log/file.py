@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlead.errors import LogError, StateError
+from fairlead.transport.documents import json_value
 from fairlead.transport.log.block import Block
 from fairlead.transport.log.memory import MemoryLog
 from fairlead.transport.log.protocol import Stream
@@ -45,7 +46,7 @@ class FileLog(MemoryLog):
         good = 0
         while line := self._file.readline():
             try:
-                record = json.loads(line)
+                record = json_value(line)
                 value = self._file.read(record["length"])
             except (ValueError, KeyError, TypeError):
                 break
