@@ -1,9 +1,9 @@
 """Absences as source: relations that wait for their deadline.
 
-A relation that waits is a row of `wait`: deadline, whether it was cancelled, its key, the next one of the key and the one before,
-the event that completed it, and a copy of the node of each member, so that later events can still be compared with them. `heap` holds the
-rows, the earliest deadline first, and among equal ones the earliest members. Whatever tells the time (any event of a type that
-the subscription reads or hears, model/clocks.py) first decides what was due before.
+A relation that waits is a row of `wait`: deadline, whether it was cancelled, its key, the next one of the key and the one
+before, the event that completed it, and a copy of the node of each member, so that later events can still be compared with
+them. `heap` holds the rows, the earliest deadline first, and among equal ones the earliest members. Whatever tells the time
+(any event of a type that the subscription reads or hears, model/clocks.py) first decides what was due before.
 
 Takes: a shape with absences. Gives: the lines that source.py weaves into the loop; none for a shape without.
 """
