@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
+from random import Random
+from typing import Any
 
 import pytest
 
 from fairlead.engine import compile
+from fairlead.errors import FairleadError
+from fairlead.explanation import explain
 from fairlead.matching.kernel.cost import Costs
+from fairlead.matching.kernel.family import family_key
 from fairlead.matching.kernel.shape import shape_of
+from tests.fuzz.rules import rules
 from tests.match.test_cost import ROWS
 
 TYPES = "\n".join(f"TYPE {name} (k INT, x INT, y INT, at TIMESTAMP) TIME at" for name in "ABCE")
@@ -88,6 +94,50 @@ def test_a_rule_is_warned_of_just_where_explain_multiplies_lengths(options: str)
         bounds = [each.bound for each in costs.arrivals()] + [costs.loosely() or ""]
         multiplied = any(re.search(r"[nkc][²³^]|\b[nkc] [nkc]\b", bound) for bound in bounds)
         assert bool(warned(match + options)) == multiplied, (match, bounds)
+
+
+POWERS = {"": 1, "²": 2, "³": 3}
+
+
+def multiplies(bound: str) -> bool:
+    """Whether lengths are multiplied with each other in some term: read from the text, as users do."""
+    terms = re.search(r"O\((.*)\)", bound)[1].replace("log n", "").split(" + ")  # type: ignore[index]
+    letters = [re.findall(r"[nkcw](?:\^(\d+)|([²³]?))", term) for term in terms]
+    return any(sum(int(number or POWERS[sign]) for number, sign in found) > 1 for found in letters)
+
+
+def test_bounds_are_read_right() -> None:
+    assert [each for each in ("O(1)", "O(log n)", "O(n log n + c)", "O(k + c + w)") if multiplies(each)] == []
+    assert all(map(multiplies, ("O(n c)", "O(n² + c)", "O(n^4 log n)", "O(log n + k c)", "O(n k)")))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_random_rule_is_warned_of_just_where_explain_multiplies_lengths(seed: int) -> None:
+    """Every clause of the language over overlapping types; of alike subscriptions the first is named."""
+    rng, seen = Random(seed), {True: 0, False: 0}
+    while min(seen.values()) < 20:
+        text = str(rules(rng))
+        try:
+            plan = compile(text)
+        except FairleadError:
+            continue
+        if any(each.code == "W013" for each in plan.warnings):
+            continue
+        costs = {each["name"]: each["costs"] for each in explain(plan).to_json()["subscriptions"]}
+        heavy = {name for name, branches in costs.items() if any(multiplies(bound) for bound in bounds_of(branches))}
+        named = {each.subscription for each in plan.warnings if each.code == "W014"}
+        assert named <= heavy, (text, named, heavy)
+        told = [each for each in plan.subscriptions if each.name in named]
+        alike = {family_key(each, branch) for each in told for branch in each.branches} - {None}
+        for each in plan.subscriptions:
+            others = alike & {family_key(each, branch) for branch in each.branches}
+            assert each.name in named or each.name not in heavy or others, (text, each.name)
+        seen[bool(heavy)] += 1
+
+
+def bounds_of(branches: list[dict[str, Any]]) -> list[str]:
+    every = [each["search_over_everything"] for each in branches] + [a["bound"] for each in branches for a in each["arrivals"]]
+    return [each for each in every if each is not None]
 
 
 def test_the_remedy_leaves_out_what_the_rule_has() -> None:

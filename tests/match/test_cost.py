@@ -289,6 +289,30 @@ def test_a_late_event_makes_expiry_walk_only_while_it_is_queued() -> None:
     assert bench.accesses(("A", 1, 1), 503 + hour) <= in_order + 40
 
 
+DEADLINES: dict[str, Callable[[int], list[int]]] = {
+    "rising": lambda n: list(range(n)),
+    "falling": lambda n: list(range(n - 1, -1, -1)),
+    "equal": lambda n: [0] * n,
+    "mixed": lambda n: [at * 7919 % n for at in range(n)],
+}
+
+
+@pytest.mark.parametrize("match", ["A a", "A a PER x", "A a THEN B b"])
+@pytest.mark.parametrize("deadlines", DEADLINES)
+def test_one_event_passes_many_deadlines_in_a_logarithm_each(match: str, deadlines: str) -> None:
+    """Of whichever key, and in whichever order the deadlines came up."""
+    counted, sizes = [], (100, 1_600)
+    for size in sizes:
+        bench = Bench(f"{match} WITHOUT C c WITHIN 1 HOUR OF a")
+        events = [(name, at % 10, 0) for at in range(size) for name in ("AB" if "B b" in match else "A")]
+        times = [at for at in DEADLINES[deadlines](size) for _ in range(len(events) // size)]
+        bench.feed(events, times)
+        counted.append(bench.accesses(("A", 1, 1), 10**6))
+        assert bench.branch.pool.waiting() <= 1, "all were decided"
+    first, last = (size * math.log2(size) for size in sizes)
+    assert counted[1] <= 1.6 * counted[0] * last / first, counted
+
+
 def test_a_pool_has_the_bytes_that_the_page_says() -> None:
     plan = planned("A a AND B b WHERE a.x < b.x")
     (subscription,) = plan.subscriptions
@@ -297,5 +321,5 @@ def test_a_pool_has_the_bytes_that_the_page_says() -> None:
     assert pool.qs.itemsize * pool.qs.shape[1] + pool.gs.itemsize == 40
     assert pool.fr.itemsize * pool.fr.shape[1] == 256
     assert pool.bs.itemsize * pool.bs.shape[1] == 8
-    assert pool.wait.itemsize * pool.wait.shape[1] == 40 + 8 * 2
+    assert pool.wait.itemsize * pool.wait.shape[1] == 48 + 8 * 2
     assert pool.heap.itemsize == 8

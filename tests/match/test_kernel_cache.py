@@ -187,6 +187,18 @@ def test_other_sources_and_signatures_have_files_of_their_own(folder: Path) -> N
     assert len(files(folder)) == 5
 
 
+def test_what_is_still_to_be_compiled_is_known_without_compiling(folder: Path) -> None:
+    sources = [f"def kernel(a):\n    return len(a), {number}" for number in range(5)]
+    assert compiling.unmade([*sources, *sources]) == (5, 0)
+    for each in sources[:3]:
+        compiling.kernel_of(each)(np.zeros(3))
+    assert compiling.unmade(sources) == (2, 0)
+    compiling._compiled.cache_clear()  # as in a new process
+    assert compiling.unmade(sources) == (2, 3)
+    compiling.kernel_of(sources[0])(np.zeros(3))
+    assert compiling.unmade(sources) == (2, 2)
+
+
 def test_every_type_of_array_is_read_as_it_is() -> None:
     source = "def kernel(a, b):\n    return int(a[1]), int(b[0, 1]), len(a), b.shape[1]"
     kernel = compiling.Compiled(source)

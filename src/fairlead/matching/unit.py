@@ -14,8 +14,10 @@ Never: reads a clock, does I/O, reorders.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import require
@@ -46,9 +48,10 @@ if TYPE_CHECKING:
 KERNELS_FROM = 5_000
 """Work after which a plan moves to machine code, in events of the usual cost, 20 steps of about a microsecond each
 (matching/attempt.py): a tenth of a second. Long searches count as the events that could have been handled in their time, so a
-plan moves after 5,000 events or in the middle of its first search. A kernel costs about a third of a second the first time it
-is compiled on a machine and some milliseconds from then on. Preparing a batch for kernels costs about a millisecond, so
-batches that take less than a fiftieth of this (as much as 100 events) do not count."""
+plan moves after 5,000 events or in the middle of its first search. A kernel costs a tenth to a third of a second the first time
+it is compiled on a machine and some milliseconds from then on: with many kernels to make, this is the work for each of them
+(`prices` in kernel/lane.py). Preparing a batch for kernels costs about a millisecond, so batches that take less than a
+fiftieth of this (as much as 100 events) do not count."""
 
 KERNELS_FROM_LOADED = 2_000
 """Queued events from which a loaded state goes to kernels at once: as objects they would take longer than the kernels."""
@@ -88,6 +91,9 @@ class UnitEngine:
         self.attempt = Attempt()
         self.owed = 0
         """Steps that kernels would have saved so far."""
+        self.price = 1.0
+        """What moving costs, in kernels that have to be compiled, as far as that is known."""
+        self.prices: Iterator[float] | None = None
         depths = _depths(plan)
         self.running = tuple(Running(each, matcher(each, plan.catalogue), depths[each.name]) for each in plan.subscriptions)
         for each in self.running:
@@ -114,7 +120,7 @@ class UnitEngine:
         require(columns.follow(self.last.major), "positions must rise", last=self.last)
         given = events or (lambda: columns.events(self.plan.catalogue))
         delivered = self._delivered(
-            len(columns),
+            lambda: len(columns) * USUAL if self.price == 1 else self._least(columns),
             lambda: [each for event in given() for each in self._logged(event)],
             lambda lane: lane.feed(columns, prepared),
         )
@@ -126,31 +132,52 @@ class UnitEngine:
         if self.lane is not None:
             return self.feed(columns_of_event(event))
         require(event.position > self.last, "positions must rise", last=self.last, got=event.position)
-        delivered = self._delivered(1, lambda: self._logged(event), lambda lane: lane.feed(columns_of_event(event)))
+        delivered = self._delivered(lambda: USUAL, lambda: self._logged(event), lambda lane: lane.feed(columns_of_event(event)))
         self.last = event.position
         return delivered
 
     def _delivered(
-        self, rows: int, by_event: Callable[[], Delivered], on_kernels: Callable[[KernelLane], Relations]
+        self, least: Callable[[], int], by_event: Callable[[], Delivered], on_kernels: Callable[[KernelLane], Relations]
     ) -> Relations | Delivered:
-        """What a batch delivers: event by event, unless that comes to more work than kernels would save (then, or before)."""
+        """What a batch delivers: event by event, unless that comes to more work than kernels would save (then, or before).
+        `least`: the steps that it takes at least."""
         if self.lane is None and self.kernels_from is None:
             return by_event()
-        if self.lane is None and self.kernels_from is not None:
-            budget = self.kernels_from * USUAL
-            most = max(budget - self.owed, budget // 50)
-            if rows * USUAL <= most:
+        while self.lane is None and self.kernels_from is not None:
+            uncounted = self.kernels_from * USUAL // 50
+            budget = int(self.kernels_from * USUAL * self.price)
+            most = max(budget - self.owed, uncounted)
+            if least() <= most:
                 try:
                     self.attempt.begin(most)
                     delivered = by_event()
-                    self.owed = max(0, self.owed + self.attempt.end() - budget // 50)
+                    self.owed = max(0, self.owed + self.attempt.end() - uncounted)
                     return delivered
                 except Spent:
                     self.attempt.undo()
-            self.owed = budget + 1
-            self._promote()
+            if not self._is_dearer():
+                self.owed = budget + 1
+                self._promote()
         assert self.lane is not None
         return on_kernels(self.lane)
+
+    def _is_dearer(self) -> bool:
+        """Whether moving costs more than it was taken for: what many kernels cost is only looked at once it matters."""
+        from fairlead.matching.kernel.lane import prices
+
+        if self.prices is None:
+            self.prices = prices(self.plan, self._depths())
+        for price in self.prices if self.kernels_from else ():
+            if price > self.price:
+                self.price = price
+                return True
+        return False
+
+    def _least(self, columns: Columns) -> int:
+        """Steps for these events without any search, nor what they derive."""
+        counts = np.bincount(columns.code_array, minlength=len(columns.types)).tolist()
+        readers = [len(self.readers.get(name, ())) for name in columns.types]
+        return sum(count * (EVENT + ARRIVAL * those) for count, those in zip(counts, readers, strict=True))
 
     def _logged(self, event: Event) -> Delivered:
         delivered: Delivered = []
@@ -168,14 +195,17 @@ class UnitEngine:
         from fairlead.matching.kernel.states import restore
 
         self.kernels_from = None
-        self.lane = KernelLane(
-            self.plan, self._relation, {each.subscription.name: each.depth for each in self.running}, self.check
-        )
+        self.lane = KernelLane(self.plan, self._relation, self._depths(), self.check)
         restore(self.lane, content)
+
+    def _depths(self) -> dict[str, int]:
+        return {each.subscription.name: each.depth for each in self.running}
 
     def finish(self, until: int) -> Relations | Delivered:
         """Nothing more comes up to and including that time (microseconds)."""
-        return self._delivered(0, lambda: self._decided(until + 1), lambda lane: lane.finish(until + 1, self.last.major))
+        return self._delivered(
+            lambda: 0, lambda: self._decided(until + 1), lambda lane: lane.finish(until + 1, self.last.major)
+        )
 
     def _decided(self, until: int) -> Delivered:
         delivered: Delivered = []

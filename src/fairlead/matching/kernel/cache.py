@@ -1,12 +1,12 @@
 """Where compiled kernels are kept on disk.
 
-A file is named by a digest of all that its content depends on: the key (source and signature), VERSION, LLVM's
-version and the processor. So it has one meaning for ever, processes that write it at the same time write code that does the
+A file is named by digests of all that its content depends on: the source with VERSION, LLVM's version and the processor, and
+the signature. So it has one meaning for ever, processes that write it at the same time write code that does the
 same, and machine code of another machine on a shared home is never met. Files appear whole or not at all, and begin with a
 digest of what follows: half a file, or a damaged one, is as good as none.
 
-Takes: a key. Gives: the bytes that were stored under it, or None. Never: fails; and never reads from a folder that somebody
-else can write to, because machine code is run as it is found.
+Takes: a source and a signature. Gives: the bytes that were stored for them, or None. Never: fails; and never reads from a
+folder that somebody else can write to, because machine code is run as it is found.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ import os
 import stat
 import sys
 import tempfile
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
-VERSION = 4
+VERSION = 5
 """Raise when other code is made of a source, or is called in another way."""
 DIGEST_BYTES = 32
 
 
-def load(key: str) -> bytes | None:
-    path = _file_for(key)
+def load(source: str, signature: str) -> bytes | None:
+    path = _file_for(source, signature)
     try:
         stored = path.read_bytes() if path is not None else b""
     except OSError:
@@ -34,8 +35,8 @@ def load(key: str) -> bytes | None:
     return payload if stored and hashlib.sha256(payload).digest() == stored[:DIGEST_BYTES] else None
 
 
-def store(key: str, payload: bytes) -> None:
-    path = _file_for(key)
+def store(source: str, signature: str, payload: bytes) -> None:
+    path = _file_for(source, signature)
     if path is None:
         return
     temporary = None
@@ -49,12 +50,32 @@ def store(key: str, payload: bytes) -> None:
             Path(temporary).unlink(missing_ok=True)
 
 
-def _file_for(key: str) -> Path | None:
-    folder = own_folder(f"kernels-{sys.implementation.cache_tag}")
-    if folder is None:
-        return None
-    digest = hashlib.sha256(f"{VERSION}\n{_machine()}\n{key}".encode()).hexdigest()[:32]
-    return folder / f"kernel_{digest}.bin"
+def missing(sources: Iterable[str]) -> list[str]:
+    """The sources for which nothing is stored, whatever the signature: what has to be compiled. Files are not read."""
+    folder = _kernels()
+    try:
+        names = [] if folder is None else os.listdir(folder)
+    except OSError:
+        names = []
+    stored = {name.rsplit("_", 1)[0] for name in names}
+    return [each for each in sources if _name_of(each) not in stored]
+
+
+def _file_for(source: str, signature: str) -> Path | None:
+    folder = _kernels()
+    return None if folder is None else folder / f"{_name_of(source)}_{_digest(signature)[:16]}.bin"
+
+
+def _kernels() -> Path | None:
+    return own_folder(f"kernels-{sys.implementation.cache_tag}")
+
+
+def _name_of(source: str) -> str:
+    return "kernel_" + _digest(f"{VERSION}\n{_machine()}\n{source}")[:32]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def own_folder(name: str) -> Path | None:

@@ -10,7 +10,7 @@ Never: fails because of the cache: what cannot be read or written is compiled in
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,15 @@ def kernel_of(source: str, jit: bool | None = None, checked: bool | None = None)
     the environment says."""
     wanted = os.environ.get("FAIRLEAD_JIT", "1") != "0" if jit is None else jit
     return (_compiled if wanted else _interpreted)(source, is_checked(checked))
+
+
+def unmade(sources: Iterable[str]) -> tuple[int, int]:
+    """Of these sources, how many have no machine code yet: those to be compiled, and those to be loaded from the cache."""
+    if os.environ.get("FAIRLEAD_JIT", "1") == "0":
+        return 0, 0
+    wanted = [each for each in dict.fromkeys(sources) if not _compiled(each, is_checked(None)).made]
+    compiled = len(cache.missing(wanted)) if wanted else 0
+    return compiled, len(wanted) - compiled
 
 
 @lru_cache(maxsize=4096)
@@ -99,8 +108,8 @@ def _made(source: str, signature: Signature, checked: bool) -> Native:
     """1. From the cache. 2. Compiled, and kept."""
     from fairlead.matching.kernel.native import CheckedNative, Native, is_loadable
 
-    key = f"{'checked ' if checked else ''}{signature}\n{source}"
-    payload = cache.load(key)
+    kept = f"{'checked ' if checked else ''}{signature}"
+    payload = cache.load(source, kept)
     if payload is not None and is_loadable(payload):
         return CheckedNative(payload, signature, source) if checked else Native(payload, signature)
 
@@ -108,5 +117,5 @@ def _made(source: str, signature: Signature, checked: bool) -> Native:
 
     payload = emit.object_code(source, signature, checked)
     require(is_loadable(payload), "machine code needs nothing that is not there", source=source)
-    cache.store(key, payload)
+    cache.store(source, kept, payload)
     return CheckedNative(payload, signature, source) if checked else Native(payload, signature)

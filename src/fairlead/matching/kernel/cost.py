@@ -164,7 +164,7 @@ class Costs:
         if self.shape.windowed:
             text += "; O(n) when the clock of a key moves while a late event is queued"
         if self.shape.waits:
-            text += "; O(w) for each relation that waits, once it is decided"
+            text += "; for each relation that a deadline decides, the logarithm of all that wait"
         return text
 
     def to_json(self) -> dict[str, object]:

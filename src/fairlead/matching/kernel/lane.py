@@ -9,7 +9,7 @@ object for an event. Raises `Refused` where a branch has no kernel.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from itertools import groupby
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from fairlead.dataclass import dataclass
 from fairlead.matching.kernel.batch import Batch
 from fairlead.matching.kernel.branch import Form, Found, KernelBranch, form_of, key_kinds
+from fairlead.matching.kernel.compile import unmade
 from fairlead.matching.kernel.family import sharing_key
 from fairlead.matching.kernel.forgetting import forget_keys
 from fairlead.matching.kernel.interruption import Check, Interruption
@@ -173,20 +174,51 @@ def _form_of(member: Member, branch: Branch, catalogue: Catalogue, several: bool
     return _FORMS[key]
 
 
-def _families(plan: Plan, depths: dict[str, int], interruption: Interruption) -> list[Family]:
-    """Upstream first, and then in the order of the text. Keys of the same kinds are numbered together."""
-    groups: dict[Hashable, list[tuple[Member, Branch]]] = {}
+Group = list[tuple[Member, Branch]]
+"""The branches of a family."""
+
+
+def grouped(plan: Plan, depths: dict[str, int]) -> list[Group]:
+    """The families of a plan, in the order of the text."""
+    groups: dict[Hashable, Group] = {}
     for number, subscription in enumerate(plan.subscriptions):
         for at, branch in enumerate(subscription.branches):
             member = Member(subscription, number, at, depths[subscription.name])
             key = sharing_key(subscription, branch, plan.catalogue)
             groups.setdefault(key or ("alone", number, at), []).append((member, branch))
-    made, hears = [], heard_types(plan)
-    numberings: dict[Hashable, KeyNumbering] = {}
-    for group in groups.values():
-        (first, branch), others = group[0], [each for _, each in group[1:]]
+    return list(groups.values())
+
+
+def formed(plan: Plan, groups: list[Group]) -> Iterator[tuple[Form, frozenset[str]]]:
+    """Shape and source of each family, and the types that it hears."""
+    hears = heard_types(plan)
+    for group in groups:
+        first, branch = group[0]
         heard = hears.get(first.subscription.name, frozenset()) if branch.absences else frozenset()
-        form = _form_of(first, branch, plan.catalogue, bool(others), heard)
+        yield _form_of(first, branch, plan.catalogue, len(group) > 1, heard), heard
+
+
+def prices(plan: Plan, depths: dict[str, int]) -> Iterator[float]:
+    """What it costs to move a plan to kernels, in kernels that have to be compiled; better and better known, each
+    answer for a small part of what it says. A plan of one kernel is not looked at."""
+    groups = grouped(plan, depths)
+    if len(groups) > 1:
+        yield len(groups) / FORMS_A_KERNEL
+        compiled, loaded = unmade(form[1].text for form, _ in formed(plan, groups))
+        yield compiled + loaded / LOADS_A_KERNEL
+
+
+FORMS_A_KERNEL, LOADS_A_KERNEL = 50, 10
+"""Compiling takes 100 milliseconds, making the source 1 to 2, loading what was compiled 5 to 10."""
+
+
+def _families(plan: Plan, depths: dict[str, int], interruption: Interruption) -> list[Family]:
+    """Upstream first, and then in the order of the text. Keys of the same kinds are numbered together."""
+    made = []
+    numberings: dict[Hashable, KeyNumbering] = {}
+    groups = grouped(plan, depths)
+    for group, (form, heard) in zip(groups, formed(plan, groups), strict=True):
+        (first, branch), others = group[0], [each for _, each in group[1:]]
         kinds = key_kinds(form[0], plan.catalogue)
         keys = numberings.setdefault(kinds, KeyNumbering(len(kinds)))
         kernel = KernelBranch(first.subscription, branch, plan.catalogue, others, form, keys, interruption=interruption)

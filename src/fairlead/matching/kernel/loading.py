@@ -20,7 +20,7 @@ from fairlead.matching.kernel.counters import FRESH, HEAP, QUEUED, WAIT_FRESH
 from fairlead.matching.kernel.keys import paired
 from fairlead.matching.kernel.parts import Lane, every_bit
 from fairlead.matching.kernel.pool import CLOCK, COUNT, FLAGS, HEAD, OLDEST, TAIL, WAITS
-from fairlead.matching.kernel.waiting import BORN, CANCELLED, DEADLINE, KEY, MEMBERS, NEXT
+from fairlead.matching.kernel.waiting import BORN, CANCELLED, DEADLINE, KEY, MEMBERS, NEXT, PREVIOUS
 
 Numbers = npt.NDArray[np.int64]
 WORST_KEY = np.iinfo(np.int64).max
@@ -194,6 +194,9 @@ class Loading:
         order = np.argsort(keys, kind="stable")
         following, first = _neighbours(keys[order], order)
         pool.wait[order, NEXT] = following
+        before = np.roll(order, 1)
+        before[first] = -1
+        pool.wait[order, PREVIOUS] = before
         pool.ks[keys[order[first]], WAITS] = order[first]
 
 

@@ -48,7 +48,7 @@ class Pool:
         self.ks = np.zeros((0, 4), dtype=np.int64)
         self.bs = np.zeros((0, 2), dtype=np.int32)
         self.gs = np.zeros(0, dtype=np.int64)
-        self.wait = np.zeros((0, 5 + size), dtype=np.int64)
+        self.wait = np.zeros((0, 6 + size), dtype=np.int64)
         self.heap = np.zeros(0, dtype=np.int64)
         self.st = np.zeros(len(NAMES), dtype=np.int64)
         self.st[[*NONE_FREE]], self.st[SEEN] = -1, NEVER

@@ -1,9 +1,9 @@
 """Absences as source: relations that wait for their deadline.
 
-A relation that waits is a row of `wait`: deadline, whether it was cancelled, its key, the next one of the key, the event that
-completed it, and a copy of the node of each member, so that later events can still be compared with them. `heap` holds the
-rows, the earliest deadline first, and among equal ones the earliest members. Whatever tells the time (any event of a type that
-the subscription reads or hears, model/clocks.py) first decides what was due before.
+A relation that waits is a row of `wait`: deadline, whether it was cancelled, its key, the next one of the key and the one
+before, the event that completed it, and a copy of the node of each member, so that later events can still be compared with
+them. `heap` holds the rows, the earliest deadline first, and among equal ones the earliest members. Whatever tells the time
+(any event of a type that the subscription reads or hears, model/clocks.py) first decides what was due before.
 
 Takes: a shape with absences. Gives: the lines that source.py weaves into the loop; none for a shape without.
 """
@@ -16,7 +16,7 @@ from fairlead.matching.kernel.parts import Lane, Shape
 from fairlead.matching.kernel.searching import Searching, indented
 
 """Places in `st`."""
-DEADLINE, CANCELLED, KEY, NEXT, BORN, MEMBERS = 0, 1, 2, 3, 4, 5
+DEADLINE, CANCELLED, KEY, NEXT, PREVIOUS, BORN, MEMBERS = range(7)
 """Columns of `wait`."""
 
 
@@ -113,6 +113,9 @@ class Waiting:
             f"wait[row, {KEY}] = k",
             f"wait[row, {BORN}] = w",
             f"wait[row, {NEXT}] = ks[k, 2]",
+            f"wait[row, {PREVIOUS}] = -1",
+            "if ks[k, 2] != -1:",
+            f"    wait[ks[k, 2], {PREVIOUS}] = row",
             "ks[k, 2] = row",
             *(f"wait[row, {MEMBERS + slot}] = c{slot}" for slot in range(size)),
             "push(row, heap, wait, st, ni)",
@@ -169,6 +172,7 @@ class Waiting:
         )
         fire = f"""def fire(time, word, free, {FIRE}):
     while st[HEAP] > 0 and wait[heap[0], {DEADLINE}] < time:
+        {COUNT}
         row = heap[0]
         st[HEAP] -= 1
         moved = heap[st[HEAP]]
@@ -183,14 +187,13 @@ class Waiting:
             at = down
         heap[at] = moved
         k = wait[row, {KEY}]
-        if ks[k, 2] == row:
-            ks[k, 2] = wait[row, {NEXT}]
+        before, after = wait[row, {PREVIOUS}], wait[row, {NEXT}]
+        if before == -1:
+            ks[k, 2] = after
         else:
-            before = ks[k, 2]
-            while wait[before, {NEXT}] != row:
-                {COUNT}
-                before = wait[before, {NEXT}]
-            wait[before, {NEXT}] = wait[row, {NEXT}]
+            wait[before, {NEXT}] = after
+        if after != -1:
+            wait[after, {PREVIOUS}] = before
         if wait[row, {CANCELLED}] == 0:
             n = st[FIRED]
             fired_at[n] = word
