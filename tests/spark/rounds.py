@@ -28,7 +28,7 @@ Event = dict[str, Any]
 
 def setup_of(plan: Plan, buckets: int, frontier: Frontier, sourced: bool = False, positioned: bool = False) -> Setup:
     job = job_of(plan, reading_of(plan, 1, sourced), buckets, positioned=positioned)
-    return Setup(job, Outcome(plan), frontier, ("number",), {"use of sources": sourced}, plan.digest)
+    return Setup(job, Outcome(plan), frontier, ("number",), {"use of sources": sourced})
 
 
 def closed(events: Sequence[Event], until: datetime | None = None) -> list[Event]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
@@ -235,3 +236,38 @@ def test_rules_change_and_what_is_unchanged_goes_on(case: Case, buckets: int, se
                 found.setdefault(row["subscription"], []).append(row["relation_id"])
     for name in always:
         assert sorted(found.get(name, [])) == sorted(each.id for each in expected.of(name))
+
+
+A_AND_B = "TYPE A (k STRING, {}) TIME at TYPE B (k STRING, at TIMESTAMP) TIME at SUBSCRIPTION {} MATCH A a AND B b PER k"
+
+
+@pytest.mark.parametrize(
+    ("attributes", "name"),
+    [
+        ("x DOUBLE, y DOUBLE, at TIMESTAMP", "Y"),
+        ("y DOUBLE, x DOUBLE, at TIMESTAMP", "X"),
+        ("x DOUBLE, y DOUBLE, at TIMESTAMP, z INT", "X"),
+        ("x DOUBLE, at TIMESTAMP", "X"),
+        ("x DOUBLE, y INT, at TIMESTAMP", "X"),
+    ],
+)
+def test_a_worker_that_is_used_again_has_the_names_and_types_of_the_new_start(attributes: str, name: str) -> None:
+    """Neither is part of what a subscription asks for, so its state goes on; what the worker kept of it is of the old ones."""
+    given = [{"type": type, "k": "h", "at": datetime(2026, 1, 1, second=at, tzinfo=UTC)} for at, type in enumerate("AAABBA")]
+    query: Streaming | None = None
+    for number, rules in enumerate((A_AND_B.format("x DOUBLE, y DOUBLE, at TIMESTAMP", "X"), A_AND_B.format(attributes, name))):
+        plan = compiled(rules)
+        known = {each.name for each in plan.catalogue["A"].attributes}
+        values = {each: value for each, value in (("x", 1.0), ("y", 2), ("z", 3)) if each in known}
+        events = [each | values if each["type"] == "A" else each for each in given]
+        reading = reading_of(plan, 1, False)
+        rows = input_table(plan, reading, events, [pa.array(range(len(events)), pa.int64())])
+        setup = setup_of(plan, 2, Frontier(("A", "B"), together=True))
+        query = query or Streaming(setup, Random(1), crashes=False)
+        query.setup, query.found = setup, []
+        query.batch(rows.slice(3 * number, 3))
+    assert query is not None
+    table = query.table
+    assert table.schema == setup.outcome.schema
+    assert set(table.column("subscription").to_pylist()) == {name}
+    assert table.column("relation_id").to_pylist() == [each.id for each in fairlead.match(plan, events)]

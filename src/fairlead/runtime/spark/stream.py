@@ -20,9 +20,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import numpy as np
 import numpy.typing as npt
@@ -80,16 +81,16 @@ class Begun:
 
 @dataclass(frozen=True)
 class Setup:
-    """What the steps know. `identity`: what a checkpoint must agree in, by name. `plan`: the digest of the rules, which may be
-    others than those of the checkpoint. `asked`: the number of buckets that the user wants, if any."""
+    """What the steps know. `identity`: what a checkpoint must agree in, by name. `asked`: the number of buckets that the user
+    wants, if any. `start`: of this start of a query; what a worker keeps of another one may be of other names and types."""
 
     job: Job
     outcome: Outcome
     frontier: Frontier
     order_by: tuple[str, ...]
     identity: Mapping[str, Any]
-    plan: str = ""
     asked: int | None = None
+    start: str = field(default_factory=lambda: uuid4().hex)
 
     @property
     def names(self) -> dict[str, str]:
@@ -132,7 +133,7 @@ def setup_of(plan: Plan, given: Input, groups: tuple[Group, ...], asked: int | N
     if given.zone is not None:
         identity[ZONE] = given.zone
     job = Job(given.reading, groups, asked or cores, np.zeros(0, dtype=np.int64), given.positioned)
-    return Setup(job, Outcome(plan), frontier, given.order_by, identity, plan.digest, asked)
+    return Setup(job, Outcome(plan), frontier, given.order_by, identity, asked)
 
 
 def arrived(setup: Setup, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -345,7 +346,7 @@ def _pieces(table: pa.Table) -> Iterator[pa.Table]:
 
 
 _TASKS: dict[tuple[str, int], tuple[bytes, Task]] = {}
-"""By plan and target, the task that gave the state with this digest: a worker that is used again need not load what it has."""
+"""By start and target, the task that gave the state with this digest: a worker that is used again need not load what it has."""
 TASKS_MAX = 64
 
 
@@ -358,7 +359,7 @@ def resumed(setup: Setup, target: int, buckets: int, state: bytes | None, whose:
     if state is None:
         return _begun(Task(job, setup.outcome, group), told["since"])
     told_before, rest = _opened(state, setup)
-    known = _TASKS.pop((setup.plan, target), None)
+    known = _TASKS.pop((setup.start, target), None)
     if known is not None and known[0] == _digest(rest) and known[1].since == told["since"]:
         return known[1]
     task = Task(job, setup.outcome, group)
@@ -386,7 +387,7 @@ def kept(setup: Setup, target: int, task: Task) -> bytes:
     dumped = task.engine.dump()
     if len(_TASKS) >= TASKS_MAX:
         _TASKS.clear()
-    _TASKS[setup.plan, target] = _digest(dumped), task
+    _TASKS[setup.start, target] = _digest(dumped), task
     return with_head(head(setup.identity) | {"fed": task.engine.owed, "since": task.since}, dumped)
 
 
