@@ -57,7 +57,7 @@ REAL = ["１.5", " 1.5", "1.5 ", "1d", "1f", "0x1p3", "+.5", "1.", ".", "1e5", "
 def test_numbers_of_csv_are_those_of_the_embedded_runtime(spark: SparkSession, tmp_path: Path) -> None:
     """What is a number, which, and what is a bad record."""
     plan = compile("TYPE N (p BIGINT, i INT, d DOUBLE)\nSUBSCRIPTION S MATCH N n")
-    cells = [(text, "1") for text in WHOLE] + [("1", text) for text in REAL] + [("7", "")]
+    cells = [(text, "1") for text in WHOLE] + [("1", text) for text in REAL] + [('""', "1"), ("1", '""'), ("7", ""), ("", "")]
     path = write(tmp_path / "in.csv", "type,p,i,d", *(f"N,{n},{i},{d}" for n, (i, d) in enumerate(cells)))
     rejected: list[Rejected] = []
     embedded = [
@@ -69,3 +69,17 @@ def test_numbers_of_csv_are_those_of_the_embedded_runtime(spark: SparkSession, t
     assert sorted((row.p, row.i, row.d) for row in found.good.collect()) == sorted(embedded)
     assert found.bad is not None
     assert found.bad.count() == len(rejected) == len(cells) - len(embedded)
+
+
+def test_empty_cells_of_csv_are_null_and_quoted_ones_empty_text(spark: SparkSession, tmp_path: Path) -> None:
+    plan = compile("TYPE N (p BIGINT, s STRING, t STRING, at TIMESTAMP, b BOOLEAN)\nSUBSCRIPTION S MATCH N n")
+    cells = [",,,", '"",,,', ',"",,', '"","",,', '" ",x,,', "x,NULL,,", "a,b,2026-01-31T10:00:00Z,true"]
+    path = write(tmp_path / "in.csv", "type,p,s,t,at,b", *(f"N,{n},{each}" for n, each in enumerate(cells)))
+    embedded = [
+        (event["p"], event["s"], event["t"], event["b"])
+        for columns in read_files(path, plan.catalogue)
+        for event in columns.events(plan.catalogue)
+    ]
+    found = read(spark, plan, [str(path)], Ordered(("p",))).good.collect()
+    assert sorted((row.p, row.s, row.t, row.b) for row in found) == embedded
+    assert [row.at is None for row in sorted(found, key=lambda row: row.p)] == [True] * 6 + [False]

@@ -35,7 +35,8 @@ TYPED = {Kind.BOOLEAN: "boolean", Kind.INT: "int", Kind.BIGINT: "bigint", Kind.D
 AS_TEXT = {Kind.STRING, Kind.DECIMAL, Kind.BINARY, Kind.TIMESTAMP}
 RECORD_SHOWN = 500
 """Characters of a line that cannot be read: enough to find it again."""
-CSV = {"header": "true", "enforceSchema": "false", "escape": '"', "columnPruning": "false"}
+CSV = {"header": "true", "enforceSchema": "false", "escape": '"', "columnPruning": "false", "nullValue": "\x00"}
+"""An empty cell is null and a quoted one the empty text, unless both stand for `nullValue`: so this is what no cell is."""
 JSON = {"allowNonNumericNumbers": "false"}
 EMPTY = {"csv": no_header, "parquet": no_bytes}
 WHOLE, REAL = r"\s*[+-]?[0-9]+\s*", r"\s*[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?\s*|\s*[+-]?(nan|NaN|NAN)\s*"
