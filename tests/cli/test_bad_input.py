@@ -307,3 +307,47 @@ def test_options_of_spark_are_named_as_they_are_typed_and_before_spark_starts(
     assert fix
     assert "=" not in result.stderr
     assert "order_by" not in result.stderr
+
+
+def test_rules_that_have_no_end_or_are_too_large_are_not_read_whole(tmp_path: Path, rules: Path) -> None:
+    """A device has no end; a file or pipe is read up to the limit, which a sparse file is over at no cost."""
+    events = write_lines(tmp_path / "events.jsonl", RALLY)
+    with (tmp_path / "huge.fl").open("wb") as file:
+        file.truncate(10**12)
+    for given, code in (("/dev/zero", "D013"), ("/dev/null", "D013"), (tmp_path / "huge.fl", "L003")):
+        for command in (
+            ["run", given, "--events", events],
+            ["explain", given],
+            ["why", given, "--events", events, "--at", "0"],
+        ):
+            result = fairlead(*command)
+            assert (result.exit_code, result.stderr[: 5 + len(str(given))]) == (1, f"{code} {given}"), command
+            assert "fix: " in result.stderr
+    process = fairlead_process("explain", "-", stdin=" " * 20_000_000)
+    assert (process.returncode, process.stderr[:12]) == (1, "L003 <stdin>")
+
+
+def test_rules_may_come_through_a_pipe(tmp_path: Path, rules: Path) -> None:
+    events = write_lines(tmp_path / "events.jsonl", RALLY)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_text(MARKET))
+    writer.start()
+    result = fairlead("run", pipe, "--events", events, "--json")
+    writer.join(60)
+    assert json.loads(result.stdout)["deliveries"] == 1
+    endless = threading.Thread(target=lambda: _fill(pipe))
+    endless.start()
+    result = fairlead("explain", pipe)
+    endless.join(60)
+    assert (result.exit_code, result.stderr[:4]) == (1, "L003")
+
+
+def _fill(pipe: Path) -> None:
+    """Writes until the reader goes away."""
+    try:
+        with pipe.open("wb", buffering=0) as file:
+            while True:
+                file.write(b" " * 65_536)
+    except BrokenPipeError:
+        pass

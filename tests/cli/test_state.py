@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -9,7 +10,7 @@ import random
 import signal
 import stat
 import subprocess
-import threading
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -217,28 +218,22 @@ def test_a_state_belongs_to_one_run_at_a_time(few: Path, exists: bool) -> None:
     assert (few / "link").is_symlink()
 
 
-def test_the_lock_comes_and_goes_and_one_has_it(few: Path) -> None:
-    """Its file is removed with it: what another run has just opened may have no name any more."""
-    entered: list[int] = []
-    inside, most = [0], [0]
+def test_a_lock_whose_file_has_just_been_removed_is_none(few: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file of a lock goes with it. A run that opened it before that must not take it for the one that is there now."""
+    flock, state = fcntl.flock, str(few / "state")
+    with ExitStack() as third:
 
-    def contend() -> None:
-        for _ in range(200):
-            try:
-                with held(str(few / "state")):
-                    inside[0] += 1
-                    most[0] = max(most[0], inside[0])
-                    entered.append(1)
-                    inside[0] -= 1
-            except StateError:
-                pass
+        def overtaken(descriptor: int, how: int) -> None:
+            monkeypatch.setattr(fcntl, "flock", flock)
+            (few / ".state.lock").unlink()  # the first run ends
+            third.enter_context(held(state))
+            flock(descriptor, how)
 
-    threads = [threading.Thread(target=contend) for _ in range(4)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    assert (most, bool(entered)) == ([1], True)
+        monkeypatch.setattr(fcntl, "flock", overtaken)
+        with pytest.raises(StateError, match="S143"), held(state):
+            pass
+    with held(state), pytest.raises(StateError, match="S143"), held(state):
+        pass
     assert not list(few.glob(".state*"))
 
 

@@ -15,7 +15,7 @@ from fairlead.errors import DataError, Place
 from fairlead.model.limits import LIMITS
 from fairlead.transport.lines import Line, Parsed, decoded
 from fairlead.transport.positions import no_column
-from fairlead.transport.problems import oversized, quoted, unknown_column
+from fairlead.transport.problems import no_header, oversized, quoted, unknown_column
 from fairlead.transport.shapes import Shapes
 
 Cell = str | None
@@ -27,7 +27,7 @@ def csv_records(lines: Iterable[Line], shapes: Shapes, file: str) -> Iterator[Pa
     rows = _rows(lines)
     header = next(rows, None)
     if header is None:
-        raise DataError("D014", "the file has no header", "name the columns in its first line", file)
+        raise no_header(file)
     names = _header(header, shapes, file)
     type_at = names.index("type") if "type" in names else None
     nothing: frozenset[str] = frozenset()

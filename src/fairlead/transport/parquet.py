@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from fairlead.errors import DataError
 from fairlead.transport.lines import BATCH_BYTES_MAX, unreadable
+from fairlead.transport.problems import no_bytes
 from fairlead.transport.tables import TABLE_ROWS
 
 BUFFER_BYTES = 1_000_000
@@ -33,8 +34,7 @@ def parquet_batches(path: Path, batch_rows: int | None) -> Generator[tuple[pa.Re
     row = 0
     with source:
         if source.size() == 0:
-            problem = "the file has no bytes, and a Parquet file without rows has some"
-            raise DataError("D012", problem, "let the writer finish, or copy the file again", str(path))
+            raise no_bytes(str(path))
         try:
             metadata = pq.read_metadata(source)
             rows = batch_rows or _rows_at_once(source, metadata)

@@ -150,6 +150,17 @@ def oversized(what: str) -> DataError:
     return DataError("D007", problem, "store the content elsewhere and publish its address")
 
 
+def no_header(place: str) -> DataError:
+    """Of a CSV file."""
+    return DataError("D014", "the file has no header", "name the columns in its first line", place)
+
+
+def no_bytes(place: str) -> DataError:
+    """Of a Parquet file."""
+    problem = "the file has no bytes, and a Parquet file without rows has some"
+    return DataError("D012", problem, "let the writer finish, or copy the file again", place)
+
+
 def unwritable(what: str, error: OSError, place: str) -> DataError:
     problem = f"{what} cannot be written: {error.strerror or error}"
     return DataError("D018", problem, "check the path and the space left", place)

@@ -24,6 +24,7 @@ from fairlead.runtime.spark.readiness import zone_of
 from fairlead.runtime.spark.sinks import located
 from fairlead.transport.files import FORMATS, format_of, resolve
 from fairlead.transport.intake import OnBad
+from fairlead.transport.problems import no_bytes, no_header
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -34,8 +35,13 @@ TYPED = {Kind.BOOLEAN: "boolean", Kind.INT: "int", Kind.BIGINT: "bigint", Kind.D
 AS_TEXT = {Kind.STRING, Kind.DECIMAL, Kind.BINARY, Kind.TIMESTAMP}
 RECORD_SHOWN = 500
 """Characters of a line that cannot be read: enough to find it again."""
-CSV = {"header": "true", "enforceSchema": "false", "escape": '"', "columnPruning": "false"}
+CSV = {"header": "true", "enforceSchema": "false", "escape": '"', "columnPruning": "false", "nullValue": "\x00"}
+"""An empty cell is null and a quoted one the empty text, unless both stand for `nullValue`: so this is what no cell is."""
 JSON = {"allowNonNumericNumbers": "false"}
+EMPTY = {"csv": no_header, "parquet": no_bytes}
+WHOLE, REAL = r"\s*[+-]?[0-9]+\s*", r"\s*[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?\s*|\s*[+-]?(nan|NaN|NAN)\s*"
+NUMBERS = {"int": WHOLE, "bigint": WHOLE, "double": REAL}
+"""Numbers in CSV, as the embedded runtime reads them: Spark would take digits of other scripts, `1d` and `0x1p3`, too."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +141,8 @@ def form_of(path: str) -> Form:
     else:
         resolve(path)  # raises with the reason
         kind = format_of(there)
+        if kind in EMPTY and there.is_file() and not there.stat().st_size:
+            raise EMPTY[kind](path)
     if kind is None:
         fix = f"say it: --events-format; known endings: {', '.join(FORMATS)}"
         raise DataError("D013", "nothing tells the format of the events", fix, path)
@@ -158,9 +166,26 @@ def _one(
     names = list(columns)
     if form == "csv" and _has_files(path):
         names = spark.read.options(**CSV).csv(path).columns
-    typed = ", ".join(f"`{name}` {columns.get(name, 'string')}" for name in [*names, CORRUPT])
+    numbers = {name: columns[name] for name in names if columns.get(name) in NUMBERS} if form == "csv" else {}
+    types = {name: "string" if name in numbers else columns.get(name, "string") for name in [*names, CORRUPT]}
+    typed = ", ".join(f"`{name}` {each}" for name, each in types.items())
     reader = reader.schema(typed).option("columnNameOfCorruptRecord", CORRUPT).options(**(CSV if form == "csv" else JSON))
-    return _chosen(reader.csv(path) if form == "csv" else reader.json(path), columns, CORRUPT)
+    frame = _with_numbers(reader.csv(path), numbers) if form == "csv" else reader.json(path)
+    return _chosen(frame, columns, CORRUPT)
+
+
+def _with_numbers(frame: DataFrame, numbers: dict[str, str]) -> DataFrame:
+    """Texts as the numbers that they are; a row with a text that is none has been read in vain, like one that Spark cannot
+    read."""
+    from pyspark.sql import functions as F
+
+    wrong, made = F.lit(False), {}
+    for name, wanted in numbers.items():
+        text = F.col(f"`{name}`")
+        made[name] = F.when(text.rlike(f"^({NUMBERS[wanted]})$"), F.expr(f"try_cast(trim(`{name}`) AS {wanted})"))
+        wrong |= text.isNotNull() & made[name].isNull()
+    line = F.to_csv(F.struct(*(f"`{name}`" for name in frame.columns if name != CORRUPT)))
+    return frame.withColumns(made | {CORRUPT: F.when(F.col(CORRUPT).isNull() & wrong, line).otherwise(F.col(CORRUPT))})
 
 
 def _has_files(path: str) -> bool:
