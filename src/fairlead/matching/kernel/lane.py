@@ -72,9 +72,8 @@ class KernelLane:
         self.clocks = {each.members[0].subscription.name: each.clock for each in self.families if each.kernel.shape.waits}
         """Of the subscriptions that wait for something."""
         self.seen: dict[frozenset[str], int] = {each.clock: NEVER for each in self.families}
-        self.rows_at_once = max(1, CELLS_MAX // max(1, 2 * len(self.families) * widest(max(depths.values(), default=0))))
-        """Rows of the input that go through all levels together: at first as if each led to a relation and an event of every
-        family."""
+        self.rows_at_once = rows_at_once(len(self.families), depths)
+        """Rows of the input that go through all levels together."""
 
     def feed(self, columns: Columns, prepared: Prepared | None = None) -> Relations:
         """The relations of a batch. `prepared`: the same columns, as other engines are given them too."""
@@ -228,18 +227,26 @@ def formed(plan: Plan, groups: list[Group]) -> Iterator[tuple[Form, frozenset[st
         yield _form_of(first, branch, plan.catalogue, len(group) > 1, heard), heard
 
 
+def rows_at_once(families: int, depths: dict[str, int]) -> int:
+    """How many rows may go through all levels together, if each leads to a relation and an event of every family."""
+    return max(1, CELLS_MAX // max(1, 2 * families * widest(max(depths.values(), default=0))))
+
+
 def prices(plan: Plan, depths: dict[str, int]) -> Iterator[float]:
     """What it costs to move a plan to kernels, in kernels that have to be compiled; better and better known, each
     answer for a small part of what it says. A plan of one kernel is not looked at."""
     groups = grouped(plan, depths)
     if len(groups) > 1:
-        yield len(groups) / FORMS_A_KERNEL
+        deep = max(1, ROWS_FEW / rows_at_once(len(groups), depths))
+        yield deep * len(groups) / FORMS_A_KERNEL
         compiled, loaded = unmade(form[1].text for form, _ in formed(plan, groups))
-        yield compiled + loaded / LOADS_A_KERNEL
+        yield deep * (compiled + loaded / LOADS_A_KERNEL)
 
 
 FORMS_A_KERNEL, LOADS_A_KERNEL = 50, 10
 """Compiling takes 100 milliseconds, making the source 1 to 2, loading what was compiled 5 to 10."""
+ROWS_FEW = 64
+"""With fewer rows at once kernels save little or nothing, unless there are long searches."""
 
 
 def _families(plan: Plan, depths: dict[str, int], interruption: Interruption) -> list[Family]:
