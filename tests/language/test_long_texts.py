@@ -13,7 +13,7 @@ from fairlead import compile, explain
 from fairlead.errors import LanguageError
 from fairlead.language import compile_text
 from fairlead.language.fault import Fault
-from fairlead.language.parse import parse_with_lark
+from fairlead.language.parse import parse, parse_with_lark
 
 RULE = "TYPE A (s STRING) SUBSCRIPTION S MATCH A a WHERE a.s = "
 LONG = {
@@ -105,3 +105,50 @@ def test_four_times_the_rules_are_little_more_than_four_times_the_work(what: str
     calls(work(10))  # what is made once
     few, many = calls(work(100)), calls(work(400))
     assert many < 6 * few, f"{few} and {many}"
+
+
+NESTED = {
+    "conditions": "({})",
+    "negations": "NOT {}",
+    "functions": "coalesce({}, 1) = 1",
+    "last arguments": "a.x = coalesce(1, 2, {})",
+    "far to the right": "a.x = 1 OR a.x = 2 AND a.x NOT BETWEEN 1 AND a.x + 2 * coalesce(1, 2, a.x = 1 OR ({}))",
+    "minus": "a.x = - - - ({})",
+    "all of it": "NOT (a.x IN (1, 2) OR NOT coalesce(a.x, a.x - ({})) = 1)",
+}
+CONDITION = "TYPE A (x INT) SUBSCRIPTION S MATCH A a WHERE "
+
+
+def nested(what: str, depth: int, inner: str = "a.x = 1") -> str:
+    before, after = NESTED[what].split("{}")
+    return CONDITION + before * depth + inner + after * depth
+
+
+def said(read: Callable[[str], Any], text: str) -> str:
+    try:
+        read(text)
+    except Fault as fault:
+        return fault.code
+    return ""
+
+
+@pytest.mark.parametrize("what", NESTED)
+def test_what_is_open_at_once_is_bounded_just_where_no_text_is_right(what: str) -> None:
+    """Lark reads to the end and measures the tree: it refuses every text that is refused on the way."""
+    found = [(said(parse, nested(what, depth)), said(parse_with_lark, nested(what, depth))) for depth in range(1, 100, 7)]
+    assert all(one == other for one, other in found)
+    assert {one for one, _ in found} == {"", "L004"}
+
+
+@pytest.mark.parametrize("what", NESTED)
+@pytest.mark.parametrize("before", ["", "a[9999999999].x = 1 AND ", f"{'(' * 75}a.x = 1{')' * 75} AND "])
+@pytest.mark.parametrize("inner", ["a.x = 1", "", "a.x = = 1"])
+def test_a_text_that_is_nested_too_deep_is_not_read_on(
+    monkeypatch: pytest.MonkeyPatch, what: str, before: str, inner: str
+) -> None:
+    """Whatever comes after, and whatever was wrong before: 100,000 parentheses took Lark ten seconds."""
+    monkeypatch.delattr("fairlead.language.parse.parse_with_lark")
+    text = nested(what, 2_000, inner).replace(CONDITION, CONDITION + before)
+    with pytest.raises(Fault, match="L004") as refused:
+        parse(text)
+    assert refused.value.span.end < 10_000

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from fairlead.engine import KERNELS_FROM, Engine
 from fairlead.language import compile_text
 from fairlead.matching.attempt import USUAL, Attempt
+from fairlead.matching.kernel.lane import CELLS_MAX, prices, rows_at_once
 from fairlead.model.columns import Columns
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
@@ -217,6 +218,17 @@ def test_many_kernels_are_made_for_as_much_work_as_they_cost(
     else:
         batch = 2 * rows * 10 * UNLIKE
         assert kernels * budget * 0.9 - batch <= total[0] <= 2.2 * (kernels * budget + batch), (total[0], fed)
+
+
+def test_a_plan_so_deep_that_kernels_get_a_few_rows_at_a_time_moves_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    links = (f"SUBSCRIPTION S{at} MATCH M{at - 1} m EMIT M{at} (x = m.x)" for at in range(1, 100))
+    plan = compile_text("\n".join(["TYPE A (x INT)", "SUBSCRIPTION S0 MATCH A a EMIT M0 (x = a.x)", *links]))
+    depths = {f"S{at}": at for at in range(100)}
+    first = next(prices(plan, depths))
+    rows = rows_at_once(100, depths)
+    monkeypatch.setattr("fairlead.matching.kernel.lane.CELLS_MAX", CELLS_MAX * 8 // rows)
+    assert rows_at_once(100, depths) == 8
+    assert next(prices(plan, depths)) == 8 * first
 
 
 class _Nothing:

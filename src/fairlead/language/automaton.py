@@ -1,7 +1,8 @@
 """The parser at work: an LALR(1) automaton with its stack, over the tables that Lark made of the grammar (see tabulate.py).
 
-Takes: a text. Gives: `syntax.Rules`, or how far the text is right where anything at all is wrong with it. Never: complains.
-parse.py has Lark read the rest of a wrong text again, so what is said of it, and where, is Lark's finding.
+Takes: a text. Gives: `syntax.Rules`, or how far the text is right where anything at all is wrong with it. Never: complains,
+but of what is nested too deep to be read on. parse.py has Lark read the rest of a wrong text again, so what is said of it, and
+where, is Lark's finding.
 
 It does what Lark does with these tables, in a quarter of the time: there is no object for a token that no builder reads, no
 tree between the text and the syntax nodes, and no call for a rule that only passes its one part on, as all eight levels
@@ -18,7 +19,7 @@ from pkgutil import get_data
 from typing import Any, NamedTuple
 
 from fairlead.language import syntax
-from fairlead.language.build import BUILDERS, DEPTH_MAX, Leaf
+from fairlead.language.build import BUILDERS, DEPTH_MAX, Leaf, TooDeep
 from fairlead.language.fault import Fault, Span
 
 WORD = "WORD"
@@ -61,6 +62,9 @@ class Automaton(NamedTuple):
     read: frozenset[str]
     """The terminals that builders read. Of the others only the place is kept."""
     end: int
+    open_max: int
+    """Symbols on the stack. More belong to more than DEPTH_MAX nodes that are open at once: each node has its symbols but the
+    last there, and those of the list that it goes on with."""
 
 
 @cache
@@ -71,9 +75,10 @@ def automaton() -> Automaton:
     named = "|".join(f"(?P<{name}>{expression})" for name, expression in groups.items())
     scan = re.compile(f"(?:{ignored})*+(?:{named})").match  # what was passed over is not looked at again
     words = {name: re.compile(expression) for name, expression in made["words"].items()}
-    return Automaton(
-        scan, words, [_rule(**each) for each in made["rules"]], made["states"], frozenset(made["read"]), made["end"]
-    )
+    rules = [_rule(**each) for each in made["rules"]]
+    own, listed = (max(each.size - 1 for each in rules if (each.build is not None) == built) for built in (True, False))
+    open_max = DEPTH_MAX * (own + listed)
+    return Automaton(scan, words, rules, made["states"], frozenset(made["read"]), made["end"], open_max)
 
 
 def _rule(origin: str, size: int, parts: list[tuple[int, bool]], builder: str | None) -> Rule:
@@ -84,17 +89,23 @@ def _rule(origin: str, size: int, parts: list[tuple[int, bool]], builder: str | 
 
 def read(text: str) -> syntax.Rules | int:
     """The rules; of a text that is not right, where the last whole statement begins before the word that does not fit. 0 where
-    every word fits and a node is refused: what comes after it may not fit, and that is said first."""
+    every word fits and a node is refused: what comes after it may not fit, and that is said first. Raises TooDeep where more is
+    open than any text may have: nothing is read beyond that."""
     try:
-        return _read(text, automaton())
+        found = _read(text, automaton(), True)
+    except TooDeep:
+        raise
     except Fault:
-        return 0
+        found = 0
+    if found == 0:
+        _read(text, automaton(), False)
+    return found
 
 
-def _read(text: str, automaton: Automaton) -> syntax.Rules | int:
+def _read(text: str, automaton: Automaton, building: bool) -> syntax.Rules | int:
     """The stack is five lists: for each symbol the state it led to, its value, where it begins and ends in the text, and how
-    deep it is nested."""
-    scan, terminals, rules, rows, read, end = automaton
+    deep it is nested. `building` False: only to see how much is open at once, whatever nodes the text has."""
+    scan, terminals, rules, rows, read, end, open_max = automaton
     words = Words(terminals)
     states, values, starts, ends, depths = [0], list[Any](), list[int](), list[int](), list[int]()
     row, at, last_statement = rows[0], 0, 0
@@ -118,7 +129,7 @@ def _read(text: str, automaton: Automaton) -> syntax.Rules | int:
                 value: Any = _spliced(parts, spliced, values) if spliced else [values[each] for each in parts]
                 span = Span(starts[-size], ends[-1]) if size else Span(0, 0)
                 depth = max(depths[-size:]) if size else 0
-                if build:
+                if build and building:
                     depth += 1
                     value = build(span, value)
                 if depth > DEPTH_MAX:
@@ -138,6 +149,8 @@ def _read(text: str, automaton: Automaton) -> syntax.Rules | int:
         # 3. shift
         if target is None:
             break
+        if len(states) > open_max:
+            raise TooDeep(Span(start, at))
         states.append(target)
         values.append(Leaf(terminal, token, start, at) if terminal in read else None)
         starts.append(start)

@@ -23,6 +23,14 @@ WHOLE_DIGITS_MAX = 9
 """Counts and indexes: no limit of the language is near a billion."""
 
 
+class TooDeep(Fault):
+    """Nested deeper than the recursive walks go."""
+
+    def __init__(self, span: Span) -> None:
+        problem = f"nested deeper than {LIMITS.nesting_max} levels"
+        super().__init__("L004", span, problem, "split it, or leave out parentheses")
+
+
 class Leaf(NamedTuple):
     """A word, number, text or sign as written, and the terminal of the grammar that it is."""
 

@@ -2,7 +2,8 @@
 
     1. automaton.py reads the text. Right texts end here.
     2. Lark reads what automaton.py refused, by the same grammar: it says what does not fit and what would, or gives the tree
-       in which a node is at fault. So a word that does not fit is reported before a node, wherever they stand.
+       in which a node is at fault. So a word that does not fit is reported before a node, wherever they stand; but what is
+       nested so deep that no text could go on from there is reported at once.
 
 Takes: the text of a rule set. Gives: `syntax.Rules`, or a Fault. Never: knows a type or a name; lets a Lark type out.
 """
@@ -14,7 +15,7 @@ from pkgutil import get_data
 from typing import TYPE_CHECKING, Any
 
 from fairlead.language import automaton, syntax
-from fairlead.language.build import BUILDERS, DEPTH_MAX, Leaf
+from fairlead.language.build import BUILDERS, DEPTH_MAX, Leaf, TooDeep
 from fairlead.language.fault import Fault, Span
 from fairlead.model.limits import LIMITS
 
@@ -63,7 +64,7 @@ def build(tree: Tree[Token]) -> syntax.Rules:
         span = Span(getattr(each.meta, "start_pos", 0), getattr(each.meta, "end_pos", 0))
         depth = 1 + max((depths.get(id(child), 0) for child in each.children), default=0)
         if depth > DEPTH_MAX:
-            raise Fault("L004", span, f"nested deeper than {LIMITS.nesting_max} levels", "split it, or leave out parentheses")
+            raise TooDeep(span)
         depths[id(each)] = depth
         parts = [built[id(child)] if id(child) in built else _leaf(child) for child in each.children]
         built[id(each)] = BUILDERS[str(each.data)](span, parts)

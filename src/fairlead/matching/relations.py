@@ -65,6 +65,29 @@ class Block:
         """As in the text."""
         return self.subscription.number(self.branch)
 
+    def moved(self, behind: int) -> Block:
+        """Behind so many relations that are delivered before."""
+        assert self.ranks is not None
+        return replace(self, ranks=self.ranks + behind)
+
+
+def united(blocks: Sequence[Block]) -> list[Block]:
+    """What several parts of a batch led to, in their order: one block again for each branch and phase."""
+    groups: dict[tuple[int, int, int], list[Block]] = {}
+    for each in blocks:
+        groups.setdefault((each.phase, each.number, each.branch), []).append(each)
+    return [_united(group) for group in groups.values()]
+
+
+def _united(group: Sequence[Block]) -> Block:
+    def joined(parts: Sequence[Numbers | None]) -> Numbers | None:
+        there = [each for each in parts if each is not None]
+        return np.concatenate(there) if there else None
+
+    at, refs = np.concatenate([each.at for each in group]), np.concatenate([each.refs for each in group])
+    deadlines, ranks = joined([each.deadlines for each in group]), joined([each.ranks for each in group])
+    return replace(group[0], at=at, refs=refs, deadlines=deadlines, ranks=ranks)
+
 
 class Relations(Sequence[Relation]):
     """The relations of a batch in the order of delivery."""

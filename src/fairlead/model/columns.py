@@ -116,6 +116,16 @@ class Columns:
             return np.arange(given.start, given.stop, given.step, dtype=np.int64)
         return np.asarray(given, dtype=np.int64)
 
+    def part(self, low: int, high: int) -> Columns:
+        """The rows from `low` to before `high`, not copied."""
+        tables = {}
+        for name, rows in self.places.items():
+            start, end = np.searchsorted(rows, (low, high)).tolist()
+            tables[name] = self.tables[name].slice(start, end - start)
+        sources, sequences = (None if each is None else each[low:high] for each in (self.sources, self.sequences))
+        codes, positions = self.code_array[low:high], self.positions[low:high]
+        return Columns(self.types, codes, positions, tables, sources, sequences)  # type: ignore[arg-type]
+
     def follow(self, last: int) -> bool:
         """The positions rise, and all stand after `last`."""
         if not len(self.positions):

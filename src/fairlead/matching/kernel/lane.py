@@ -22,11 +22,12 @@ from fairlead.matching.kernel.family import sharing_key
 from fairlead.matching.kernel.forgetting import forget_keys
 from fairlead.matching.kernel.interruption import Check, Interruption
 from fairlead.matching.kernel.keys import KeyNumbering
-from fairlead.matching.kernel.levels import Levels, Merged, Node
+from fairlead.matching.kernel.levels import Level, Levels, Merged, Node
+from fairlead.matching.kernel.paths import widest
 from fairlead.matching.kernel.pool import NEVER
 from fairlead.matching.kernel.prepared import Prepared
 from fairlead.matching.kernel.rounds import ranks_of
-from fairlead.matching.relations import Block, Build, Relations
+from fairlead.matching.relations import Block, Build, Relations, united
 from fairlead.matching.store import Store
 from fairlead.model.clocks import heard_types
 from fairlead.model.columns import Columns
@@ -34,6 +35,9 @@ from fairlead.model.identity import position_word
 from fairlead.model.plan import Branch, Plan, Subscription
 from fairlead.model.position import Position
 from fairlead.model.types import Catalogue
+
+CELLS_MAX = 1 << 24
+"""Numbers that the paths of a part of a batch may have: 128 MB, and while they are sorted as much again."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,8 @@ class KernelLane:
         self.clocks = {each.members[0].subscription.name: each.clock for each in self.families if each.kernel.shape.waits}
         """Of the subscriptions that wait for something."""
         self.seen: dict[frozenset[str], int] = {each.clock: NEVER for each in self.families}
+        self.rows_at_once = rows_at_once(len(self.families), depths)
+        """Rows of the input that go through all levels together."""
 
     def feed(self, columns: Columns, prepared: Prepared | None = None) -> Relations:
         """The relations of a batch. `prepared`: the same columns, as other engines are given them too."""
@@ -121,7 +127,30 @@ class KernelLane:
         self.seen[family.clock] = max(self.seen[family.clock], latest)
 
     def _by_levels(self, logged: Batch, until: int, last: int) -> list[Block]:
-        level = self.levels.begin(logged, self.store.view())
+        """Part by part: paths have a number of columns in proportion to the depth of the hierarchy, so for each event of the
+        input they take memory in the square of it (paths.py)."""
+        found: list[Block] = []
+        delivered, low = 0, 0
+        while True:
+            high = min(len(logged), low + self.rows_at_once)
+            part = logged if high - low == len(logged) else Batch(logged.columns.part(low, high), self.plan.catalogue)
+            level = self.levels.begin(part, self.store.view())
+            blocks = self._level_by_level(level, until, last)
+            found += [each.moved(delivered) for each in blocks] if delivered else blocks
+            delivered += sum(map(len, blocks))
+            self._adapt(high - low, level.cells)
+            if high == len(logged):
+                return found if part is logged else united(found)
+            low = high
+
+    def _adapt(self, rows: int, cells: int) -> None:
+        """The next time as many rows as paths may take cells, by what these took."""
+        if cells > CELLS_MAX:
+            self.rows_at_once = max(1, min(self.rows_at_once, rows * CELLS_MAX // cells))
+        elif rows == self.rows_at_once and cells * 4 < CELLS_MAX:
+            self.rows_at_once *= 2
+
+    def _level_by_level(self, level: Level, until: int, last: int) -> list[Block]:
         nodes: list[Node] = []
         for _, group in groupby(self.families, key=lambda family: family.members[0].number):
             decisions: list[tuple[Member, Found, Merged | None]] = []
@@ -198,18 +227,26 @@ def formed(plan: Plan, groups: list[Group]) -> Iterator[tuple[Form, frozenset[st
         yield _form_of(first, branch, plan.catalogue, len(group) > 1, heard), heard
 
 
+def rows_at_once(families: int, depths: dict[str, int]) -> int:
+    """How many rows may go through all levels together, if each leads to a relation and an event of every family."""
+    return max(1, CELLS_MAX // max(1, 2 * families * widest(max(depths.values(), default=0))))
+
+
 def prices(plan: Plan, depths: dict[str, int]) -> Iterator[float]:
     """What it costs to move a plan to kernels, in kernels that have to be compiled; better and better known, each
     answer for a small part of what it says. A plan of one kernel is not looked at."""
     groups = grouped(plan, depths)
     if len(groups) > 1:
-        yield len(groups) / FORMS_A_KERNEL
+        deep = max(1, ROWS_FEW / rows_at_once(len(groups), depths))
+        yield deep * len(groups) / FORMS_A_KERNEL
         compiled, loaded = unmade(form[1].text for form, _ in formed(plan, groups))
-        yield compiled + loaded / LOADS_A_KERNEL
+        yield deep * (compiled + loaded / LOADS_A_KERNEL)
 
 
 FORMS_A_KERNEL, LOADS_A_KERNEL = 50, 10
 """Compiling takes 100 milliseconds, making the source 1 to 2, loading what was compiled 5 to 10."""
+ROWS_FEW = 64
+"""With fewer rows at once kernels save little or nothing, unless there are long searches."""
 
 
 def _families(plan: Plan, depths: dict[str, int], interruption: Interruption) -> list[Family]:

@@ -94,6 +94,8 @@ class Level:
         self.places: list[tuple[int, Paths]] = []
         """All derived events: the number of the first of each block, and their paths."""
         self.count = 0
+        self.cells = 0
+        """Numbers in all paths, once they are settled."""
         self.numbered: list[tuple[KernelBranch, Merged]] = []
 
     def batch_of(self, reads: frozenset[str], waits: bool) -> tuple[Batch, Merged | None]:
@@ -132,7 +134,7 @@ class Level:
         times: dict[str, npt.NDArray[np.int64]] = {}
         for name in dict.fromkeys(each.type for each in mine):
             parts = [each for each in mine if each.type == name]
-            inside = sorted_by_path(together([each.paths for each in parts]))
+            inside = order if len(parts) == len(mine) else sorted_by_path(together([each.paths for each in parts]))
             tables[name] = pa.concat_batches([each.table for each in parts]).take(pa.array(inside))
             if all(each.times is not None for each in parts):
                 times[name] = np.concatenate([each.times for each in parts])[inside]
@@ -201,6 +203,8 @@ class Level:
 
     def settle(self, nodes: list[Node], store: Store) -> list[Block]:
         """Final places: of derived events, in the kernels, and of relations; and the order of delivery."""
+        width = max((node.paths.shape[1] for node in nodes), default=0)
+        self.cells = (self.count + sum(len(node.paths) for node in nodes)) * width
         final = self._final()
         for kernel, own in self.numbered:
             kernel.renumber(own.words, final[own.events])

@@ -10,7 +10,8 @@ the word of the logged event, then five numbers a level:
      1, subscription, branch, turn, 0          an event derived from that
     -2, …                                      a decided relation itself, before all that it derives
 
-Sorting by path is the order of the engine. Takes: steps. Gives: paths, their order, and the places that events take along it.
+Sorting by path is the order of the engine. A path is as long as the hierarchy is deep: lane.py limits how many there are at a
+time. Takes: steps. Gives: paths, their order, and the places that events take along it.
 """
 
 from __future__ import annotations
@@ -40,6 +41,11 @@ def levels_of(paths: Paths) -> int:
     return int(paths.shape[1] - 1) // STEP
 
 
+def widest(depth: int) -> int:
+    """How many columns paths have where subscriptions stand so deep; one level more for a relation itself."""
+    return 1 + STEP * (depth + 2)
+
+
 def number(paths: Paths, level: int, which: int = 0) -> Words:
     """One of the five numbers of a level."""
     return paths[:, 1 + STEP * level + which]
@@ -52,8 +58,14 @@ def steps(rows: int, *columns: Any) -> Paths:
 
 def together(paths: list[Paths]) -> Paths:
     """Paths of different lengths as one array: what is shorter is filled up with zeros."""
-    width = max(each.shape[1] for each in paths)
-    return np.concatenate([np.pad(each, ((0, 0), (0, width - each.shape[1]))) for each in paths])
+    if len(paths) == 1:
+        return paths[0]
+    made = np.zeros((sum(map(len, paths)), max(each.shape[1] for each in paths)), dtype=np.int64)
+    low = 0
+    for each in paths:
+        made[low : low + len(each), : each.shape[1]] = each
+        low += len(each)
+    return made
 
 
 def extended(paths: Paths, step: Paths) -> Paths:
@@ -71,10 +83,11 @@ def put(paths: Paths, level: Words, step: Paths) -> Paths:
 
 def used(paths: Paths) -> Words:
     """How many levels each path has."""
-    made = np.zeros(len(paths), dtype=np.int64)
-    for level in range(levels_of(paths)):
-        made[(paths[:, 1 + level * STEP : 1 + (level + 1) * STEP] != 0).any(axis=1)] = level + 1
-    return made
+    levels = levels_of(paths)
+    if not levels:
+        return np.zeros(len(paths), dtype=np.int64)
+    there = (paths[:, 1:].reshape(len(paths), levels, STEP) != 0).any(axis=2)
+    return np.where(there.any(axis=1), levels - there[:, ::-1].argmax(axis=1), 0)
 
 
 def earlier(one: Paths, other: Paths) -> Mask:
@@ -94,7 +107,8 @@ def firsts(paths: Paths) -> Iterator[Mask]:
 
 
 def sorted_by_path(paths: Paths) -> Words:
-    return np.lexsort(tuple(reversed(paths.T)))
+    unlike = np.flatnonzero((paths != paths[:1]).any(axis=0))  # of a deep hierarchy few: paths begin alike
+    return np.lexsort(tuple(reversed(paths[:, unlike].T))) if len(unlike) else np.arange(len(paths))
 
 
 def inverse(order: Words) -> Words:
