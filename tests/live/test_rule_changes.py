@@ -118,3 +118,37 @@ def test_the_same_subscription_under_another_name_begins_beside_the_one_that_goe
                     await desk.ack()
 
     run(work)
+
+
+@pytest.mark.parametrize(
+    ("after", "delivered", "change"),
+    [
+        ("Y", "Y", Change(resumed=("Y",), dropped=("X",))),
+        ("YX", "Y", Change(resumed=("Y", "X"))),
+        ("X", "", Change(resumed=("X",), dropped=("Y",))),
+        ("ZXY", "ZY", Change(resumed=("X", "Y"), started=("Z",))),
+        ("YZX", "YZ", Change(resumed=("Y", "X"), started=("Z",))),
+        ("ZY", "Y", Change(resumed=("Z", "Y"))),  # another name for X
+        ("YZ", "Y", Change(resumed=("Y", "Z"))),
+    ],
+)
+def test_of_equal_subscriptions_each_goes_on_with_what_was_acknowledged_under_its_name(
+    after: str, delivered: str, change: Change
+) -> None:
+    def equal(names: str) -> str:
+        return " ".join(f"SUBSCRIPTION {name} MATCH A a AND B b PER k" for name in names)
+
+    async def work() -> None:
+        async with fairlead.connect("memory:") as fl:
+            await fl.declare(TYPES)
+            await publish(fl, "A0", "B0")
+            async with fl.subscribe(equal("XY"), name="desk", start="earliest") as desk:
+                first = await desk.next_within(None)
+                assert first is not None
+                await desk.ack(first)
+            for again in (False, True):
+                async with fl.subscribe(equal(after), name="desk", start="earliest") as desk:
+                    assert again or desk.change == change
+                    assert [each.subscription for each in await more(desk)] == [*delivered]
+
+    run(work)

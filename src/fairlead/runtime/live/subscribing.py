@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import count
 from typing import Any, Self
 
 import pyarrow as pa
@@ -48,6 +49,8 @@ AHEAD = 4
 """Batches that are matched before the subscriber asks for them."""
 RECEIPT_SECONDS = 1.0
 Ends = Mapping[str, int]
+EQUAL = "-"
+"""Before the number in the keys of equal subscriptions, but for the first."""
 
 
 class LiveSubscription:
@@ -88,12 +91,10 @@ class LiveSubscription:
         before = compile(self._record.text) if self._record is not None and known else None
         self.plan = await self._planned(known)
         self.change = change_of(before, self.plan)
-        for group in groups_of(self.plan):
-            streams = await group.streams(self._log)
-            key = group.key(streams)
-            again = sum(each.group.digest == group.digest for each in self._followed.values())
-            key = f"{key}-{again}" if again else key  # the same subscription under another name
-            self._followed[key] = await self._opened(group, streams, key, known and not (again and self._is_new(key)))
+        groups = [(group, await group.streams(self._log)) for group in groups_of(self.plan)]
+        for (group, streams), key in zip(groups, self._keys(groups), strict=True):
+            another = self._record is not None and key not in self._record.groups and self._has_equal(group, streams)
+            self._followed[key] = await self._opened(group, streams, key, known and not another)
         await self._gather_courses()
         if self._record is not None:
             self._record.groups = {key: self._record.groups[key] for key in self._followed}  # without what is dropped
@@ -128,8 +129,25 @@ class LiveSubscription:
             self._record.rules, self._record.text, self._record.digest = self._rules, plan.text, plan.digest
         return plan
 
-    def _is_new(self, key: str) -> bool:
-        return self._record is not None and key not in self._record.groups
+    def _keys(self, groups: Sequence[tuple[Group, Sequence[Stream]]]) -> list[str]:
+        """Under which the records and states of each stand. Equal subscriptions have one each: what it had under its name, else
+        what nobody claims by name any more, else a new one."""
+        saved = self._record.groups if self._record is not None else {}
+        found: dict[int, str] = {}
+        for by_name in (True, False):
+            for number, (group, streams) in enumerate(groups):
+                mine = (key for key, told in saved.items() if not by_name or told.get("names") == [*group.names])
+                free = [key for key in mine if _base(key) == group.key(streams) and key not in found.values()]
+                if number not in found and free:
+                    found[number] = free[0]
+        for number, (group, streams) in enumerate(groups):
+            if number not in found:
+                numbered = (f"{group.key(streams)}{EQUAL}{at}" if at else group.key(streams) for at in count())
+                found[number] = next(key for key in numbered if key not in saved and key not in found.values())
+        return [found[number] for number in range(len(groups))]
+
+    def _has_equal(self, group: Group, streams: Sequence[Stream]) -> bool:
+        return self._record is not None and any(_base(key) == group.key(streams) for key in self._record.groups)
 
     async def _opened(self, group: Group, streams: Sequence[Stream], key: str, known: bool) -> Followed:
         saved = self._record.groups.get(key) if self._record is not None and known else None
@@ -154,6 +172,8 @@ class LiveSubscription:
             told |= {"origin": to_json(begun.origin), "silent_until": border and to_json(border), "subscription": group.digest}
             count = lineage.book.count if border is None else None
             self._record.groups[key] = told | {"count": count, "digest": None if count is None else ledger.receipt().digest}
+        if self._record is not None:
+            self._record.groups[key]["names"] = [*group.names]
         return Followed(group, streams, key, follower, ledger)
 
     async def _gather_courses(self) -> None:
@@ -325,9 +345,22 @@ class LiveSubscription:
 
 
 def change_of(before: Plan | None, plan: Plan) -> Change:
-    """What became of the subscriptions of a name, by name."""
-    known = {each.digest for each in before.subscriptions} if before is not None else set()
-    now = {each.digest for each in plan.subscriptions}
-    resumed, started = ([each.name for each in plan.subscriptions if (each.digest in known) is kept] for kept in (True, False))
-    dropped = [each.name for each in before.subscriptions if each.digest not in now] if before is not None else []
-    return Change(tuple(resumed), tuple(started), tuple(dropped))
+    """What became of the subscriptions of a name, by name. Of equal ones each is itself by its name, else by its turn."""
+    left = [] if before is None else [each for each in before.subscriptions if each.name not in before.silent]
+    resumed = set[str]()
+    for by_name in (True, False):
+        for each in plan.subscriptions:
+            same = (old for old in left if old.digest == each.digest and (not by_name or old.name == each.name))
+            old = next(same, None) if each.name not in resumed else None
+            if old is not None:
+                left.remove(old)
+                resumed.add(each.name)
+    names = [each.name for each in plan.subscriptions if each.name not in plan.silent]
+    kept, started = ([name for name in names if (name in resumed) is wanted] for wanted in (True, False))
+    dropped = [each.name for each in left]
+    return Change(tuple(kept), tuple(started), tuple(dropped))
+
+
+def _base(key: str) -> str:
+    """What equal subscriptions have in common."""
+    return key.partition(EQUAL)[0]
