@@ -92,6 +92,22 @@ def test_a_named_tail_goes_on_behind_what_it_printed(url: str) -> None:
     assert json.loads(rest.stderr)["receipts"][0]["deliveries"] == len(everything)
 
 
+def test_what_a_named_tail_has_written_is_not_replaced_and_one_receipt_is_of_one_subscription(url: str) -> None:
+    fine("publish", "--from", "quotes.jsonl", "--declare", "types.fl", "-q")
+    Path("two.fl").write_text("SUBSCRIPTION Cheap MATCH StockQuote q WHERE q.value < 3.0 SUBSCRIPTION Any MATCH StockQuote q")
+    arguments = ("tail", "two.fl", "--name", "n", "--start", "earliest", "--until-end", "--out", "found.jsonl")
+    done = fairlead(*arguments, "--receipt", "r.json")
+    assert (done.exit_code, done.stderr[:4]) == (2, "A296")
+    assert not Path("found.jsonl").exists()
+    told = json.loads(fine(*arguments, "--json").stdout)["receipts"]
+    assert [(each["subscription"], each["deliveries"]) for each in told] == [("Cheap", 0), ("Any", 4)]
+    written = Path("found.jsonl").read_text()
+    assert len(ids(written)) == 4
+    done = fairlead(*arguments)
+    assert (done.exit_code, done.stderr[:4]) == (2, "A295")
+    assert Path("found.jsonl").read_text() == written
+
+
 def test_a_tail_that_follows_is_ended_by_a_signal(url: str) -> None:
     fine("publish", "--from", "quotes.jsonl", "--declare", "types.fl", "-q")
     for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):

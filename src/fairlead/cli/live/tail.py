@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections import Counter
@@ -15,6 +16,7 @@ from fairlead.cli.live.options import Where, log_options
 from fairlead.cli.options import json_option, print_json, rules_argument
 from fairlead.cli.shell import TERMINATED
 from fairlead.dataclass import dataclass
+from fairlead.errors import UsageError
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -37,13 +39,15 @@ class Tailed:
     began: float
     found: Counter[str]
     receipts: Mapping[str, Receipt]
+    """By subscription."""
 
     def to_json(self) -> dict[str, Any]:
         return {
             "relations": dict(self.found),
             "name": self.name,
             "receipts": [
-                {"deliveries": each.count, "receipt": each.digest, "plan": each.plan} for each in self.receipts.values()
+                {"subscription": name, "deliveries": each.count, "receipt": each.digest, "plan": each.plan}
+                for name, each in self.receipts.items()
             ],
             "seconds": round(perf_counter() - self.began, 3),
         }
@@ -93,14 +97,16 @@ def tail(
 
     RULES may leave out types that are declared. With --name, relations are acknowledged when they are written: started again
     under that name, the command goes on behind them, wherever it was ended. `snapshot` begins with the newest state that
-    others with the same rules have put down, and delivers what they deliver from there on. The summary, with the receipt,
-    goes to the standard error. Ctrl-C ends it: what came by then stands in FILE.
+    others with the same rules have put down, and delivers what they deliver from there on. The summary, with the receipt of
+    each subscription, goes to the standard error, or with --out to the standard output. Ctrl-C ends it: what came by then
+    stands in FILE.
     """
     from fairlead.cli.progress import counting
     from fairlead.cli.rules import naming, read_rules
     from fairlead.cli.signals import noted
 
     text, begin = read_rules(rules), start_of(start)
+    _require_new(name, out)
     with (
         naming(rules),
         where.opened() as fl,
@@ -110,6 +116,7 @@ def tail(
     ):
         if str(sub.change) and not quiet:
             click.echo(f"the rules have changed: {sub.change}", err=True)
+        _require_one(sub, receipt)
         chunks = _chunks(sub, count, None if follow else sub.ends(), signals)
         done = _tailed(sub, name, _told(chunks, tell), out, receipt)
     if as_json:
@@ -133,6 +140,19 @@ def start_of(text: str) -> str | int | datetime:
     except ValueError:
         check_start(text)
         return text
+
+
+def _require_new(name: str | None, out: str) -> None:
+    """A file of an earlier run has what the name has acknowledged, which never comes again."""
+    if name is not None and out != "-" and os.path.isfile(out) and os.path.getsize(out):
+        problem = f"the file is there, with what '{name}' may have acknowledged, and would be replaced"
+        raise UsageError("A295", problem, "name another file for each start, or write to the standard output: >> FILE", out)
+
+
+def _require_one(sub: SyncSubscription, receipt: str | None) -> None:
+    if receipt is not None and len(sub.receipts) > 1:
+        problem = f"--receipt is for one subscription, and the rules have {len(sub.receipts)}"
+        raise UsageError("A296", problem, "leave it out, and take the receipt of each from --json", receipt)
 
 
 def _chunks(sub: SyncSubscription, count: int | None, ends: Ends | None, signals: list[int]) -> Iterator[list[Relation]]:
@@ -177,7 +197,7 @@ def _tailed(sub: SyncSubscription, name: str | None, chunks: Iterator[list[Relat
                     sys.stdout.flush()
                     sub.ack()  # 2
         sub.ack()  # 2
-        done.receipts = sub.receipts
+        done.receipts = dict(zip(done.found, sub.receipts.values(), strict=True))  # both in the order of the text
         _write_receipt(receipts, receipt, sub)
     return done
 
@@ -194,5 +214,6 @@ def _show(done: Tailed, err: bool) -> None:
 
     for name, number in done.found.items():
         click.echo(f"{name}: {counted(number, 'relation')}", err=err)
-    for each in done.receipts.values():
-        click.echo(f"receipt  {each.digest}  after {counted(each.count, 'relation')}", err=err)
+    for name, each in done.receipts.items():
+        of = f"of {name} " if len(done.receipts) > 1 else ""
+        click.echo(f"receipt  {each.digest}  {of}after {counted(each.count, 'relation')}", err=err)
