@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import UsageError
+from fairlead.model.identity import POSITIONS_MAX
 from fairlead.runtime.live.ending import caught_up
 from fairlead.runtime.live.grouping import Group
 from fairlead.runtime.live.origin import Origin, from_json, to_json
@@ -29,6 +30,8 @@ from fairlead.transport.log.protocol import Conflict, Log, Stream
 
 TABLE = "FL_ORIGINS"
 Start = str | int | datetime
+FIRST_YEAR, LAST_YEAR = 1678, 2261
+"""In between, a server can count nanoseconds."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +46,17 @@ class Beginning:
 
 
 def check_start(start: Start) -> None:
-    fine = start in ("new", "earliest", "snapshot") if isinstance(start, str) else isinstance(start, (int, datetime))
-    if not fine or isinstance(start, bool) or (isinstance(start, int) and start < 0):
-        fix = "use 'new', 'earliest', 'snapshot', a position or a datetime"
+    match start:
+        case bool():
+            fine = False
+        case int():
+            fine = 0 <= start < POSITIONS_MAX
+        case datetime():
+            fine = FIRST_YEAR <= start.year <= LAST_YEAR
+        case _:
+            fine = start in ("new", "earliest", "snapshot")
+    if not fine:
+        fix = f"use 'new', 'earliest', 'snapshot', a position or a datetime of the years {FIRST_YEAR} to {LAST_YEAR}"
         raise UsageError("A251", f"start is {start!r}", fix)
 
 
