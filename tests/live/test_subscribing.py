@@ -284,7 +284,7 @@ def test_start_at_a_position_or_a_time() -> None:
             async with fl.subscribe(RULES, start=now) as sub:
                 (only,) = await more(sub)
                 assert only.members[0]["k"] == 99
-            for wrong in ("newest", -1, True, 1.5):
+            for wrong in ("newest", -1, True, 1.5, 10**30, datetime(2999, 1, 1, tzinfo=UTC), datetime(1, 1, 1, tzinfo=UTC)):
                 with pytest.raises(UsageError, match="A251"):
                     fl.subscribe(RULES, start=wrong)  # type: ignore[arg-type]
 
