@@ -23,7 +23,7 @@ BATCHES = 2
 def measure(query: workload.Query) -> dict[str, Any]:
     began, began_cpu = perf_counter(), process_time()
     import fairlead
-    from fairlead.runtime.embedded import Run
+    from fairlead.engine import Engine
 
     imported = perf_counter()
     rules = query.rules()
@@ -37,16 +37,16 @@ def measure(query: workload.Query) -> dict[str, Any]:
     given = batches(plan, workload.table(workload.stream(rows, query.backlog_of(rows))))
     passes = []
     for _ in range(2):
-        run, start = Run(plan), perf_counter()
+        engine, start = Engine(plan), perf_counter()
         for columns in given:
-            run.engine.feed(columns)
+            engine.feed(columns)
         passes.append(perf_counter() - start)
     return {
         "import_s": imported - began,
         "plan_s": compiled - compiling,
         "passes_s": passes,
         "kernel_ready_s": passes[0] - passes[1],
-        "matcher": matcher_of(run.engine),
+        "matcher": matcher_of(engine),
         "cpu_s": process_time() - began_cpu,
     }
 

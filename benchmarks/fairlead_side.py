@@ -13,7 +13,6 @@ from fairlead.engine import Engine
 from fairlead.matching.incremental import IncrementalSubscription
 from fairlead.model.columns import Columns
 from fairlead.model.plan import Plan
-from fairlead.runtime.embedded import Run
 from fairlead.transport.events import read_events
 
 
@@ -22,13 +21,13 @@ def batches(plan: Plan, table: pa.Table) -> list[Columns]:
     return list(read_events(table, plan.catalogue))
 
 
-def feed(plan: Plan, given: list[Columns]) -> tuple[Run, int]:
-    """The matcher alone: a new run over ready batches, up to what `feed` gives. The relations are counted, not looked at."""
-    engine = Run(plan)
+def feed(plan: Plan, given: list[Columns]) -> tuple[Engine, int]:
+    """The matcher alone: a new engine over ready batches, up to what `feed` gives. The relations are counted, not looked at."""
+    engine = Engine(plan)
     found = 0
     for columns in given:
-        found += len(engine.engine.feed(columns))
-    found += len(engine.engine.finish())
+        found += len(engine.feed(columns))
+    found += len(engine.finish())
     return engine, found
 
 
@@ -46,7 +45,9 @@ def positions(relations: Any, width: int) -> npt.NDArray[np.int64]:
 
 def matcher_of(engine: Any) -> str:
     """Which matcher has the subscriptions now, by where they are found."""
-    if engine.lane is not None:
-        return f"compiled kernels ({len(engine.lane.families)})"
-    names = sorted({f"{type(each.matcher).__module__}.{type(each.matcher).__name__}" for each in engine.running})
+    units = getattr(engine, "units", (engine,))
+    if all(each.lane is not None for each in units):
+        return f"compiled kernels ({sum(len(each.lane.families) for each in units)})"
+    running = [each for unit in units for each in unit.running]
+    names = sorted({f"{type(each.matcher).__module__}.{type(each.matcher).__name__}" for each in running})
     return f"Python ({', '.join(names)})"

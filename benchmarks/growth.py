@@ -39,13 +39,13 @@ def plan_for(axis: str, size: int) -> Any:
 
 
 def fairlead_point(axis: str, size: int, seconds: float) -> dict[str, Any]:
-    from fairlead.runtime.embedded import Run
+    from fairlead.engine import Engine
     from fairlead.transport.events import read_events
 
     plan = plan_for(axis, size)
     backlog = size if axis == "queue" else 0
     table = workload.table(workload.stream(backlog + (BATCHES + 2) * BATCH_ROWS, backlog))
-    run, place = Run(plan), 0
+    engine, place = Engine(plan), 0
 
     def fed(part: pa.Table) -> tuple[float, float]:
         """Seconds on the wall and of the processor in the engine for these events, which stand next in the order."""
@@ -53,7 +53,7 @@ def fairlead_point(axis: str, size: int, seconds: float) -> dict[str, Any]:
         wall = cpu = 0.0
         for columns in read_events(part, plan.catalogue, start=place):
             began, began_cpu = perf_counter(), process_time()
-            run.engine.feed(columns)
+            engine.feed(columns)
             wall, cpu = wall + perf_counter() - began, cpu + process_time() - began_cpu
         place += part.num_rows
         return wall, cpu
@@ -70,7 +70,7 @@ def fairlead_point(axis: str, size: int, seconds: float) -> dict[str, Any]:
     times = [fed(table.slice(taken + at * rows, rows)) for at in range(BATCHES)]
     walls, cpus = [wall for wall, _ in times], [cpu for _, cpu in times]
     return {
-        "matcher": matcher_of(run.engine),
+        "matcher": matcher_of(engine),
         "batch_rows": rows,
         "us_per_event": 1e6 * min(walls) / rows,
         "us_cpu_per_event": 1e6 * min(cpus) / rows,

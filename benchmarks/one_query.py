@@ -42,7 +42,7 @@ def measure(query: workload.Query, events: int, repeat: int, limit: float, pytho
         try:
             with time_limit(limit):
                 first = perf_counter()
-                run, _ = feed(plan, given)
+                engine, _ = feed(plan, given)
                 first = perf_counter() - first
             break
         except TimeLimit:
@@ -84,7 +84,7 @@ def measure(query: workload.Query, events: int, repeat: int, limit: float, pytho
         "events": events,
         "ran_out_at": ran_out,
         "backlog": query.backlog_of(events),
-        "matcher": matcher_of(run.engine),
+        "matcher": matcher_of(engine),
         "first_pass_s": first,
         "relations": len(result),
         "agree": bool(agree),
