@@ -1,0 +1,24 @@
+"""The benchmarks still run: a query on few events, in a process of its own as they are run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_one_query_is_measured_and_all_sides_agree() -> None:
+    pytest.importorskip("numba")
+    arguments = ["Q1", "--events", "5000", "--repeat", "1", "--python-seconds", "0.1"]
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.one_query", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert "failed" not in told
+    assert told["matcher"]
