@@ -57,8 +57,8 @@ def shown(relations: list[Relation]) -> list[tuple[object, ...]]:
     ]
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_states_from_before_subscriptions_had_identities_are_refused_with_a_code(version: int) -> None:
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_states_of_earlier_versions_are_refused_with_a_code(version: int) -> None:
     with pytest.raises(StateError) as caught:
         Engine.load(everything.plan(), (FIXTURES / f"state-v{version}.bin").read_bytes())
     assert caught.value.code == "S006"
@@ -113,7 +113,7 @@ def test_damage_and_another_version_are_refused_with_a_code_and_another_plan_is_
     plan, other = fairlead.compile(RULES), fairlead.compile(RULES.replace("2 HOURS", "3 HOURS"))
     for broken, code in (
         (b"nonsense", "S001"),
-        (dumped.replace(b"fairlead-state 3", b"fairlead-state 99"), "S002"),
+        (dumped.replace(b"fairlead-state 4", b"fairlead-state 99"), "S002"),
         (dumped[:-2] + b"}}", "S003"),
         (dumped[: len(dumped) // 2], "S003"),
     ):

@@ -54,10 +54,11 @@ from fairlead.model.position import Position
 from fairlead.model.types import Catalogue
 
 MAGIC = b"fairlead-state"
-VERSION = 3
-OTHER_IDENTITY = (b"1", b"2")
-"""Versions from before a subscription had an identity of its own: relations had other ids and derived events other places, so
-what they counted cannot be continued."""
+VERSION = 4
+OTHER_IDENTITY = (b"1", b"2", b"3")
+"""Versions in which relations had other ids or derived events other places, so what they counted cannot be continued: before a
+subscription had an identity of its own (1, 2), and before the order of WITHOUT clauses and what companions join meant nothing
+to it (3)."""
 
 
 @dataclass(frozen=True)
