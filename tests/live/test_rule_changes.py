@@ -3,10 +3,12 @@ added to its types, and whatever becomes of the other rules of its subscriber.""
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 import fairlead
-from fairlead.errors import UsageError
+from fairlead.errors import StateError, UsageError
 from fairlead.matching.state import Change
 from fairlead.runtime.live.client import Client
 from tests.live.logs import run
@@ -150,5 +152,24 @@ def test_of_equal_subscriptions_each_goes_on_with_what_was_acknowledged_under_it
                 async with fl.subscribe(equal(after), name="desk", start="earliest") as desk:
                     assert again or desk.change == change
                     assert [each.subscription for each in await more(desk)] == [*delivered]
+
+    run(work)
+
+
+def test_a_name_that_an_earlier_release_used_is_refused() -> None:
+    async def work() -> None:
+        async with fairlead.connect("memory:") as fl:
+            await fl.declare(TYPES)
+            async with fl.subscribe(PAIR, name="desk"):
+                pass
+            entry = await fl.log.get("FL_SUBS", "desk")
+            assert entry is not None
+            told = json.loads(entry.value)
+            for each in told["groups"].values():
+                del each["names"], each["subscription"]
+            await fl.log.put("FL_SUBS", "desk", json.dumps(told).encode())
+            with pytest.raises(StateError, match="S139"):
+                async with fl.subscribe(PAIR, name="desk"):
+                    pass
 
     run(work)

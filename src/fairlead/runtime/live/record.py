@@ -37,6 +37,9 @@ class Record:
         if entry is None:
             return False
         told = json.loads(entry.value)
+        if not all("names" in each for each in told["groups"].values()):
+            problem = f"'{self.name}' was last used by an earlier release, which kept its subscriptions together"
+            raise StateError("S139", problem, "go on with that release, or forget the subscriber, and begin anew")
         self._revision = entry.revision
         self.rules, self.text, self.digest, self.groups = told["rules"], told["text"], told["digest"], told["groups"]
         return True

@@ -88,11 +88,11 @@ class LiveSubscription:
 
     async def __aenter__(self) -> Self:
         known = self._record is not None and await self._record.read()
-        before = compile(self._record.text) if self._record is not None and known else None
         self.plan = await self._planned(known)
-        self.change = change_of(before, self.plan)
         groups = [(group, await group.streams(self._log)) for group in groups_of(self.plan)]
-        for (group, streams), key in zip(groups, self._keys(groups), strict=True):
+        keys = self._keys(groups)
+        self.change = self._changed(dict(zip(keys, (group for group, _ in groups), strict=True)))
+        for (group, streams), key in zip(groups, keys, strict=True):
             another = self._record is not None and key not in self._record.groups and self._has_equal(group, streams)
             self._followed[key] = await self._opened(group, streams, key, known and not another)
         await self._gather_courses()
@@ -136,7 +136,7 @@ class LiveSubscription:
         found: dict[int, str] = {}
         for by_name in (True, False):
             for number, (group, streams) in enumerate(groups):
-                mine = (key for key, told in saved.items() if not by_name or told.get("names") == [*group.names])
+                mine = (key for key, told in saved.items() if not by_name or told["names"] == [*group.names])
                 free = [key for key in mine if _base(key) == group.key(streams) and key not in found.values()]
                 if number not in found and free:
                     found[number] = free[0]
@@ -145,6 +145,15 @@ class LiveSubscription:
                 numbered = (f"{group.key(streams)}{EQUAL}{at}" if at else group.key(streams) for at in count())
                 found[number] = next(key for key in numbered if key not in saved and key not in found.values())
         return [found[number] for number in range(len(groups))]
+
+    def _changed(self, now: Mapping[str, Group]) -> Change:
+        """What became of the subscriptions of this name, whatever they are called now."""
+        saved = self._record.groups if self._record is not None else {}
+        resumed, started = (
+            [n for key, group in now.items() if (key in saved) is kept for n in group.names] for kept in (True, False)
+        )
+        dropped = [name for key, told in saved.items() if key not in now for name in told["names"]]
+        return Change(tuple(resumed), tuple(started), tuple(dropped))
 
     def _has_equal(self, group: Group, streams: Sequence[Stream]) -> bool:
         return self._record is not None and any(_base(key) == group.key(streams) for key in self._record.groups)
@@ -342,23 +351,6 @@ class LiveSubscription:
     async def lag(self) -> int:
         """Blocks that are stored and not read yet, over all streams."""
         return sum([await each.following.lag() for each in self._courses], start=0)
-
-
-def change_of(before: Plan | None, plan: Plan) -> Change:
-    """What became of the subscriptions of a name, by name. Of equal ones each is itself by its name, else by its turn."""
-    left = [] if before is None else [each for each in before.subscriptions if each.name not in before.silent]
-    resumed = set[str]()
-    for by_name in (True, False):
-        for each in plan.subscriptions:
-            same = (old for old in left if old.digest == each.digest and (not by_name or old.name == each.name))
-            old = next(same, None) if each.name not in resumed else None
-            if old is not None:
-                left.remove(old)
-                resumed.add(each.name)
-    names = [each.name for each in plan.subscriptions if each.name not in plan.silent]
-    kept, started = ([name for name in names if (name in resumed) is wanted] for wanted in (True, False))
-    dropped = [each.name for each in left]
-    return Change(tuple(kept), tuple(started), tuple(dropped))
 
 
 def _base(key: str) -> str:
