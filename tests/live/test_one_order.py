@@ -136,6 +136,37 @@ def test_who_reads_beside_a_disjunction_is_told_the_time_and_leaves_the_state_of
     run(work)
 
 
+def test_what_is_acknowledged_stays_so_while_it_is_read_again() -> None:
+    """The state from which one who comes back reads on is behind what it has acknowledged."""
+    types, rules = "TYPE A (k INT); TYPE B (k INT);", "SUBSCRIPTION One MATCH A a AND B b"
+
+    async def work() -> None:
+        async with fairlead.connect("memory:") as fl:
+            await fl.declare(types)
+
+            async def followed(most: int) -> Delivered:
+                """All that comes, of which so many are acknowledged."""
+                async with fl.subscribe(f"{types} {rules}", name="desk", start="earliest", emit=False) as sub:
+                    await sub.ack()  # nothing, as nothing is given yet
+                    found = await read(sub) if most else []
+                    await sub.ack(found[most - 1] if most else None)
+                return shown(found)
+
+            for k in range(20):
+                await fl.publish("AB"[k % 2], k=k, wait=True)
+            first = await followed(10)  # all: a state is stored
+            for k in range(20):
+                await fl.publish("AB"[k % 2], k=k, wait=True)
+            second = await followed(4)  # less than all: the state behind it is of no use
+            assert await followed(0) == []
+            third = await followed(1)
+            assert len(first) == len(second) == 10
+            assert third == second[4:]
+            assert await followed(1) == third[1:]
+
+    run(work)
+
+
 @dataclass(frozen=True)
 class Session:
     """What one who subscribed to some of the rules was given. `begun`: by name, how many deliveries it was past then; None

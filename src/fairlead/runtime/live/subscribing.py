@@ -294,7 +294,7 @@ class LiveSubscription:
         self._acknowledge(numbers)
         if self._record is not None:
             for key, each in self._followed.items():
-                if each.ledger.book.count:
+                if each.ledger.book.count and each.ledger.current:  # what is read again does not take back what is stored
                     self._record.groups[key] |= {"count": each.ledger.book.count, "digest": each.ledger.book.receipt().digest}
             await self._record.write()
             if asyncio.get_running_loop().time() - self._receipts_at > RECEIPT_SECONDS:
