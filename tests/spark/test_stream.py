@@ -34,7 +34,7 @@ from tests.spark.test_steps import FITTING, ConformanceCase
 PLAN = fairlead.compile(RULES)
 BESIDE = 3
 """Queries that run beside one another."""
-FIXTURE = Path(__file__).parent / "fixtures" / "checkpoint-v2"
+FIXTURE = Path(__file__).parent / "fixtures" / "checkpoint-v3"
 FIXTURE_EVENTS, FIXTURE_READ = 1_200, 800
 
 
@@ -259,12 +259,13 @@ def test_a_stored_checkpoint_is_resumed_also_with_other_rules(spark: SparkSessio
         assert len([row for row in found if row["subscription"] in changed]) >= 10 * len(changed)
 
 
-def test_a_checkpoint_of_version_1_is_refused_with_a_code(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_older_checkpoint_is_refused_with_a_code(spark: SparkSession, tmp_path: Path, version: int) -> None:
     with pytest.raises(StreamingQueryException) as raised:
-        resumed(spark, PLAN, tmp_path, FIXTURE.with_name("checkpoint-v1")).awaitTermination(300)
+        resumed(spark, PLAN, tmp_path, FIXTURE.with_name(f"checkpoint-v{version}")).awaitTermination(300)
     error = fl.fairlead_error(raised.value)
     assert error is not None
-    assert (error.code, error.problem) == ("S110", "the checkpoint is of version 1, this is version 2")
+    assert (error.code, error.problem) == ("S110", f"the checkpoint is of version {version}, this is version 3")
 
 
 def write_fixture(spark: SparkSession, folder: Path) -> None:

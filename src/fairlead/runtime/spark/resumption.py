@@ -15,7 +15,8 @@ from fairlead.dataclass import dataclass
 from fairlead.errors import StateError
 from fairlead.matching.state import Change
 
-VERSION = 2
+VERSION = 3
+"""Of the form of the state. It goes up with that of the engine's states too, which are in it (matching/state.py)."""
 ZONE = "time zone of the session"
 """In the identity of a stream that has times without a zone: the same text is another instant in another zone."""
 SETTING = "spark.sql.session.timeZone"
