@@ -20,7 +20,7 @@ import pytest
 from click.testing import Result
 
 import fairlead as fl
-from fairlead.transport.log.server import Server
+from fairlead.transport.log.jetstream.server import Server
 from tests.cli.shop import MARKET, RALLY, command, fairlead, fairlead_process, quote, report, write_lines
 
 TYPES = MARKET.split("\n\n")[0]
@@ -347,7 +347,7 @@ def test_help_does_not_wait_for_what_commands_need() -> None:
     took = time.perf_counter() - begun
     assert all(name in done.stdout for name in ("up", "declare", "publish", "tail", "export", "streams"))
     loaded = subprocess.run(
-        [sys.executable, "-c", "import sys, fairlead.cli.commands; print(*sys.modules)"], capture_output=True, text=True
+        [sys.executable, "-c", "import sys, fairlead.cli.command_table; print(*sys.modules)"], capture_output=True, text=True
     ).stdout.split()
     heavy: set[Any] = {"pyarrow", "numpy", "nats", "asyncio", "lark", "rich", "pyspark"}
     assert heavy.isdisjoint(loaded), took

@@ -17,8 +17,8 @@ from fairlead.engine import Engine
 from fairlead.errors import StateError
 from fairlead.matching.state.encoding import MAGIC, VERSION, Change
 from fairlead.model.relation import Relation
+from fairlead.transport.admission.records import RecordReader
 from fairlead.transport.events import read_events
-from fairlead.transport.records import RecordReader
 from tests.engine import everything
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"

@@ -16,7 +16,7 @@ from fairlead.model.layout import layout_of
 from fairlead.model.plan import Plan
 from fairlead.testing.reference import ReferenceMatcher
 from fairlead.transport.events import read_events
-from fairlead.transport.write import relation_table
+from fairlead.transport.output.relation_files import relation_table
 
 ATTRIBUTES = {
     "i": "INT",

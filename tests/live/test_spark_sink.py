@@ -18,7 +18,7 @@ from fairlead.runtime.spark.log_outputs import kept
 from fairlead.runtime.spark.log_sink import Found, only_group, stored
 from fairlead.runtime.spark.outcome import Outcome
 from fairlead.transport.log.block import Block
-from fairlead.transport.log.memory import MemoryLog
+from fairlead.transport.log.memory_log import MemoryLog
 
 RULES = """
 TYPE A (k INT, x INT)

@@ -15,12 +15,12 @@ import fairlead
 from fairlead.errors import LogError
 from fairlead.runtime.live import throttling
 from fairlead.runtime.live.client import Client
-from fairlead.testing.live.asking import ask
-from fairlead.testing.live.copying import copied
-from fairlead.transport.log.jetstream_lag import behind_of
+from fairlead.testing.live.cluster.request import ask
+from fairlead.testing.live.verdict.log_copy import copied
+from fairlead.transport.log.jetstream.lag import behind_of
+from fairlead.transport.log.jetstream.server import Server
 from fairlead.transport.log.names import merged_stream
 from fairlead.transport.log.protocol import Behind
-from fairlead.transport.log.server import Server
 from tests.live.logs import run
 
 TYPES = "TYPE A (x INT); TYPE B (x INT)"

@@ -22,7 +22,7 @@ from fairlead.runtime.spark.outcome import Outcome
 from fairlead.runtime.spark.reading import CODE, TYPE, Reading
 from fairlead.runtime.spark.steps import Job, matched, numbered, sliced
 from fairlead.transport.events import read_events
-from fairlead.transport.write import relation_table
+from fairlead.transport.output.relation_files import relation_table
 
 
 def reading_of(plan: Plan, keys: int, sourced: bool = False) -> Reading:

@@ -15,7 +15,7 @@ from rich.console import Console
 
 import fairlead
 from fairlead import spark as fl
-from fairlead.cli.spark import following
+from fairlead.cli.commands.spark import following
 from fairlead.runtime.spark.progress import Metrics, Snapshot
 from fairlead.runtime.spark.sources import Ordered, read
 from tests.cli.shop import MARKET, RALLY, quote, write_lines

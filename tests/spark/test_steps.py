@@ -21,8 +21,8 @@ from fairlead.runtime.spark.batch import _together
 from fairlead.runtime.spark.outcome import Outcome
 from fairlead.testing.conformance import Case as ConformanceCase
 from fairlead.testing.conformance import load_cases
+from fairlead.transport.admission.sequences import LastSequences
 from fairlead.transport.events import read_events
-from fairlead.transport.sequences import LastSequences
 from tests.conformance.cases import FOLDER
 from tests.match.generated import Case, cases
 from tests.match.plans import plan_cases

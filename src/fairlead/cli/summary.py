@@ -20,7 +20,7 @@ from fairlead.runtime.embedded import Run
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fairlead.cli.run import Job
+    from fairlead.cli.commands.run import Job
 
 
 @dataclass(frozen=True)

@@ -34,10 +34,10 @@ from fairlead.model.types import DataType, Kind
 from fairlead.model.values import canonical
 from fairlead.runtime.parts import Part, parts_of
 from fairlead.runtime.run_state import RunState
+from fairlead.transport.admission.sequences import LastSequences
 from fairlead.transport.events import read_events
-from fairlead.transport.sequences import LastSequences
-from fairlead.transport.tables import TABLE_ROWS, is_table, record_batches
-from fairlead.transport.write import relation_table
+from fairlead.transport.output.relation_files import relation_table
+from fairlead.transport.tables.table_reader import TABLE_ROWS, is_table, record_batches
 
 EVENTS_PER_MEMBER = 4
 """A result keeps the events of its batches as they are, unless relations need few of them: then copies of those few."""
@@ -262,7 +262,7 @@ def _read(
     if position is None or not is_table(events):
         fix = "give an exported table, and position='position'"
         raise UsageError("A217", "streams are told apart in tables that have positions", fix)
-    from fairlead.transport.streams import read_streams
+    from fairlead.transport.tables.stream_tables import read_streams
 
     batches = record_batches(events, plan.catalogue, TABLE_ROWS, position)
     return read_streams(batches, plan.catalogue, [each.name for each in parts], position, stream)

@@ -185,7 +185,7 @@ def _told(chunks: Iterator[list[Relation]], tell: Callable[[str], None]) -> Iter
 def _tailed(sub: SyncSubscription, name: str | None, chunks: Iterator[list[Relation]], out: str, receipt: str | None) -> Tailed:
     """1. write, 2. acknowledge what was written: the standard output chunk by chunk, a file when it has its name."""
     from fairlead.cli.outputs import SmallOutput
-    from fairlead.transport.write import open_relations
+    from fairlead.transport.output.relation_files import open_relations
 
     done = Tailed(name, perf_counter(), Counter({each.name: 0 for each in sub.plan.subscriptions}), {})
     with SmallOutput(receipt) as receipts:

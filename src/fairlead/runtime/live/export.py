@@ -22,10 +22,10 @@ from fairlead.runtime.live.opening import place_of
 from fairlead.runtime.live.ranges import blocks_until
 from fairlead.runtime.live.selecting import Selection, select
 from fairlead.runtime.live.wide import Wide
-from fairlead.transport.log.access import Access
-from fairlead.transport.log.patient import PatientLog
+from fairlead.transport.log.credentials import Access
+from fairlead.transport.log.patient_log import PatientLog
 from fairlead.transport.log.protocol import Log
-from fairlead.transport.write import Target
+from fairlead.transport.output.relation_files import Target
 
 PATIENCE_SECONDS = 60.0
 

@@ -41,7 +41,7 @@ from fairlead.runtime.live.registry import Registry
 from fairlead.runtime.live.route_table import only_for
 from fairlead.runtime.live.snapshots import Snapshots
 from fairlead.runtime.live.starting import Beginning, Start, beginning_of, check_start, is_leading
-from fairlead.transport.log.patient import PatientLog
+from fairlead.transport.log.patient_log import PatientLog
 from fairlead.transport.log.protocol import Stream
 from fairlead.transport.log.tasks import ended
 

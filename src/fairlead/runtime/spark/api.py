@@ -18,7 +18,7 @@ from fairlead.runtime.spark.groups import groups_of
 from fairlead.runtime.spark.readiness import require_session, require_store, warn_of_partitions
 from fairlead.runtime.spark.stream import match_stream
 from fairlead.runtime.spark.workers import interpreter, require_workers
-from fairlead.transport.intake import OnBad
+from fairlead.transport.admission.gate import OnBad
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation

@@ -23,7 +23,7 @@ from fairlead.runtime.spark.api import match
 from fairlead.runtime.spark.failures import coded_errors
 from fairlead.runtime.spark.sources import Ordered, Source
 from fairlead.runtime.spark.views import IN_ORDER
-from fairlead.transport.intake import OnBad
+from fairlead.transport.admission.gate import OnBad
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -19,7 +19,7 @@ from fairlead.errors import StateError
 from fairlead.matching.state.encoding import Change
 from fairlead.runtime.spark.resumption import VERSION, agree_in_buckets, agree_in_zone
 from fairlead.runtime.spark.sinks import exists, read_text, write_text
-from fairlead.transport.documents import json_value
+from fairlead.transport.files.documents import json_value
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

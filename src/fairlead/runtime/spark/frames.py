@@ -26,8 +26,8 @@ from fairlead.runtime.spark.readiness import zone_of
 from fairlead.runtime.spark.reading import CODE, TYPE, Reading
 from fairlead.runtime.spark.scans import Recipe
 from fairlead.runtime.spark.times import instants, zoned_texts
-from fairlead.transport.intake import OnBad
-from fairlead.transport.problems import did_you_mean, not_published, unknown_type
+from fairlead.transport.admission.gate import OnBad
+from fairlead.transport.admission.problems import did_you_mean, not_published, unknown_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -28,7 +28,7 @@ from fairlead.runtime.spark.sinks import Outputs, located, parts, require_format
 from fairlead.runtime.spark.sources import Ordered, Source
 from fairlead.runtime.spark.views import IN_ORDER, LATE, REJECTED, REPEATED
 from fairlead.runtime.spark.workers import require_workers
-from fairlead.transport.intake import OnBad
+from fairlead.transport.admission.gate import OnBad
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

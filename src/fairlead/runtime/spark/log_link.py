@@ -23,7 +23,7 @@ from fairlead.runtime.live.selecting import Selection, only_stream, select
 from fairlead.runtime.spark.log_options import LogOptions
 from fairlead.transport.log.block import INDEX_BITS
 from fairlead.transport.log.names import merged_stream
-from fairlead.transport.log.patient import PatientLog
+from fairlead.transport.log.patient_log import PatientLog
 from fairlead.transport.log.protocol import Log, Stored, Stream
 
 Answer = TypeVar("Answer")

@@ -22,8 +22,8 @@ from datetime import UTC, datetime
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import UnsupportedError, UsageError
-from fairlead.transport.log.access import Access
-from fairlead.transport.problems import did_you_mean
+from fairlead.transport.admission.problems import did_you_mean
+from fairlead.transport.log.credentials import Access
 
 ACCESS = tuple(each.name for each in fields(Access))
 NAMES = ("url", *ACCESS, "types", "rules", "heartbeats", "start", "position", "partitions", "blocks", "sink", "into")

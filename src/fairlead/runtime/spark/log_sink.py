@@ -35,9 +35,9 @@ from fairlead.runtime.spark.log_link import PATIENCE_SECONDS, Link
 from fairlead.runtime.spark.log_options import LogOptions
 from fairlead.runtime.spark.log_outputs import RELATION, Marks, Output, blocks_of, kept
 from fairlead.transport.log.block import Block
+from fairlead.transport.log.block_store import Tails
 from fairlead.transport.log.names import checked
 from fairlead.transport.log.protocol import Conflict, Log
-from fairlead.transport.log.storing import Tails
 
 TABLE = "FL_SINKS"
 

@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from fairlead.model.layout import Layout, layout_of
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
-from fairlead.transport.write import relation_table
+from fairlead.transport.output.relation_files import relation_table
 
 IN_ORDER, LATE, REJECTED, REPEATED = "in order", "late", "rejected", "repeated"
 

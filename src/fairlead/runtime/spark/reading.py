@@ -20,10 +20,10 @@ import pyarrow as pa
 from fairlead.errors import DataError
 from fairlead.model.types import HEARTBEAT, Catalogue
 from fairlead.order.total import SEQUENCE, SOURCE, order_column
-from fairlead.transport.converters import MICROSECONDS
-from fairlead.transport.intake import Intake, OnBad
-from fairlead.transport.problems import Rejected, at, not_published, unknown_type
-from fairlead.transport.tables import examined, take_rows
+from fairlead.transport.admission.converters import MICROSECONDS
+from fairlead.transport.admission.gate import Intake, OnBad
+from fairlead.transport.admission.problems import Rejected, at, not_published, unknown_type
+from fairlead.transport.tables.table_reader import examined, take_rows
 
 REJECTED = ":rejected"
 """Stands for a type among arrivals: the rows that were refused, at their places."""

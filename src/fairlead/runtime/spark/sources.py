@@ -22,9 +22,9 @@ from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT, DataType, Kind
 from fairlead.runtime.spark.readiness import zone_of
 from fairlead.runtime.spark.sinks import located
-from fairlead.transport.files import FORMATS, format_of, resolve
-from fairlead.transport.intake import OnBad
-from fairlead.transport.problems import no_bytes, no_header
+from fairlead.transport.admission.gate import OnBad
+from fairlead.transport.admission.problems import no_bytes, no_header
+from fairlead.transport.files.event_files import FORMATS, format_of, resolve
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
