@@ -108,6 +108,38 @@ def test_what_a_named_tail_has_written_is_not_replaced_and_one_receipt_is_of_one
     assert Path("found.jsonl").read_text() == written
 
 
+REFUSED_RECEIPTS = [
+    *(
+        (out, *refused)
+        for out in ("-", "found.jsonl")
+        for refused in (
+            ("/dev/full", 1, "D018 /dev/full: the output cannot be written: No space left on device"),
+            ("missing/r.json", 1, "D018 missing/r.json"),
+            ("folder", 1, "D018 folder"),
+        )
+    ),
+    ("-", "-", 2, "A293"),
+    ("-", "rally.fl", 2, "--receipt would overwrite the input rally.fl"),
+    ("found.jsonl", "found.jsonl", 2, "--receipt would overwrite what --out writes"),
+]
+
+
+@pytest.mark.parametrize(("out", "receipt", "exit_code", "said"), REFUSED_RECEIPTS)
+def test_nothing_is_acknowledged_whose_receipt_is_not_written(
+    url: str, out: str, receipt: str, exit_code: int, said: str
+) -> None:
+    Path("folder").mkdir()
+    fine("publish", "--from", "quotes.jsonl", "--declare", "types.fl", "-q")
+    named = ("tail", "rally.fl", "--name", "n", "--start", "earliest", "--until-end", "-q")
+    done = fairlead(*named, "--out", out, "--receipt", receipt)
+    assert (done.exit_code, said in done.stderr) == (exit_code, True), done.output
+    assert Path("rally.fl").read_text() == RULES
+    assert not list(Path().glob("found*"))
+    again = fine(*named, "--receipt", "r.json").stdout
+    assert len(ids(again)) == json.loads(Path("r.json").read_text())["count"] == 1
+    assert fine(*named).stdout == ""
+
+
 def test_a_tail_that_follows_is_ended_by_a_signal(url: str) -> None:
     fine("publish", "--from", "quotes.jsonl", "--declare", "types.fl", "-q")
     for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
