@@ -21,7 +21,7 @@ from click.testing import Result
 
 import fairlead as fl
 from fairlead.transport.log.server import Server
-from tests.cli.shop import MARKET, RALLY, command, fairlead, fairlead_process, quote, report, write_lines
+from tests.cli.shop import MARKET, RALLY, at, command, fairlead, fairlead_process, quote, report, write_lines
 
 TYPES = MARKET.split("\n\n")[0]
 RULES = MARKET.split("\n\n")[1]
@@ -74,6 +74,28 @@ def test_publish_tail_compare_export_and_run_agree(url: str) -> None:
     for pair in (("one.parquet", "again.jsonl"), ("desk-1", "r.json"), ("again.jsonl", "desk-2"), ("desk-1.json", "r.json")):
         assert fine("compare", *pair).output == equal
     assert fine("tail", "rally.fl", "--name", "desk-1", "--until-end", "--quiet").stdout == ""
+
+
+def test_what_a_log_took_is_run_again_also_where_it_is_not_finite(url: str) -> None:
+    with fl.connect(url).sync as client:
+        client.declare(TYPES)
+        for second, value in enumerate([1.0, float("nan"), float("inf"), float("-inf"), None, 2.0]):
+            client.publish("StockQuote", symbol="A", value=value, at=at(second), wait=True)
+    Path("each.fl").write_text("SUBSCRIPTION Each MATCH StockQuote q EMIT Copy(value = q.value)")
+    Path("all.fl").write_text(f"{TYPES}\n{Path('each.fl').read_text()}")
+    live = fine("tail", "each.fl", "--start", "earliest", "--until-end", "-q").stdout
+    assert len(ids(live)) == 6
+    fine("export", "each.fl", "--out", "day.parquet")
+    again = ("run", "all.fl", "--position", "position", "--out", "-", "-q", "--events")
+    assert fine(*again, "day.parquet").stdout == live
+    assert fine(*again, "day.parquet", "--on-bad", "skip").stdout == live
+    place = str(json.loads(live.splitlines()[1])["positions"][0])
+    assert "Each: matched" in fine("why", "all.fl", "--events", "day.parquet", "--position", "position", "--at", place).stdout
+    pq.write_table(pq.read_table("day.parquet").replace_schema_metadata(None), "another.parquet")
+    refused = fairlead(*again, "another.parquet")
+    assert (refused.exit_code, refused.stderr[:4]) == (1, "D005")
+    assert "fix: use null, or --allow-nan" in refused.stderr
+    assert fine(*again, "another.parquet", "--allow-nan").stdout == live
 
 
 def test_a_named_tail_goes_on_behind_what_it_printed(url: str) -> None:
