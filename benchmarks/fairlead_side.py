@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.engine import Engine
-from fairlead.matching.incremental import IncrementalSubscription
+from fairlead.matching.interpreted.matcher import IncrementalSubscription
 from fairlead.model.columns import Columns
 from fairlead.model.plan import Plan
 from fairlead.transport.events import read_events

@@ -7,7 +7,7 @@
 
 A plan is cut into units (model/partition.py), each a function of its subscriptions, what stands upstream, and the events. What
 a unit does with one event, in steps whose order is the definition, is in matching/unit.py; the engine gives every unit the
-same events and puts what they find in one order (matching/interleaved.py).
+same events and puts what they find in one order (matching/results/delivery_order.py).
 
 Takes: a Plan, and events whose positions rise. Gives: relations. Never: reads a clock, does I/O, reorders.
 """
@@ -21,12 +21,12 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 from fairlead.errors import StateError, UsageError
-from fairlead.matching import state
-from fairlead.matching.incremental import IncrementalSubscription
-from fairlead.matching.interleaved import Objects, in_one_order
+from fairlead.matching.interpreted.matcher import IncrementalSubscription
 from fairlead.matching.outcome import SubscriptionMatcher
-from fairlead.matching.relations import Relations
-from fairlead.matching.state import Change
+from fairlead.matching.results.delivery_order import Objects, in_one_order
+from fairlead.matching.results.relations import Relations
+from fairlead.matching.state import encoding as state
+from fairlead.matching.state.encoding import Change
 from fairlead.matching.unit import KERNELS_FROM, Delivered, Running, UnitEngine
 from fairlead.model.arguments import require_call, require_kind, require_names, require_plan, wrong_kind
 from fairlead.model.columns import Columns
@@ -38,9 +38,9 @@ from fairlead.model.relation import Relation
 from fairlead.model.types import Catalogue
 
 if TYPE_CHECKING:
-    from fairlead.matching.kernel.interruption import Check
-    from fairlead.matching.kernel.lane import KernelLane
-    from fairlead.matching.kernel.prepared import Prepared
+    from fairlead.matching.compiled.machine_code.interruption import Check
+    from fairlead.matching.compiled.running.lane import KernelLane
+    from fairlead.matching.compiled.running.shared_columns import Prepared
 
 
 def compile(text: str, file: str | PathLike[str] | None = None) -> Plan:
@@ -50,7 +50,7 @@ def compile(text: str, file: str | PathLike[str] | None = None) -> Plan:
     require_kind("compile", "file", file, (str, PathLike, type(None)), "a path or None", 'compile(text, "rules.fl")')
     from fairlead.guarantees import derive
     from fairlead.language import compile_text
-    from fairlead.matching.kernel.eligible import too_expensive, without_kernels
+    from fairlead.matching.compiled.planning.eligibility import too_expensive, without_kernels
 
     plan = compile_text(text, None if file is None else fspath(file))
     return replace(plan, guarantees=derive(plan), warnings=(*plan.warnings, *without_kernels(plan), *too_expensive(plan)))
@@ -86,7 +86,7 @@ class Engine:
         _require_since(since)
         self.plan, self.torn = plan, False
         if kernels_from is not None and matcher is IncrementalSubscription:
-            from fairlead.matching.kernel.eligible import require_kernels
+            from fairlead.matching.compiled.planning.eligibility import require_kernels
 
             require_kernels(plan)
         self.parts = partition(plan, since)

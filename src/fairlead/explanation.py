@@ -14,10 +14,10 @@ from typing import Any
 from fairlead.dataclass import dataclass
 from fairlead.errors import UsageError
 from fairlead.guarantees import Runtime, SourceOrder, counterexample_named, derive, source_order
-from fairlead.matching.kernel.alike import Alike, in_words, indexed_conditions
-from fairlead.matching.kernel.cost import Costs
-from fairlead.matching.kernel.eligible import refusal_of, refused
-from fairlead.matching.kernel.shape import shape_of
+from fairlead.matching.compiled.planning.alike import Alike, in_words, indexed_conditions
+from fairlead.matching.compiled.planning.cost import Costs
+from fairlead.matching.compiled.planning.eligibility import refusal_of, refused
+from fairlead.matching.compiled.planning.shape_builder import shape_of
 from fairlead.model.arguments import require_plan, subscription_named
 from fairlead.model.expression import render, render_condition
 from fairlead.model.guarantee import Guarantee, Property

@@ -23,7 +23,7 @@ from fairlead.cli.main import main
 
 
 def python(ready: Callable[[], None]) -> None:
-    from fairlead.matching.search import Search
+    from fairlead.matching.interpreted.search import Search
 
     fill = Search._fill
 
@@ -36,7 +36,7 @@ def python(ready: Callable[[], None]) -> None:
 
 
 def kernel(ready: Callable[[], None]) -> None:
-    from fairlead.matching.kernel.interruption import Check, Interruption
+    from fairlead.matching.compiled.machine_code.interruption import Check, Interruption
 
     create = Interruption.__init__
 

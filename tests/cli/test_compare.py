@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fairlead.engine import Engine
-from fairlead.matching.incremental import IncrementalSubscription
+from fairlead.matching.interpreted.matcher import IncrementalSubscription
 from tests.cli.shop import fairlead, write_lines
 
 EACH = "TYPE A (v INT)\nSUBSCRIPTION Each MATCH A a EMIT Seen(v = a.v)\n"

@@ -11,9 +11,9 @@ import pytest
 from fairlead.engine import compile
 from fairlead.errors import FairleadError
 from fairlead.explanation import explain
-from fairlead.matching.kernel.cost import Costs
-from fairlead.matching.kernel.family import family_key
-from fairlead.matching.kernel.shape import shape_of
+from fairlead.matching.compiled.planning.cost import Costs
+from fairlead.matching.compiled.planning.family import family_key
+from fairlead.matching.compiled.planning.shape_builder import shape_of
 from tests.fuzz.rules import rules
 from tests.match.test_cost import ROWS
 

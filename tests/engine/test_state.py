@@ -15,7 +15,7 @@ import pytest
 import fairlead
 from fairlead.engine import Engine
 from fairlead.errors import StateError
-from fairlead.matching.state import MAGIC, VERSION, Change
+from fairlead.matching.state.encoding import MAGIC, VERSION, Change
 from fairlead.model.relation import Relation
 from fairlead.transport.events import read_events
 from fairlead.transport.records import RecordReader

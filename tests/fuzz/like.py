@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from fairlead.language import compile_text
-from fairlead.matching.functions import like_pattern
-from fairlead.matching.kernel.vector import MANY, Rows, truth
+from fairlead.matching.compiled.running.vector import MANY, Rows, truth
+from fairlead.matching.expressions.functions import like_pattern
 from fairlead.model.expression import Condition, Field, Like
 from fairlead.model.types import Kind
 from fairlead.testing.interpret import is_like

@@ -20,7 +20,7 @@ from fairlead.engine import Engine
 from fairlead.errors import LanguageError, UnsupportedError
 from fairlead.language import compile_text
 from fairlead.matching import unit
-from fairlead.matching.table import table_of_objects
+from fairlead.matching.results.result_table import table_of_objects
 from fairlead.model.columns import Columns
 from fairlead.model.event import Event
 from fairlead.model.layout import layout_of

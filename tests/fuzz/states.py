@@ -21,7 +21,7 @@ import pyarrow as pa
 from fairlead.engine import Engine
 from fairlead.errors import LanguageError, StateError, UnsupportedError
 from fairlead.language import compile_text
-from fairlead.matching.state import MAGIC, VERSION
+from fairlead.matching.state.encoding import MAGIC, VERSION
 from fairlead.model.columns import Columns
 from fairlead.model.plan import Plan
 from fairlead.transport.records import read_records

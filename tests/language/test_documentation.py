@@ -12,7 +12,10 @@ from fairlead.model.expression import AGGREGATES, FUNCTIONS
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")
-RAISING = [*sorted((ROOT / "src/fairlead/language").rglob("*.py")), ROOT / "src/fairlead/matching/kernel/eligible.py"]
+RAISING = [
+    *sorted((ROOT / "src/fairlead/language").rglob("*.py")),
+    ROOT / "src/fairlead/matching/compiled/planning/eligibility.py",
+]
 SOURCES = "\n".join(path.read_text(encoding="utf-8") for path in RAISING)
 BLOCKS = re.findall(r"```fairlead\n(.*?)```", REFERENCE, re.DOTALL)
 

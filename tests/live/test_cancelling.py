@@ -11,7 +11,7 @@ import pytest
 
 import fairlead
 from fairlead.engine import Engine
-from fairlead.matching.kernel.cost import may_take_long
+from fairlead.matching.compiled.planning.cost import may_take_long
 from fairlead.runtime.live.lineage import Lineage
 from fairlead.runtime.live.subscribing import LiveSubscription
 from tests.live.logs import run

@@ -21,7 +21,7 @@ import pytest
 
 import fairlead
 from fairlead.errors import FairleadError
-from fairlead.matching.interleaved import NOT_DUE
+from fairlead.matching.results.delivery_order import NOT_DUE
 from fairlead.model.plan import Plan
 from fairlead.model.position import Position
 from fairlead.model.relation import Relation

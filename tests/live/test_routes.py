@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import fairlead
 from fairlead.engine import Engine, compile
 from fairlead.errors import StateError
-from fairlead.matching.kernel.vector import is_columnwise
+from fairlead.matching.compiled.running.vector import is_columnwise
 from fairlead.model.columns import arrow_schema
 from fairlead.model.plan import Plan
 from fairlead.runtime.live import keeping

@@ -9,7 +9,7 @@ import pytest
 
 import fairlead
 from fairlead.errors import StateError, UsageError
-from fairlead.matching.state import Change
+from fairlead.matching.state.encoding import Change
 from fairlead.runtime.live.client import Client
 from tests.live.logs import run
 from tests.live.test_subscribing import ids, more

@@ -18,7 +18,9 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from fairlead.matching.kernel import forgetting, hashing, keys, lane
+from fairlead.matching.compiled.running import key_table as hashing
+from fairlead.matching.compiled.running import keys, lane
+from fairlead.matching.compiled.running import retention as forgetting
 from tests.match.generated import DISPOSALS, MATCHINGS, START
 
 ATTRIBUTES = "k BIGINT, j INT, s STRING, d DOUBLE, t TIMESTAMP, f BOOLEAN, x INT, y INT"

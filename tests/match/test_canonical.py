@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.matching.canonical import canonical
+from fairlead.matching.state.canonical_columns import canonical
 from fairlead.model.columns import ARROW
 
 VALUES: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [

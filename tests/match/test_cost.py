@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from fairlead.language import compile_text
-from fairlead.matching.kernel.batch import Batch
-from fairlead.matching.kernel.branch import KernelBranch
-from fairlead.matching.kernel.cost import LOG, ONE, C, Costs, K, N, plus, shown, times
-from fairlead.matching.kernel.layout import Layout
+from fairlead.matching.compiled.codegen.node_layout import Layout
+from fairlead.matching.compiled.planning.cost import LOG, ONE, C, Costs, K, N, plus, shown, times
+from fairlead.matching.compiled.running.batch import Batch
+from fairlead.matching.compiled.running.branch import KernelBranch
 from fairlead.model.plan import Plan
 from fairlead.transport.records import RecordReader
 from tests.match.test_kernel import interpreted

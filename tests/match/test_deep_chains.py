@@ -42,7 +42,7 @@ def batch(plan: Plan, events: int) -> Columns:
 def test_memory_grows_with_what_is_delivered(monkeypatch: pytest.MonkeyPatch) -> None:
     """In one piece, the paths of relations and events alone would take 5 numbers for each of them and each level."""
     depth, events = 120, 40
-    monkeypatch.setattr("fairlead.matching.kernel.lane.CELLS_MAX", CELLS)
+    monkeypatch.setattr("fairlead.matching.compiled.running.lane.CELLS_MAX", CELLS)
     plan = chain(depth)
     engine, columns = Engine(plan, kernels_from=0), batch(plan, events)
     engine.feed(batch(plan, 1))  # what is made once
@@ -60,7 +60,7 @@ def test_memory_grows_with_what_is_delivered(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_deep_chain_delivers_what_it_delivers_event_by_event(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = chain(60)
-    monkeypatch.setattr("fairlead.matching.kernel.lane.CELLS_MAX", CELLS // 4)
+    monkeypatch.setattr("fairlead.matching.compiled.running.lane.CELLS_MAX", CELLS // 4)
     fast, plain = Engine(plan, kernels_from=0), Engine(plan, kernels_from=None)
     columns = batch(plan, 25)
     found, expected = fast.feed(columns), plain.feed(columns)
@@ -79,7 +79,7 @@ def test_nothing_depends_on_the_parts_of_a_batch(monkeypatch: pytest.MonkeyPatch
     )
     @given(plan_cases(), st.sampled_from((7, 100)), st.sampled_from((1, 100, 400)))
     def holds(case: Case, rows: int, cells: int) -> None:
-        monkeypatch.setattr("fairlead.matching.kernel.lane.CELLS_MAX", cells)
+        monkeypatch.setattr("fairlead.matching.compiled.running.lane.CELLS_MAX", cells)
         total.update(compared(case, compiled(case.rules), rows, 0))
 
     holds()

@@ -11,7 +11,8 @@ import pytest
 
 from fairlead.engine import Engine
 from fairlead.language import compile_text
-from fairlead.matching.kernel import forgetting, pool
+from fairlead.matching.compiled.running import pool
+from fairlead.matching.compiled.running import retention as forgetting
 from fairlead.transport.events import read_events
 
 TYPES = "TYPE A (k BIGINT, s STRING, x INT) TYPE B (k BIGINT, s STRING, x INT)\n"

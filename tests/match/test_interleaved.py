@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.engine import Engine, compile
-from fairlead.matching import interleaved as module
-from fairlead.matching.interleaved import Interleaved, completed, interleaved
+from fairlead.matching.results import delivery_order as module
+from fairlead.matching.results.delivery_order import Interleaved, completed, interleaved
 from fairlead.model.identity import position_word, to_hex
 from fairlead.model.layout import layout_of
 from fairlead.model.relation import Relation

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from fairlead.engine import Engine
 from fairlead.errors import StateError
 from fairlead.language import compile_text
-from fairlead.matching.kernel import interruption, lane
+from fairlead.matching.compiled.machine_code import interruption
+from fairlead.matching.compiled.running import lane
 from fairlead.model.columns import Columns
 from fairlead.model.plan import Plan
 from fairlead.transport.events import read_events
@@ -54,7 +55,7 @@ def every(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interruption, "EVERY", steps)
     asking = interruption.HALTED.replace(str(1 << 22), str(steps))
     assert asking != interruption.HALTED
-    monkeypatch.setattr("fairlead.matching.kernel.source.HALTED", asking)
+    monkeypatch.setattr("fairlead.matching.compiled.codegen.loop.HALTED", asking)
     lane._FORMS.clear()
 
 
@@ -164,7 +165,7 @@ def test_an_engine_that_goes_event_by_event_is_torn_by_an_interrupt_too(monkeypa
 
     plan = plan_of(LONG["walk"])
     engine = Engine(plan, kernels_from=None)
-    monkeypatch.setattr("fairlead.matching.search.Search._fill", interrupted)
+    monkeypatch.setattr("fairlead.matching.interpreted.search.Search._fill", interrupted)
     with pytest.raises(KeyboardInterrupt):
         engine.feed(batch(plan))
     refuses(engine, batch(plan))

@@ -16,11 +16,12 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from fairlead.language import compile_text
-from fairlead.matching.incremental import IncrementalSubscription
-from fairlead.matching.kernel import queues, tree
-from fairlead.matching.kernel.batch import Batch
-from fairlead.matching.kernel.branch import KernelBranch
-from fairlead.matching.kernel.shape import Refused, shape_of
+from fairlead.matching.compiled.codegen import ordered_index as tree
+from fairlead.matching.compiled.codegen import queues
+from fairlead.matching.compiled.planning.shape_builder import Refused, shape_of
+from fairlead.matching.compiled.running.batch import Batch
+from fairlead.matching.compiled.running.branch import KernelBranch
+from fairlead.matching.interpreted.matcher import IncrementalSubscription
 from fairlead.model.identity import MINOR_BITS
 from fairlead.model.limits import LIMITS
 from fairlead.model.plan import Branch, Plan, Subscription

@@ -12,9 +12,9 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from fairlead.language import compile_text
-from fairlead.matching.incremental import IncrementalSubscription
-from fairlead.matching.kernel.batch import Batch
-from fairlead.matching.kernel.branch import KernelBranch
+from fairlead.matching.compiled.running.batch import Batch
+from fairlead.matching.compiled.running.branch import KernelBranch
+from fairlead.matching.interpreted.matcher import IncrementalSubscription
 from fairlead.transport.events import read_events
 from tests.match.generated import DISPOSALS, MATCHINGS, TYPES, Case, branches, events, predicates
 from tests.match.test_kernel import compared, interpreted, major

@@ -14,8 +14,10 @@ import numpy as np
 import pytest
 
 from fairlead.errors import InvariantError
-from fairlead.matching.kernel import cache, emit, native
-from fairlead.matching.kernel import compile as compiling
+from fairlead.matching.compiled.machine_code import compiler as compiling
+from fairlead.matching.compiled.machine_code import disk_cache as cache
+from fairlead.matching.compiled.machine_code import native
+from fairlead.matching.compiled.machine_code import object_code as emit
 from tests.match.generated import TYPES
 from tests.match.test_kernel import compared
 from tests.match.test_kernel_compiled import stream
@@ -38,12 +40,12 @@ def kernel(numbers, table, flags, start, rests):
 
 NEW_PROCESS = f"""import sys
 import numpy as np
-from fairlead.matching.kernel.compile import Compiled
+from fairlead.matching.compiled.machine_code.compiler import Compiled
 rests = np.array([7.5, -4.0, 2.0])
 found = Compiled({SOURCE!r})(np.array([5, -3, 9]), np.zeros((3, 2)), np.zeros(3, dtype=bool), 1, rests)
 assert found == (15, 3, -1), found
 assert rests.tolist() == [1.5, -1.0, 2.0], rests
-print("fairlead.matching.kernel.emit" in sys.modules)"""
+print("fairlead.matching.compiled.machine_code.object_code" in sys.modules)"""
 
 
 @pytest.fixture(autouse=True)

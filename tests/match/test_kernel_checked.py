@@ -10,9 +10,10 @@ import pytest
 from fairlead.engine import Engine
 from fairlead.errors import InvariantError
 from fairlead.language import compile_text
-from fairlead.matching.kernel import lane, queues
-from fairlead.matching.kernel.checked import unwritten
-from fairlead.matching.kernel.compile import kernel_of
+from fairlead.matching.compiled.codegen import queues
+from fairlead.matching.compiled.machine_code.checked_build import unwritten
+from fairlead.matching.compiled.machine_code.compiler import kernel_of
+from fairlead.matching.compiled.running import lane
 from fairlead.transport.events import read_events
 
 pytestmark = pytest.mark.xdist_group("compiled kernels")

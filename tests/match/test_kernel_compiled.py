@@ -15,10 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead.matching.functions import arithmetic
-from fairlead.matching.kernel import queues, tree
-from fairlead.matching.kernel.compile import Compiled
-from fairlead.matching.kernel.helpers import HELPERS
+from fairlead.matching.compiled.codegen import ordered_index as tree
+from fairlead.matching.compiled.codegen import queues
+from fairlead.matching.compiled.codegen.functions import HELPERS
+from fairlead.matching.compiled.machine_code.compiler import Compiled
+from fairlead.matching.expressions.functions import arithmetic
 from fairlead.model.types import Kind
 from tests.match.generated import DISPOSALS, MATCHINGS, START, TYPES, Case, _timed, cases, dense_cases
 from tests.match.test_kernel import compared

@@ -19,9 +19,9 @@ import pytest
 from fairlead.engine import Engine
 from fairlead.errors import LanguageError
 from fairlead.language import compile_text
-from fairlead.matching.kernel.compile import Compiled
-from fairlead.matching.kernel.eligible import refused
-from fairlead.matching.kernel.helpers import HELPERS
+from fairlead.matching.compiled.codegen.functions import HELPERS
+from fairlead.matching.compiled.machine_code.compiler import Compiled
+from fairlead.matching.compiled.planning.eligibility import refused
 from fairlead.model.expression import AGGREGATES
 from fairlead.model.values import DECIMAL_CONTEXT
 from fairlead.testing.reference import ReferenceMatcher

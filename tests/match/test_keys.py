@@ -19,7 +19,7 @@ from hypothesis import assume, event, given, settings
 from fairlead.engine import Engine
 from fairlead.errors import LanguageError
 from fairlead.language import compile_text
-from fairlead.matching.kernel.eligible import without_kernels
+from fairlead.matching.compiled.planning.eligibility import without_kernels
 from fairlead.model.columns import Columns
 from fairlead.model.event import Event
 from fairlead.model.plan import Plan

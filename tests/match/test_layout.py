@@ -7,7 +7,7 @@ import ast
 import pytest
 
 import fairlead
-from fairlead.matching.kernel.branch import form_of
+from fairlead.matching.compiled.running.branch import form_of
 from tests.match.test_cost import ROWS, TYPES
 
 ABSENCES = [

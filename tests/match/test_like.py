@@ -9,8 +9,8 @@ import pytest
 
 from fairlead.engine import Engine
 from fairlead.language import compile_text
-from fairlead.matching.functions import like_pattern
-from fairlead.matching.like import Segment
+from fairlead.matching.expressions.functions import like_pattern
+from fairlead.matching.expressions.like import Segment
 from fairlead.runtime.live.marking import letters
 from fairlead.runtime.live.routes import routes_of
 from fairlead.testing.interpret import is_like

@@ -8,8 +8,8 @@ import numpy as np
 
 from fairlead.language import compile_text
 from fairlead.matching.outcome import Match
-from fairlead.matching.relations import Block, Relations, joined
-from fairlead.matching.store import Store
+from fairlead.matching.results.event_store import Store
+from fairlead.matching.results.relations import Block, Relations, joined
 from fairlead.model.identity import position_word, relation_id
 from fairlead.model.position import Position
 from fairlead.model.relation import Relation

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from fairlead.engine import Engine
 from fairlead.errors import LanguageError
 from fairlead.language import compile_text
-from fairlead.matching.interleaved import LAZY
-from fairlead.matching.table import table_of_objects
+from fairlead.matching.results.delivery_order import LAZY
+from fairlead.matching.results.result_table import table_of_objects
 from fairlead.model.identity import to_hex
 from fairlead.model.layout import layout_of
 from fairlead.model.plan import Plan

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from fairlead.engine import Engine, compile
 from fairlead.errors import UnsupportedError
-from fairlead.matching import relations
-from fairlead.matching.kernel.prepared import Prepared
+from fairlead.matching.compiled.running.shared_columns import Prepared
+from fairlead.matching.results import relations
 from fairlead.model.relation import Relation
 from fairlead.transport.events import read_events
 from tests.match.generated import Case, cases

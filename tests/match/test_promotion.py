@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from fairlead.engine import KERNELS_FROM, Engine
 from fairlead.language import compile_text
 from fairlead.matching.attempt import USUAL, Attempt
-from fairlead.matching.kernel.lane import CELLS_MAX, prices, rows_at_once
+from fairlead.matching.compiled.running.lane import CELLS_MAX, prices, rows_at_once
 from fairlead.model.columns import Columns
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
@@ -130,7 +130,7 @@ def test_whatever_step_is_the_last_one(
     """Every part of a state is put back: a stream whose times go back, ended at one step after the other. `dear`: a batch is
     undone, and tried again with more work allowed."""
     if dear:
-        monkeypatch.setattr("fairlead.matching.kernel.lane.prices", lambda plan, depths: iter((1.2, 1.5)))
+        monkeypatch.setattr("fairlead.matching.compiled.running.lane.prices", lambda plan, depths: iter((1.2, 1.5)))
     draw = random.Random(5)
     times = accumulate(draw.choice((0, 1, 1, 2, -2)) for _ in range(28))
     events: list[dict[str, Any]] = [
@@ -195,7 +195,7 @@ def test_many_kernels_are_made_for_as_much_work_as_they_cost(
 ) -> None:
     """… a tenth of a second for each that has to be compiled, and what was done in vain is at most as much again."""
     monkeypatch.setattr("fairlead.matching.unit.USUAL", USUAL)
-    monkeypatch.setattr("fairlead.matching.kernel.lane.unmade", lambda sources: (compiled, loaded))
+    monkeypatch.setattr("fairlead.matching.compiled.running.lane.unmade", lambda sources: (compiled, loaded))
     monkeypatch.setattr("fairlead.matching.unit.UnitEngine._to_kernels", _to_nothing)
     total, spend = [0], Attempt.spend
 
@@ -226,7 +226,7 @@ def test_a_plan_so_deep_that_kernels_get_a_few_rows_at_a_time_moves_later(monkey
     depths = {f"S{at}": at for at in range(100)}
     first = next(prices(plan, depths))
     rows = rows_at_once(100, depths)
-    monkeypatch.setattr("fairlead.matching.kernel.lane.CELLS_MAX", CELLS_MAX * 8 // rows)
+    monkeypatch.setattr("fairlead.matching.compiled.running.lane.CELLS_MAX", CELLS_MAX * 8 // rows)
     assert rows_at_once(100, depths) == 8
     assert next(prices(plan, depths)) == 8 * first
 

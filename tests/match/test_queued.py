@@ -9,7 +9,7 @@ import pytest
 from fairlead.engine import Engine
 from fairlead.errors import LanguageError, UnsupportedError
 from fairlead.language import compile_text
-from fairlead.matching.kernel.pool import COUNT
+from fairlead.matching.compiled.running.pool import COUNT
 from fairlead.transport.records import read_records
 from tests.fuzz.plans import _loaded
 from tests.fuzz.rules import rules

@@ -16,11 +16,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairlead.language import compile_text
-from fairlead.matching import search
-from fairlead.matching.conjunction import Conjunction
-from fairlead.matching.kernel import semijoins
-from fairlead.matching.kernel.batch import Batch
-from fairlead.matching.kernel.branch import KernelBranch
+from fairlead.matching.compiled.codegen import reduced_search as semijoins
+from fairlead.matching.compiled.running.batch import Batch
+from fairlead.matching.compiled.running.branch import KernelBranch
+from fairlead.matching.interpreted import search
+from fairlead.matching.interpreted.conjunction import Conjunction
 from fairlead.matching.reduction import Constraint, Link, Reduction, reduced_orders
 from fairlead.model.plan import Plan
 from fairlead.transport.events import read_events

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from fairlead.errors import InvariantError
 from fairlead.language import compile_text
-from fairlead.matching import store as module
-from fairlead.matching.chunk import chunk_of_events
-from fairlead.matching.store import Store
+from fairlead.matching.results import event_store as module
+from fairlead.matching.results.chunk import chunk_of_events
+from fairlead.matching.results.event_store import Store
 from fairlead.model.columns import ONE_BY_ONE_MAX, arrow_array, arrow_schema, canonical_rows_at, record_batch
 from fairlead.model.event import Event
 from fairlead.model.identity import places_of, position_of, position_word

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from fairlead.errors import UnsupportedError
-from fairlead.matching.kernel import cache
+from fairlead.matching.compiled.machine_code import disk_cache as cache
 from fairlead.runtime.spark import java
 
 SAYS = {

@@ -57,7 +57,7 @@ def lint(ctx: click.Context, rules: tuple[str, ...], strict: bool, as_json: bool
 def _checked(path: str) -> FairleadError | tuple[LintWarning, ...]:
     from fairlead.cli.rules import read_rules, shown_name
     from fairlead.language import compile_text
-    from fairlead.matching.kernel.eligible import too_expensive, without_kernels
+    from fairlead.matching.compiled.planning.eligibility import too_expensive, without_kernels
 
     try:
         plan = compile_text(read_rules(path), shown_name(path))

@@ -18,7 +18,7 @@ from fairlead.dataclass import dataclass
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fairlead.matching.state import Change
+    from fairlead.matching.state.encoding import Change
     from fairlead.model.plan import Plan
     from fairlead.runtime.spark.jobs import Done
     from fairlead.runtime.spark.progress import Snapshot

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fairlead.cli.screen import counted, shown_positions, table
 from fairlead.dataclass import dataclass
 from fairlead.deliver.receipt import Receipt
-from fairlead.matching.state import Change
+from fairlead.matching.state.encoding import Change
 from fairlead.model.plan import LintWarning, Plan, Subscription
 from fairlead.model.relation import Relation
 from fairlead.runtime.embedded import Run

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from fairlead.matching.instance import Instance, Key
+from fairlead.matching.interpreted.instance import Instance, Key
 
 EVENT, ARRIVAL = 10, 10
 """Steps for an event, and for every subscription that reads it, besides its search. Together what an event comes to in a plan

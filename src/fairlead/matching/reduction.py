@@ -1,6 +1,6 @@
 """How the events that can be at each slot are reduced before any of them is tried: a plan for one search.
 
-A depth-first search (search.py, kernel/searching.py) is fast as long as what it tries succeeds; where it fails again and again,
+A depth-first search (search.py, codegen/search.py) is fast as long as what it tries succeeds; where it fails again and again,
 its steps multiply. Then the candidates of all slots are reduced instead, by semi-joins (Yannakakis 1981; arc consistency): a
 candidate stays only if some candidate of the other slot satisfies all conditions between them. One pass over an *edge*, a pair
 of open slots with conditions between them, is linear if these are a place in the order and one comparison (`Narrow.is_linear`).

@@ -22,14 +22,14 @@ import numpy as np
 from fairlead.dataclass import dataclass
 from fairlead.errors import require
 from fairlead.matching.attempt import ARRIVAL, EVENT, USUAL, Attempt, Spent
-from fairlead.matching.content import Content
-from fairlead.matching.emission import compile_field
-from fairlead.matching.expressions import Evaluator, slot_types
-from fairlead.matching.incremental import IncrementalSubscription
-from fairlead.matching.interleaved import NOT_DUE
-from fairlead.matching.objects import content_of_objects, objects_of_content
+from fairlead.matching.expressions.closures import Evaluator, slot_types
+from fairlead.matching.expressions.emission import compile_field
+from fairlead.matching.interpreted.matcher import IncrementalSubscription
+from fairlead.matching.interpreted.state import content_of_objects, objects_of_content
 from fairlead.matching.outcome import Match, SubscriptionMatcher
-from fairlead.matching.relations import Relations
+from fairlead.matching.results.delivery_order import NOT_DUE
+from fairlead.matching.results.relations import Relations
+from fairlead.matching.state.content import Content
 from fairlead.model.clocks import heard_types
 from fairlead.model.columns import Columns, columns_of_event
 from fairlead.model.event import Event
@@ -41,16 +41,16 @@ from fairlead.model.relation import Relation
 from fairlead.model.types import NO_TIME, Catalogue, EventType, Kind
 
 if TYPE_CHECKING:
-    from fairlead.matching.kernel.interruption import Check
-    from fairlead.matching.kernel.lane import KernelLane
-    from fairlead.matching.kernel.prepared import Prepared
+    from fairlead.matching.compiled.machine_code.interruption import Check
+    from fairlead.matching.compiled.running.lane import KernelLane
+    from fairlead.matching.compiled.running.shared_columns import Prepared
 
 KERNELS_FROM = 5_000
 """Work after which a plan moves to machine code, in events of the usual cost, 20 steps of about a microsecond each
 (matching/attempt.py): a tenth of a second. Long searches count as the events that could have been handled in their time, so a
 plan moves after 5,000 events or in the middle of its first search. A kernel costs a tenth to a third of a second the first time
 it is compiled on a machine and some milliseconds from then on: with many kernels to make, this is the work for each of them
-(`prices` in kernel/lane.py). Preparing a batch for kernels costs about a millisecond, so batches that take less than a
+(`prices` in running/lane.py). Preparing a batch for kernels costs about a millisecond, so batches that take less than a
 fiftieth of this (as much as 100 events) do not count."""
 
 KERNELS_FROM_LOADED = 2_000
@@ -163,7 +163,7 @@ class UnitEngine:
 
     def _is_dearer(self) -> bool:
         """Whether moving costs more than it was taken for: what many kernels cost is only looked at once it matters."""
-        from fairlead.matching.kernel.lane import prices
+        from fairlead.matching.compiled.running.lane import prices
 
         if self.prices is None:
             self.prices = prices(self.plan, self._depths())
@@ -191,8 +191,8 @@ class UnitEngine:
             each.matcher.clear()  # type: ignore[attr-defined]
 
     def _to_kernels(self, content: Content) -> None:
-        from fairlead.matching.kernel.lane import KernelLane
-        from fairlead.matching.kernel.states import restore
+        from fairlead.matching.compiled.running.lane import KernelLane
+        from fairlead.matching.compiled.state.plan_state import restore
 
         self.kernels_from = None
         self.lane = KernelLane(self.plan, self._relation, self._depths(), self.check)
@@ -277,7 +277,7 @@ class UnitEngine:
     def content(self) -> Content:
         """What the matchers have."""
         if self.lane is not None:
-            from fairlead.matching.kernel.states import content_of_lane
+            from fairlead.matching.compiled.state.plan_state import content_of_lane
 
             return content_of_lane(self.lane)
         matchers = [each.matcher for each in self.running if isinstance(each.matcher, IncrementalSubscription)]

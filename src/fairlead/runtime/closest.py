@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, product
 from typing import Any
 
-from fairlead.matching.conjunction import Conjunction
-from fairlead.matching.expressions import Check, Evaluator, compile_condition, compile_value, slot_types
+from fairlead.matching.expressions.closures import Check, Evaluator, compile_condition, compile_value, slot_types
+from fairlead.matching.interpreted.conjunction import Conjunction
 from fairlead.model.event import Event
 from fairlead.model.expression import (
     Aggregate,

@@ -20,8 +20,8 @@ from fairlead.dataclass import dataclass
 from fairlead.deliver.receipt import Receipt, ReceiptBook
 from fairlead.engine import Engine
 from fairlead.errors import UsageError
-from fairlead.matching.interleaved import LAZY, ids_of
-from fairlead.matching.state import Change
+from fairlead.matching.results.delivery_order import LAZY, ids_of
+from fairlead.matching.state.encoding import Change
 from fairlead.matching.unit import KERNELS_FROM
 from fairlead.model.arguments import require_kind, require_names, require_plan, subscription_named, wrong_kind
 from fairlead.model.columns import Columns

@@ -22,9 +22,9 @@ from typing import Any
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import UsageError
-from fairlead.matching.conjunction import Conjunction
-from fairlead.matching.incremental import IncrementalSubscription
-from fairlead.matching.instance import Instance, Key, Pending
+from fairlead.matching.interpreted.conjunction import Conjunction
+from fairlead.matching.interpreted.instance import Instance, Key, Pending
+from fairlead.matching.interpreted.matcher import IncrementalSubscription
 from fairlead.matching.outcome import Match
 from fairlead.matching.unit import Delivered, UnitEngine
 from fairlead.model.columns import Columns

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fairlead.matching.functions import aggregate, arithmetic, comparison, negative, scalar, unknown
+from fairlead.matching.expressions.functions import aggregate, arithmetic, comparison, negative, scalar, unknown
 from fairlead.model.event import Event
 from fairlead.model.expression import (
     Aggregate,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from fairlead.matching.functions import unknown
+from fairlead.matching.expressions.functions import unknown
 from fairlead.matching.outcome import Due, Match
 from fairlead.matching.unit import UnitEngine
 from fairlead.model.event import Event

@@ -25,9 +25,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fairlead.errors import DataError, UsageError
-from fairlead.matching.interleaved import Interleaved
-from fairlead.matching.relations import Relations, joined
-from fairlead.matching.table import table_of_objects
+from fairlead.matching.results.delivery_order import Interleaved
+from fairlead.matching.results.relations import Relations, joined
+from fairlead.matching.results.result_table import table_of_objects
 from fairlead.model.layout import Layout, layout_of
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
 from fairlead.dataclass import dataclass
-from fairlead.matching.interleaved import by_turn
+from fairlead.matching.results.delivery_order import by_turn
 from fairlead.model.plan import Plan
 from fairlead.runtime.live.batch import Batch, Numbering
 from fairlead.runtime.live.follower import Follower, Heard

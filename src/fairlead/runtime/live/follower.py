@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fairlead.dataclass import dataclass
-from fairlead.matching.chunk import Numbers
+from fairlead.matching.results.chunk import Numbers
 from fairlead.model.types import HEARTBEAT
 from fairlead.runtime.live.gathering import Gathering
 from fairlead.runtime.live.interleaving import Reached, Stretch

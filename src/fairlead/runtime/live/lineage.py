@@ -22,10 +22,10 @@ from fairlead.dataclass import dataclass
 from fairlead.deliver.receipt import ReceiptBook
 from fairlead.engine import Engine
 from fairlead.errors import StateError
-from fairlead.matching.chunk import Numbers
-from fairlead.matching.interleaved import Interleaved, completed, interleaved
-from fairlead.matching.kernel.cost import may_take_long
-from fairlead.matching.kernel.interruption import Check
+from fairlead.matching.compiled.machine_code.interruption import Check
+from fairlead.matching.compiled.planning.cost import may_take_long
+from fairlead.matching.results.chunk import Numbers
+from fairlead.matching.results.delivery_order import Interleaved, completed, interleaved
 from fairlead.model.identity import Words, majors_of
 from fairlead.model.relation import Relation
 from fairlead.order.continuity import Continuity

@@ -83,7 +83,7 @@ class Marking:
 
 def letters(batch: pa.RecordBatch, event_type: EventType, conditions: Sequence[Condition | None]) -> str:
     """By route: y where some event satisfies the condition, n where none does, u where that cannot be told, or takes long."""
-    from fairlead.matching.kernel.vector import Rows, is_columnwise, truth
+    from fairlead.matching.compiled.running.vector import Rows, is_columnwise, truth
 
     at = event_type.time_index
     times = None if at is None else batch.column(at).view(pa.int64()).to_numpy()

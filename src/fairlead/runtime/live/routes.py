@@ -19,7 +19,7 @@ from typing import cast
 
 from fairlead.errors import FairleadError
 from fairlead.language.compile import compile_text
-from fairlead.matching.kernel.parts import at_slot_zero
+from fairlead.matching.compiled.planning.shape import at_slot_zero
 from fairlead.model.expression import Aggregate, Atom, Condition, Expression, PositionOf, children, render_condition
 from fairlead.model.plan import Branch, Plan
 from fairlead.model.types import EventType

@@ -21,7 +21,7 @@ import pyarrow as pa
 from fairlead.deliver.receipt import Receipt
 from fairlead.engine import compile
 from fairlead.errors import LogError, StateError, UsageError
-from fairlead.matching.state import Change
+from fairlead.matching.state.encoding import Change
 from fairlead.model.partition import alone
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation

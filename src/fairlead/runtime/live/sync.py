@@ -19,7 +19,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from fairlead.deliver.receipt import Comparison, Receipt
-from fairlead.matching.state import Change
+from fairlead.matching.state.encoding import Change
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
 from fairlead.model.types import Catalogue

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairlead.matching.kernel.keys import as_whole
+from fairlead.matching.compiled.running.keys import as_whole
 from fairlead.model.identity import mix_all
 
 Words = npt.NDArray[np.uint64]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import fairlead
 from fairlead.errors import StateError
-from fairlead.matching.state import Change
+from fairlead.matching.state.encoding import Change
 from fairlead.runtime.spark.resumption import VERSION, agree_in_buckets, agree_in_zone
 from fairlead.runtime.spark.sinks import exists, read_text, write_text
 from fairlead.transport.documents import json_value

@@ -18,8 +18,8 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from fairlead.matching.kernel.branch import key_kinds
-from fairlead.matching.kernel.shape import shape_of
+from fairlead.matching.compiled.planning.shape_builder import shape_of
+from fairlead.matching.compiled.running.branch import key_kinds
 from fairlead.model.partition import alone, logged_types, needs_one_order
 from fairlead.model.plan import Plan, Subscription
 from fairlead.model.types import HEARTBEAT

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairlead.errors import UnsupportedError
-from fairlead.matching.kernel.cache import own_folder
+from fairlead.matching.compiled.machine_code.disk_cache import own_folder
 from fairlead.runtime.spark.installed import INSTALL
 
 OLDEST = 17

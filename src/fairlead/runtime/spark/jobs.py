@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from fairlead.matching.state import Change
+from fairlead.matching.state.encoding import Change
 from fairlead.model.plan import Plan
 from fairlead.runtime.spark.api import match
 from fairlead.runtime.spark.checkpoint import Note, agree, noted

@@ -13,10 +13,10 @@ from typing import Any
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import StateError
-from fairlead.matching.state import Change
+from fairlead.matching.state.encoding import Change
 
 VERSION = 3
-"""Of the form of the state. It goes up with that of the engine's states too, which are in it (matching/state.py)."""
+"""Of the form of the state. It goes up with that of the engine's states too, which are in it (matching/state/encoding.py)."""
 ZONE = "time zone of the session"
 """In the identity of a stream that has times without a zone: the same text is another instant in another zone."""
 SETTING = "spark.sql.session.timeZone"

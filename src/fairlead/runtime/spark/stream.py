@@ -392,7 +392,7 @@ def kept(setup: Setup, target: int, task: Task) -> bytes:
 
 
 def _digest(dumped: bytes | memoryview) -> bytes:
-    """An engine's state begins with a line that has the digest of the rest (matching/state.py)."""
+    """An engine's state begins with a line that has the digest of the rest (matching/state/encoding.py)."""
     return bytes(dumped[:256]).partition(b"\n")[0]
 
 

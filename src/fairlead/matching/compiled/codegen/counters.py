@@ -1,0 +1,32 @@
+"""The places in `st`: what a kernel counts over batches, beside its nodes and queues (pool.py).
+
+Sources name them as `st[NAME]`; `counted` puts the number there.
+"""
+
+from __future__ import annotations
+
+import re
+
+NAMES = (
+    "FREE",  # the first free node; the others hang on it
+    "FRESH",  # nodes that were ever in use
+    "HINT",  # where in its row the last search found its node (ordered_index.py)
+    "SEEN",  # the latest time of all
+    "HEAP",  # relations that wait
+    "WAIT_FREE",
+    "WAIT_FRESH",
+    "FIRED",  # absences decided in this batch
+    "SPARE",  # the first free row of nodes side by side
+    "SIDES",  # such rows that were ever in use
+    "KEYS",  # keys that the kernel has numbered
+    "STEPS",  # what may be done before the next question whether to go on (interruption.py)
+    "ASK",  # the address of whom to ask
+    "STOPPED",  # whether the answer was no
+    "QUEUED",  # events in all queues of all keys
+)
+FREE, FRESH, HINT, SEEN, HEAP, WAIT_FREE, WAIT_FRESH, FIRED, SPARE, SIDES, KEYS, STEPS, ASK, STOPPED, QUEUED = range(len(NAMES))
+NONE_FREE = (FREE, WAIT_FREE, SPARE)
+
+
+def counted(source: str) -> str:
+    return re.sub(r"\bst\[([A-Z_]+)\]", lambda found: f"st[{NAMES.index(found[1])}]", source)

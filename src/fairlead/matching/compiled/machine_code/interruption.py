@@ -1,0 +1,88 @@
+"""How a kernel that runs for long is ended: it asks now and then, and stops at once where the answer is no.
+
+Python runs its signal handlers between its own instructions only, so Ctrl-C waits while machine code runs. A kernel therefore
+counts its steps (`COUNT` in its loops) and calls back every EVERY of them. Entering the interpreter is what lets a signal
+handler run, on the main thread; on any thread `check` can look whether somebody wants the work to end. What either of them
+raises ends the kernel: its loops return, and the exception goes on from where the kernel was called.
+
+Takes: a check, or None. Gives: the address that kernels call, and what was raised. Never: leaves a state that can be used: a
+kernel that stopped has handled part of its batch (engine.py refuses to go on).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Generator
+
+import numpy as np
+import numpy.typing as npt
+
+from fairlead.matching.compiled.codegen.counters import ASK, STEPS, STOPPED
+
+Words = npt.NDArray[np.int64]
+
+Check = Callable[[], None]
+"""Raises where the work is to end. Called between two steps of a search, some ten times a second at least."""
+
+EVERY = 1 << 22
+"""Steps between two questions. A step takes 2 to 10 nanoseconds, with DECIMALs up to 100: so 10 to 400 milliseconds. A question
+takes one microsecond, and up to five milliseconds where another thread is in the interpreter."""
+ONWARDS = 0x5EAF00D
+"""The answer with which a kernel goes on. Where the call itself fails its result is anything, hardly this."""
+
+COUNT = "st[STEPS] -= 1"
+STEP = [COUNT, "if st[STEPS] < 0 and halted(st):"]
+"""One step; what is indented below is done where the kernel has to stop."""
+
+HALTED = f"""def halted(st):
+    if st[STOPPED] == 0:
+        st[STEPS] = {EVERY}
+        if st[ASK] != 0 and asked(st[ASK]) != {ONWARDS}:
+            st[STOPPED] = 1
+    if st[STOPPED] != 0:
+        st[STEPS] = 0
+    return st[STOPPED] != 0"""
+
+Callback = ctypes.CFUNCTYPE(ctypes.c_int64)
+
+
+class Interruption:
+    """What the kernels of one engine call."""
+
+    def __init__(self, check: Check | None = None) -> None:
+        self.raised: list[BaseException] = []
+        answers = _answers(check, self.raised)
+        next(answers)
+        self._callback = Callback(answers.__next__)
+        self._address = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
+
+    def begin(self, st: Words) -> None:
+        """Before a kernel is called with these counters."""
+        st[ASK], st[STEPS], st[STOPPED] = self._address, EVERY, 0
+
+    def end(self, st: Words) -> None:
+        """After it. Raises what stopped it."""
+        if st[STOPPED]:
+            raise self.raised.pop() if self.raised else KeyboardInterrupt
+
+
+def asked(address: int) -> int:
+    """The question, where a kernel's source runs as plain Python."""
+    return int(Callback(int(address))())
+
+
+def _answers(check: Check | None, raised: list[BaseException]) -> Generator[int, None, None]:
+    """A generator and no function: a signal handler runs before the first instruction of a function, where nothing could catch
+    what it raises, but inside the `try` that a generator goes on in. (ctypes would print it and go on.)"""
+    answer = ONWARDS
+    while True:
+        try:
+            while True:
+                yield answer
+                if check is not None:
+                    check()
+        except GeneratorExit:
+            return
+        except BaseException as error:
+            raised.append(error)
+            answer = 0

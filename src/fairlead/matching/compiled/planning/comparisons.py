@@ -1,0 +1,108 @@
+"""Which comparisons across events an index can serve.
+
+An equality between two events puts both sides into one class: its values are numbered together, and the events of a queue
+that have the same number are chained (a hash index). A comparison `<  <=  >  >=` of one event's value with something made of
+other events is a *bound*: the first event in queue order that satisfies it is found in a tree (an ordered index).
+
+Takes: a shape with its tests. Gives: the class and the bounds. Only conjuncts that every relation must satisfy count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fairlead.matching.compiled.planning.join_conditions import WHOLE, Across
+from fairlead.matching.compiled.planning.shape import SWAPPED, Bound, Shape, at_slot_zero
+from fairlead.model.expression import Compare, Expression, slots_of
+from fairlead.model.types import Kind
+
+Node = tuple[int, Expression]
+
+
+def _compared(shape: Shape) -> Iterator[tuple[Compare, str]]:
+    """The comparisons between events that every relation must satisfy, with the text of their predicate."""
+    for predicate in shape.branch.predicates:
+        if len(predicate.condition.terms) == 1 and not predicate.is_unary:
+            for atom in predicate.condition.terms[0]:
+                if isinstance(atom, Compare) and slots_of(atom.left) and slots_of(atom.right):
+                    yield atom, predicate.text
+
+
+def equal_class(shape: Shape) -> tuple[dict[int, Expression], frozenset[int], str]:
+    """The largest class of equal values: by queue its expression, the slots it covers, and how people wrote it."""
+    parent: dict[Node, Node] = {}
+    texts: dict[Node, list[str]] = {}
+
+    def root(node: Node) -> Node:
+        while parent.setdefault(node, node) != node:
+            node = parent[node]
+        return node
+
+    for atom, text in _compared(shape):
+        left, right = slots_of(atom.left), slots_of(atom.right)
+        if atom.operator != "=" or len(left) != 1 or len(right) != 1 or left == right or not _same_kind(atom):
+            continue
+        (a,), (b,) = left, right
+        one, two = root((a, at_slot_zero(atom.left))), root((b, at_slot_zero(atom.right)))
+        parent[one] = two
+        texts[two] = [*texts.pop(one, []), *texts.get(two, []), text]
+    best: tuple[dict[int, Expression], frozenset[int], str] = ({}, frozenset(), "")
+    for top in texts:
+        by_queue: dict[int, Expression] = {}
+        slots = set()
+        for slot, expression in parent:
+            if root((slot, expression)) == top and by_queue.setdefault(shape.queue_of_slot[slot], expression) == expression:
+                slots.add(slot)
+        if len(slots) > len(best[1]):
+            best = (by_queue, frozenset(slots), " AND ".join(dict.fromkeys(texts[top])))
+    return best
+
+
+def _same_kind(atom: Compare) -> bool:
+    kinds = {atom.left.kind, atom.right.kind}
+    return kinds <= WHOLE or (len(kinds) == 1 and not kinds & {Kind.DECIMAL, Kind.BINARY, Kind.BOOLEAN})
+
+
+def bounds_of(shape: Shape, across: Across) -> list[Bound]:
+    found: list[Bound] = []
+    for atom, text in _compared(shape):
+        kinds = {atom.left.kind, atom.right.kind}
+        if atom.operator not in SWAPPED or not (kinds <= WHOLE or kinds == {Kind.DOUBLE}):
+            continue
+        sides = ((atom.left, atom.operator, atom.right), (atom.right, SWAPPED[atom.operator], atom.left))
+        for side, sign, other in sides:
+            mine, others = slots_of(side), slots_of(other)
+            if len(mine) == 1 and not mine & others:
+                (slot,) = mine
+                column = across.column_of(side)
+                value = across.plain_value(other)
+                if value is not None:
+                    found.append(Bound(slot, column, sign, value, frozenset(others), text))
+    return found + _implied(found)
+
+
+def _implied(found: list[Bound]) -> list[Bound]:
+    """a < b and b < c: also a < c, so that the outer ones bound each other while the one between is still open."""
+    made: list[Bound] = []
+    known = {(each.slot, each.slots) for each in found}
+    queue = [each for each in found if len(each.slots) == 1]
+    of_value: dict[str, dict[tuple[frozenset[int], str], Bound]] = {}
+    """By the value that is bounded, for each slot and direction the first bound: more of them imply nothing more."""
+
+    def note(bound: Bound) -> None:
+        of_value.setdefault(f"v{bound.column}[c{bound.slot}]", {}).setdefault((bound.slots, bound.sign[0]), bound)
+
+    for each in queue:
+        note(each)
+    for first in queue:
+        for second in list(of_value.get(first.value, {}).values()):
+            if first.slot in second.slots or first.sign[0] != second.sign[0] or (first.slot, second.slots) in known:
+                continue
+            sign = first.sign if len(first.sign) == 1 else second.sign
+            both = " AND ".join(dict.fromkeys((first.text, second.text)))
+            implied = Bound(first.slot, first.column, sign, second.value, second.slots, both)
+            known.add((implied.slot, implied.slots))
+            made.append(implied)
+            queue.append(implied)
+            note(implied)
+    return made

@@ -1,0 +1,448 @@
+"""What an arriving event costs on a kernel: which index serves which predicate, and the bound that results.
+
+Bounds are upper bounds, expected ones where a tree is asked (ordered_index.py). The number of members is a constant. The
+letters:
+
+    n  queued events of one key      k  those of them with an equal value, where a hash index serves the equality
+    c  events of the key that a WITHOUT clause has noted      w  relations of the key that wait for a deadline
+
+The search is nested loops (search.py), so a bound is a sum over the slots: how often a loop is entered, times how many
+events it visits until one passes, times what a step costs. A loop goes on after a failure further in only where another
+event could help (`Accesses.depends`).
+
+Takes: a shape. Gives: `Arrival`s with steps and bounds, as data and in words. Never: runs anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable
+
+from fairlead.dataclass import dataclass
+from fairlead.matching.compiled.codegen.node_layout import Layout
+from fairlead.matching.compiled.codegen.search import Searching
+from fairlead.matching.compiled.planning.access import Access, Accesses, can_be_loose
+from fairlead.matching.compiled.planning.family import family_key
+from fairlead.matching.compiled.planning.shape import Lane, Shape, Test, at_slot_zero
+from fairlead.matching.compiled.planning.shape_builder import shape_of
+from fairlead.matching.reduction import Reduction
+from fairlead.model.expression import (
+    Call,
+    Compare,
+    Expression,
+    Field,
+    PositionOf,
+    Predicate,
+    TimeOf,
+    render,
+    render_condition,
+    slots_of,
+)
+from fairlead.model.plan import Disposal, Plan
+from fairlead.model.types import Catalogue
+
+Term = tuple[int, int, int, int, int]
+"""Powers of n, k, c, w and log n."""
+Cost = frozenset[Term]
+ONE: Cost = frozenset({(0, 0, 0, 0, 0)})
+N: Cost = frozenset({(1, 0, 0, 0, 0)})
+K: Cost = frozenset({(0, 1, 0, 0, 0)})
+C: Cost = frozenset({(0, 0, 1, 0, 0)})
+W: Cost = frozenset({(0, 0, 0, 1, 0)})
+LOG: Cost = frozenset({(0, 0, 0, 0, 1)})
+
+LETTERS = {
+    "n": "n: queued events of a key",
+    "k": "k: queued events of a key with an equal value",
+    "c": "c: events of the key that WITHOUT has noted",
+    "w": "w: relations of the key that wait for a deadline",
+}
+
+
+def plus(*costs: Cost) -> Cost:
+    terms = frozenset().union(*costs)
+    return frozenset(each for each in terms if not any(each != other and _below(each, other) for other in terms))
+
+
+def times(one: Cost, two: Cost) -> Cost:
+    return frozenset((a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3], a[4] + b[4]) for a in one for b in two)
+
+
+def _below(one: Term, two: Term) -> bool:
+    """`one` is at most `two`, since k is at most n and log n less."""
+    more = two[0] > one[0] and two[0] + two[1] > one[0] + one[1]
+    return (
+        two[0] >= one[0]
+        and two[0] + two[1] >= one[0] + one[1]
+        and two[2] >= one[2]
+        and two[3] >= one[3]
+        and (two[4] >= one[4] or more)
+    )
+
+
+def shown(cost: Cost) -> str:
+    """`O(n log n + c)`"""
+    return f"O({' + '.join(_term(each) for each in sorted(plus(cost), reverse=True))})"
+
+
+def _term(term: Term) -> str:
+    powers = ["" if n == 0 else name + {1: "", 2: "²", 3: "³"}.get(n, f"^{n}") for name, n in zip("nkcw", term, strict=False)]
+    return " ".join(each for each in (*powers, "log n" if term[4] else "") if each) or "1"
+
+
+@dataclass(frozen=True)
+class Step:
+    """How the events for one member are reached. `way`: hash, tree, order, neighbour, head or walk."""
+
+    member: str
+    way: str
+    index: str = ""
+    serves: tuple[str, ...] = ()
+    tests: tuple[str, ...] = ()
+    """What is tested event by event."""
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "member": self.member,
+            "way": self.way,
+            "index": self.index,
+            "serves": list(self.serves),
+            "tests": list(self.tests),
+        }
+
+    def __str__(self) -> str:
+        serves = " and ".join(f'"{each}"' for each in self.serves)
+        tests = " and ".join(f'"{each}"' for each in self.tests)
+        if self.way == "tree" and set(self.serves) & set(self.tests):
+            serves = f"a part of {serves}"
+        match self.way:
+            case "tree":
+                how = f"ordered index on {self.index} for {serves}"
+            case "hash":
+                how = f"hash index on {self.index} for {serves}"
+            case "order":
+                how = f"by place in the order for {serves}"
+            case "walk":
+                return f"{self.member}: no index, the queue is walked for {tests}"
+            case _:
+                how = self.index
+        return f"{self.member}: {how}" + (f", then walked for {tests}" if tests else "")
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """What an event of some types costs, and how its partners are found."""
+
+    types: tuple[str, ...]
+    steps: tuple[Step, ...]
+    bound: str
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "types": list(self.types),
+            "bound": self.bound,
+            "steps": [each.to_json() for each in self.steps],
+            "notes": list(self.notes),
+        }
+
+
+class Costs:
+    """The costs of one branch."""
+
+    def __init__(self, shape: Shape, catalogue: Catalogue) -> None:
+        self.shape, self.catalogue, self.accesses = shape, catalogue, Accesses(shape)
+        self.searching = Searching(shape, self.accesses, Layout(shape, self.accesses))
+        self.names = shape.branch.alias_names()
+        self.between = [each for each in shape.clauses if each.right is not None]
+
+    def arrivals(self) -> list[Arrival]:
+        return [self._arrival(lane) for lane in self.shape.lanes]
+
+    def leaving(self) -> str:
+        """What it costs that events leave, by disposal or by the window."""
+        text = f"{shown(LOG if self.accesses.trees else ONE)} for each event that leaves"
+        if self.shape.windowed:
+            text += "; O(n) when the clock of a key moves while a late event is queued"
+        if self.shape.waits:
+            text += "; for each relation that a deadline decides, the logarithm of all that wait"
+        return text
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "arrivals": [each.to_json() for each in self.arrivals()],
+            "search_over_everything": self.loosely(),
+            "leaving": self.leaving(),
+        }
+
+    def rows(self) -> list[tuple[str, str, str]]:
+        """When, how, and what it costs; a new "when" begins with the first of its rows."""
+        made: list[tuple[str, str, str]] = []
+        for each in self.arrivals():
+            how = [*map(str, each.steps), *each.notes] or ["it is complete by itself"]
+            when = f"when {_article(each.types[0])} {' or '.join(each.types)} arrives"
+            made += [(when if not at else "", text, each.bound if at + 1 == len(how) else "") for at, text in enumerate(how)]
+        loosely = self.loosely()
+        if loosely is not None:
+            made.append(("after a match or expiry", "the next event searches over everything", loosely))
+        made.append(("leaving", self.leaving(), ""))
+        return made
+
+    def lines(self) -> list[str]:
+        """The rows as text, below what the letters in them mean."""
+        rows = self.rows()
+        letters = "".join(re.findall(r"O\(([^)]*)\)", " ".join(" ".join(row) for row in rows))).replace("log", "")
+        meaning = (
+            "; ".join(text for letter, text in LETTERS.items() if letter in letters) or "the same for queues of any length"
+        )
+        when, how = (max(len(row[at]) for row in rows if at == 0 or row[2]) for at in (0, 1))
+        return [meaning, *(f"{first:<{when}}   {text:<{how}}   {bound}".rstrip() for first, text, bound in rows)]
+
+    def loosely(self) -> str | None:
+        """The bound of a search over everything, where one can follow a match or an expiry."""
+        return shown(self.search(None)) if can_be_loose(self.shape) and not self.shape.overlapping else None
+
+    def _arrival(self, lane: Lane) -> Arrival:
+        shape = self.shape
+        if not lane.queues:
+            return Arrival(lane.types, (), "O(1)", ("it tells the time",))
+        members = [queue for queue in lane.queues if queue < len(shape.needed)]
+        notes = [f"with equal {' and '.join(', '.join(key) for key in (lane.key, *lane.joined))}"] if lane.joined else []
+        costs = [LOG if set(lane.queues) & set(self.accesses.trees) else ONE]
+        steps: tuple[Step, ...] = ()
+        if members:
+            newest = members[0] if len(members) == 1 else None
+            if newest is None or self.accesses.is_possible(newest):
+                costs.append(self.search(newest))
+                steps = tuple(self.step(slot, newest) for slot in range(shape.size) if slot in self.searching.opened(newest))
+                if shape.overlapping and shape.disposal is not Disposal.FIRST_PREFIX:
+                    costs.append(N)
+                    notes.append("types overlap: after a match every queue is walked for its members")
+                if shape.waits:
+                    costs.append(C)
+                    notes.append("a complete relation is compared with what was noted, then it waits")
+            else:
+                notes.append("it is queued: something has to come after it")
+            if newest is None:
+                notes.append("it can be several members: everything is searched")
+        for clause in shape.clauses:
+            if clause.queue in lane.queues:
+                name = self.shape.branch.negated[clause.queue - len(shape.needed)].alias
+                if clause.right is None:
+                    costs.append(W)
+                    notes.append(f"noted for WITHOUT {name}, it is compared with what waits")
+                else:
+                    notes.append(f"noted for WITHOUT {name}")
+        return Arrival(lane.types, steps, shown(plus(*costs)), tuple(notes))
+
+    # The search
+
+    def search(self, newest: int | None) -> Cost:
+        """For one search; `newest` None: over everything."""
+        accesses, opened = self.accesses, sorted(self.searching.opened(newest))
+        reached = {slot: accesses.of(slot, newest) for slot in opened}
+        fallible = {slot: bool(self._tests(slot, newest) or self._bits(reached[slot])) for slot in opened}
+        firm = not any(fallible.values()) and not any(each.way == "neighbour" for each in reached.values())
+        unordered = {slot for slot in opened if not firm and self._order_texts(slot, newest)}
+        cost = plus(ONE, *(self._unspoilt(clause.queue) for clause in self.between))
+        fails = bool(self.between)
+        for slot in reversed(opened):
+            cost = self._loop(reached[slot], newest, slot in unordered, fails, cost)
+            fails = fails or fallible[slot] or slot in unordered
+        nested = plus(cost, *(LOG for _ in self.searching.timely(newest)))
+        if newest not in accesses.explosive:
+            return nested
+        asks = any(each.way == "tree" or self.searching.ahead(each.slot, newest) for each in reached.values())
+        reduced = self._reduced(self.searching.semijoins.plans[newest], asks)
+        return min(nested, reduced, key=_size)
+
+    def _reduced(self, plan: Reduction, asks: bool) -> Cost:
+        """After some steps for each queued event, which may each ask a tree, a search is reduced: linear passes, or passes over
+        pairs, as often as a candidate can be fixed in vain."""
+        passes = plus(N if plan.is_linear else times(N, N), times(N, LOG) if asks else ONE)
+        for _ in range(plan.wide):
+            passes = times(N, passes)
+        for clause in self.between:
+            passes = times(passes, self._unspoilt(clause.queue))
+        return passes
+
+    def _loop(self, access: Access, newest: int | None, unordered: bool, fails: bool, inner: Cost) -> Cost:
+        """One slot. `unordered`: the first may be on the wrong side of THEN; `fails`: what is further in may fail."""
+        slot, shape = access.slot, self.shape
+        again = fails and access.way != "neighbour" and self.accesses.depends(slot, newest)
+        first = not self._rest(access, newest) and not self._bits(access) and not unordered
+        reach = {"hash": K, "neighbour": ONE}.get(access.way, N)
+        visited = times(ONE if first and not again else reach, LOG if access.way == "tree" else ONE)
+        start = LOG if self.searching.ahead(slot, newest) else ONE
+        if access.way == "hash" and shape.follows(slot) and slot - 1 not in shape.equal_slots:
+            start = plus(start, K)
+        return plus(start, visited, times(reach if again else ONE, inner))
+
+    def _bits(self, access: Access) -> list[str]:
+        """What is tested of each event alone, whether it can stand at the slot; a tree has only those that can, and a chain of
+        the hash index only those whose value is there."""
+        shape, slot = self.shape, access.slot
+        if slot not in self.accesses.chosen_bits or access.way == "tree":
+            return []
+        mine = [each for each in shape.branch.predicates if each.slots == (slot,)]
+        several = len(shape.slots_of(shape.queue_of_slot[slot])) > 1
+        found = [each.text or render_condition(each.condition, self.names) for each in mine if several]
+        answered = shape.equal.get(shape.queue_of_slot[slot]) if access.way == "hash" else None
+        needed = [_whole(shape.columns[at].expression) for each, at in shape.required if each == slot]
+        open_ones = [each for each in needed if each != answered and self._can_be_null(each, slot)]
+        found += [f"{_plain(render(each, [self.names[slot]]))} IS NOT NULL" for each in open_ones]
+        return list(dict.fromkeys(found))
+
+    def _can_be_null(self, expression: Expression, slot: int) -> bool:
+        """All but places and times, and the attribute that TIME names."""
+        schema = self.catalogue[self.shape.branch.slots[slot].type]
+        timed = isinstance(expression, Field) and schema.time_index == schema.index[expression.attribute]
+        return not timed and not isinstance(expression, TimeOf | PositionOf)
+
+    def _unspoilt(self, queue: int) -> Cost:
+        clause = self.shape.branch.negated[queue - len(self.shape.needed)]
+        return plus(LOG, C if any(each.slots != (clause.slot,) for each in clause.predicates) else ONE)
+
+    def _tests(self, slot: int, newest: int | None) -> list[Test]:
+        """The tests of a slot. That no event is two members at once (tests without a text) fails once for each other member."""
+        return [each for each in self.accesses.tests_at(slot, newest) if each.text]
+
+    def _rest(self, access: Access, newest: int | None) -> list[Test]:
+        """The tests of a slot that its index does not answer."""
+        tests = self._tests(access.slot, newest)
+        if access.way == "tree" and access.bound is not None:
+            whole = {each.text for each in self.shape.branch.predicates if _single(each)}
+            return [each for each in tests if not (each.text in whole and each.text == access.bound.text)]
+        if access.way == "hash":
+            equal = {each.text for each in self.shape.branch.predicates if self._in_class(each)}
+            return [each for each in tests if each.text not in equal]
+        return tests
+
+    def _in_class(self, predicate: Predicate) -> bool:
+        """An equality between two members of the class that the hash index is on."""
+        atom = _single(predicate)
+        return (
+            isinstance(atom, Compare)
+            and atom.operator == "="
+            and all(self._has_class(each) for each in (atom.left, atom.right))
+        )
+
+    def _has_class(self, side: Expression) -> bool:
+        slots = slots_of(side)
+        if len(slots) != 1:
+            return False
+        (slot,) = slots
+        return slot in self.shape.equal_slots and self.shape.equal.get(self.shape.queue_of_slot[slot]) == at_slot_zero(side)
+
+    # In words
+
+    def step(self, slot: int, newest: int | None) -> Step:
+        shape, access, name = self.shape, self.accesses.of(slot, newest), self.names[slot]
+        rest = [each.text for each in self._rest(access, newest)]
+        rest = rest or self._bits(access)
+        orders = self._order_texts(slot, newest)
+        if access.way == "tree" and access.bound is not None:
+            column = shape.columns[access.bound.column]
+            return Step(name, "tree", _plain(render(column.expression, [name])), (access.served,), tuple(rest))
+        if access.way == "hash":
+            index = _plain(render(shape.equal[shape.queue_of_slot[slot]], [name]))
+            return Step(name, "hash", index, (access.served,), (*rest, *orders))
+        if access.way == "neighbour":
+            back = shape.follows(slot) and not (newest == shape.queue_of_slot[slot] and not shape.recent)
+            beside = self.names[slot - 1] if back else "the new event"
+            return Step(name, "neighbour", f"the neighbour of {beside}", (), (*rest, *orders))
+        if rest:
+            return Step(name, "walk", "", (), (*rest, *orders))
+        if orders:
+            return Step(name, "order", "", tuple(orders))
+        if shape.follows(slot) and slot - 1 in self.searching.opened(newest):
+            return Step(name, "head", f"the next {'older' if shape.recent else 'one'} after {self.names[slot - 1]}")
+        return Step(name, "head", "the newest queued" if shape.recent else "the oldest queued")
+
+    def _order_texts(self, slot: int, newest: int | None) -> list[str]:
+        """THEN between this slot and others that are still open."""
+        opened = self.searching.opened(newest)
+        pairs = [
+            (o.before, o.after) for o in self.shape.orders if slot in (o.before, o.after) and {o.before, o.after} <= opened
+        ]
+        return [f"{self.names[before]} THEN {self.names[after]}" for before, after in dict.fromkeys(pairs)]
+
+
+NOTED = "each relation is compared with every event that WITHOUT has noted, since its WHERE reads members"
+LENGTHS_MAX = 1
+"""More lengths of queues multiplied with each other are warned of."""
+
+
+def expensive(shape: Shape, catalogue: Catalogue) -> tuple[str, str, str] | None:
+    """What arrives, the worst bound and its cause, if a search can take more than O(n log n) steps."""
+    costs = Costs(shape, catalogue)
+    worst: tuple[str, str, str] | None = None
+    most = LENGTHS_MAX
+    for newest in costs.accesses.searches():
+        cost = costs.search(newest)
+        if _lengths(cost) > most:
+            most = _lengths(cost)
+            queue = None if newest is None else shape.queue_names[newest]
+            every = "event that can be several members" if shape.overlapping else "event after a match or expiry"
+            worst = queue or every, shown(cost), _cause(costs, newest, cost)
+    return worst
+
+
+def _cause(costs: Costs, newest: int | None, cost: Cost) -> str:
+    if _power(cost) <= LENGTHS_MAX or newest not in costs.accesses.explosive:
+        return NOTED
+    plan = costs.searching.semijoins.plans[newest]
+    if any(len(each.slots) > 2 for each in plan.constraints):
+        return "a condition reads three members or more"
+    if plan.wide:
+        return "conditions between members form a circle"
+    return "what joins two members is more than one comparison"
+
+
+def _size(cost: Cost) -> tuple[int, int]:
+    return _power(cost), max(term[4] for term in cost if term[0] + term[1] == _power(cost))
+
+
+def _power(cost: Cost) -> int:
+    """Of the lengths of queues."""
+    return max(term[0] + term[1] for term in cost)
+
+
+def _lengths(cost: Cost) -> int:
+    """… and of what a WITHOUT has noted."""
+    return max(term[0] + term[1] + term[2] for term in cost)
+
+
+def _article(word: str) -> str:
+    return "an" if word[0] in "AEIOUaeiou" else "a"
+
+
+def _single(predicate: Predicate) -> object:
+    """The one atom that a predicate consists of, or None."""
+    terms = predicate.condition.terms
+    return terms[0][0] if len(terms) == 1 and len(terms[0]) == 1 else None
+
+
+def _plain(text: str) -> str:
+    """Without the parentheses around all of it."""
+    return text[1:-1] if text.startswith("(") and text.endswith(")") else text
+
+
+def _whole(expression: Expression) -> Expression:
+    """Of a DECIMAL that comes as two words, what people wrote."""
+    return expression.arguments[0] if isinstance(expression, Call) and expression.function.endswith(" word") else expression
+
+
+def may_take_long(plan: Plan) -> bool:
+    """Whether some event of the plan can cost more than the logarithm of what is queued: then a batch can take any time."""
+    known: set[Hashable] = set()
+    for subscription in plan.subscriptions:
+        for branch in subscription.branches:
+            family = family_key(subscription, branch)
+            if family is None or family not in known:
+                known.add(family)
+                costs = Costs(shape_of(subscription, branch, plan.catalogue), plan.catalogue)
+                bounds = {costs.loosely(), *(each.bound for each in costs.arrivals())}
+                if not bounds <= {None, shown(ONE), shown(LOG)}:
+                    return True
+    return False

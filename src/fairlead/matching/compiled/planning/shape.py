@@ -1,0 +1,264 @@
+"""The vocabulary of kernels: what a branch comes down to before it is source.
+
+Gives: `Shape` and what it is made of. Never: decides whether a branch has a kernel (shape_builder.py) or writes source.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field, replace
+
+from fairlead.dataclass import dataclass
+from fairlead.model.expression import (
+    Aggregate,
+    Arithmetic,
+    Call,
+    Compare,
+    Expression,
+    Field,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Negative,
+    PositionOf,
+    TimeOf,
+    Truth,
+)
+from fairlead.model.plan import Branch, Disposal, Subscription
+from fairlead.model.types import Kind
+
+
+class Refused(Exception):
+    """The branch has no kernel; the message says which part, `text` is the condition as people wrote it, if it is one."""
+
+    def __init__(self, reason: str, text: str = "") -> None:
+        super().__init__(reason)
+        self.text = text
+
+
+@dataclass(frozen=True)
+class ValueColumn:
+    """An expression over one event of one queue (slot 0 stands for it), as int64 or float64: texts by their numbers
+    (keys.py), decimals as whole numbers at the scale of their attribute."""
+
+    queue: int
+    expression: Expression
+    truth: bool = False
+    """The column is 1 where the expression (an atom) is true, else 0, and never NULL."""
+
+    @property
+    def is_double(self) -> bool:
+        return self.expression.kind is Kind.DOUBLE
+
+
+@dataclass(frozen=True)
+class Sides:
+    """A test that is one comparison `left sign right`, each side of one slot: source for either, as whole numbers or floats."""
+
+    left: int
+    sign: str
+    right: int
+    left_code: str
+    right_code: str
+    is_double: bool = False
+
+
+@dataclass(frozen=True)
+class Test:
+    """One thing to test once `slots` are bound: a piece of source over `c0, c1, …` (the nodes of the slots)."""
+
+    slots: frozenset[int]
+    source: str
+    text: str = ""
+    """What people wrote."""
+    link: Sides | None = None
+
+
+@dataclass(frozen=True)
+class Order:
+    """From THEN: the event at slot `before` stands before the one at slot `after`."""
+
+    before: int
+    after: int
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A comparison `column of slot  sign  value`, where the value is source over other slots: an ordered index can serve it."""
+
+    slot: int
+    column: int
+    sign: str
+    value: str
+    slots: frozenset[int]
+    text: str
+
+    def decides(self, test: Test) -> bool:
+        """The test is this comparison and nothing more: what the index finds satisfies it."""
+        mine = f"v{self.column}[c{self.slot}]"
+        both = f"{mine} {self.sign} {self.value}", f"{self.value} {SWAPPED[self.sign]} {mine}"
+        return test.source in both or test.source in (f"({each})" for each in both)
+
+
+SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A WITHOUT: the events it notes are queued too, after the queues of members; `source` tests one of them, at `slot`,
+    with the members. Between `left` and `right`; or after `left`, for `within` microseconds, if `right` is None."""
+
+    queue: int
+    slot: int
+    left: int
+    right: int | None
+    source: str
+    within: int = 0
+
+
+@dataclass(frozen=True)
+class Lane:
+    """Concrete types whose events go the same way: into `queues` (numbers of clauses behind those of members), by the key
+    `key`. A lane without queues only tells the time, for what waits for a deadline."""
+
+    types: tuple[str, ...]
+    queues: tuple[int, ...]
+    key: tuple[str, ...]
+    timed: bool
+    joined: tuple[tuple[str, ...], ...] = ()
+    """Further keys, where queues name different ones: the lane is for events that have the same value in all of these and in
+    `key`, and in no other key of their type. Such an event arrives once, in all the queues."""
+
+
+@dataclass
+class Shape:
+    subscription: Subscription
+    branch: Branch
+    queue_of_slot: list[int]
+    needed: list[int]
+    lanes: list[Lane] = field(default_factory=list)
+    columns: list[ValueColumn] = field(default_factory=list)
+    tests: list[Test] = field(default_factory=list)
+    orders: list[Order] = field(default_factory=list)
+    bounds: list[Bound] = field(default_factory=list)
+    required: list[tuple[int, int]] = field(default_factory=list)
+    """(slot, column): an event can be the member at the slot only if the column is not NULL there."""
+    helpers: list[str] = field(default_factory=list)
+    """The functions of functions.py that the tests call."""
+    clauses: list[Clause] = field(default_factory=list)
+    whole_key: str | None = None
+    """The key is one whole number (the type of its column): a kernel numbers it by itself where numbers lie close together."""
+    ranked: bool = False
+    """Texts are ordered: the kernel takes their ranks (keys.py), by number, after the value columns."""
+    overlapping: bool = False
+    """An event can sit in several queues."""
+    equal: dict[int, Expression] = field(default_factory=dict)
+    """By queue, the expression (slot 0) of the class of equal values that the hash index is on."""
+    equal_slots: frozenset[int] = frozenset()
+    equal_text: str = ""
+
+    @property
+    def size(self) -> int:
+        return len(self.queue_of_slot)
+
+    @property
+    def queue_names(self) -> tuple[str, ...]:
+        """The type of each queue: those of the members, then one for each WITHOUT clause."""
+        return (*self.branch.queue_types, *(each.type for each in self.branch.negated))
+
+    @property
+    def stride(self) -> int:
+        """Queues of one key."""
+        return len(self.needed) + len(self.branch.negated)
+
+    @property
+    def recent(self) -> bool:
+        return self.subscription.matching.recent
+
+    @property
+    def contiguous(self) -> bool:
+        return self.subscription.matching.contiguous
+
+    @property
+    def disposal(self) -> Disposal:
+        return self.subscription.disposal
+
+    @property
+    def waits(self) -> bool:
+        """It has absences: relations wait for a deadline."""
+        return bool(self.branch.absences)
+
+    @property
+    def windowed(self) -> bool:
+        return self.subscription.within_us is not None
+
+    @property
+    def paired(self) -> bool:
+        """Some type goes several ways: rows come as pairs of row and lane."""
+        types = [name for lane in self.lanes for name in lane.types]
+        return len(types) != len(set(types))
+
+    def keys_of(self, name: str) -> list[tuple[str, ...]]:
+        """The keys of a concrete type: several where queues that it enters name different attributes."""
+        return [lane.key for lane in self.lanes if name in lane.types and not lane.joined]
+
+    def slots_of(self, queue: int) -> list[int]:
+        return [slot for slot, each in enumerate(self.queue_of_slot) if each == queue]
+
+    def queue_of(self, slot: int) -> int:
+        return self.queue_of_slot[slot] if slot < self.size else len(self.needed) + slot - self.size
+
+    def follows(self, slot: int) -> bool:
+        """The slot is a further instance of the type of the slot before it."""
+        return slot > 0 and self.queue_of_slot[slot - 1] == self.queue_of_slot[slot]
+
+    def known_bit(self, column: int) -> int:
+        return self.size + column
+
+    def accept_bit(self, lane: Lane, queue: int) -> int:
+        return ACCEPTED - lane.queues.index(queue)
+
+    def equal_of(self, lane: Lane) -> list[Expression]:
+        """What events of the lane are numbered by in the hash index: queues that share an event may name different values."""
+        return list(dict.fromkeys(self.equal[queue] for queue in lane.queues if queue in self.equal))
+
+    @property
+    def equal_most(self) -> int:
+        """The most values that events of one lane are numbered by."""
+        return max((len(self.equal_of(lane)) for lane in self.lanes), default=0)
+
+    def newest_slot(self, queue: int) -> int:
+        """The newest event of a queue can only be the last instance of its type, or under RECENT the first one."""
+        slots = self.slots_of(queue)
+        return slots[0] if self.recent else slots[-1]
+
+
+ACCEPTED = 62
+TOO_MANY = "too many slots and value columns for the bits of an event"
+"""The bit that says that the first queue of the lane accepts the event; those of further queues stand below it."""
+
+
+def every_bit(shape: Shape, lane: Lane) -> int:
+    """The bits of an event of the lane for which everything holds and nothing is NULL."""
+    bits = sum(1 << shape.accept_bit(lane, queue) for queue in lane.queues)
+    bits += sum(1 << slot for slot, queue in enumerate(shape.queue_of_slot) if queue in lane.queues)
+    return bits + sum(1 << shape.known_bit(at) for at, column in enumerate(shape.columns) if column.queue in lane.queues)
+
+
+def at_slot_zero(node: Expression) -> Expression:
+    """The same expression with its one slot numbered 0."""
+    match node:
+        case Field() | PositionOf() | TimeOf():
+            return replace(node, slot=0)
+        case Arithmetic() | Compare():
+            return replace(node, left=at_slot_zero(node.left), right=at_slot_zero(node.right))
+        case Call():
+            return replace(node, arguments=tuple(map(at_slot_zero, node.arguments)))
+        case Aggregate():
+            return replace(node, slots=(0,) * len(node.slots))
+        case In():
+            return replace(node, operand=at_slot_zero(node.operand), options=tuple(map(at_slot_zero, node.options)))
+        case Negative() | IsNull() | Like() | Truth():
+            return replace(node, operand=at_slot_zero(node.operand))
+        case Literal():
+            return node

@@ -1,0 +1,146 @@
+"""What a kernel needs to know of a branch, or why there can be none.
+
+A predicate that reads one event is evaluated for whole columns before the kernel runs and arrives as a bit. Of a predicate
+across events, the parts that read one event are evaluated beforehand too and arrive as *value columns*; only what joins
+them is compiled into the loop (join_conditions.py). Bits of an event: bit s (s < number of slots) says that the event can be
+the member at slot s; further bits say that a value column is not NULL there; the highest, which queues accept it.
+
+Takes: a branch. Gives: `Shape`, or raises `Refused` with the reason. Never: generates the loop (loop.py does).
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from fairlead.matching.compiled.planning.comparisons import bounds_of, equal_class
+from fairlead.matching.compiled.planning.join_conditions import Across
+from fairlead.matching.compiled.planning.shape import (
+    ACCEPTED,
+    TOO_MANY,
+    Clause,
+    Lane,
+    Order,
+    Refused,
+    Shape,
+    Sides,
+    Test,
+    ValueColumn,
+    at_slot_zero,
+)
+from fairlead.matching.expressions.closures import slot_types
+from fairlead.matching.interpreted.search import overlapping
+from fairlead.model.expression import Predicate
+from fairlead.model.plan import Absence, Branch, Subscription
+from fairlead.model.types import Catalogue, Kind
+
+__all__ = ["Refused", "Shape", "Test", "ValueColumn", "at_slot_zero", "shape_of"]
+
+KEYS_MAX = 4
+"""Of one type in one branch: every choice of them that can be equal has a lane, and each lane has its own source."""
+
+
+def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue, heard: frozenset[str] = frozenset()) -> Shape:
+    """`heard`: types that the subscription does not read and that tell it the time (model/clocks.py)."""
+    queue_of = {name: at for at, name in enumerate(branch.queue_types)}
+    shape = Shape(
+        subscription,
+        branch,
+        [queue_of[slot.type] for slot in branch.slots],
+        [len(branch.slots_of_type[name]) for name in branch.queue_types],
+        overlapping=overlapping(branch, catalogue),
+    )
+    shape.lanes = _lanes(shape, catalogue, heard)
+    across = Across(shape, slot_types(branch, catalogue))
+    for predicate in branch.predicates:
+        if not predicate.is_unary:
+            source = _source(across, predicate)
+            sides = across.sides(predicate.condition)
+            shape.tests.append(Test(frozenset(predicate.slots), source, predicate.text, sides))
+    for precedence in branch.precedences:
+        for a in precedence.left:
+            for b in precedence.right:
+                shape.orders.append(Order(a, b))
+    if shape.overlapping:
+        shape.tests += _apart(shape, catalogue)
+    for at, clause in enumerate(branch.negated):
+        rest = [_source(across, each, must=False) for each in clause.predicates if each.slots != (clause.slot,)]
+        mine = set(catalogue.accepts(clause.type))
+        twins = [slot for slot, each in enumerate(branch.slots) if mine & set(catalogue.accepts(each.type))]
+        rest += [f"nref[c{clause.slot}] != nref[c{slot}]" for slot in twins]
+        source = " and ".join(f"({each})" for each in rest) or "True"
+        queue = len(shape.needed) + at
+        if isinstance(clause, Absence):
+            shape.clauses.append(Clause(queue, clause.slot, clause.anchor, None, source, clause.within_us))
+        else:
+            shape.clauses.append(Clause(queue, clause.slot, clause.left, clause.right, source))
+    shape.bounds = bounds_of(shape, across)
+    shape.equal, shape.equal_slots, shape.equal_text = equal_class(shape)
+    shape.whole_key = None if shape.equal else _whole_key(shape, catalogue)
+    if shape.size + len(shape.columns) + max(len(lane.queues) for lane in shape.lanes) > ACCEPTED:
+        raise Refused(TOO_MANY)
+    return shape
+
+
+def _source(across: Across, predicate: Predicate, must: bool = True) -> str:
+    try:
+        return across.condition(predicate.condition, must)
+    except Refused as refused:
+        raise Refused(str(refused), predicate.text) from None
+
+
+def _lanes(shape: Shape, catalogue: Catalogue, heard: frozenset[str]) -> list[Lane]:
+    """Concrete types by where they go. A type has several lanes if queues that it enters name different key attributes: one for
+    each of these keys, and one for each choice of them that can have the same value. By their first queues, in whose order an
+    event arrives at several keys."""
+    named = dict(shape.branch.keys)
+    routes: dict[tuple[str, tuple[str, ...]], list[int]] = {}
+    for queue, name in enumerate(shape.queue_names):
+        for concrete in catalogue.accepts(name):
+            routes.setdefault((concrete, named.get(name, ())), []).append(queue)
+    ways: dict[str, list[tuple[tuple[str, ...], list[int]]]] = {}
+    for (concrete, key), queues in routes.items():
+        ways.setdefault(concrete, []).append((key, queues))
+    lanes: dict[tuple[tuple[int, ...], tuple[tuple[str, ...], ...], bool], list[str]] = {}
+    for concrete, each in ways.items():
+        if len(each) > KEYS_MAX:
+            raise Refused(f"events of '{concrete}' have more than {KEYS_MAX} keys")
+        for chosen in (some for count in range(1, len(each) + 1) for some in combinations(each, count)):
+            queues = sorted(queue for _, mine in chosen for queue in mine)
+            alike = tuple(key for key, _ in chosen)
+            lanes.setdefault((tuple(queues), alike, catalogue[concrete].timed), []).append(concrete)
+    made = [Lane(tuple(types), queues, keys[0], timed, keys[1:]) for (queues, keys, timed), types in lanes.items()]
+    made.sort(key=lambda lane: lane.queues[0])
+    if shape.windowed and not all(lane.timed for lane in made):
+        raise Refused("untimed events in a window")
+    if shape.waits:
+        placed = {concrete for concrete, _ in routes}
+        others = [catalogue[name] for name in sorted(shape.subscription.reads(catalogue) - placed)]
+        made += [Lane((each.name,), (), (), each.timed) for each in others if each.timed or each.derived]
+        telling = tuple(name for name in sorted(heard) if catalogue[name].timed)
+        made += [Lane(telling, (), (), True)] if telling else []
+    return made
+
+
+def _whole_key(shape: Shape, catalogue: Catalogue) -> str | None:
+    kinds = {
+        attribute.type.kind
+        for lane in shape.lanes
+        for name in lane.types
+        for key in lane.key
+        if (attribute := catalogue[name].attribute(key)) is not None
+    }
+    single = all(len(lane.key) == 1 for lane in shape.lanes if lane.queues)
+    if not single or shape.paired or not kinds <= {Kind.INT, Kind.BIGINT, Kind.TIMESTAMP} or not kinds:
+        return None
+    return "int32" if kinds == {Kind.INT} else "int64"
+
+
+def _apart(shape: Shape, catalogue: Catalogue) -> list[Test]:
+    """No event is the member at two slots, where queues can share it."""
+    types = [set(catalogue.accepts(slot.type)) for slot in shape.branch.slots]
+    return [
+        Test(frozenset({a, b}), f"nref[c{a}] != nref[c{b}]", link=Sides(a, "!=", b, f"nref[c{a}]", f"nref[c{b}]"))
+        for a in range(shape.size)
+        for b in range(a + 1, shape.size)
+        if shape.queue_of_slot[a] != shape.queue_of_slot[b] and types[a] & types[b]
+    ]

@@ -1,0 +1,1 @@
+"""Kernels at work: batches in, matches out."""

@@ -1,0 +1,265 @@
+"""A plan on kernels: all its subscriptions side by side over the same batches.
+
+Alike branches form families that share a kernel (branch.py). Families are fed in the order of the hierarchy: what one derives
+is merged into the batch of those that read it (levels.py).
+
+Takes: a plan, then batches. Gives: `Relations`, and the state in the form that every matcher shares (plan_state.py). Never: an
+object for an event. Raises `Refused` where a branch has no kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from itertools import groupby
+
+import numpy as np
+
+from fairlead.dataclass import dataclass
+from fairlead.matching.compiled.machine_code.compiler import unmade
+from fairlead.matching.compiled.machine_code.interruption import Check, Interruption
+from fairlead.matching.compiled.planning.family import sharing_key
+from fairlead.matching.compiled.running.batch import Batch
+from fairlead.matching.compiled.running.branch import Form, Found, KernelBranch, form_of, key_kinds
+from fairlead.matching.compiled.running.keys import KeyNumbering
+from fairlead.matching.compiled.running.levels import Level, Levels, Merged, Node
+from fairlead.matching.compiled.running.paths import widest
+from fairlead.matching.compiled.running.pool import NEVER
+from fairlead.matching.compiled.running.retention import forget_keys
+from fairlead.matching.compiled.running.rounds import ranks_of
+from fairlead.matching.compiled.running.shared_columns import Prepared
+from fairlead.matching.results.event_store import Store
+from fairlead.matching.results.relations import Block, Build, Relations, united
+from fairlead.model.clocks import heard_types
+from fairlead.model.columns import Columns
+from fairlead.model.identity import position_word
+from fairlead.model.plan import Branch, Plan, Subscription
+from fairlead.model.position import Position
+from fairlead.model.types import Catalogue
+
+CELLS_MAX = 1 << 24
+"""Numbers that the paths of a part of a batch may have: 128 MB, and while they are sorted as much again."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """A branch of a family: of which subscription, and where that stands in the plan and in the hierarchy."""
+
+    subscription: Subscription
+    number: int
+    branch: int
+    depth: int
+
+
+@dataclass(frozen=True)
+class Family:
+    members: list[Member]
+    kernel: KernelBranch
+    reads: frozenset[str]
+    clock: frozenset[str]
+    """The types that tell it the time: those that it reads, and where it waits those that it hears (model/clocks.py)."""
+
+
+class KernelLane:
+    def __init__(self, plan: Plan, build: Build, depths: dict[str, int], check: Check | None = None) -> None:
+        self.plan, self.build = plan, build
+        self.families = _families(plan, depths, Interruption(check))
+        self.numberings: dict[int, tuple[KeyNumbering, list[KernelBranch]]] = {}
+        for family in self.families:
+            self.numberings.setdefault(id(family.kernel.keys), (family.kernel.keys, []))[1].append(family.kernel)
+        self.store = Store()
+        read = frozenset().union(*(family.reads for family in self.families)) if self.families else frozenset()
+        self.levels = Levels(plan, frozenset(name for name in read if plan.catalogue[name].derived))
+        self.clocks = {each.members[0].subscription.name: each.clock for each in self.families if each.kernel.shape.waits}
+        """Of the subscriptions that wait for something."""
+        self.seen: dict[frozenset[str], int] = {each.clock: NEVER for each in self.families}
+        self.rows_at_once = rows_at_once(len(self.families), depths)
+        """Rows of the input that go through all levels together."""
+
+    def feed(self, columns: Columns, prepared: Prepared | None = None) -> Relations:
+        """The relations of a batch. `prepared`: the same columns, as other engines are given them too."""
+        if prepared is None or self.levels.needed:
+            self.store.add(columns)
+            return self._delivered(Batch(columns, self.plan.catalogue), NEVER, 0)
+        if len(columns):
+            self.store.add_chunk(prepared.chunk)
+        return self._delivered(prepared.batch, NEVER, 0)
+
+    def finish(self, until: int, last: int) -> Relations:
+        """What absences are decided before the time `until`, beside the place after `last`."""
+        nothing = Batch(Columns((), np.zeros(0, dtype=np.int8), range(0), {}), self.plan.catalogue)
+        return self._delivered(nothing, until, position_word(Position(last + 1)))
+
+    def waiting(self) -> list[str]:
+        """The subscriptions with relations that wait for a deadline."""
+        found = {family.members[0].subscription.name for family in self.families if family.kernel.pool.waiting()}
+        return [each.name for each in self.plan.subscriptions if each.name in found]
+
+    def _delivered(self, logged: Batch, until: int, last: int) -> Relations:
+        if not self.levels.needed:
+            blocks = [block for family in self.families for block in self._fed(family, logged)]
+        else:
+            blocks = self._by_levels(logged, until, last)
+        if self.plan.silent:
+            blocks = [block for block in blocks if block.subscription.name not in self.plan.silent]
+        found = Relations(blocks, self.store.view(), self.plan.catalogue, self.build)
+        for numbering, branches in self.numberings.values():
+            forget_keys(numbering, branches)
+        kernels = [family.kernel for family in self.families]
+        self.store.pack(sum(each.held() for each in kernels), lambda: np.concatenate([each.live() for each in kernels]))
+        return found
+
+    def _fed(self, family: Family, batch: Batch) -> list[Block]:
+        """Without derived events and absences, what a kernel finds is final, and nothing asks for the time."""
+        made, _ = family.kernel.feed(batch)
+        return [
+            Block(member.subscription, member.number, member.branch, part.at, part.refs)
+            for member, part in parted(family, made)
+        ]
+
+    def _tell_time(self, family: Family, batch: Batch) -> None:
+        latest = batch.once(
+            ("latest", family.clock),
+            lambda: max(
+                (int(r.times.max()) for n, r in batch.rows.items() if n in family.clock and r.times is not None and len(r)),
+                default=NEVER,
+            ),
+        )
+        self.seen[family.clock] = max(self.seen[family.clock], latest)
+
+    def _by_levels(self, logged: Batch, until: int, last: int) -> list[Block]:
+        """Part by part: paths have a number of columns in proportion to the depth of the hierarchy, so for each event of the
+        input they take memory in the square of it (paths.py)."""
+        found: list[Block] = []
+        delivered, low = 0, 0
+        while True:
+            high = min(len(logged), low + self.rows_at_once)
+            part = logged if high - low == len(logged) else Batch(logged.columns.part(low, high), self.plan.catalogue)
+            level = self.levels.begin(part, self.store.view())
+            blocks = self._level_by_level(level, until, last)
+            found += [each.moved(delivered) for each in blocks] if delivered else blocks
+            delivered += sum(map(len, blocks))
+            self._adapt(high - low, level.cells)
+            if high == len(logged):
+                return found if part is logged else united(found)
+            low = high
+
+    def _adapt(self, rows: int, cells: int) -> None:
+        """The next time as many rows as paths may take cells, by what these took."""
+        if cells > CELLS_MAX:
+            self.rows_at_once = max(1, min(self.rows_at_once, rows * CELLS_MAX // cells))
+        elif rows == self.rows_at_once and cells * 4 < CELLS_MAX:
+            self.rows_at_once *= 2
+
+    def _level_by_level(self, level: Level, until: int, last: int) -> list[Block]:
+        nodes: list[Node] = []
+        for _, group in groupby(self.families, key=lambda family: family.members[0].number):
+            decisions: list[tuple[Member, Found, Merged | None]] = []
+            for family in group:
+                batch, merged = level.batch_of(family.clock, family.kernel.shape.waits)
+                self._tell_time(family, batch)
+                made, decided = family.kernel.feed(batch, until, last)
+                for member, part in parted(family, made):
+                    if len(part.at):
+                        nodes.append(level.add(member.subscription, member.number, member.branch, part, merged))
+                if len(decided.at):  # absences run alone, and all branches of a subscription see the same batch
+                    decisions.append((family.members[0], decided, merged))
+                if merged is not None:
+                    level.moved(family.kernel, merged)
+            ranks = ranks_of([(member.branch, found) for member, found, _ in decisions])
+            for (member, found, merged), mine in zip(decisions, ranks, strict=True):
+                clock, turn = self.clocks[member.subscription.name], (member.depth, member.number, mine)
+                nodes.append(level.decide(member.subscription, member.branch, clock, found, turn, merged))
+        return level.settle(nodes, self.store)
+
+
+def parted(family: Family, found: Found) -> list[tuple[Member, Found]]:
+    """What a family found, by member."""
+    if found.member is None:
+        return [(family.members[0], found)]
+    order = np.argsort(found.member, kind="stable")
+    which = found.member[order]
+    at, refs = found.at[order], found.refs[order]
+    starts = np.flatnonzero(np.concatenate(([True], which[1:] != which[:-1]))) if len(which) else np.zeros(0, dtype=np.int64)
+    ends = [*starts[1:].tolist(), len(which)]
+    return [
+        (family.members[int(which[low])], Found(at[low:high], refs[low:high]))
+        for low, high in zip(starts.tolist(), ends, strict=False)
+    ]
+
+
+_FORMS: dict[Hashable, Form] = {}
+FORMS_MAX = 1024
+
+
+def _form_of(member: Member, branch: Branch, catalogue: Catalogue, several: bool, heard: frozenset[str]) -> Form:
+    """Shape and source, once for what the digest of a subscription stands for, of types as they are declared here."""
+    subscription = member.subscription
+    declared = (str(catalogue[name]) for name in sorted({*subscription.types, *subscription.reads(catalogue)}))
+    key = (subscription.digest, subscription.number(member.branch), several, heard, *declared)
+    if key not in _FORMS or not member.subscription.digest:
+        if len(_FORMS) >= FORMS_MAX:
+            _FORMS.clear()
+        _FORMS[key] = form_of(member.subscription, branch, catalogue, several, heard)
+    return _FORMS[key]
+
+
+Group = list[tuple[Member, Branch]]
+"""The branches of a family."""
+
+
+def grouped(plan: Plan, depths: dict[str, int]) -> list[Group]:
+    """The families of a plan, in the order of the text."""
+    groups: dict[Hashable, Group] = {}
+    for number, subscription in enumerate(plan.subscriptions):
+        for at, branch in enumerate(subscription.branches):
+            member = Member(subscription, number, at, depths[subscription.name])
+            key = sharing_key(subscription, branch, plan.catalogue)
+            groups.setdefault(key or ("alone", number, at), []).append((member, branch))
+    return list(groups.values())
+
+
+def formed(plan: Plan, groups: list[Group]) -> Iterator[tuple[Form, frozenset[str]]]:
+    """Shape and source of each family, and the types that it hears."""
+    hears = heard_types(plan)
+    for group in groups:
+        first, branch = group[0]
+        heard = hears.get(first.subscription.name, frozenset()) if branch.absences else frozenset()
+        yield _form_of(first, branch, plan.catalogue, len(group) > 1, heard), heard
+
+
+def rows_at_once(families: int, depths: dict[str, int]) -> int:
+    """How many rows may go through all levels together, if each leads to a relation and an event of every family."""
+    return max(1, CELLS_MAX // max(1, 2 * families * widest(max(depths.values(), default=0))))
+
+
+def prices(plan: Plan, depths: dict[str, int]) -> Iterator[float]:
+    """What it costs to move a plan to kernels, in kernels that have to be compiled; better and better known, each
+    answer for a small part of what it says. A plan of one kernel is not looked at."""
+    groups = grouped(plan, depths)
+    if len(groups) > 1:
+        deep = max(1, ROWS_FEW / rows_at_once(len(groups), depths))
+        yield deep * len(groups) / FORMS_A_KERNEL
+        compiled, loaded = unmade(form[1].text for form, _ in formed(plan, groups))
+        yield deep * (compiled + loaded / LOADS_A_KERNEL)
+
+
+FORMS_A_KERNEL, LOADS_A_KERNEL = 50, 10
+"""Compiling takes 100 milliseconds, making the source 1 to 2, loading what was compiled 5 to 10."""
+ROWS_FEW = 64
+"""With fewer rows at once kernels save little or nothing, unless there are long searches."""
+
+
+def _families(plan: Plan, depths: dict[str, int], interruption: Interruption) -> list[Family]:
+    """Upstream first, and then in the order of the text. Keys of the same kinds are numbered together."""
+    made = []
+    numberings: dict[Hashable, KeyNumbering] = {}
+    groups = grouped(plan, depths)
+    for group, (form, heard) in zip(groups, formed(plan, groups), strict=True):
+        (first, branch), others = group[0], [each for _, each in group[1:]]
+        kinds = key_kinds(form[0], plan.catalogue)
+        keys = numberings.setdefault(kinds, KeyNumbering(len(kinds)))
+        kernel = KernelBranch(first.subscription, branch, plan.catalogue, others, form, keys, interruption=interruption)
+        members = [each for each, _ in group]
+        reads = first.subscription.reads(plan.catalogue)
+        made.append(Family(members, kernel, reads, reads | heard))
+    return sorted(made, key=lambda each: (each.members[0].depth, each.members[0].number, each.members[0].branch))

@@ -1,0 +1,1 @@
+"""What kernels remember, to the common form of states and back."""

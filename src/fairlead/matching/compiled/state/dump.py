@@ -1,0 +1,67 @@
+"""What a kernel has queued and waiting, as a Group of columns (content.py): nothing in Python for an event.
+
+Takes: a family between two batches. Gives: a Group in the canonical order. Never: changes the kernel.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fairlead.matching.compiled.codegen.absence import CANCELLED, DEADLINE, KEY, MEMBERS
+from fairlead.matching.compiled.machine_code.compiler import kernel_of
+from fairlead.matching.compiled.running.branch import KernelBranch
+from fairlead.matching.compiled.running.pool import CLOCK, COUNT, FLAGS, HEAD, WAITS, Pool
+from fairlead.matching.state.content import NEVER, Form, Group, canonical_order
+
+Numbers = npt.NDArray[np.int64]
+
+WALK = """def kernel(heads, nn, out):
+    n = 0
+    for i in range(len(heads)):
+        c = heads[i]
+        while c != -1:
+            out[n] = c
+            n += 1
+            c = nn[c, 0]
+    return n, 0"""
+"""The nodes of queues, one queue after the other, oldest first."""
+
+
+def group_of_kernel(kernel: KernelBranch, form: Form, subscriptions: Numbers, branches: Numbers) -> Group:
+    """`subscriptions` and `branches`: what each branch of the family is in the plan."""
+    pool = kernel.pool
+    counts = pool.qs[: pool.keys * pool.queues, COUNT].reshape(pool.keys, pool.queues)
+    clocks, waits = pool.ks[: pool.keys, CLOCK], pool.ks[: pool.keys, WAITS]
+    used = np.flatnonzero(counts.any(axis=1) | (clocks != NEVER) | (waits != -1))
+    numbers, which = kernel.origin(used)
+    keys = kernel.keys.columns(numbers, form.keys)
+    if len(used) > 1:
+        order = canonical_order((pa.array(subscriptions[which]), pa.array(branches[which]), *keys))
+        used, which, keys = used[order], which[order], [column.take(pa.array(order)) for column in keys]
+    row = np.full(pool.keys, -1, dtype=np.int64)
+    row[used] = np.arange(len(used))
+    waiting = pool.wait[pool.heap[: pool.waiting()]]
+    words = pool.ni[:, kernel.source.layout["REF"]]
+    return Group(
+        form,
+        subscriptions[which],
+        branches[which],
+        tuple(keys),
+        clocks[used],
+        (pool.ks[used, FLAGS] & 1).astype(bool),
+        counts[used].astype(np.int64),
+        words[_nodes(pool, used)],
+        row[waiting[:, KEY]],
+        waiting[:, DEADLINE],
+        waiting[:, CANCELLED].astype(bool),
+        words[waiting[:, MEMBERS:]],
+    ).in_order_of_deadlines()
+
+
+def _nodes(pool: Pool, instances: Numbers) -> Numbers:
+    queues = (instances[:, None] * pool.queues + np.arange(pool.queues)).reshape(-1)
+    nodes = np.empty(int(pool.qs[queues, COUNT].sum()), dtype=np.int64)
+    kernel_of(WALK)(pool.qs[queues, HEAD], pool.nn, nodes)
+    return nodes

@@ -1,0 +1,85 @@
+"""The state of a plan on kernels as columns (content.py), the same that event-by-event matching gives: an engine can begin with
+one matcher and go on with the other."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairlead.matching.compiled.codegen.counters import SEEN
+from fairlead.matching.compiled.running.acceptance import stretches
+from fairlead.matching.compiled.running.batch import Batch
+from fairlead.matching.compiled.running.lane import Family, KernelLane
+from fairlead.matching.compiled.running.pool import NEVER
+from fairlead.matching.compiled.state.dump import group_of_kernel
+from fairlead.matching.compiled.state.load import load
+from fairlead.matching.results.chunk import Chunk, Words
+from fairlead.matching.results.event_store import View, distinct
+from fairlead.matching.state.content import NO_EVENTS, Content, Form, Group, events_of_chunk, form_of, joined
+from fairlead.model.columns import Columns
+from fairlead.model.plan import Plan
+
+
+def content_of_lane(lane: KernelLane) -> Content:
+    plan = lane.plan
+    parts: dict[Form, list[Group]] = {}
+    for family in lane.families:
+        numbers = np.array([each.number for each in family.members], dtype=np.int64)
+        branches = np.array([each.branch for each in family.members], dtype=np.int64)
+        form = _form(family, plan)
+        group = group_of_kernel(family.kernel, form, numbers, branches)
+        if len(group):
+            parts.setdefault(form, []).append(group)
+    groups = {form: joined(each) for form, each in parts.items()}
+    seen = [lane.seen[lane.clocks[each.name]] if each.name in lane.clocks else NEVER for each in plan.subscriptions]
+    words = [each for group in groups.values() for each in (group.words, group.members.reshape(-1))]
+    live = distinct(np.concatenate(words)) if words else np.zeros(0, dtype=np.int64)
+    events = events_of_chunk(lane.store.view().take(live).chunk(), plan.catalogue) if len(live) else NO_EVENTS
+    return Content([None if each == NEVER else int(each) for each in seen], groups, events)
+
+
+def restore(lane: KernelLane, content: Content) -> None:
+    """Queue what a state has queued; the events go into the store."""
+    catalogue = lane.plan.catalogue
+    for subscription, seen in zip(lane.plan.subscriptions, content.seen, strict=True):
+        if seen is not None:
+            lane.seen[lane.clocks[subscription.name]] = seen
+    chunk = content.events.chunk() if len(content.events) else None
+    whole = None if chunk is None else Batch(chunk.columns, catalogue, chunk.words, chunk.times)
+    for family in lane.families:
+        family.kernel.pool.st[SEEN] = lane.seen[family.clock]
+        group = content.groups.get(_form(family, lane.plan))
+        if group is None:
+            continue
+        group, which = _chosen(group, family)
+        if len(group):
+            load(family.kernel, group, which, _batch(group, chunk, whole, lane.plan))
+    if chunk is not None:
+        lane.store.add_chunk(chunk)
+
+
+def _form(family: Family, plan: Plan) -> Form:
+    return form_of(family.kernel.branches[0], plan.catalogue)
+
+
+def _chosen(group: Group, family: Family) -> tuple[Group, Words]:
+    """The instances of a family, and which of its branches each belongs to."""
+    scale = 1 + int(group.branch.max())
+    rows = group.subscription * scale + group.branch
+    wanted = np.array([each.number * scale + each.branch for each in family.members if each.branch < scale], dtype=np.int64)
+    which = np.flatnonzero([each.branch < scale for each in family.members])
+    low, high = np.searchsorted(rows, wanted), np.searchsorted(rows, wanted, "right")
+    chosen, which = stretches(np.arange(len(rows)), low, high, which)
+    if len(chosen) == len(rows) and (chosen[1:] > chosen[:-1]).all():
+        return group, which
+    return group.taken(chosen), which
+
+
+def _batch(group: Group, chunk: Chunk | None, whole: Batch | None, plan: Plan) -> Batch:
+    """The events that a group refers to. If they are most of all, these will do, and are looked at once for several groups."""
+    words = distinct(np.concatenate([group.words, group.members.reshape(-1)]))
+    if chunk is None or whole is None or not len(words):
+        return Batch(Columns((), np.zeros(0, dtype=np.int8), range(0), {}), plan.catalogue)
+    if 2 * len(words) > len(chunk):
+        return whole
+    mine = View([[chunk]]).take(words).chunk()
+    return Batch(mine.columns, plan.catalogue, mine.words, mine.times)

@@ -1,0 +1,1 @@
+"""What expressions come to: closures for one relation, columns for many."""

@@ -1,0 +1,220 @@
+"""EMIT for many relations at once: a column for each attribute of the derived event.
+
+Takes: a branch, and the members of its relations as position words. Gives: Arrow columns of the attributes' types. Equal to
+the scalar evaluator, relation by relation: attributes are taken as they are; numbers go through running/vector.py, as
+expressions over one wide event that has what the slots have; what is left is evaluated by the scalar evaluator itself, once
+for each distinct value where it reads one attribute only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from decimal import Decimal, InvalidOperation
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fairlead.matching.compiled.running.vector import NUMBERS, Rows, Vector, evaluate
+from fairlead.matching.expressions.aggregates import aggregated
+from fairlead.matching.expressions.closures import Evaluator, compile_value, slot_types
+from fairlead.matching.results.chunk import Numbers
+from fairlead.matching.results.event_store import View
+from fairlead.matching.results.taken_rows import Taken
+from fairlead.model.columns import arrow_array, arrow_type, canonical_values, decimals_at
+from fairlead.model.event import Event
+from fairlead.model.expression import (
+    Aggregate,
+    Arithmetic,
+    Call,
+    Compare,
+    Expression,
+    Field,
+    In,
+    IsNull,
+    Like,
+    Negative,
+    PositionOf,
+    TimeOf,
+    Truth,
+    children,
+)
+from fairlead.model.identity import majors_of
+from fairlead.model.plan import Branch
+from fairlead.model.position import Position
+from fairlead.model.types import Attribute, Catalogue, DataType, EventType, Kind
+from fairlead.model.values import DECIMAL_CONTEXT
+
+Leaf = Field | PositionOf | TimeOf | Aggregate
+
+
+def compile_field(node: Expression, types: Sequence[EventType], wanted: DataType) -> Evaluator:
+    """The scalar evaluator of an attribute of a derived event: a DECIMAL at its scale, NULL beyond its 38 digits."""
+    evaluate_one = compile_value(node, types)
+    if wanted.kind is not Kind.DECIMAL:
+        return evaluate_one
+    return lambda binding: fitted(evaluate_one(binding), wanted)
+
+
+def fitted(value: Decimal | None, wanted: DataType) -> Decimal | None:
+    """Zero has no sign: a column could not keep it."""
+    if value is None:
+        return None
+    try:
+        scaled = Decimal(value).quantize(Decimal(1).scaleb(-wanted.scale), context=DECIMAL_CONTEXT)
+    except InvalidOperation:
+        return None
+    return scaled if scaled else scaled.copy_abs()
+
+
+def emitted_columns(branch: Branch, catalogue: Catalogue, view: View, refs: Numbers) -> list[pa.Array]:
+    """The attributes of the derived event, one row a relation, in the order of its type. The branch has an EMIT."""
+    assert branch.emission is not None
+    members, fields = Members(branch, catalogue, view, refs), dict(branch.emission.fields)
+    return [members.emitted(fields[each.name], each.type) for each in catalogue[branch.emission.type].attributes]
+
+
+class Members:
+    """The members of many relations, slot by slot, as columns."""
+
+    def __init__(self, branch: Branch, catalogue: Catalogue, view: View, refs: Numbers) -> None:
+        self.types, self.catalogue, self.view, self.refs = slot_types(branch, catalogue), catalogue, view, refs
+        self._slots: dict[int, Taken] = {}
+        self._columns: dict[Leaf, pa.Array] = {}
+
+    def __len__(self) -> int:
+        return len(self.refs)
+
+    def emitted(self, node: Expression, wanted: DataType) -> pa.Array:
+        try:
+            return self._by_columns(node, wanted)
+        except (NotImplementedError, pa.ArrowInvalid):  # ArrowInvalid: a decimal that does not fit
+            return self._by_scalar(node, wanted)
+
+    def _by_columns(self, node: Expression, wanted: DataType) -> pa.Array:
+        if not any(leaves(node)):
+            return pa.repeat(arrow_array([compile_field(node, self.types, wanted)(())], wanted)[0], len(self))
+        match node:
+            case Field() if node.kind is Kind.DECIMAL and wanted.kind is Kind.DECIMAL:
+                return decimals_at(self.column(node), arrow_type(wanted))
+            case Field():
+                return self.column(node).cast(arrow_type(wanted))
+            case Call(function="coalesce"):
+                import pyarrow.compute as pc
+
+                return pc.coalesce(*(self._by_columns(each, wanted) for each in node.arguments))
+        if any(each.kind not in NUMBERS for each in (node, *leaves(node))):
+            raise NotImplementedError
+        return as_arrow(self._numbers(node), wanted)
+
+    def _numbers(self, node: Expression) -> Vector:
+        read = list(dict.fromkeys(leaves(node)))
+        schema = EventType("members", tuple(Attribute(str(at), DataType(leaf.kind)) for at, leaf in enumerate(read)))
+        columns = [self.column(leaf) for leaf in read]
+        table = pa.RecordBatch.from_arrays(columns, [str(at) for at in range(len(read))])
+        over_one = _over_one(node, {leaf: Field(0, str(at), leaf.kind) for at, leaf in enumerate(read)})
+        return evaluate(over_one, Rows(schema, table, None, lambda: np.zeros(len(self), dtype=np.int64)))
+
+    def column(self, leaf: Leaf) -> pa.Array:
+        """What an expression reads of the members."""
+        if leaf not in self._columns:
+            self._columns[leaf] = self._column(leaf)
+        return self._columns[leaf]
+
+    def _column(self, leaf: Leaf) -> pa.Array:
+        match leaf:
+            case Field():
+                schema = self.types[leaf.slot]
+                sources = {name: self.catalogue[name].index[leaf.attribute] for name in self.catalogue.accepts(schema.name)}
+                return self._slot(leaf.slot).column(arrow_type(schema.attributes[schema.index[leaf.attribute]].type), sources)
+            case PositionOf():
+                return pa.array(majors_of(self.refs[:, leaf.slot]))
+            case TimeOf():
+                values, known = self._slot(leaf.slot).times(self.catalogue)
+                return as_arrow(Vector(values, known), DataType(Kind.TIMESTAMP))
+            case Aggregate(attribute=None):
+                return as_arrow(
+                    Vector(np.full(len(self), len(leaf.slots)), np.ones(len(self), dtype=bool)), DataType(leaf.kind)
+                )
+            case Aggregate(attribute=str() as attribute):
+                kinds = [_kind(self.types[slot], attribute) for slot in leaf.slots]
+                if not kinds or not NUMBERS.issuperset(kinds):
+                    raise NotImplementedError
+                vectors = [self._numbers(Field(slot, attribute, kind)) for slot, kind in zip(leaf.slots, kinds, strict=True)]
+                return as_arrow(aggregated(leaf.function, vectors, leaf.kind), DataType(leaf.kind))
+        raise NotImplementedError
+
+    def _slot(self, slot: int) -> Taken:
+        if slot not in self._slots:
+            self._slots[slot] = self.view.take(np.ascontiguousarray(self.refs[:, slot]))
+        return self._slots[slot]
+
+    def _by_scalar(self, node: Expression, wanted: DataType) -> pa.Array:
+        scalar, read = compile_field(node, self.types, wanted), list(dict.fromkeys(leaves(node)))
+        slots = [Event(schema, (None,) * len(schema.attributes), Position(0)) for schema in self.types]
+        if len(read) == 1 and isinstance(read[0], Field):
+            slot, schema, number = read[0].slot, self.types[read[0].slot], self.types[read[0].slot].index[read[0].attribute]
+            encoded = self.column(read[0]).dictionary_encode()
+            distinct = [*canonical_values(encoded.dictionary, read[0].kind), None]
+            bound: list[Any] = list(slots)
+            results = []
+            for value in distinct:
+                row = list(slots[slot].row)
+                row[number] = value
+                bound[slot] = Event(schema, tuple(row), Position(0))
+                results.append(scalar(bound))
+            return arrow_array(results, wanted).take(encoded.indices.fill_null(len(distinct) - 1))
+        used = {slot for leaf in read for slot in (leaf.slots if isinstance(leaf, Aggregate) else (leaf.slot,))}
+        columns = [self._events(slot, read) if slot in used else repeat(slots[slot], len(self)) for slot in range(len(slots))]
+        return arrow_array([scalar(binding) for binding in zip(*columns, strict=True)], wanted)
+
+    def _events(self, slot: int, read: Sequence[Leaf]) -> Iterator[Event]:
+        """The members at a slot as events that have what is read of them."""
+        schema, names = self.types[slot], {leaf.attribute for leaf in read if isinstance(leaf, Field | Aggregate)}
+        values = [
+            canonical_values(self.column(Field(slot, each.name, each.type.kind)), each.type.kind)
+            if each.name in names
+            else repeat(None, len(self))
+            for each in schema.attributes
+        ]
+        rows = zip(*values, strict=True) if values else repeat((), len(self))
+        timed = any(isinstance(leaf, TimeOf) and leaf.slot == slot for leaf in read)
+        times = canonical_values(self.column(TimeOf(slot)), Kind.TIMESTAMP) if timed else repeat(None, len(self))
+        for row, time, major in zip(rows, times, majors_of(self.refs[:, slot]).tolist(), strict=True):
+            yield Event(schema, row, Position(major), time)
+
+
+def as_arrow(vector: Vector, wanted: DataType) -> pa.Array:
+    plain = {Kind.INT: np.int32, Kind.BOOLEAN: np.bool_, Kind.DOUBLE: np.float64}.get(wanted.kind, np.int64)
+    made = pa.array(vector.values.astype(plain), mask=None if vector.known.all() else ~vector.known)
+    return made.cast(arrow_type(wanted))
+
+
+def leaves(node: Expression) -> Iterator[Leaf]:
+    if isinstance(node, Field | PositionOf | TimeOf | Aggregate):
+        yield node
+    for child in children(node):
+        yield from leaves(child)
+
+
+def _kind(schema: EventType, attribute: str) -> Kind:
+    return schema.attributes[schema.index[attribute]].type.kind
+
+
+def _over_one(node: Expression, fields: dict[Leaf, Field]) -> Expression:
+    """The same expression over one event whose attributes are the leaves."""
+    match node:
+        case Field() | PositionOf() | TimeOf() | Aggregate():
+            return fields[node]
+        case Arithmetic() | Compare():
+            return replace(node, left=_over_one(node.left, fields), right=_over_one(node.right, fields))
+        case Call():
+            return replace(node, arguments=tuple(_over_one(each, fields) for each in node.arguments))
+        case In():
+            options = tuple(_over_one(each, fields) for each in node.options)
+            return replace(node, operand=_over_one(node.operand, fields), options=options)
+        case Negative() | IsNull() | Like() | Truth():
+            return replace(node, operand=_over_one(node.operand, fields))
+    return node

@@ -1,0 +1,167 @@
+"""What the language's operators and functions compute on values that are there (never NULL).
+
+Takes: canonical values (see model/values.py). Gives: a canonical value, or None where the result does not exist: a zero
+divisor, a number out of range. Never: sees NULL (the evaluators handle that) or reads a clock or locale.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from fairlead.matching.expressions.like import LikePattern
+from fairlead.model.types import INTEGER, Kind
+from fairlead.model.values import DECIMAL_CONTEXT, EPOCH, INT_RANGE, TIMESTAMP_RANGE
+
+COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def comparison(sign: str, left: Kind, right: Kind) -> Callable[[Any, Any], bool]:
+    """The test for two known values. A DECIMAL beside a DOUBLE is compared as a DOUBLE, as Spark does; whole numbers
+    compare exactly with anything."""
+    test = COMPARE[sign]
+    if {left, right} == {Kind.DECIMAL, Kind.DOUBLE}:
+        return lambda a, b: test(float(a), float(b))
+    return test
+
+
+def unknown(value: Any) -> bool:
+    """NULL and NaN: a comparison with either is unknown."""
+    return value is None or value != value
+
+
+def in_range(value: Any, kind: Kind) -> Any:
+    """The value, or None where its kind cannot hold it."""
+    if kind in INTEGER:
+        low, high = INT_RANGE[kind]
+    elif kind is Kind.INTERVAL:
+        low, high = INT_RANGE[Kind.BIGINT]
+    elif kind is Kind.TIMESTAMP:
+        low, high = TIMESTAMP_RANGE
+    else:
+        return value
+    return value if low <= value <= high else None
+
+
+def arithmetic(sign: str, kind: Kind) -> Callable[[Any, Any], Any]:
+    """The function of two present operands for `left sign right` with a result of `kind`."""
+    if sign == "/":
+        return _divide
+    if sign == "%":
+        return _remainder_double if kind is Kind.DOUBLE else _remainder
+    if kind is Kind.DOUBLE:
+        basic = {"+": operator.add, "-": operator.sub, "*": operator.mul}[sign]
+        return lambda a, b: basic(float(a), float(b))
+    if kind is Kind.DECIMAL:
+        exact = {"+": DECIMAL_CONTEXT.add, "-": DECIMAL_CONTEXT.subtract, "*": DECIMAL_CONTEXT.multiply}[sign]
+        return lambda a, b: exact(Decimal(a), Decimal(b))
+    whole = {"+": operator.add, "-": operator.sub, "*": operator.mul}[sign]
+    return lambda a, b: in_range(whole(a, b), kind)
+
+
+def negative(value: Any, kind: Kind) -> Any:
+    return DECIMAL_CONTEXT.minus(value) if kind is Kind.DECIMAL else in_range(-value, kind)
+
+
+def _divide(a: Any, b: Any) -> float | None:
+    return None if b == 0 else float(a) / float(b)
+
+
+def _remainder_double(a: Any, b: Any) -> float | None:
+    if b == 0:
+        return None
+    dividend, divisor = float(a), float(b)
+    return math.fmod(dividend, divisor) if math.isfinite(dividend) else math.nan
+
+
+def _remainder(a: Any, b: Any) -> Any:
+    if b == 0:
+        return None
+    if isinstance(a, Decimal) or isinstance(b, Decimal):
+        try:
+            return DECIMAL_CONTEXT.remainder(Decimal(a), Decimal(b))
+        except InvalidOperation:  # the quotient has more than 38 digits
+            return None
+    size = abs(a) % abs(b)
+    return -size if a < 0 else size
+
+
+def like_pattern(pattern: str) -> LikePattern:
+    """The test of `text LIKE pattern`, linear in the text."""
+    return LikePattern(pattern)
+
+
+def aggregate(function: str, values: Sequence[Any], kind: Kind) -> Any:
+    """Over the values that are not NULL."""
+    present = [value for value in values if value is not None]
+    if function == "count":
+        return len(present)
+    if not present:
+        return None
+    if any(value != value for value in present):
+        return math.nan
+    if function in ("sum", "avg"):
+        wanted: list[Any] = [float(value) for value in present] if function == "avg" else present
+        total = wanted[0]
+        for value in wanted[1:]:  # in the order of the instances, one rounding a step: the same on every engine
+            total = DECIMAL_CONTEXT.add(total, value) if isinstance(total, Decimal) else total + value
+        return total / len(wanted) if function == "avg" else in_range(total, kind)
+    return min(present) if function == "min" else max(present)
+
+
+def _rounded(rounding: Callable[[Any], int]) -> Callable[..., Any]:
+    def apply(value: Any) -> int | None:
+        if isinstance(value, float) and not math.isfinite(value):
+            return None
+        return in_range(rounding(value), Kind.BIGINT)  # type: ignore[no-any-return]
+
+    return apply
+
+
+def _substring(text: str, start: int, length: int | None = None) -> str:
+    begin = start - 1 if start > 0 else len(text) + start if start < 0 else 0
+    end = len(text) if length is None else begin + max(0, length)
+    return text[max(0, begin) : max(0, end)]
+
+
+def _moment(value: int) -> datetime:
+    return EPOCH + timedelta(microseconds=value)
+
+
+SCALAR: dict[str, Callable[..., Any]] = {
+    "floor": _rounded(math.floor),
+    "ceil": _rounded(math.ceil),
+    "isnan": lambda value: value != value,
+    "lower": str.lower,
+    "upper": str.upper,
+    "trim": lambda text: text.strip(" "),
+    "length": len,
+    "substring": _substring,
+    "year": lambda at: _moment(at).year,
+    "month": lambda at: _moment(at).month,
+    "day": lambda at: _moment(at).day,
+    "hour": lambda at: _moment(at).hour,
+    "minute": lambda at: _moment(at).minute,
+    "second": lambda at: _moment(at).second,
+    "dayofweek": lambda at: _moment(at).isoweekday() % 7 + 1,
+}
+"""The functions of model.expression.FUNCTIONS by name, except abs (needs its kind) and coalesce (takes NULL)."""
+
+
+def scalar(name: str, kind: Kind) -> Callable[..., Any]:
+    if name == "abs" and kind is Kind.DECIMAL:
+        return DECIMAL_CONTEXT.abs  # Python's own rounds to 28 digits
+    if name == "abs":
+        return lambda value: in_range(abs(value), kind)
+    return SCALAR[name]

@@ -1,0 +1,266 @@
+"""One branch, compiled once and shared by all its keys: accepting, matching, disposing, forgetting.
+
+Before an arrival no relation is ready, so a new one contains the arriving event, and the search starts from it. That
+fails in three cases, which are tracked by `Instance.loose` and answered by a search over everything:
+- FIRST PREFIX keeps matched events, so what is left can already be a relation;
+- under CONTIGUOUS, an event that leaves the middle of a queue makes neighbours of two that were not;
+- an event that sits in two queues (subtypes, unions) can take part in two ways.
+
+Takes: an instance and an event. Gives: the members of the relation it completes, if any. Never: decides an absence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fairlead.dataclass import dataclass
+from fairlead.matching.attempt import QUEUED, Attempt
+from fairlead.matching.expressions.closures import Check, compile_condition, slot_types
+from fairlead.matching.interpreted.instance import Instance, Key
+from fairlead.matching.interpreted.precedence import Needs, is_circular, needs_in_front
+from fairlead.matching.interpreted.search import Search
+from fairlead.model.event import Event
+from fairlead.model.plan import Absence, Branch, Disposal, Negated, NegationBetween, Subscription
+from fairlead.model.types import Catalogue, EventType
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A WITHOUT clause, compiled: which events it notes, and when one of them forbids a relation."""
+
+    clause: Negated
+    accepts: Check
+    forbids: tuple[Check, ...]
+    anchor_queue: int
+
+    def inside(self, event: Event, members: tuple[Event, ...] | list[Event]) -> bool:
+        clause = self.clause
+        if isinstance(clause, NegationBetween):
+            return members[clause.left].position < event.position < members[clause.right].position
+        anchor = members[clause.anchor]
+        return event.position > anchor.position and abs(event.time - anchor.time) <= clause.within_us  # type: ignore[operator]
+
+    def forbidden(self, event: Event, members: tuple[Event, ...] | list[Event], width: int) -> bool:
+        """This noted event forbids these members. `width` is the number of slots, negated ones included. In a reduced search
+        (reduced_search.py) members can be missing that the clause does not read and that are of other types than the event."""
+        if not self.inside(event, members) or any(member and event.position == member.position for member in members):
+            return False
+        binding: list[Event | None] = [*members, *[None] * (width - len(members))]
+        binding[self.clause.slot] = event
+        return all(check(binding) for check in self.forbids)
+
+
+class Conjunction:
+    """One branch, compiled once and shared by all its keys."""
+
+    def __init__(
+        self, subscription: Subscription, branch: Branch, catalogue: Catalogue, attempt: Attempt | None = None
+    ) -> None:
+        self.attempt = attempt or Attempt()
+        self.disposal, self.matching, self.within = subscription.disposal, subscription.matching, subscription.within_us
+        self.absences = branch.absences
+        self.search = Search(branch, subscription.matching, catalogue, self.attempt)
+        types = slot_types(branch, catalogue)
+        self.width = len(types)
+        self.slots_of_queue = [branch.slots_of_type[name] for name in branch.queue_types]
+        self.unary = [_acceptor(branch, slots, types) for slots in self.slots_of_queue]
+        self.negated = [_negated(branch, each, types) for each in branch.negated]
+        self.between = [at for at, each in enumerate(self.negated) if isinstance(each.clause, NegationBetween)]
+        self.absent = [at for at, each in enumerate(self.negated) if isinstance(each.clause, Absence)]
+        self.routes = _routes(branch, catalogue)
+        self.needs = needs_in_front(branch)
+        self.circular = is_circular(self.needs)
+
+    def create(self) -> Instance:
+        return Instance([[] for _ in self.slots_of_queue], [[] for _ in self.negated])
+
+    def arrivals(self, event: Event) -> Sequence[tuple[Key, Route]]:
+        """The keys under which the event arrives, each with where it goes. Where types name different key attributes and the
+        event has the same value in them, it arrives once: it is in all its queues before anything is searched."""
+        routes = self.routes.get(event.type, ())
+        found = []
+        for route in routes:
+            key = tuple([event.row[at] for at in route.key])
+            if not any(value is None or value != value for value in key):
+                found.append((key, route))
+        if len(found) < 2:
+            return found
+        together: dict[Key, Route] = {}
+        for key, route in found:
+            together[key] = together[key].with_queues_of(route) if key in together else route
+        return list(together.items())
+
+    def accept(self, route: Route, event: Event) -> tuple[list[int], list[int]]:
+        """The queues that the event enters and the WITHOUT clauses that note it."""
+        entered = [at for at in route.queues if self.unary[at](event)]
+        noted = [at for at in route.negated if self.negated[at].accepts(event)]
+        return entered, noted
+
+    def arrive(self, instance: Instance, event: Event, entered: list[int], noted: list[int]) -> tuple[Event, ...] | None:
+        self.attempt.spend(sum(map(len, instance.queues)) // QUEUED)
+        # 1. the window: what falls behind the clock leaves; an event that is itself behind it does not enter
+        if self.within is not None and event.time is not None and self._expire(instance, event.time):
+            entered = []
+        # 2. enter and note
+        for at in entered:
+            instance.queues[at].append(event)
+        for at in noted:
+            instance.negated[at].append(event)
+            if at in self.absent:
+                self._cancel(instance, at, event)
+        # 3. match and dispose
+        members = self._match(instance, entered) if entered else None
+        if members is not None:
+            self._dispose(instance, members)
+        return members
+
+    def is_forbidden(self, instance: Instance, members: tuple[Event, ...]) -> bool:
+        """An event noted so far forbids the absence of these members."""
+        self.attempt.spend(sum(len(instance.negated[at]) for at in self.absent))
+        return any(
+            self.negated[at].forbidden(event, members, self.width) for at in self.absent for event in instance.negated[at]
+        )
+
+    def _match(self, instance: Instance, entered: list[int]) -> tuple[Event, ...] | None:
+        unspoilt = [self._unspoilt(instance, at) for at in self.between]
+        if not instance.loose and len(entered) == 1:
+            found = self.search.find(instance.queues, entered[0], unspoilt)
+        else:
+            found = self.search.find(instance.queues, None, unspoilt)
+            instance.loose = instance.loose and found is not None
+        return None if found is None else tuple(found)
+
+    def _unspoilt(self, instance: Instance, at: int) -> Check:
+        """That no event noted for a clause forbids members: as many of them as the clause can ask for are there."""
+        clause, noted = self.negated[at], instance.negated[at]
+
+        def unspoilt(members: Any) -> bool:
+            self.attempt.spend(len(noted))
+            return not any(clause.forbidden(event, members, self.width) for event in noted)
+
+        return unspoilt
+
+    def _expire(self, instance: Instance, time: int) -> bool:
+        """Move the clock; whether an event of this time is too late."""
+        assert self.within is not None
+        if instance.clock is not None and time <= instance.clock:
+            return time < instance.clock - self.within
+        instance.clock = time
+        horizon = time - self.within
+        for queue in instance.queues:
+            if any(each.time < horizon for each in queue):  # type: ignore[operator]
+                queue[:] = [each for each in queue if each.time >= horizon]  # type: ignore[operator]
+                instance.loose = instance.loose or self.matching.contiguous
+        return False
+
+    def _dispose(self, instance: Instance, members: tuple[Event, ...]) -> None:
+        positions = {member.position for member in members}
+        for at, queue in enumerate(instance.queues):
+            mine = [members[slot].position for slot in self.slots_of_queue[at]]
+            first, last = min(mine), max(mine)
+            if self.disposal is Disposal.FIRST_PREFIX:
+                queue[:] = [event for event in queue if event.position > first]
+                instance.loose = True
+            elif self.disposal is Disposal.PREFIX_INFIX:
+                queue[:] = [event for event in queue if event.position > last and event.position not in positions]
+            elif self.disposal is Disposal.INFIX:
+                queue[:] = [event for event in queue if event.position not in positions]
+            else:
+                queue[:] = [event for event in queue if event.position < first and event.position not in positions]
+        if self.matching.contiguous and (self.disposal is Disposal.INFIX or self.search.overlapping):
+            instance.loose = True
+
+    def _cancel(self, instance: Instance, at: int, event: Event) -> None:
+        self.attempt.spend(len(instance.pending))
+        for pending in instance.pending:
+            if not pending.cancelled and self.negated[at].forbidden(event, pending.match.members, self.width):
+                pending.cancelled = True
+
+    def forget(self, instance: Instance) -> list[tuple[int, Event]]:
+        """Drop what can be in no relation to come (see precedence.py), and the noted events that can forbid none: those that no
+        queued anchor precedes. Gives what left a queue."""
+        left: list[tuple[int, Event]] = []
+        known = -1
+        while known < len(left):
+            known = len(left)
+            for queue, needs in self.needs:
+                events = instance.queues[queue]
+                while events and not any(_met(instance.queues, each, events[0]) for each in needs):
+                    left.append((queue, events.pop(0)))
+            if not self.circular:
+                break
+        for compiled, noted in zip(self.negated, instance.negated, strict=True):
+            anchors = instance.queues[compiled.anchor_queue]
+            if not anchors:
+                noted.clear()
+            elif noted and noted[0].position < anchors[0].position:
+                noted[:] = [event for event in noted if event.position > anchors[0].position]
+        return left
+
+
+def _met(queues: list[list[Event]], needs: Needs, event: Event) -> bool:
+    """Enough events stand in front of this one."""
+    return all(len(queues[at]) >= n and queues[at][n - 1].position < event.position for at, n in needs)
+
+
+@dataclass(frozen=True)
+class Route:
+    """Where an event of one concrete type goes in a branch: its key's places in the row, queues and WITHOUT clauses."""
+
+    key: tuple[int, ...]
+    queues: tuple[int, ...]
+    negated: tuple[int, ...]
+
+    def with_queues_of(self, other: Route) -> Route:
+        queues, negated = sorted({*self.queues, *other.queues}), sorted({*self.negated, *other.negated})
+        return Route(self.key, tuple(queues), tuple(negated))
+
+
+def _routes(branch: Branch, catalogue: Catalogue) -> dict[str, tuple[Route, ...]]:
+    """By concrete type. There is one route unless overlapping types of the branch name different key attributes."""
+    keys = dict(branch.keys)
+    routes: dict[str, dict[tuple[int, ...], tuple[list[int], list[int]]]] = {}
+    targets = [(name, at, 0) for at, name in enumerate(branch.queue_types)]
+    targets += [(each.type, at, 1) for at, each in enumerate(branch.negated)]
+    for name, at, side in targets:
+        for concrete in catalogue.accepts(name):
+            key = tuple(catalogue[concrete].index[attribute] for attribute in keys.get(name, ()))
+            routes.setdefault(concrete, {}).setdefault(key, ([], []))[side].append(at)
+    return {
+        concrete: tuple(Route(key, tuple(queues), tuple(negated)) for key, (queues, negated) in found.items())
+        for concrete, found in routes.items()
+    }
+
+
+def _acceptor(branch: Branch, slots: tuple[int, ...], types: list[EventType]) -> Check:
+    """At least one instance of the type has all its unary predicates true."""
+    by_slot = [
+        (slot, [compile_condition(each.condition, types) for each in branch.predicates if each.slots == (slot,)])
+        for slot in slots
+    ]
+    if any(not checks for _, checks in by_slot):
+        return lambda event: True
+    binding: list[Event | None] = [None] * len(types)
+
+    def accepts(event: Event) -> bool:
+        for slot, checks in by_slot:
+            binding[slot] = event
+            if all(check(binding) for check in checks):
+                return True
+        return False
+
+    return accepts
+
+
+def _negated(branch: Branch, clause: Negated, types: list[EventType]) -> Clause:
+    own = [compile_condition(each.condition, types) for each in clause.predicates if each.slots == (clause.slot,)]
+    rest = tuple(compile_condition(each.condition, types) for each in clause.predicates if each.slots != (clause.slot,))
+    binding: list[Event | None] = [None] * len(types)
+
+    def accepts(event: Event) -> bool:
+        binding[clause.slot] = event
+        return all(check(binding) for check in own)
+
+    anchor = clause.left if isinstance(clause, NegationBetween) else clause.anchor
+    return Clause(clause, accepts, rest, branch.queue_types.index(branch.slots[anchor].type))

@@ -1,0 +1,126 @@
+"""The engine's matcher for one event at a time: incremental, equal to the reference on every generated case.
+
+Takes: events in order. Gives: matches. State: only what can still match, per branch and key (see conjunction.py for why
+looking from the newest event is enough, and when it is not).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from functools import cached_property
+
+from fairlead.matching.attempt import Attempt
+from fairlead.matching.interpreted.conjunction import Conjunction
+from fairlead.matching.interpreted.instance import Held, Instance, Key, Pending
+from fairlead.matching.outcome import Due, Match
+from fairlead.model.event import Event
+from fairlead.model.plan import Subscription
+from fairlead.model.types import Catalogue
+
+
+class IncrementalSubscription:
+    """A disjunction at work: its branches in order, an instance of each for every key, and what waits for a deadline."""
+
+    def __init__(self, subscription: Subscription, catalogue: Catalogue) -> None:
+        self.subscription, self.catalogue = subscription, catalogue
+        self.instances: list[dict[Key, Instance]] = [{} for _ in subscription.branches]
+        self.pending: list[Pending] = []
+        self.seen: int | None = None
+        self.attempt = Attempt()
+
+    @cached_property
+    def conjunctions(self) -> list[Conjunction]:
+        """Compiled at the first event that comes here: of ten thousand subscriptions most go to kernels before one does."""
+        return [Conjunction(self.subscription, branch, self.catalogue, self.attempt) for branch in self.subscription.branches]
+
+    def arrive(self, event: Event) -> list[Match]:
+        if event.time is not None:
+            self.attempt.keep_seen(self, self.seen)
+            self.seen = event.time if self.seen is None else max(self.seen, event.time)
+        delivered: list[Match] = []
+        for number, conjunction in enumerate(self.conjunctions):
+            for key, route in conjunction.arrivals(event):
+                entered, noted = conjunction.accept(route, event)
+                if entered or noted:
+                    delivered += self._arrive(number, conjunction, key, event, entered, noted)
+        return delivered
+
+    def _arrive(
+        self, number: int, conjunction: Conjunction, key: Key, event: Event, entered: list[int], noted: list[int]
+    ) -> Iterator[Match]:
+        instances = self.instances[number]
+        instance = instances.get(key)
+        self.attempt.keep(self, number, key, instance)
+        if instance is None:
+            instance = instances[key] = conjunction.create()
+        # 1. the conjunction's turn
+        members = conjunction.arrive(instance, event, entered, noted)
+        # 2. an absence is judged by what was noted up to its completion: before anything is forgotten
+        if members is not None:
+            yield from self._complete(number, conjunction, key, instance, members)
+        # 3. only what can still match is kept
+        self._forget(number, conjunction, key, instance)
+        if instance.is_empty():
+            del instances[key]
+
+    def _forget(self, number: int, conjunction: Conjunction, key: Key, instance: Instance) -> None:
+        conjunction.forget(instance)
+
+    def _complete(
+        self, number: int, conjunction: Conjunction, key: Key, instance: Instance, members: tuple[Event, ...]
+    ) -> Iterator[Match]:
+        """Deliver now, or wait for the deadline."""
+        if not conjunction.absences:
+            yield Match(number, members)
+            return
+        deadline = max((members[each.anchor].time or 0) + each.within_us for each in conjunction.absences)
+        match = Match(number, members, deadline)
+        if conjunction.is_forbidden(instance, members):
+            return
+        if self.seen is not None and self.seen > deadline:
+            yield match
+            return
+        pending = Pending((deadline, tuple(member.position for member in members), number), match, key)
+        heapq.heappush(self.pending, pending)
+        instance.pending.append(pending)
+
+    def tell(self, time: int) -> None:
+        self.seen = time if self.seen is None else max(self.seen, time)
+
+    def next_due(self) -> Due | None:
+        return self.pending[0].due if self.pending else None
+
+    def take_due(self) -> Match | None:
+        pending = heapq.heappop(self.pending)
+        number, key = pending.match.branch, pending.key
+        instances = self.instances[number]
+        instance = instances[key]
+        self.attempt.keep(self, number, key, instance)
+        instance.pending.remove(pending)
+        if instance.is_empty():
+            del instances[key]
+        return None if pending.cancelled else pending.match
+
+    def clear(self) -> None:
+        """Forget everything, after the state went elsewhere."""
+        self.instances, self.pending, self.seen = [{} for _ in self.subscription.branches], [], None
+
+    def held(self) -> Held:
+        """The state, as it is."""
+        return Held(self.instances, self.seen)
+
+    def restore(self, held: Held) -> None:
+        self.instances = held.instances
+        self.settle(held.seen)
+
+    def put_back(self, number: int, key: Key, instance: Instance | None) -> None:
+        if instance is None:
+            self.instances[number].pop(key, None)
+        else:
+            self.instances[number][key] = instance
+
+    def settle(self, seen: int | None) -> None:
+        self.seen = seen
+        self.pending = [each for instances in self.instances for instance in instances.values() for each in instance.pending]
+        heapq.heapify(self.pending)

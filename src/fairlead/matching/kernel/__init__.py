@@ -1,1 +1,0 @@
-"""Conjunctions compiled to machine code: a loop over columns, made for one plan (LLVM)."""

@@ -1,0 +1,1 @@
+"""The relations that were found, as columns; objects when somebody looks."""

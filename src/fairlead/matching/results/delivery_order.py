@@ -1,0 +1,257 @@
+"""The relations of several engines in one order, each still where its engine found it.
+
+Positions of one engine mean nothing to another, whose events are numbered by another stream; so whatever is made of members is
+made engine by engine, and put in order then.
+
+Takes: what each engine found, and for each relation of the one order whose it is. Gives: a sequence of relations, ids, tables.
+Never: makes an object before somebody looks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import overload
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fairlead.matching.results.chunk import Numbers, Words
+from fairlead.matching.results.relations import NOT_DUE, PAGE, Relations
+from fairlead.matching.results.result_table import table_of_objects
+from fairlead.model.identity import Words as Ids
+from fairlead.model.identity import from_hex, position_word, to_hex
+from fairlead.model.layout import Layout
+from fairlead.model.relation import Relation
+
+__all__ = ["LAZY", "NOT_DUE", "Interleaved", "Objects", "by_turn", "completed", "in_one_order", "interleaved"]
+
+
+class Objects(list[Relation]):
+    """Relations that were found event by event. `due`: of each, the deadline that decided it (`NOT_DUE` if an event did)."""
+
+    due: Sequence[int] = ()
+
+    @classmethod
+    def of(cls, delivered: Sequence[tuple[Relation, int]]) -> Objects:
+        made = cls([relation for relation, _ in delivered])
+        made.due = [due for _, due in delivered]
+        return made
+
+
+class Interleaved(Sequence[Relation]):
+    """`parts`: what each engine found. `owner` and `place`: by relation, the number of its part, and where it stands there."""
+
+    def __init__(self, parts: Sequence[Sequence[Relation]], owner: npt.NDArray[np.int32], place: Numbers) -> None:
+        self.parts, self.owner, self.place = parts, owner, place
+        self._pages: dict[int, list[Relation]] = {}
+
+    def __len__(self) -> int:
+        return len(self.owner)
+
+    @overload
+    def __getitem__(self, at: int) -> Relation: ...
+    @overload
+    def __getitem__(self, at: slice) -> Interleaved: ...
+    def __getitem__(self, at: int | slice) -> Relation | Interleaved:
+        if isinstance(at, slice):
+            return Interleaved(self.parts, self.owner[at], self.place[at])
+        wanted = range(len(self))[at]
+        return self._page(wanted // PAGE)[wanted % PAGE]
+
+    def __iter__(self) -> Iterator[Relation]:
+        for number in range(-(-len(self) // PAGE)):
+            yield from self._page(number)
+
+    def _page(self, number: int) -> list[Relation]:
+        if number not in self._pages:
+            self._pages[number] = self[number * PAGE : (number + 1) * PAGE]._made()
+        return self._pages[number]
+
+    def _made(self) -> list[Relation]:
+        made: list[Relation | None] = [None] * len(self)
+        for part, mine in self._by_part():
+            for at, relation in zip(mine.tolist(), taken(part, self.place[mine]), strict=True):
+                made[at] = relation
+        return made  # type: ignore[return-value]
+
+    def _by_part(self) -> Iterator[tuple[Sequence[Relation], Numbers]]:
+        """The parts that have some of these relations, and which."""
+        for number, part in enumerate(self.parts):
+            mine = np.flatnonzero(self.owner == number)
+            if len(mine):
+                yield part, mine
+
+    def id_words(self) -> Ids:
+        made = np.empty((len(self), 2), dtype=np.uint64)
+        for part, mine in self._by_part():
+            made[mine] = ids_of(part)[self.place[mine]]
+        return made
+
+    def ids(self) -> list[str]:
+        return to_hex(self.id_words())
+
+    def counts(self) -> Mapping[str, int]:
+        """How many relations each subscription has."""
+        found: Counter[str] = Counter()
+        for part, mine in self._by_part():
+            found.update(names_of(part, self.place[mine]))
+        return found
+
+    def only(self, subscription: str) -> Interleaved:
+        """Those of one subscription."""
+        wanted = np.zeros(len(self), dtype=bool)
+        for part, mine in self._by_part():
+            wanted[mine] = [name == subscription for name in names_of(part, self.place[mine])]
+        return Interleaved(self.parts, self.owner[wanted], self.place[wanted])
+
+    def taken(self, places: Numbers) -> list[Relation]:
+        """Those at some places of the delivery."""
+        return Interleaved(self.parts, self.owner[places], self.place[places])._made()
+
+    def completed(self) -> Words:
+        """The word of the place at which each was completed."""
+        made = np.empty(len(self), dtype=np.int64)
+        for part, mine in self._by_part():
+            made[mine] = completed(part)[self.place[mine]]
+        return made
+
+    def due(self) -> Words:
+        """The deadline that decided each, or `NOT_DUE`."""
+        made = np.empty(len(self), dtype=np.int64)
+        for part, mine in self._by_part():
+            made[mine] = due_of(part)[self.place[mine]]
+        return made
+
+    def names(self, places: Numbers) -> list[str]:
+        """The subscriptions of those at some places of the delivery."""
+        made = np.empty(len(self), dtype=object)
+        for part, mine in self._by_part():
+            made[mine] = names_of(part, self.place[mine])
+        found: list[str] = made[places].tolist()
+        return found
+
+    @property
+    def members(self) -> int:
+        """How many events they refer to, each as often as it is referred to."""
+        return sum(each.members if isinstance(each, LAZY) else sum(len(one.members) for one in each) for each in self.parts)
+
+    def narrow(self) -> None:
+        """Hold a copy of the events they need, instead of all that the matchers held."""
+        for each in self.parts:
+            if isinstance(each, LAZY):
+                each.narrow()
+
+    def to_arrow(self, layout: Layout) -> pa.Table:
+        """The result table (model/layout.py)."""
+        return self.table_of(layout, np.arange(len(self)))
+
+    def table_of(self, layout: Layout, places: Numbers) -> pa.Table:
+        """The result table of those at some places of the delivery."""
+        chosen = Interleaved(self.parts, self.owner[places], self.place[places])
+        tables, order = [layout.schema.empty_table()], [np.zeros(0, dtype=np.int64)]
+        for part, mine in chosen._by_part():
+            there = chosen.place[mine]
+            if isinstance(part, LAZY):
+                tables.append(part.table_of(layout, there))
+            else:
+                tables.append(table_of_objects(layout, taken(part, there)))
+            order.append(mine)
+        return pa.concat_tables(tables).take(pa.array(np.argsort(np.concatenate(order))))
+
+
+LAZY = (Relations, Interleaved)
+"""What is no object before somebody looks."""
+
+
+def in_one_order(
+    found: Sequence[Relations | Sequence[tuple[Relation, int]]], numbers: Sequence[Sequence[int]], of_name: Mapping[str, int]
+) -> Sequence[Relation]:
+    """What several units found (with the deadlines of what these decided), in the one order of delivery: by place; at one place
+    what deadlines decided first, by deadline; then by subscription. `numbers`: by unit, those that its subscriptions have in
+    the whole plan; `of_name`: these by name."""
+    if not any(isinstance(each, Relations) for each in found):
+        together = [each for some in found if not isinstance(some, Relations) for each in some]
+        together.sort(key=lambda each: (each[0].completed_at, each[1], of_name[each[0].subscription]))
+        return Objects.of(together)
+    parts: list[Sequence[Relation]] = []
+    turns: list[tuple[Words, Words, Numbers]] = []
+    for some, mine in zip(found, numbers, strict=True):
+        if not len(some):
+            continue
+        if isinstance(some, Relations):
+            at, due, number = some.turns()
+            parts.append(some)
+            turns.append((at, due, np.array(mine, dtype=np.int64)[number]))
+        else:
+            parts.append(Objects.of(some))
+            places = [(position_word(each.completed_at), due, of_name[each.subscription]) for each, due in some]
+            at, due, number = np.array(places, dtype=np.int64).T
+            turns.append((at, due, number))
+    if not parts:
+        return Interleaved((), np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int64))
+    at, due, number = (np.concatenate(each) for each in zip(*turns, strict=True))
+    order = np.lexsort((number, due, at))
+    if len(parts) == 1 and (order[1:] > order[:-1]).all():
+        return parts[0]
+    owner = np.repeat(np.arange(len(parts), dtype=np.int32), [len(each) for each in parts])
+    place = np.concatenate([np.arange(len(each)) for each in parts])
+    return Interleaved(parts, owner[order], place[order])
+
+
+def interleaved(parts: Sequence[Sequence[Relation]], turns: Sequence[Numbers]) -> Interleaved:
+    """Relations in the order of their turns, by part; at one turn they are of one part, in its order."""
+    owner = np.repeat(np.arange(len(parts), dtype=np.int32), [len(each) for each in parts])
+    place = np.concatenate([np.arange(len(each)) for each in parts])
+    order = np.argsort(np.concatenate(turns), kind="stable")
+    return Interleaved(parts, owner[order], place[order])
+
+
+def by_turn(found: Sequence[Sequence[Relation]], turns: Sequence[Numbers], known: Sequence[int]) -> Interleaved:
+    """What several engines found that were fed the same, in one order: by turn, then as `in_one_order` has it, where the first
+    engine's subscriptions stand before those of the second. `turns`: of each relation; `known`: by engine, how many of its
+    relations to leave out."""
+    owner = np.repeat(
+        np.arange(len(found), dtype=np.int32), [len(some) - left for some, left in zip(found, known, strict=True)]
+    )
+    place = np.concatenate([np.arange(left, len(some)) for some, left in zip(found, known, strict=True)])
+    places = [
+        (turn[left:], completed(some)[left:], due_of(some)[left:]) for some, turn, left in zip(found, turns, known, strict=True)
+    ]
+    turn, at, due = (np.concatenate(each) for each in zip(*places, strict=True))
+    order = np.lexsort((owner, due, at, turn))
+    return Interleaved(found, owner[order], place[order])
+
+
+def due_of(relations: Sequence[Relation]) -> Words:
+    """The deadline that decided each, or `NOT_DUE`."""
+    if isinstance(relations, Relations):
+        return relations.turns()[1]
+    if isinstance(relations, Interleaved):
+        return relations.due()
+    if isinstance(relations, Objects):
+        return np.array(relations.due, dtype=np.int64)
+    return np.full(len(relations), NOT_DUE, dtype=np.int64)
+
+
+def completed(relations: Sequence[Relation]) -> Words:
+    """The word of the place at which each was completed."""
+    if isinstance(relations, LAZY):
+        return relations.completed()
+    return np.array([position_word(each.completed_at) for each in relations], dtype=np.int64)
+
+
+def taken(relations: Sequence[Relation], places: Numbers) -> Sequence[Relation]:
+    return relations.taken(places) if isinstance(relations, LAZY) else [relations[at] for at in places.tolist()]
+
+
+def ids_of(relations: Sequence[Relation]) -> Ids:
+    return relations.id_words() if isinstance(relations, LAZY) else from_hex([each.id for each in relations])
+
+
+def names_of(relations: Sequence[Relation], places: Numbers) -> list[str]:
+    """The subscription of each."""
+    if isinstance(relations, LAZY):
+        return relations.names(places)
+    return [relations[at].subscription for at in places.tolist()]

@@ -1,0 +1,161 @@
+"""The events that queues and relations still refer to, by position word, as chunks of columns.
+
+Kernels queue words, relations list them, and the store turns them back into columns and events. A chunk lives while a queue
+or a relation needs it; when most of it is dead the live rows are copied out, so memory follows what is queued, not what has
+passed.
+
+Takes: batches, and events of a loaded state. Gives: `View`, a snapshot. Never: does more for a batch than to keep it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
+
+import numpy as np
+
+from fairlead.errors import require
+from fairlead.matching.results.chunk import Chunk, Numbers, Times, Words
+from fairlead.matching.results.taken_rows import Part, Taken, parts_of
+from fairlead.model.columns import Columns
+from fairlead.model.event import Event
+from fairlead.model.types import Catalogue
+
+SLACK_BYTES = 64_000_000
+"""Dead rows of this size are not worth packing."""
+PEELED_MAX = 64
+"""Chunks up to which words are told apart chunk by chunk, from the newest on; beyond, by sorting."""
+BISECTED = 10
+"""Chunks that are gone through in the time in which one word is looked for among them."""
+FIRST = attrgetter("first")
+ROW_BYTES = 32
+"""What a row takes beside its attributes: type, position, word and place in its table."""
+
+
+class View:
+    """Chunks in layers. Those of one layer follow one another; derived events overlap the batch beside which they stand, and
+    what was loaded may overlap anything, so they lie in layers further down."""
+
+    def __init__(self, layers: Sequence[Sequence[Chunk]]) -> None:
+        self.layers = layers
+
+    def __len__(self) -> int:
+        return sum(len(chunk) for layer in self.layers for chunk in layer)
+
+    def take(self, words: Words) -> Taken:
+        """The rows of these words, in any order, repeated or not."""
+        parts: list[Part] = []
+        at, left = np.arange(len(words)), words
+        for layer in self.layers:
+            if not len(left):
+                break
+            missing = np.zeros(len(left), dtype=bool)
+            for chunk, mine in _by_chunk(layer, left):
+                rows, here = chunk.rows(left[mine])
+                if here.all():
+                    parts += parts_of(chunk, at[mine], rows)
+                else:
+                    parts += parts_of(chunk, at[mine][here], rows[here])
+                    missing[mine] = ~here
+            at, left = at[missing], left[missing]
+        require(not len(left), "the store has let go of an event", word=left[:1].tolist())
+        return Taken(words, parts)
+
+    def event(self, word: int, catalogue: Catalogue) -> Event:
+        """One by itself."""
+        near = [layer[bisect_right(layer, word, 1, key=FIRST) - 1] for layer in self.layers]
+        found = [(chunk, row) for chunk in near if (row := chunk.row(word)) is not None]
+        require(bool(found), "the store has let go of an event", word=word)
+        chunk, row = found[0]
+        return chunk.event(row, catalogue)
+
+    def narrowed(self, words: Words) -> View:
+        """A copy of the rows of these words alone."""
+        return View([[self.take(distinct(words)).chunk()]] if len(words) else [])
+
+
+def joined_view(views: Sequence[View]) -> View:
+    """Everything that is in one of the views."""
+    chunks = {id(chunk): chunk for view in views for layer in view.layers for chunk in layer}
+    layers: list[list[Chunk]] = []
+    for chunk in sorted(chunks.values(), key=lambda each: each.first):
+        _placed(chunk, layers)
+    return View(layers)
+
+
+def _placed(chunk: Chunk, layers: list[list[Chunk]]) -> None:
+    """At the end of the first layer that ends before it."""
+    for layer in layers:
+        if layer[-1].last < chunk.first:
+            layer.append(chunk)
+            return
+    layers.append([chunk])
+
+
+class Store:
+    def __init__(self) -> None:
+        self.layers: list[list[Chunk]] = []
+        self.rows = 0
+        self.bytes = 0
+
+    def add(self, columns: Columns, words: Words | None = None, times: Times | None = None) -> None:
+        """A batch. `words` where the events are not those of the log, but derived; `times` by type, where the time of an
+        event is no attribute of it."""
+        if len(columns):
+            self.add_chunk(Chunk(columns, words, times))
+
+    def add_chunk(self, chunk: Chunk) -> None:
+        self.rows += len(chunk)
+        self.bytes += len(chunk) * ROW_BYTES + sum(table.nbytes for table in chunk.columns.tables.values())
+        _placed(chunk, self.layers)
+
+    def view(self) -> View:
+        return View([tuple(layer) for layer in self.layers])
+
+    def pack(self, queued: int, words: Callable[[], Words]) -> None:
+        """Let go of what no queue refers to, where that is worth the copying. `queued` is how many nodes are queued, `words`
+        gives their words, in any order."""
+        if self.rows > 2 * queued and self.bytes * (self.rows - queued) > SLACK_BYTES * self.rows:
+            live = distinct(words())
+            packed = [self.view().take(live).chunk()] if len(live) else []
+            self.layers, self.rows, self.bytes = [], 0, 0
+            for chunk in packed:
+                self.add_chunk(chunk)
+
+
+def distinct(words: Words) -> Words:
+    """Sorted, each once. (On these sizes sorting beats the hashing of numpy.unique five times.)"""
+    ordered = np.sort(words)
+    return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if len(ordered) else ordered
+
+
+def _by_chunk(layer: Sequence[Chunk], words: Words) -> Iterator[tuple[Chunk, slice | Numbers]]:
+    """Which words can only be in which chunk of a layer."""
+    if len(layer) == 1 or (len(words) and words.min() >= layer[-1].first):
+        yield layer[-1], slice(None)
+    elif len(layer) <= PEELED_MAX:  # most members are recent: what is left shrinks fast
+        left = np.arange(len(words))
+        for chunk in reversed(layer[1:]):
+            if not len(left):
+                return
+            here = words[left] >= chunk.first
+            if here.any():
+                yield chunk, left[here]
+                left = left[~here]
+        yield layer[0], left
+    else:
+        number = _numbers(layer, words)
+        order = np.argsort(number, kind="stable")
+        ordered = number[order]
+        starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+        for low, high in zip(starts.tolist(), [*starts[1:].tolist(), len(order)], strict=True):
+            yield layer[int(ordered[low])], order[low:high]
+
+
+def _numbers(layer: Sequence[Chunk], words: Words) -> Numbers:
+    """The number of the last chunk that begins at or before each word. Small batches make thousands of chunks, of which a few
+    words need a few."""
+    if len(words) * BISECTED < len(layer):
+        return np.array([bisect_right(layer, word, 1, key=FIRST) - 1 for word in words.tolist()], dtype=np.int64)
+    return np.searchsorted([chunk.first for chunk in layer[1:]], words, side="right")

@@ -1,0 +1,306 @@
+"""The relations that kernels found in a batch: columns of position words, which become objects when somebody looks.
+
+Takes: matches as words, a view of the store, and what other subscriptions found event by event. Gives: the relations in the
+order of delivery; ids, counts and the result table make no object. Never: holds more of the store than `narrow` leaves it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import overload
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fairlead.dataclass import dataclass
+from fairlead.matching.outcome import Match
+from fairlead.matching.results.chunk import Numbers, Words
+from fairlead.matching.results.event_store import View, distinct, joined_view
+from fairlead.matching.results.result_table import Rows, table_of_blocks
+from fairlead.model.identity import Words as Ids
+from fairlead.model.identity import position_of, relation_ids, to_hex
+from fairlead.model.layout import Layout
+from fairlead.model.plan import Subscription
+from fairlead.model.position import Position
+from fairlead.model.relation import Relation
+from fairlead.model.types import Catalogue
+
+Build = Callable[[str, Match, Position, str], Relation]
+"""Makes a relation of a subscription from a match, the place of its completion and its id."""
+PAGE = 1024
+"""Relations that become objects together: looking at one makes its neighbours too."""
+TOGETHER = 16 * PAGE
+NOT_DUE = np.iinfo(np.int64).max
+"""Stands for the deadline of a relation that an event completed."""
+FEW = 8
+"""Relations that are made one by one."""
+TABLE_ROWS = 131_072
+"""Relations in one piece of the result table."""
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """The matches of one branch in a batch, in order: the word of the place of completion, and the members' words by slot.
+    Phase 0 is what an absence's deadline decided; it stands before what an event at the same place completes."""
+
+    subscription: Subscription
+    number: int
+    branch: int
+    at: Words
+    refs: npt.NDArray[np.int64]
+    phase: int = 1
+    deadlines: Numbers | None = None
+    ranks: Numbers | None = None
+    """The place of each in the order of delivery of the batch, where that is more than the order of completion."""
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+    @property
+    def branch_number(self) -> int:
+        """As in the text."""
+        return self.subscription.number(self.branch)
+
+    def moved(self, behind: int) -> Block:
+        """Behind so many relations that are delivered before."""
+        assert self.ranks is not None
+        return replace(self, ranks=self.ranks + behind)
+
+
+def united(blocks: Sequence[Block]) -> list[Block]:
+    """What several parts of a batch led to, in their order: one block again for each branch and phase."""
+    groups: dict[tuple[int, int, int], list[Block]] = {}
+    for each in blocks:
+        groups.setdefault((each.phase, each.number, each.branch), []).append(each)
+    return [_united(group) for group in groups.values()]
+
+
+def _united(group: Sequence[Block]) -> Block:
+    def joined(parts: Sequence[Numbers | None]) -> Numbers | None:
+        there = [each for each in parts if each is not None]
+        return np.concatenate(there) if there else None
+
+    at, refs = np.concatenate([each.at for each in group]), np.concatenate([each.refs for each in group])
+    deadlines, ranks = joined([each.deadlines for each in group]), joined([each.ranks for each in group])
+    return replace(group[0], at=at, refs=refs, deadlines=deadlines, ranks=ranks)
+
+
+class Relations(Sequence[Relation]):
+    """The relations of a batch in the order of delivery."""
+
+    def __init__(self, blocks: Sequence[Block], view: View, catalogue: Catalogue, build: Build) -> None:
+        self.blocks = sorted((each for each in blocks if len(each)), key=lambda each: (each.phase, each.number, each.branch))
+        self.view = view if self.blocks else View([])
+        self.catalogue, self.build = catalogue, build
+        self.starts = np.cumsum([0, *(len(each) for each in self.blocks)])
+        self._pages: dict[int, list[Relation]] = {}
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    @overload
+    def __getitem__(self, at: int) -> Relation: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Relation]: ...
+    def __getitem__(self, at: int | slice) -> Relation | Sequence[Relation]:
+        wanted = range(len(self))[at]
+        if isinstance(wanted, int):
+            return self._page(wanted // PAGE)[wanted % PAGE]
+        if len(wanted) < PAGE:
+            return self.taken(np.array(wanted, dtype=np.int64))
+        return [self[each] for each in wanted]
+
+    def __iter__(self) -> Iterator[Relation]:
+        for low in range(0, len(self), TOGETHER):  # who goes through all of them gets many pages at once
+            first, last = low // PAGE, -(-min(low + TOGETHER, len(self)) // PAGE)
+            if any(page not in self._pages for page in range(first, last)):
+                made = self.taken(np.arange(low, min(low + TOGETHER, len(self))))
+                self._pages |= {first + at: made[at * PAGE : (at + 1) * PAGE] for at in range(last - first)}
+            for page in range(first, last):
+                yield from self._pages[page]
+
+    def counts(self) -> Mapping[str, int]:
+        """How many relations each subscription has."""
+        found: Counter[str] = Counter()
+        for block in self.blocks:
+            found[block.subscription.name] += len(block)
+        return found
+
+    def only(self, subscription: str) -> Relations:
+        """Those of one subscription."""
+        blocks = [each for each in self.blocks if each.subscription.name == subscription]
+        return Relations(blocks, self.view, self.catalogue, self.build)
+
+    def id_words(self) -> Ids:
+        """The ids as pairs of 64-bit numbers."""
+        return self._ids
+
+    def ids(self) -> list[str]:
+        return to_hex(self.id_words())
+
+    @property
+    def members(self) -> int:
+        """How many events they refer to, each as often as it is referred to."""
+        return sum(block.refs.size for block in self.blocks)
+
+    def narrow(self) -> None:
+        """Hold a copy of the events they need, instead of all that the matcher held."""
+        if self.blocks:
+            self.view = self.view.narrowed(np.concatenate([block.refs.reshape(-1) for block in self.blocks]))
+
+    def to_arrow(self, layout: Layout) -> pa.Table:
+        """The result table (model/layout.py)."""
+        pieces = [self._table(layout, low, min(low + TABLE_ROWS, len(self))) for low in range(0, len(self), TABLE_ROWS)]
+        return pa.concat_tables(pieces) if pieces else layout.schema.empty_table()
+
+    @cached_property
+    def order(self) -> Numbers | None:
+        """By place in the order of delivery, the number of the relation, counted through the blocks. None where they are in
+        order as they stand. At one place the blocks are by subscription and branch already."""
+        ranks = [block.at if block.ranks is None else block.ranks for block in self.blocks]
+        return np.argsort(np.concatenate(ranks), kind="stable") if len(ranks) > 1 or self._is_ranked else None
+
+    @property
+    def _is_ranked(self) -> bool:
+        return any(block.ranks is not None for block in self.blocks)
+
+    @cached_property
+    def _ids(self) -> Ids:
+        found = ids_of_blocks(self.blocks)
+        return found if self.order is None else found[self.order]
+
+    def _rows(self, places: Numbers | slice) -> list[Rows]:
+        """The relations at some places of the delivery, by block."""
+        if len(self.blocks) == 1 and self.order is None:
+            return [Rows(self.blocks[0], slice(None), places)]
+        numbers = np.arange(len(self))[places] if self.order is None else self.order[places]
+        owner = np.searchsorted(self.starts, numbers, side="right") - 1
+        by_owner = np.argsort(owner, kind="stable")
+        ends = np.cumsum(np.bincount(owner, minlength=len(self.blocks))).tolist()
+        found = []
+        for at, block in enumerate(self.blocks):
+            mine = by_owner[ends[at - 1] if at else 0 : ends[at]]
+            if len(mine):
+                found.append(Rows(block, mine, numbers[mine] - self.starts[at]))
+        return found
+
+    def table_of(self, layout: Layout, places: Numbers) -> pa.Table:
+        """The result table of those at some places of the delivery."""
+        return table_of_blocks(layout, self._rows(places), self.view, self.id_words()[places])
+
+    def completed(self) -> Words:
+        """The word of the place at which each was completed, in the order of delivery."""
+        found = np.concatenate([block.at for block in self.blocks]) if self.blocks else np.zeros(0, dtype=np.int64)
+        return found if self.order is None else found[self.order]
+
+    def turns(self) -> tuple[Words, Words, Numbers]:
+        """Of each relation, in the order of delivery: the place of its completion, the deadline that decided it (NOT_DUE if an
+        event did), and the number of its subscription."""
+        none = np.zeros(0, dtype=np.int64)
+        dues = [b.deadlines if not b.phase and b.deadlines is not None else np.full(len(b), NOT_DUE) for b in self.blocks]
+        due = np.concatenate([none, *dues])
+        number = np.repeat([block.number for block in self.blocks] or none, [len(block) for block in self.blocks])
+        order = slice(None) if self.order is None else self.order
+        return self.completed(), due[order], number.astype(np.int64)[order]
+
+    def names(self, places: Numbers) -> list[str]:
+        """The subscriptions of those at some places of the delivery."""
+        numbers = places if self.order is None else self.order[places]
+        owners = np.searchsorted(self.starts, numbers, side="right") - 1
+        return [self.blocks[at].subscription.name for at in owners.tolist()]
+
+    def _table(self, layout: Layout, low: int, high: int) -> pa.Table:
+        try:
+            return table_of_blocks(layout, self._rows(slice(low, high)), self.view, self.id_words()[low:high])
+        except (pa.ArrowInvalid, pa.ArrowCapacityError):  # more than 2 GB of text in one column
+            if high - low < 2:
+                raise
+            middle = (low + high) // 2
+            return pa.concat_tables([self._table(layout, low, middle), self._table(layout, middle, high)])
+
+    def _page(self, number: int) -> list[Relation]:
+        if number not in self._pages:
+            self._pages[number] = self.taken(np.arange(number * PAGE, min((number + 1) * PAGE, len(self))))
+        return self._pages[number]
+
+    def taken(self, places: Numbers) -> list[Relation]:
+        """Those at some places of the delivery."""
+        if len(places) <= FEW:
+            return [self._one(place) for place in places.tolist()]
+        rows = self._rows(places)
+        made: list[Relation | None] = [None] * len(places)
+        if rows:
+            ids, numbers = to_hex(self.id_words()[places]), np.arange(len(places))
+            words = distinct(np.concatenate([each.refs.reshape(-1) for each in rows]))
+            events = self.view.take(words).events(self.catalogue)
+            for each in rows:
+                members = np.searchsorted(words, each.refs).tolist()
+                deadlines = [None] * len(members) if each.deadlines is None else each.deadlines.tolist()
+                for place, word, mine, due in zip(
+                    numbers[each.at].tolist(), each.words.tolist(), members, deadlines, strict=True
+                ):
+                    match = Match(each.block.branch, tuple([events[at] for at in mine]), due)
+                    made[place] = self.build(each.block.subscription.name, match, position_of(word), ids[place])
+        return made  # type: ignore[return-value]
+
+    def _one(self, place: int) -> Relation:
+        """By itself: to take columns out for all of them costs as much as some ten of these."""
+        number = place if self.order is None else int(self.order[place])
+        owner = int(self.starts.searchsorted(number, side="right")) - 1
+        block, row = self.blocks[owner], number - int(self.starts[owner])
+        members = tuple([self.view.event(word, self.catalogue) for word in block.refs[row].tolist()])
+        match = Match(block.branch, members, None if block.deadlines is None else int(block.deadlines[row]))
+        (identity,) = to_hex(self.id_words()[place : place + 1])
+        return self.build(block.subscription.name, match, position_of(int(block.at[row])), identity)
+
+
+def joined(batches: Sequence[Relations]) -> Relations:
+    """The relations of consecutive batches of one engine as those of one batch: fewer, longer columns."""
+    first = batches[0]
+    if len(batches) == 1:
+        return first
+    mine: dict[tuple[int, int, int], list[Block]] = {}
+    before = 0
+    for batch in batches:
+        for block in batch.blocks:
+            moved = block if block.ranks is None else replace(block, ranks=block.ranks + before)
+            mine.setdefault((block.phase, block.number, block.branch), []).append(moved)
+        before += len(batch)
+    view = joined_view([batch.view for batch in batches])
+    made = Relations([_joined_block(each) for each in mine.values()], view, first.catalogue, first.build)
+    made.__dict__["_ids"] = np.concatenate([batch.id_words() for batch in batches])  # what they are already known to be
+    return made
+
+
+def _joined_block(blocks: Sequence[Block]) -> Block:
+    deadlines = [block.deadlines for block in blocks if block.deadlines is not None]
+    ranks = [block.ranks for block in blocks if block.ranks is not None]
+    return replace(
+        blocks[0],
+        at=np.concatenate([block.at for block in blocks]),
+        refs=np.concatenate([block.refs for block in blocks]),
+        deadlines=np.concatenate(deadlines) if deadlines else None,
+        ranks=np.concatenate(ranks) if ranks else None,
+    )
+
+
+def ids_of_blocks(blocks: Sequence[Block]) -> Ids:
+    """The ids of all relations, block after block; blocks of one width are computed together."""
+    lengths = [len(block) for block in blocks]
+    starts = np.cumsum([0, *lengths])
+    found = np.empty((int(starts[-1]), 2), dtype=np.uint64)
+    widths: dict[int, list[int]] = {}
+    for at, block in enumerate(blocks):
+        widths.setdefault(block.refs.shape[1], []).append(at)
+    for mine in widths.values():
+        words = np.concatenate([blocks[at].refs for at in mine])
+        made = relation_ids([(blocks[at].subscription.digest, blocks[at].branch_number, lengths[at]) for at in mine], words)
+        start = 0
+        for at in mine:
+            found[starts[at] : starts[at + 1]] = made[start : start + lengths[at]]
+            start += lengths[at]
+    return found

@@ -1,0 +1,1 @@
+"""What matchers remember, as columns and as bytes; checked when it is read."""

@@ -1,0 +1,109 @@
+"""The body of a state, read as Arrow without trust: a digest that fits says that nothing was damaged by accident, not that
+the writer was ours.
+
+Takes: bytes. Gives: the one record batch of one row in them, whose buffers are in bounds and no larger than the bytes, and
+whose columns have the forms that a state can have. Whatever is wrong is a StateError (S005). Never: knows what columns mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+
+from fairlead.errors import FairleadError, StateError
+from fairlead.model.columns import ARROW
+
+LEAVES = frozenset({*ARROW.values(), pa.null(), pa.int8(), pa.int16(), pa.int32(), pa.int64()})
+"""Values of Arrow's null type (zeros, canonical_columns.py) take no room: `_require_whole` bounds their number."""
+
+
+def unsound(problem: str) -> StateError:
+    return StateError("S005", f"the state contradicts itself: {problem}", fix="take an earlier dump, or start anew")
+
+
+@contextmanager
+def distrusted() -> Iterator[None]:
+    """What reading and checking raises about bytes that mean nothing is a StateError."""
+    try:
+        yield
+    except FairleadError:
+        raise
+    except (
+        pa.ArrowException,
+        ArithmeticError,
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        StopIteration,
+        OSError,
+    ) as e:
+        raise unsound(f"it cannot be read ({type(e).__name__})") from e
+
+
+def read_batch(body: bytes) -> pa.RecordBatch:
+    with distrusted():
+        _require_plain(body)
+        reader = pa.ipc.open_stream(pa.py_buffer(body))
+        for field in reader.schema:
+            _require_form(field)
+        batch = reader.read_next_batch()
+        batch.validate(full=True)
+        if batch.num_rows != 1 or len(set(batch.schema.names)) < len(batch.schema.names):
+            raise unsound("it is one row, and each column is there once")
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            _require_whole(name, column, len(body))
+        return batch
+
+
+def _require_form(field: pa.Field) -> None:
+    """A number, a text, a list of values, or a table."""
+    inner = field.type.value_type if pa.types.is_list(field.type) else field.type
+    leaves = [each.type for each in inner] if pa.types.is_struct(inner) and inner is not field.type else [inner]
+    if not all(each in LEAVES or pa.types.is_decimal(each) for each in leaves):
+        raise unsound(f"the column '{field.name[:40]}' is of type {str(field.type)[:80]}")
+
+
+def _require_whole(name: str, column: pa.Array, size: int) -> None:
+    """Lists hold all of their values, in which there is no table without a row; and there are no more rows than bytes."""
+    if column.null_count:
+        raise unsound(f"the column '{name[:40]}' is NULL")
+    if not pa.types.is_list(column.type):
+        return
+    values = column.values
+    if column.offsets.to_pylist() != [0, len(values)] or len(values) > size:
+        raise unsound(f"the column '{name[:40]}' does not hold all of its values")
+    if pa.types.is_struct(values.type) and values.null_count:
+        raise unsound(f"a row of '{name[:40]}' is NULL")
+
+
+def _require_plain(body: bytes) -> None:
+    """Without compression, which could unpack to any size: told by the metadata (Arrow's Message.fbs, RecordBatch)."""
+    for message in pa.ipc.MessageReader.open_stream(pa.py_buffer(body)):
+        if message.type == "record batch":
+            found = memoryview(message.metadata)
+            header = _table(found, _number(found, 0, 4), 2)
+            if header is None or _field(found, header, 3) is not None:
+                raise unsound("it is compressed")
+
+
+def _table(found: Any, table: int, number: int) -> int | None:
+    """Where the table that a field refers to begins."""
+    at = _field(found, table, number)
+    return None if at is None else at + _number(found, at, 4)
+
+
+def _field(found: Any, table: int, number: int) -> int | None:
+    """Where a field of a table of FlatBuffers lies; None if it is not there."""
+    fields = table - _number(found, table, 4, signed=True)
+    if fields < 0 or 4 + 2 * number >= _number(found, fields, 2):
+        return None
+    offset = _number(found, fields + 4 + 2 * number, 2)
+    return table + offset if offset else None
+
+
+def _number(found: Any, at: int, size: int, signed: bool = False) -> int:
+    return int.from_bytes(found[at : at + size], "little", signed=signed)

@@ -1,0 +1,366 @@
+"""Whether the content of a state is one that a matcher can have: checked once, when it is read, so that both matchers may rely
+on it without a look at a number.
+
+    1. events    rise, end with the last position, are of types that can be queued, and have the times that these ask for
+    2. instances are those of branches of the plan, each key once and in order, with the clock of their window
+    3. queues    are as long as they say and rise; their events are there, of a type that the queue takes, and of the key
+    4. waits     belong to an instance of a branch with absences, fit its members, and are due when their anchors say
+    5. units     that keep one event of the log, each for itself, keep the same one
+
+Takes: a Content, whatever is in it. Raises: StateError (S005) with the first contradiction. Never: evaluates a condition of
+the rules: a state may still be one that no stream leads to, but none that ends a process or never ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fairlead.dataclass import dataclass
+from fairlead.matching.results.chunk import Numbers, Words
+from fairlead.matching.state.body import distrusted, unsound
+from fairlead.matching.state.content import NEVER, Content, Events, Form, Group, Mask, form_of
+from fairlead.model.columns import arrow_schema
+from fairlead.model.identity import MINOR_BITS, MINOR_MASK, POSITIONS_MAX
+from fairlead.model.limits import LIMITS
+from fairlead.model.plan import Branch, Plan, Subscription
+from fairlead.model.position import Position
+from fairlead.model.types import Catalogue
+from fairlead.model.values import TIMESTAMP_RANGE
+
+
+def require_sound(content: Content, last: Position, plan: Plan) -> None:
+    with distrusted():
+        if last.minor != 0 or not -1 <= last.major <= POSITIONS_MAX:
+            raise unsound("there is no such last position")
+        _require_clocks(content, plan)
+        _require_events(content.events, last, plan.catalogue)
+        known = _Known.of(content.events, plan.catalogue)
+        used = np.zeros(len(content.events), dtype=bool)
+        for form, group in content.groups.items():
+            _require_group(form, group, known, plan, used)
+        if not used.all():
+            raise unsound("there are events that nothing refers to")
+
+
+def require_agreement(units: Sequence[Events]) -> None:
+    """Where units have an event of the log at one place, it is the same event. (Derived ones have places of their own.)"""
+    some = [each for each in units if len(each)]
+    if len(some) < 2:
+        return
+    names = sorted({name for each in some for name in each.types})
+    words = np.concatenate([each.words for each in some])
+    codes = np.concatenate([np.array([names.index(name) for name in each.types], dtype=np.int64)[each.codes] for each in some])
+    order = np.argsort(words, kind="stable")
+    again = np.flatnonzero(words[order][1:] == words[order][:-1])
+    again = again[(words[order][again] & MINOR_MASK) == LIMITS.derived_per_event_max]
+    one, other = order[again], order[again + 1]
+    _say((codes[one] == codes[other]).all(), "two subscriptions have different events at one place")
+    for column in _origins(some):
+        _say(column.take(pa.array(one)).equals(column.take(pa.array(other))), "two subscriptions have one event of two sources")
+    for code, name in enumerate(names):
+        rows = np.cumsum(codes == code) - 1  # tables stand one after the other as their events do
+        mine = codes[one] == code
+        tables = [each.tables[name] for each in some if name in each.tables]
+        for number in range(tables[0].num_columns):
+            column = pa.concat_arrays([table.column(number) for table in tables])
+            left, right = (column.take(pa.array(rows[each[mine]])) for each in (one, other))
+            _say(_same(left, right), "two subscriptions have one event with different values")
+
+
+def _origins(units: Sequence[Events]) -> Iterator[pa.Array]:
+    for kind, given in ((pa.string(), [each.sources for each in units]), (pa.int64(), [each.sequences for each in units])):
+        yield pa.concat_arrays(
+            [pa.nulls(len(each), kind) if one is None else pa.array(one, kind) for each, one in zip(units, given, strict=True)]
+        )
+
+
+def _same(left: pa.Array, right: pa.Array) -> bool:
+    """By their bits: a NaN is what it is."""
+    if pa.types.is_floating(left.type):
+        left, right = left.view(pa.int64()), right.view(pa.int64())
+    return bool(left.equals(right))
+
+
+def _say(holds: bool | np.bool_, problem: str) -> None:
+    if not holds:
+        raise unsound(problem)
+
+
+def _is_time(values: npt.NDArray[np.int64]) -> bool:
+    return not len(values) or (TIMESTAMP_RANGE[0] <= int(values.min()) and int(values.max()) <= TIMESTAMP_RANGE[1])
+
+
+def _require_clocks(content: Content, plan: Plan) -> None:
+    _say(len(content.seen) == len(plan.subscriptions), "it has another number of subscriptions")
+    for seen, each in zip(content.seen, plan.subscriptions, strict=True):
+        if seen is not None:
+            _say(any(branch.absences for branch in each.branches), f"'{each.name}' waits for nothing, but has seen a time")
+            _say(TIMESTAMP_RANGE[0] <= seen <= TIMESTAMP_RANGE[1], f"'{each.name}' has seen a time that is none")
+
+
+# 1. events
+
+
+def _require_events(events: Events, last: Position, catalogue: Catalogue) -> None:
+    words, codes = events.words, events.codes
+    for column in (words, codes, events.times):
+        _say(column.dtype == np.int64 and column.ndim == 1 and len(column) == len(events), "its columns of events are unlike")
+    _say(events.timed.dtype == np.bool_ and len(events.timed) == len(events), "its columns of events are unlike")
+    for given in (events.sources, events.sequences):
+        _say(given is None or len(given) == len(events), "its columns of events are unlike")
+    if not len(events):
+        return
+    _say((words[1:] > words[:-1]).all() and words[0] >= 0, "its events are not in order")
+    beyond = ((last.major + 1) << MINOR_BITS) + LIMITS.derived_per_event_max
+    _say(int(words[-1]) < beyond, "an event stands after the last position")
+    _say(sorted(set(events.types)) == list(events.types), "its types are not in order")
+    _say(int(codes.min()) >= 0 and int(codes.max()) < len(events.types), "an event has no type")
+    for code, name in enumerate(events.types):
+        _require_type(events, code, name, catalogue)
+
+
+def _require_type(events: Events, code: int, name: str, catalogue: Catalogue) -> None:
+    _say(name in catalogue and not catalogue[name].is_union, "an event has no type")
+    schema, table = catalogue[name], events.tables[name]
+    mine = np.flatnonzero(events.codes == code)
+    _say(table.num_rows == len(mine) > 0, f"there are not as many '{name[:40]}' as events")
+    if len(schema.attributes):  # a table without columns has no schema of its own
+        _say(table.schema.equals(arrow_schema(schema)), f"'{name[:40]}' has other attributes")
+    at_its_own_place = (events.words[mine] & MINOR_MASK) == LIMITS.derived_per_event_max
+    _say((at_its_own_place != schema.derived).all(), f"'{name[:40]}' stands where it cannot")
+    for column in table.columns:
+        if pa.types.is_timestamp(column.type):
+            _say(_is_time(_filled(column)), f"'{name[:40]}' has a time that is none")
+    _say((events.timed[mine] == (schema.derived and schema.timed)).all(), f"'{name[:40]}' has no time, or one too many")
+    _say(_is_time(events.times[mine][events.timed[mine]]), f"'{name[:40]}' has a time that is none")
+    if schema.time_index is not None:
+        own = table.column(schema.time_index)
+        if not schema.derived:
+            _say(own.null_count == 0, f"'{name[:40]}' has no time")
+        else:
+            valid = own.is_valid().to_numpy(zero_copy_only=False)
+            _say((_filled(own) == events.times[mine])[valid].all(), f"'{name[:40]}' has two times")
+
+
+def _filled(column: pa.Array) -> Numbers:
+    made: Numbers = column.cast(pa.int64()).fill_null(0).to_numpy()
+    return made
+
+
+@dataclass(frozen=True)
+class _Known:
+    """The events, looked up by word."""
+
+    words: Words
+    codes: Numbers
+    inner: Numbers
+    """Which row of its table each is."""
+    times: Numbers
+    """NEVER where an event has none."""
+    events: Events
+
+    @classmethod
+    def of(cls, events: Events, catalogue: Catalogue) -> _Known:
+        inner, times = np.zeros(len(events), dtype=np.int64), np.where(events.timed, events.times, NEVER)
+        for code, name in enumerate(events.types):
+            mine = np.flatnonzero(events.codes == code)
+            inner[mine] = np.arange(len(mine))
+            schema = catalogue[name]
+            if schema.time_index is not None and not schema.derived:
+                times[mine] = _filled(events.tables[name].column(schema.time_index))
+        return cls(events.words, events.codes, inner, times, events)
+
+    def rows(self, words: Words) -> Numbers:
+        found = np.searchsorted(self.words, words)
+        _say(not len(words) or (len(self.words) > 0 and found.max() < len(self.words)), "an event is missing")
+        _say(not len(words) or bool((self.words[found] == words).all()), "an event is missing")
+        return found
+
+    def require_type(self, rows: Numbers, accepted: tuple[str, ...]) -> None:
+        allowed = np.array([name in accepted for name in self.events.types], dtype=bool)
+        _say(not len(rows) or allowed[self.codes[rows]].all(), "an event is queued under a type that it does not have")
+
+    def require_keys(self, rows: Numbers, attributes: tuple[str, ...], keys: tuple[pa.Array, ...], owners: Numbers) -> None:
+        """Each event has the key of its instance."""
+        import pyarrow.compute as pc
+
+        for code, name in enumerate(self.events.types):
+            mine = np.flatnonzero(self.codes[rows] == code)
+            for attribute, key in zip(attributes if len(mine) else (), keys, strict=False):
+                table = self.events.tables[name]
+                own = table.column(table.schema.get_field_index(attribute)).take(pa.array(self.inner[rows[mine]]))
+                same = pc.equal(own.cast(key.type), key.take(pa.array(owners[mine])))
+                _say(pc.all(same, skip_nulls=False).as_py() is True, "an event is queued under another key")
+
+
+# 2. to 4. instances
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What a branch asks of its instances; alike subscriptions ask for the same, so it is looked at once for all of them."""
+
+    queues: tuple[tuple[str, ...], ...]
+    """Of each queue, those of members first, the concrete types that it takes."""
+    members: int
+    slots: tuple[int, ...]
+    """Of each member its queue."""
+    keys: tuple[tuple[str, ...], ...]
+    within: int | None
+    absences: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, subscription: Subscription, branch: Branch, catalogue: Catalogue) -> _Asked:
+        names = [*branch.queue_types, *(each.type for each in branch.negated)]
+        of_type = dict(branch.keys)
+        return cls(
+            tuple(catalogue.accepts(name) for name in names),
+            len(branch.queue_types),
+            tuple(branch.queue_types.index(slot.type) for slot in branch.slots),
+            tuple(of_type.get(name, ()) for name in names),
+            subscription.within_us,
+            tuple((each.anchor, each.within_us) for each in branch.absences),
+        )
+
+
+def _require_group(form: Form, group: Group, known: _Known, plan: Plan, used: Mask) -> None:
+    """`used`: of the events, those that something refers to; noted here."""
+    _require_columns(form, group)
+    kinds = _kinds(form, group, plan)
+    _require_order(group)
+    # 3. the entries of all queues: of each its instance, its queue and its event
+    lengths = group.lengths.reshape(-1)
+    owners = np.repeat(np.repeat(np.arange(len(group)), form.queues), lengths)
+    queues = np.repeat(np.tile(np.arange(form.queues), len(group)), lengths)
+    rows = known.rows(group.words)
+    together = (owners[1:] == owners[:-1]) & (queues[1:] == queues[:-1])
+    _say((group.words[1:] > group.words[:-1])[together].all(), "a queue is not in order")
+    members = [known.rows(group.members[:, slot]) for slot in range(form.members)]
+    for each in (rows, *members):
+        used[each] = True
+    of_owner = np.empty(len(group), dtype=np.int64)
+    for number, mine in enumerate(kinds.values()):
+        of_owner[mine] = number
+    for number, (asked, mine) in enumerate(kinds.items()):
+        chosen = of_owner[owners] == number if len(kinds) > 1 else slice(None)
+        _require_queues(asked, group, mine, owners[chosen], queues[chosen], rows[chosen], known)
+        waits = np.flatnonzero(of_owner[group.owner] == number)
+        if len(waits):
+            _require_waits(asked, group, waits, [each[waits] for each in members], known)
+
+
+def _require_columns(form: Form, group: Group) -> None:
+    size, waits = len(group), len(group.owner)
+    shapes = {
+        "subscription": (size,), "branch": (size,), "clock": (size,), "lengths": (size, form.queues), "owner": (waits,),
+        "deadline": (waits,), "members": (waits, form.members), "words": (len(group.words),),
+    }  # fmt: skip
+    for name, shape in shapes.items():
+        column = getattr(group, name)
+        _say(column.dtype == np.int64 and column.shape == shape, f"its columns of instances are unlike ({name})")
+    for mask, count in ((group.loose, size), (group.cancelled, waits)):
+        _say(mask.dtype == np.bool_ and mask.shape == (count,), "its columns of instances are unlike")
+    _say(size > 0, "it has instances without a key")
+    _say(tuple(key.type for key in group.keys) == form.keys, "its keys are of other types")
+    for key in group.keys:
+        _say(len(key) == size and key.null_count == 0, "a key is NULL")
+        if pa.types.is_floating(key.type):
+            values = key.to_numpy()
+            _say(not np.isnan(values).any() and not np.signbit(values[values == 0]).any(), "a key is NaN, or a negative zero")
+    lengths = group.lengths
+    _say(int(lengths.min()) >= 0 and int(lengths.max()) <= len(group.words), "a queue has no such length")
+    _say(int(lengths.sum()) == len(group.words), "its queues hold more or less than they say")
+    _say(not waits or (int(group.owner.min()) >= 0 and int(group.owner.max()) < size), "something waits for no instance")
+
+
+def _kinds(form: Form, group: Group, plan: Plan) -> Mapping[_Asked, Numbers]:
+    """Instances by what their branches ask."""
+    found: dict[_Asked, list[Numbers]] = {}
+    for number, at, rows in _by_branch(group):
+        _say(0 <= number < len(plan.subscriptions), "an instance belongs to no subscription")
+        subscription = plan.subscriptions[number]
+        _say(0 <= at < len(subscription.branches), "an instance belongs to no branch")
+        branch = subscription.branches[at]
+        _say(form_of(branch, plan.catalogue) == form, "an instance stands among those of another form")
+        found.setdefault(_Asked.of(subscription, branch, plan.catalogue), []).append(rows)
+    return {asked: np.concatenate(rows) for asked, rows in found.items()}
+
+
+def _by_branch(group: Group) -> Iterator[tuple[int, int, Numbers]]:
+    subscription, branch = group.subscription, group.branch
+    starts = np.flatnonzero(np.concatenate(([True], (subscription[1:] != subscription[:-1]) | (branch[1:] != branch[:-1]))))
+    for low, high in zip(starts.tolist(), [*starts[1:].tolist(), len(group)], strict=True):
+        yield int(subscription[low]), int(branch[low]), np.arange(low, high)
+
+
+def _require_order(group: Group) -> None:
+    """2. Each instance once, in the canonical order; likewise what waits."""
+    if len(group) > 1:
+        columns: list[Any] = [group.subscription, group.branch, *group.keys]
+        _say(_rises(columns), "its instances are not in order, or one is there twice")
+    if len(group.owner) > 1:
+        columns = [group.subscription[group.owner], group.deadline, *group.members.T, group.branch[group.owner]]
+        _say(_rises(columns), "what waits is not in order, or is there twice")
+
+
+def _rises(columns: Sequence[Any]) -> bool:
+    """Row by row, compared from the first column on; no two are equal. (To sort them anew takes five times as long.)"""
+    left: Any = slice(None)
+    for column in columns:
+        if isinstance(column, pa.Array):
+            import pyarrow.compute as pc
+
+            later, earlier = column.slice(1), column.slice(0, len(column) - 1)
+            less, equal = (
+                each.to_numpy(zero_copy_only=False)[left] for each in (pc.less(later, earlier), pc.equal(later, earlier))
+            )
+        else:
+            later, earlier = column[1:][left], column[:-1][left]
+            less, equal = later < earlier, later == earlier
+        if less.any():
+            return False
+        left = np.flatnonzero(equal) if isinstance(left, slice) else left[equal]
+        if not len(left):
+            return True
+    return False
+
+
+def _require_queues(
+    asked: _Asked, group: Group, mine: Numbers, owners: Numbers, queues: Numbers, rows: Numbers, known: _Known
+) -> None:
+    """3. What instances of one kind have queued."""
+    clock = group.clock[mine]
+    if asked.within is None:
+        _say((clock == NEVER).all(), "there is a clock without a window")
+        waited = np.bincount(group.owner, minlength=len(group))[mine] > 0
+        _say((waited | (group.lengths[mine].sum(axis=1) > 0)).all(), "an instance has nothing")
+    else:
+        _say(_is_time(clock), "a clock shows a time that is none")
+        times, now = known.times[rows], group.clock[owners]
+        _say((times <= now).all(), "an event is later than its clock")
+        _say((times >= now - asked.within)[queues < asked.members].all(), "an event has left its window")
+    for queue, accepted in enumerate(asked.queues):
+        here = np.flatnonzero(queues == queue)
+        known.require_type(rows[here], accepted)
+        if asked.keys[queue] and len(here):
+            known.require_keys(rows[here], asked.keys[queue], group.keys, owners[here])
+
+
+def _require_waits(asked: _Asked, group: Group, waits: Numbers, members: list[Numbers], known: _Known) -> None:
+    """4. What waits in instances of one kind."""
+    _say(bool(asked.absences), "something waits where nothing is absent")
+    words = np.sort(group.members[waits], axis=1)
+    _say((words[:, 1:] != words[:, :-1]).all(), "a member is there twice")
+    for rows, queue in zip(members, asked.slots, strict=True):
+        known.require_type(rows, asked.queues[queue])
+        if asked.keys[queue]:
+            known.require_keys(rows, asked.keys[queue], group.keys, group.owner[waits])
+    anchors = [(known.times[members[anchor]], within) for anchor, within in asked.absences]
+    _say(all((times != NEVER).all() for times, _ in anchors), "an anchor has no time")
+    due: Any = np.max([times + within for times, within in anchors], axis=0)
+    _say((due == group.deadline[waits]).all(), "a deadline is not that of its anchors")
