@@ -90,7 +90,7 @@ def test_rules_of_a_durable_subscriber_change_and_the_others_go_on() -> None:
             added = "SUBSCRIPTION Added MATCH A a[2]"
             async with fl.subscribe(f"{added} {SAME}", name="desk", start="earliest") as desk:
                 assert desk.change == Change(("Renamed",), ("Added",), ("Gone",))
-                assert str(desk.change) == "Renamed go on; Added begin; Gone are dropped"
+                assert str(desk.change) == "resumed: Renamed; started: Added; dropped: Gone"
                 await publish(fl, "B1", "C2")
                 found = await more(desk)
                 assert sorted(each.subscription for each in found) == ["Added", "Renamed"]
