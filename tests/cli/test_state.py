@@ -280,7 +280,8 @@ def test_what_cannot_be_a_state_is_refused_and_stays(few: Path, state: str, exit
 
 @pytest.mark.parametrize("option", ["--out", "--receipt", "--rejects", "--state"])
 @pytest.mark.parametrize("name", ["", "-"])
-def test_outputs_have_names(few: Path, option: str, name: str) -> None:
+def test_outputs_have_names(few: Path, option: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(few)  # where rejects go that nobody named
     result = fairlead("run", few / "rules.fl", "--events", few / "events.jsonl", "--on-bad", "skip", option, name)
     if name == "-" and option in ("--out", "--rejects"):
         assert result.exit_code == 0
