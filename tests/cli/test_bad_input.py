@@ -159,6 +159,7 @@ def test_a_bad_row_of_a_parquet_file_is_named(tmp_path: Path, rules: Path) -> No
     result = fairlead("run", rules, "--events", events, "--out", tmp_path / "out.jsonl")
     assert result.exit_code == 1
     assert result.stderr.startswith(f"D005 {events}, row 5")
+    assert "--allow-nan" in result.stderr
     assert not (tmp_path / "out.jsonl").exists()
 
 

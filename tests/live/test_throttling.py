@@ -112,6 +112,9 @@ def test_nobody_waits_for_a_merged_stream_that_nobody_needs(server: Server) -> N
             for x in range(30, 40):
                 await published(fl, x)
             await fl.publish("Heartbeat", at="2026-01-31T12:00:00Z", wait=True)
+            kept = {each.type: each.events for each in (await fl.overview()).types}
+            assert kept == {"A": 40, "B": 40, "Heartbeat": 1}
+            assert await lag(fl) > throttling.BEHIND_MAX
 
     run(work)
 

@@ -52,6 +52,14 @@ def test_every_code_is_on_the_page_and_every_code_of_the_page_exists() -> None:
     )
 
 
+def test_every_refusal_of_a_state_is_on_the_page() -> None:
+    raised = {code for path in SOURCES for code in re.findall(r'"(S\d{3})"', path.read_text(encoding="utf-8"))}
+    rows = re.findall(r"^\| ((?:S\d{3}(?:, )?)+) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    told = [code for row in rows for code in row.split(", ")]
+    assert len(told) == len(set(told))
+    assert raised <= set(told)
+
+
 def test_the_examples_print_what_the_page_shows(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = PAGE.read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)

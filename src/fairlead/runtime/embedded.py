@@ -105,7 +105,7 @@ class Run:
         return ReceiptBook(digest) if before is None else ReceiptBook.after(before)
 
     def _change(self) -> Change:
-        """Which subscriptions go on with what an earlier run left, which begin, and which of its are gone, by name."""
+        """By name, which subscriptions were resumed from an earlier run, which were started, and which were dropped."""
         found = self.engines[0].change
         names = self.resumed.names if self.resumed is not None else {}
         return Change(found.resumed, found.started, tuple(names.get(digest, digest) for digest in found.dropped))

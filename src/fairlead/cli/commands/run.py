@@ -125,7 +125,7 @@ def run(
     records aside instead. RULES may be - (standard input).
 
     With --state, runs over several files one after the other deliver what one run over all of them would. The rules may have
-    changed: what is the same goes on, what is new begins here, and the summary says which is which.
+    changed: what is the same is resumed, what is new is started here, and the summary says which is which.
     """
     if rejects is not None and on_bad == "stop":
         raise click.UsageError("--rejects needs --on-bad skip: in stop mode the first bad record ends the run")

@@ -55,7 +55,7 @@ EQUAL = "-"
 
 class LiveSubscription:
     """Made by `Client.subscribe`; to be entered with `async with`. `routed`: read only the blocks that may matter. `change`:
-    which subscriptions go on where this name has left them, which begin, and which it has no longer."""
+    which subscriptions were resumed where this name has left them, which were started, and which were dropped."""
 
     routed = True
     change = Change()

@@ -3,8 +3,8 @@
 A checkpoint of another order would fail inside a task, later and with a traceback. The note is read before anything starts.
 Rules may change: the note says which of them go on.
 
-Takes: a folder and what the job is. Gives: what the first run chose, or a refusal (S110, S111, S116). Never: reads Spark's own
-files.
+Takes: a folder and what the job is. Gives: what the first run chose, or a refusal (S110, S111, S116 to S118). Never: reads
+Spark's own files.
 """
 
 from __future__ import annotations
@@ -53,13 +53,14 @@ def noted(spark: SparkSession, folder: str) -> Note | None:
     if text is None:
         if exists(spark, f"{folder.rstrip('/')}/offsets"):
             problem = f"the checkpoint {folder} is of another program: it has no {NAME}"
-            raise StateError("S111", problem, "begin with a new checkpoint folder")
+            raise StateError("S117", problem, "name a new checkpoint folder for this stream")
         return None
     try:
         content = json_value(text)
         return Note(**content | {"order_by": tuple(content["order_by"])})
     except (ValueError, TypeError, KeyError):
-        raise StateError("S111", f"{path} cannot be read", "begin with a new checkpoint folder") from None
+        problem = f"{path} is damaged: it is not the note that a stream leaves in its checkpoint"
+        raise StateError("S118", problem, "restore the file from a backup, or begin with a new checkpoint folder") from None
 
 
 def agree(spark: SparkSession, folder: str, wanted: Note, asked: int | None = None) -> tuple[Note, Change]:

@@ -138,8 +138,8 @@ def run_stream(
     changed: Callable[[Change], None] = lambda change: None,
     **options: Any,
 ) -> Done:
-    """Until `stopped` says so, or with `once` until what is there now has been read. `changed` is told which of the rules go on
-    from the checkpoint, which begin, and which are dropped."""
+    """Until `stopped` says so, or with `once` until what is there now has been read. `changed` is told which of the rules were
+    resumed from the checkpoint, which were started, and which were dropped."""
     started = time.perf_counter()
     require_format(spark, out.form, streaming=True)
     if noted(spark, checkpoint) is None:

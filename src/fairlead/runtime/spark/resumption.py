@@ -24,14 +24,14 @@ SETTING = "spark.sql.session.timeZone"
 
 @dataclass(frozen=True)
 class RuleChange(Change):
-    """What became of the rules of a stream. `position`: of the first event that those which begin can see, in the order of the
-    stream; those that go on see it, too, after all they have seen before."""
+    """What became of the rules of a stream. `position`: of the first event that those which were started can see, in the order
+    of the stream; those that were resumed see it, too, after all they have seen before."""
 
     position: int = 0
 
     def __str__(self) -> str:
         told = super().__str__()
-        return f"{told}; at position {self.position}" if told else ""
+        return f"{told}; from position {self.position} on" if told else ""
 
 
 def head(identity: Mapping[str, Any]) -> dict[str, Any]:

@@ -36,6 +36,9 @@ ASKED = 4096
 """Rows of the job that asks, where only their spread over partitions tells how many tasks run at once."""
 APPLICATIONS_MAX = 64
 OWN = 'import os, sys; os.environ["PYSPARK_PYTHON"] = sys.executable  # before the session is made'
+THEIRS = 'os.environ["PYSPARK_PYTHON"] = "…"  # an interpreter of every worker that has it, before the session is made'
+SERVERS = "PYSPARK_PYTHON=/a/python/that/has/it  # in the environment that the server of Spark Connect is started in"
+"""How another interpreter is chosen: where workers are on this machine, on those of a cluster, and behind Spark Connect."""
 
 _LOCK = threading.Lock()
 _TOLD: dict[int, tuple[str, int]] = {}
@@ -54,14 +57,21 @@ def require_workers(spark: SparkSession) -> int:
     with interpreter(spark) as name:
         key = application(spark), name
         if key not in _ANSWERED:
-            cluster = is_remote(spark) or local_cores(str(spark.sparkContext.master)) is None
+            choice = _choice(spark)
             answers = _asked(spark)
             for each in answers:
-                _require(each, cluster)
+                _require(each, choice)
             if len(_ANSWERED) >= APPLICATIONS_MAX:
                 _ANSWERED.clear()
             _ANSWERED[key] = len(answers)
         return _ANSWERED[key] if is_remote(spark) else max(1, spark.sparkContext.defaultParallelism)
+
+
+def _choice(spark: SparkSession) -> str:
+    """How the workers of this session get another interpreter."""
+    if is_remote(spark):
+        return SERVERS
+    return OWN if local_cores(str(spark.sparkContext.master)) is not None else THEIRS
 
 
 def application(spark: SparkSession) -> str:
@@ -111,7 +121,7 @@ def _asked(spark: SparkSession) -> list[dict[str, Any]]:
     try:
         found = rows.select(question(F.spark_partition_id()).alias("answer")).distinct().collect()
     except Exception as error:  # Spark's, or py4j's of what Spark has no class for
-        known = startup_error(str(error))
+        known = startup_error(str(error), remote=is_remote(spark))
         if known is None:
             raise
         raise known from None
@@ -146,22 +156,25 @@ def _question(imported: tuple[str, ...], found: tuple[str, ...], mine: str) -> C
     return answer
 
 
-def startup_error(text: str) -> FairleadError | None:
-    """What Spark says where a worker's interpreter does not start or lacks what it begins with, as a coded error."""
+def startup_error(text: str, *, remote: bool) -> FairleadError | None:
+    """What Spark says where a worker's interpreter does not start or lacks what it begins with, as a coded error. `remote`: it
+    says so over Spark Connect."""
+    choice = SERVERS if remote else OWN
     if "PYTHON_VERSION_MISMATCH" in text:
         here = f"{sys.version_info[0]}.{sys.version_info[1]}"
         problem = f"the workers' Python has another version than the driver's {here}, and Spark needs them to be equal"
-        return UnsupportedError("U108", problem, OWN)
+        return UnsupportedError("U108", problem, choice)
     program = re.search(r'Cannot run program "([^"]*)"', text)
     if program is not None:
-        return UnsupportedError("U108", f"Spark cannot start the workers' Python, {program[1]}", OWN)
+        return UnsupportedError("U108", f"Spark cannot start the workers' Python, {program[1]}", choice)
     missing = re.search(r"ModuleNotFoundError: No module named '(\w+)[\w.]*'", text)
     if missing is not None and missing[1] in ("pyspark", "google", *IMPORTED, *FOUND):
-        return UnsupportedError("U109", f"the workers' Python has no {missing[1]}", f"{OWN}; or: {_install('python3')}")
+        return UnsupportedError("U109", f"the workers' Python has no {missing[1]}", f"{choice}; or: {_install('python3')}")
     return None
 
 
-def _require(answer: dict[str, Any], cluster: bool) -> None:
+def _require(answer: dict[str, Any], choice: str) -> None:
+    """`choice`: how another interpreter is chosen."""
     where, lacks, mine = answer["executable"], answer["lacks"], fairlead.__version__
     if lacks:
         problem = f"cannot import {', '.join(lacks)}: {lacks.get('fairlead') or next(iter(lacks.values()))}"
@@ -172,7 +185,7 @@ def _require(answer: dict[str, Any], cluster: bool) -> None:
     if set(lacks) <= {"fairlead"}:
         fix = f"fl.ship(spark)  # or: {_install(where)}"
     else:
-        fix = f"{_install(where)}  # on every worker" if cluster else f"{OWN}; or: {_install(where)}"
+        fix = f"{OWN}; or: {_install(where)}" if choice is OWN else f"{_install(where)}  # on every worker; or: {choice}"
     raise UnsupportedError("U109", f"the workers' Python, {where}, {problem}", fix)
 
 

@@ -91,9 +91,14 @@ class Intake:
     def text(self) -> Shapes:
         return Shapes(self.catalogue, allow_nan=self.allow_nan, text=True, position_field=self.position_field)
 
-    def take(self, batch: Batch, *, text: bool = False) -> Columns:
-        """The Columns of a batch of records. `text`: the values are cells of text (CSV)."""
-        shapes = self.text if text else self.typed
+    @cached_property
+    def stored(self) -> Shapes:
+        """Of events that a log has taken, which lets NaN and infinities in."""
+        return Shapes(self.catalogue, allow_nan=True, position_field=self.position_field)
+
+    def take(self, batch: Batch, shapes: Shapes) -> Columns:
+        """The Columns of a batch of records. `shapes`: `typed`, or `text` where the values are cells of text (CSV), or
+        `stored`."""
         grouped = columnwise(batch.records, shapes)
         if grouped is None or not self.goes_on(grouped):
             grouped = self._judged(batch, shapes)

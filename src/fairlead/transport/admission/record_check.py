@@ -22,6 +22,7 @@ from fairlead.model.values import INT_RANGE, canonical, plain_number
 from fairlead.transport.admission.problems import SPECIAL, not_published, oversized, quoted, unknown_field, unknown_type
 
 ABSENT: Any = object()
+NOT_FINITE_FIX = "use null, or --allow-nan, which lets NaN and infinities in from files"
 
 
 class Shape:
@@ -71,7 +72,7 @@ class Shape:
                 ) from None
             raise DataError("D004", f"{where}: {error}", f"give a value of type {attribute.type} or null") from None
         if attribute.type.kind is Kind.DOUBLE and not self.allow_nan and result is not None and not math.isfinite(result):
-            raise DataError("D005", f"{where} is {result}, not a finite number", "use null, or allow non-finite numbers")
+            raise DataError("D005", f"{where} is {result}, not a finite number", NOT_FINITE_FIX)
         if attribute.type.kind is Kind.STRING and result is not None and not is_unicode(result):
             raise DataError("D016", f"{where}: {quoted(result)} is not valid Unicode text", "replace the lone surrogates")
         return result

@@ -51,7 +51,7 @@ class RecordReader:
         """One Columns for every `batch_rows` records; raises DataError at the first bad one (or skips it)."""
         remaining = iter(records)
         while batch := list(islice(remaining, self.batch_rows)):
-            yield self.intake.take(Batch(batch))
+            yield self.intake.take(Batch(batch), self.intake.typed)
 
 
 def read_records(records: Iterable[Mapping[str, Any]], catalogue: Catalogue, **options: Any) -> Iterator[Columns]:

@@ -21,11 +21,10 @@ from fairlead.model.columns import Columns
 from fairlead.model.types import Catalogue
 from fairlead.transport.admission.gate import BATCH_ROWS, Intake, OnBad
 from fairlead.transport.admission.problems import Rejects, did_you_mean
-from fairlead.transport.admission.record_check import Shapes
 from fairlead.transport.admission.sequences import LastSequences
 from fairlead.transport.files.csv_rows import csv_records
 from fairlead.transport.files.json_lines import json_records
-from fairlead.transport.files.parquet import parquet_batches
+from fairlead.transport.files.parquet import EXPORTED, parquet_batches
 from fairlead.transport.files.text_lines import Lines, Progress, batches
 from fairlead.transport.tables.table_reader import Part, examined, take_rows
 from fairlead.transport.threads.read_ahead import read_ahead
@@ -159,7 +158,7 @@ def _text(path: Path, intake: Intake, batch_rows: int | None, progress: Progress
     told = 0
     try:
         for batch in batches(records(lines, shapes, str(path)), str(path), batch_rows or BATCH_ROWS):
-            yield intake.take(batch, text=is_csv)
+            yield intake.take(batch, shapes)
             progress(lines.bytes_read - told)
             told = lines.bytes_read
         progress(lines.bytes_read - told)
@@ -170,7 +169,7 @@ def _text(path: Path, intake: Intake, batch_rows: int | None, progress: Progress
 def _parquet(path: Path, intake: Intake, batch_rows: int | None, progress: Progress) -> Iterator[Columns]:
     size = path.stat().st_size
     told = 0
-    parts = _examined(path, intake.typed, batch_rows)
+    parts = _examined(path, intake, batch_rows)
     with closing(read_ahead(parts)) as ahead:
         for part, first_row, rows in ahead:
             yield take_rows(part, intake, file=str(path), first_row=first_row)
@@ -180,7 +179,8 @@ def _parquet(path: Path, intake: Intake, batch_rows: int | None, progress: Progr
     progress(size - told)
 
 
-def _examined(path: Path, shapes: Shapes, batch_rows: int | None) -> Generator[tuple[Part, int, int], None, None]:
+def _examined(path: Path, intake: Intake, batch_rows: int | None) -> Generator[tuple[Part, int, int], None, None]:
     """The record batches of a file, as far as they can be read without knowing what came before."""
     for batch, first_row, rows in parquet_batches(path, batch_rows):
+        shapes = intake.stored if EXPORTED in (batch.schema.metadata or {}) else intake.typed
         yield examined(batch, shapes, str(path)), first_row, rows

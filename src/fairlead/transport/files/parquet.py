@@ -16,6 +16,8 @@ from fairlead.transport.admission.problems import no_bytes
 from fairlead.transport.files.text_lines import BATCH_BYTES_MAX, unreadable
 from fairlead.transport.tables.table_reader import TABLE_ROWS
 
+EXPORTED = b"fairlead.export"
+"""In the metadata of a file whose events are those of a log: what the log has taken, a reader takes, NaN and infinities too."""
 BUFFER_BYTES = 1_000_000
 """Read a column in pieces of this size; without a buffer Arrow reads whole column chunks, and with its `pre_buffer` it keeps
 those of all row groups, so that memory grows with the file."""

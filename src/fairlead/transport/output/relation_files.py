@@ -15,7 +15,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from itertools import groupby
 from pathlib import Path
 from types import TracebackType
@@ -157,32 +157,34 @@ class _Writer:
     def _finish(self) -> None:
         """Writes what is still held."""
 
-    def prepare(self) -> None:
-        if self._prepared or self._done:
-            return
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Whatever fails inside removes what there is of the file."""
         try:
-            if self._target is None:
-                sys.stdout.flush()
-            else:
-                with self._target.guarded():
-                    self._finish()
-                    self._target.prepare()
+            with self._target.guarded() if self._target is not None else nullcontext():
+                yield
         except BaseException:
             self.abort()
             raise
+
+    def prepare(self) -> None:
+        if self._prepared or self._done:
+            return
+        with self._all_or_nothing():
+            if self._target is None:
+                sys.stdout.flush()
+            else:
+                self._finish()
+                self._target.prepare()
         self._prepared = True
 
     def close(self) -> None:
         if self._done:
             return
         self.prepare()
-        try:
-            if self._target is not None:
-                with self._target.guarded():
-                    self._target.commit()
-        except BaseException:
-            self.abort()
-            raise
+        if self._target is not None:
+            with self._all_or_nothing():
+                self._target.commit()
         self._done = True
 
     def abort(self) -> None:

@@ -85,6 +85,7 @@ class Part:
 
     columns: Mapping[str, pa.Array]
     rows: int
+    shapes: Shapes
     grouped: Grouped | None
 
 
@@ -93,7 +94,7 @@ def examined(batch: pa.RecordBatch, shapes: Shapes, file: str | None = None) -> 
     columns = _columns(batch, shapes, file)
     grouped = by_type(columns, batch.num_rows, shapes)
     done_with = grouped is not None and shapes.position_field is None
-    return Part({} if done_with else columns, batch.num_rows, grouped)
+    return Part({} if done_with else columns, batch.num_rows, shapes, grouped)
 
 
 def take_rows(part: Part, intake: Intake, *, file: str | None = None, first_row: int = 0) -> Columns:
@@ -101,7 +102,7 @@ def take_rows(part: Part, intake: Intake, *, file: str | None = None, first_row:
     if part.grouped is not None and intake.goes_on(part.grouped):
         return intake.admit(part.grouped, part.rows)
     lines = range(first_row, first_row + part.rows) if file is not None else None
-    return intake.take(Batch(_records(part.columns, part.rows, intake.typed), file, lines, unit="row"))
+    return intake.take(Batch(_records(part.columns, part.rows, part.shapes), file, lines, unit="row"), part.shapes)
 
 
 def _columns(batch: pa.RecordBatch, shapes: Shapes, file: str | None) -> dict[str, pa.Array]:
