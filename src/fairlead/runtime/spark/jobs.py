@@ -33,7 +33,7 @@ from fairlead.transport.admission.gate import OnBad
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-DELIVERY = ("completed_at", "subscription", "turn")
+DELIVERY = ("completed_at", "turn")
 """What relations are sorted by: the order in which they are delivered (outcome.py)."""
 FILE_ROWS = 1_000_000
 """Relations of one file, about; files follow one another by name."""

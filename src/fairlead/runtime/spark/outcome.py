@@ -5,9 +5,18 @@
     subscription, relation_id, branch
     completed_at   the position of the logged event that completed it (of another row: its own, null if it has none)
     place          0: at that event's own place; 1, 2 …: after it, by a derived one; -1, -2 …: before it, by a deadline
-    turn           its number among what one task delivers at that event: sort by completed_at, subscription, turn
+    turn           where it stands in the delivery of that event's relations: sort by completed_at, turn
     members, emitted     as in the embedded runtime's table (model/layout.py); the positions of all members: `members.position`
     reason         why it is no relation
+
+Turns are comparable over all tasks of a job, though no task knows what another one finds at the same event:
+
+    -2, -1         before the event, counted back from it: what deadlines decided, and what that led to
+    0, 1, 2 …      at the event itself: each subscription has as many numbers as one event can complete relations of it, in the
+                   order of the text
+    from there on  after the event, counted: what its derived ones led to
+
+What stands beside an event is of those subscriptions that need one order, and these are one task (groups.py).
 
 Takes: relations, or tables of events. Gives: Arrow tables of `schema`. Never: makes an object for a row.
 """
@@ -19,15 +28,18 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fairlead.errors import require
 from fairlead.model.layout import Layout, layout_of
-from fairlead.model.plan import Plan
+from fairlead.model.plan import Plan, Subscription
 from fairlead.model.relation import Relation
 from fairlead.transport.output.relation_files import relation_table
 
 IN_ORDER, LATE, REJECTED, REPEATED = "in order", "late", "rejected", "repeated"
+Numbers = npt.NDArray[np.int64]
 
 
 class Outcome:
@@ -37,6 +49,11 @@ class Outcome:
     def __init__(self, plan: Plan, certain: bool = False) -> None:
         self.layout: Layout = layout_of(plan)
         self.certain = certain
+        self.names = pa.array([each.name for each in plan.subscriptions], pa.string())
+        self.firsts: Numbers = np.cumsum([0, *(_at_one_event(each) for each in plan.subscriptions)])
+        """By subscription the first of its turns at an event; and the first after all of them."""
+        self.room: Numbers = np.append(np.diff(self.firsts), np.iinfo(np.int64).max)
+        """How many turns each has; beside the event there is no bound."""
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -54,15 +71,31 @@ class Outcome:
     def relations(self, found: Sequence[Relation]) -> pa.Table:
         """What was delivered, in this order."""
         given = relation_table([found], self.layout).select(self._plain.names).cast(self._plain)
-        at = given.column("completed_at").to_numpy()
         columns = {
             "verdict": _same(IN_ORDER, len(given)),
             "relation_id": given.column("id"),
-            "turn": pa.array(_turns(at)),
+            "turn": pa.array(self._turns(given)),
             "reason": pa.nulls(len(given), pa.string()),
         }
         made = [columns[name] if name in columns else given.column(name) for name in self.schema.names]
         return pa.table(made, schema=self.schema)
+
+    def _turns(self, given: pa.Table) -> Numbers:
+        """Of relations in the order of delivery, their turns. They are of whole events: what is completed at one, or beside it,
+        and by one task, is handed over at once."""
+        at, place = given.column("completed_at").to_numpy(), given.column("place").to_numpy()
+        number = np.zeros(len(at), dtype=np.int64)
+        if len(self.names) > 1:
+            number = pc.index_in(given.column("subscription"), self.names).to_numpy().astype(np.int64)
+        before, after = -1, len(self.names)
+        owner = np.where(place == 0, number, np.where(place > 0, after, before))
+        numbers, new = np.arange(len(at), dtype=np.int64), np.ones(len(at), dtype=bool)
+        new[1:] = (at[1:] != at[:-1]) | (owner[1:] != owner[:-1])
+        begins, run = np.flatnonzero(new), np.cumsum(new) - 1
+        nth, left = numbers - begins[run], np.append(begins[1:], len(at))[run] - numbers
+        require(bool((nth < self.room[owner]).all()), "one event completes at most one relation for each branch and key")
+        turns: Numbers = np.where(owner == before, -left, self.firsts[owner] + nth)
+        return turns
 
     def rejected(self, positions: pa.Array, code: pa.Array, problem: pa.Array, record: pa.Array) -> pa.Table:
         reason = pc.binary_join_element_wise(code, problem, pc.coalesce(record, pa.scalar("")), " ")
@@ -109,13 +142,9 @@ def _same(text: str, rows: int) -> pa.Array:
     return pa.repeat(pa.scalar(text, pa.string()), rows)
 
 
-def _turns(at: Any) -> Any:
-    """Counts from 0 wherever a new logged event begins."""
-    if not len(at):
-        return np.zeros(0, dtype=np.int64)
-    numbers = np.arange(len(at), dtype=np.int64)
-    begins = np.concatenate([[True], at[1:] != at[:-1]])
-    return numbers - np.maximum.accumulate(np.where(begins, numbers, 0))
+def _at_one_event(subscription: Subscription) -> int:
+    """How many relations one event can complete: one for each branch and key that it arrives at."""
+    return sum(max(1, len({attributes for _, attributes in branch.keys})) for branch in subscription.branches)
 
 
 def _plain(field: pa.Field, certain: bool) -> pa.Field:
