@@ -17,7 +17,7 @@ from fairlead.engine import Engine
 from fairlead.errors import StateError
 from fairlead.matching.state.encoding import MAGIC, VERSION, Change
 from fairlead.model.relation import Relation
-from fairlead.runtime.spark.resumption import RuleChange
+from fairlead.runtime.spark.stream.resumption import RuleChange
 from fairlead.transport.admission.records import RecordReader
 from fairlead.transport.events import read_events
 from tests.engine import everything

@@ -20,7 +20,7 @@ from fairlead.errors import DataError, LogError, StateError, UnsupportedError, U
 from fairlead.model.plan import Plan
 from fairlead.runtime.live.export import export_events
 from fairlead.runtime.live.sync import SyncClient
-from fairlead.runtime.spark.log_options import log_options
+from fairlead.runtime.spark.log.options import log_options
 from fairlead.transport.log.block import Block
 
 if TYPE_CHECKING:

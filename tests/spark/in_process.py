@@ -18,10 +18,10 @@ from fairlead.model.columns import arrow_type
 from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT
 from fairlead.order.total import SEQUENCE, SOURCE, order_column
-from fairlead.runtime.spark.groups import groups_of
-from fairlead.runtime.spark.outcome import Outcome
-from fairlead.runtime.spark.reading import CODE, TYPE, Reading
-from fairlead.runtime.spark.steps import Job, matched, numbered, sliced
+from fairlead.runtime.spark.input.arrivals import CODE, TYPE, Reading
+from fairlead.runtime.spark.job.result_rows import Outcome
+from fairlead.runtime.spark.job.shuffle import Job, matched, numbered, sliced
+from fairlead.runtime.spark.job.targets import groups_of
 from fairlead.transport.events import read_events
 from fairlead.transport.output.relation_files import relation_table
 

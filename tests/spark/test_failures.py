@@ -22,10 +22,10 @@ from pyspark.sql.streaming import StreamingQuery
 import fairlead
 from fairlead import spark as fl
 from fairlead.errors import FairleadError, UnsupportedError, UsageError
-from fairlead.runtime.spark import collection
-from fairlead.runtime.spark.readiness import PARTITIONS, STORE
-from fairlead.runtime.spark.settings import QUIET
-from fairlead.runtime.spark.workers import OWN, SERVERS
+from fairlead.runtime.spark.setup import garbage_collection as collection
+from fairlead.runtime.spark.setup.readiness import PARTITIONS, STORE
+from fairlead.runtime.spark.setup.settings import QUIET
+from fairlead.runtime.spark.setup.workers import OWN, SERVERS
 from tests.spark import streams
 
 PLAN = fairlead.compile("TYPE A (k INT, at TIMESTAMP) TIME at\nTYPE B (k INT)\nSUBSCRIPTION S MATCH A a[2] PER k")

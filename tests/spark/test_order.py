@@ -14,8 +14,8 @@ import pytest
 import fairlead
 from fairlead.model.plan import Plan
 from fairlead.runtime.embedded import until_microseconds
-from fairlead.runtime.spark.groups import groups_of
-from fairlead.runtime.spark.outcome import Outcome
+from fairlead.runtime.spark.job.result_rows import Outcome
+from fairlead.runtime.spark.job.targets import groups_of
 from tests.spark.in_process import counts, delivered, embedded, input_table, job_of, reading_of, run
 from tests.spark.rounds import closed, streamed
 

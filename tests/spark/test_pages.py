@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from fairlead.runtime.spark.settings import LOCAL_SETTINGS, SETTINGS, settings_for
+from fairlead.runtime.spark.setup.settings import LOCAL_SETTINGS, SETTINGS, settings_for
 from tests.cli.test_docs import rerun
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +24,7 @@ ROWS = re.compile(r"(?<=\| setting \| value \| why \|\n\|---\|---\|---\|\n)(?:\|
 FILE = re.compile(r"^`([\w./]+)`:\n```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 EXAMPLE = re.compile(r"^```python\n((?:(?!```).)*?)^```\n```\n(.*?)^```$|^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SECONDS = re.compile(r"in [\d.]+ s(, [\d,]+/s)?")
-SOURCES = [*(ROOT / "src" / "fairlead" / "runtime" / "spark").glob("*.py")]
+SOURCES = [*(ROOT / "src" / "fairlead" / "runtime" / "spark").rglob("*.py")]
 
 
 def rows() -> str:

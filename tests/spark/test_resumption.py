@@ -18,10 +18,10 @@ import fairlead
 from fairlead import spark as fl
 from fairlead.errors import StateError
 from fairlead.order.holdback import Frontier, head_and_rest, with_head
-from fairlead.runtime.spark.checkpoint import Note, agree, noted
-from fairlead.runtime.spark.frames import input_of
-from fairlead.runtime.spark.resumption import VERSION, ZONE, RuleChange, agree_in
-from fairlead.runtime.spark.stream import Sequencing
+from fairlead.runtime.spark.input.frames import input_of
+from fairlead.runtime.spark.stream.checkpoint import Note, agree, noted
+from fairlead.runtime.spark.stream.resumption import VERSION, ZONE, RuleChange, agree_in
+from fairlead.runtime.spark.stream.stream_job import Sequencing
 from tests.spark.in_process import input_table, reading_of
 from tests.spark.rounds import Streaming, setup_of
 from tests.spark.streams import reading, written

@@ -17,8 +17,8 @@ from fairlead.engine import Engine
 from fairlead.errors import DataError, LanguageError
 from fairlead.model.plan import Plan
 from fairlead.runtime.embedded import until_microseconds
-from fairlead.runtime.spark.batch import _together
-from fairlead.runtime.spark.outcome import Outcome
+from fairlead.runtime.spark.job.batch_job import _together
+from fairlead.runtime.spark.job.result_rows import Outcome
 from fairlead.testing.conformance import Case as ConformanceCase
 from fairlead.testing.conformance import load_cases
 from fairlead.transport.admission.sequences import LastSequences

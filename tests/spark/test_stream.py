@@ -23,8 +23,8 @@ import fairlead
 from fairlead import spark as fl
 from fairlead.errors import UnsupportedError, UsageError
 from fairlead.model.columns import arrow_schema
-from fairlead.runtime.spark.frames import input_of
-from fairlead.runtime.spark.frontier import frontier_of
+from fairlead.runtime.spark.input.frames import input_of
+from fairlead.runtime.spark.stream.frontier import frontier_of
 from fairlead.transport.events import read_events
 from tests.spark.in_process import counts, delivered, embedded
 from tests.spark.rounds import closed

@@ -19,9 +19,9 @@ from fairlead.model.partition import alone
 from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT
 from fairlead.order.holdback import Frontier, head_and_rest, with_head
-from fairlead.runtime.spark import stream
-from fairlead.runtime.spark.reading import CODE
-from fairlead.runtime.spark.stream import Sequencing, fed, kept, resumed
+from fairlead.runtime.spark.input.arrivals import CODE
+from fairlead.runtime.spark.stream import stream_job as stream
+from fairlead.runtime.spark.stream.stream_job import Sequencing, fed, kept, resumed
 from fairlead.transport.events import read_events
 from tests.match.generated import Case, cases
 from tests.match.nested import nested_cases

@@ -18,7 +18,7 @@ import fairlead
 from fairlead.model.plan import Plan
 from fairlead.model.values import microseconds
 from fairlead.runtime.embedded import until_microseconds
-from fairlead.runtime.spark.outcome import Outcome
+from fairlead.runtime.spark.job.result_rows import Outcome
 from tests.match.generated import Case
 from tests.match.plans import plan_cases
 from tests.spark.in_process import delivered, input_table, job_of, reading_of, run, shown

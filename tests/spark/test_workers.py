@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from fairlead.errors import UnsupportedError
-from fairlead.runtime.spark import workers
+from fairlead.runtime.spark.setup import workers
 
 
 def session(master: str, told: str = "python3") -> Any:

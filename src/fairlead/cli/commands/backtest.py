@@ -68,7 +68,7 @@ def backtest(
     from fairlead.cli.rules import load_plan
     from fairlead.runtime.spark.backtest import backtest as tested
     from fairlead.runtime.spark.backtest import plot
-    from fairlead.runtime.spark.sources import Ordered, read
+    from fairlead.runtime.spark.input.files import Ordered, read
 
     plan = load_plan(rules)
     ordered = Ordered(order_by or ("at",), None, type_column)

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from fairlead.matching.state.encoding import Change
     from fairlead.model.plan import Plan
-    from fairlead.runtime.spark.jobs import Done
-    from fairlead.runtime.spark.progress import Snapshot
-    from fairlead.runtime.spark.sinks import Outputs
-    from fairlead.runtime.spark.sources import Form, Ordered
+    from fairlead.runtime.spark.file_jobs import Done
+    from fairlead.runtime.spark.input.files import Form, Ordered
+    from fairlead.runtime.spark.output.folders import Outputs
+    from fairlead.runtime.spark.stream.progress import Snapshot
 
 events_option = click.option(
     "--events",
@@ -73,7 +73,7 @@ def explain(rules: str, buckets: int | None, stream: bool, master: str | None, a
       fairlead spark explain market.fl --buckets 64
     """
     from fairlead.cli.rules import load_plan
-    from fairlead.runtime.spark.shape import explain as explained
+    from fairlead.runtime.spark.job.job_plan import explain as explained
 
     shape = explained(load_plan(rules), buckets=buckets, streaming=stream, master=master)
     if as_json:
@@ -187,8 +187,8 @@ def run(
     delivery; of a stream, each micro-batch has a folder. What is late or bad is written apart. A stream that is ended with
     Ctrl-C or a termination ends after the micro-batch that runs, and goes on from its checkpoint when it is started again.
     """
-    from fairlead.runtime.spark.sinks import outputs
-    from fairlead.runtime.spark.sources import Ordered
+    from fairlead.runtime.spark.input.files import Ordered
+    from fairlead.runtime.spark.output.folders import outputs
 
     if not stream:
         for name, given in (
@@ -253,10 +253,10 @@ def session_for(master: str | None, settings: tuple[str, ...]) -> Iterator[Any]:
     """A session whose own messages go to a file, which is named if something fails that has no code."""
     from fairlead.cli import without_pandas
     from fairlead.errors import FairleadError
-    from fairlead.runtime.spark.messages import apart
-    from fairlead.runtime.spark.session import session
-    from fairlead.runtime.spark.settings import local_cores
-    from fairlead.runtime.spark.ship import ship
+    from fairlead.runtime.spark.setup.messages import apart
+    from fairlead.runtime.spark.setup.package_zip import ship
+    from fairlead.runtime.spark.setup.session import session
+    from fairlead.runtime.spark.setup.settings import local_cores
 
     named: dict[str, Any] = {}
     for each in settings:
@@ -312,8 +312,8 @@ class Stopping(threading.Event):
 
 
 def _batch(running: Any, plan: Plan, asked: Asked) -> Done:
-    from fairlead.runtime.spark.jobs import run_batch
-    from fairlead.runtime.spark.sources import read
+    from fairlead.runtime.spark.file_jobs import run_batch
+    from fairlead.runtime.spark.input.files import read
 
     source = read(running, plan, asked.events, asked.ordered, on_bad=asked.on_bad, form=asked.form)
     return run_batch(
@@ -322,9 +322,9 @@ def _batch(running: Any, plan: Plan, asked: Asked) -> Done:
 
 
 def _stream(running: Any, plan: Plan, asked: Asked, stopping: Stopping) -> Done:
-    from fairlead.runtime.spark.jobs import run_stream
-    from fairlead.runtime.spark.progress import watch
-    from fairlead.runtime.spark.sources import read
+    from fairlead.runtime.spark.file_jobs import run_stream
+    from fairlead.runtime.spark.input.files import read
+    from fairlead.runtime.spark.stream.progress import watch
 
     source = read(
         running, plan, asked.events, asked.ordered,

@@ -14,14 +14,14 @@ from contextlib import contextmanager
 
 from fairlead import errors
 from fairlead.errors import DataError, FairleadError, UsageError
-from fairlead.runtime.spark.readiness import stopped_error, store_error
-from fairlead.runtime.spark.workers import startup_error
+from fairlead.runtime.spark.setup.readiness import stopped_error, store_error
+from fairlead.runtime.spark.setup.workers import startup_error
 
 RAISED = re.compile(r"fairlead\.errors\.(\w+): ([A-Z]\d{3}) ([^\n]*)((?:\n {2,}[^\n]*)*)")
 """As `FairleadError.__str__` writes it: the code and the problem, then indented lines, the last of which may be the fix."""
 
 SAID = re.compile(r"\[USER_RAISED_EXCEPTION\] (D\d{3}) (.*?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
-"""What an expression of Spark raised for Fairlead (sources.py)."""
+"""What an expression of Spark raised for Fairlead (files.py)."""
 
 
 NO_CHECKPOINT = "checkpointLocation must be specified"

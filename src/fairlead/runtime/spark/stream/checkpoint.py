@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import fairlead
 from fairlead.errors import StateError
 from fairlead.matching.state.encoding import Change
-from fairlead.runtime.spark.resumption import VERSION, agree_in_buckets, agree_in_zone
-from fairlead.runtime.spark.sinks import exists, read_text, write_text
+from fairlead.runtime.spark.output.folders import exists, read_text, write_text
+from fairlead.runtime.spark.stream.resumption import VERSION, agree_in_buckets, agree_in_zone
 from fairlead.transport.files.documents import json_value
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import fairlead
 from fairlead.errors import FairleadError, UnsupportedError
-from fairlead.runtime.spark.settings import local_cores
+from fairlead.runtime.spark.setup.settings import local_cores
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

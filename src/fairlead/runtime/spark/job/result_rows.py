@@ -16,7 +16,7 @@ Turns are comparable over all tasks of a job, though no task knows what another 
                    order of the text
     from there on  after the event, counted: what its derived ones led to
 
-What stands beside an event is of those subscriptions that need one order, and these are one task (groups.py).
+What stands beside an event is of those subscriptions that need one order, and these are one task (targets.py).
 
 Takes: relations, or tables of events. Gives: Arrow tables of `schema`. Never: makes an object for a row.
 """

@@ -3,7 +3,7 @@
     batch     input ─► by slice of the order, numbered ─► by target, matched ─► relations
     stream    input ─► one task that holds back and numbers ─► by target, matched with state ─► relations
 
-A target is a task of its own: a group of subscriptions, or a bucket of the keys of a keyed group (groups.py).
+A target is a task of its own: a group of subscriptions, or a bucket of the keys of a keyed group (targets.py).
 
 Takes: a plan, and how many buckets. Gives: a `Shape`, as data (`to_json`), text (`str`) and HTML. Never: needs Spark.
 """
@@ -19,9 +19,9 @@ from fairlead.model.arguments import require_plan
 from fairlead.model.html import table
 from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT
-from fairlead.runtime.spark.groups import Group, groups_of, nested_reasons
-from fairlead.runtime.spark.session import MASTER
-from fairlead.runtime.spark.settings import explain_settings, local_cores
+from fairlead.runtime.spark.job.targets import Group, groups_of, nested_reasons
+from fairlead.runtime.spark.setup.session import MASTER
+from fairlead.runtime.spark.setup.settings import explain_settings, local_cores
 
 
 @dataclass(frozen=True)

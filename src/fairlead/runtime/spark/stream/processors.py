@@ -1,4 +1,5 @@
-"""The stateful steps of a stream as Spark wants them: what reads rows and state, calls stream.py and gives rows and state back.
+"""The stateful steps of a stream as Spark wants them: what reads rows and state, calls stream_job.py and gives rows and state
+back.
 
 When a query starts, Spark has two Python processes of their own say what state the steps have. They import this module, so it
 loads what handles rows when there are some: each of them starts in a third of the time.
@@ -17,13 +18,13 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, ValueState
 
 from fairlead.errors import StateError
-from fairlead.runtime.spark.collection import spare_what_is_loaded
-from fairlead.runtime.spark.parcel import Parcel
+from fairlead.runtime.spark.job.parcel import Parcel
+from fairlead.runtime.spark.setup.garbage_collection import spare_what_is_loaded
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from fairlead.runtime.spark.stream import Setup
+    from fairlead.runtime.spark.stream.stream_job import Setup
 
 STATE_BYTES_MAX = 2**31 - 2**20
 """A value of a state store is one array of Java."""
@@ -43,7 +44,7 @@ class Sequencer(StatefulProcessor):
         import pyarrow as pa
 
         from fairlead.model.blobs import unpacked
-        from fairlead.runtime.spark.stream import APART, COUNTED, UNPLACED, Sequencing
+        from fairlead.runtime.spark.stream.stream_job import APART, COUNTED, UNPLACED, Sequencing
 
         sequencing = Sequencing(self.setup.content, _state(self.state))
         arrivals: dict[str, list[pa.Table]] = {}
@@ -79,8 +80,8 @@ class Matcher(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         from fairlead.model.blobs import unpacked
-        from fairlead.runtime.spark.spreading import task_of
-        from fairlead.runtime.spark.stream import APART, fed, kept, resumed
+        from fairlead.runtime.spark.stream.spreading import task_of
+        from fairlead.runtime.spark.stream.stream_job import APART, fed, kept, resumed
 
         target, buckets, whose = task_of(int(key[0])), 0, ""
         if target == APART:

@@ -19,9 +19,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 from fairlead.model.plan import Plan
-from fairlead.runtime.spark.resumption import RuleChange
-from fairlead.runtime.spark.stream import ORDER
-from fairlead.runtime.spark.views import IN_ORDER, LATE, REJECTED, REPEATED
+from fairlead.runtime.spark.output.views import IN_ORDER, LATE, REJECTED, REPEATED
+from fairlead.runtime.spark.stream.resumption import RuleChange
+from fairlead.runtime.spark.stream.stream_job import ORDER
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -21,20 +21,20 @@ from typing import TYPE_CHECKING, Any
 from fairlead.matching.state.encoding import Change
 from fairlead.model.plan import Plan
 from fairlead.runtime.spark.api import match
-from fairlead.runtime.spark.checkpoint import Note, agree, noted
 from fairlead.runtime.spark.failures import coded_errors
-from fairlead.runtime.spark.progress import Snapshot, Watch, observed, observed_input
-from fairlead.runtime.spark.sinks import Outputs, located, parts, require_format, require_free, write, write_batch
-from fairlead.runtime.spark.sources import Ordered, Source
-from fairlead.runtime.spark.views import IN_ORDER, LATE, REJECTED, REPEATED
-from fairlead.runtime.spark.workers import require_workers
+from fairlead.runtime.spark.input.files import Ordered, Source
+from fairlead.runtime.spark.output.folders import Outputs, located, parts, require_format, require_free, write, write_batch
+from fairlead.runtime.spark.output.views import IN_ORDER, LATE, REJECTED, REPEATED
+from fairlead.runtime.spark.setup.workers import require_workers
+from fairlead.runtime.spark.stream.checkpoint import Note, agree, noted
+from fairlead.runtime.spark.stream.progress import Snapshot, Watch, observed, observed_input
 from fairlead.transport.admission.gate import OnBad
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 DELIVERY = ("completed_at", "turn")
-"""What relations are sorted by: the order in which they are delivered (outcome.py)."""
+"""What relations are sorted by: the order in which they are delivered (result_rows.py)."""
 FILE_ROWS = 1_000_000
 """Relations of one file, about; files follow one another by name."""
 STOP_S_MAX = 2.0

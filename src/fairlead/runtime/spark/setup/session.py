@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairlead.errors import UsageError
-from fairlead.runtime.spark.installed import require_spark
-from fairlead.runtime.spark.java import java_environment
-from fairlead.runtime.spark.settings import COLLECTOR, OPTIONS, QUIET, SETTINGS, local_cores, settings_for
+from fairlead.runtime.spark.setup.installed import require_spark
+from fairlead.runtime.spark.setup.java import java_environment
+from fairlead.runtime.spark.setup.settings import COLLECTOR, OPTIONS, QUIET, SETTINGS, local_cores, settings_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -23,8 +23,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fairlead.order.total import SEQUENCE, SOURCE, order_column
-from fairlead.runtime.spark.readiness import zone_of
-from fairlead.runtime.spark.reading import CODE, TYPE
+from fairlead.runtime.spark.input.arrivals import CODE, TYPE
+from fairlead.runtime.spark.setup.readiness import zone_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -22,10 +22,10 @@ from fairlead.errors import DataError, UsageError
 from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT, Kind
 from fairlead.order.total import SEQUENCE, SOURCE, order_column
-from fairlead.runtime.spark.readiness import zone_of
-from fairlead.runtime.spark.reading import CODE, TYPE, Reading
-from fairlead.runtime.spark.scans import Recipe
-from fairlead.runtime.spark.times import instants, zoned_texts
+from fairlead.runtime.spark.input.arrivals import CODE, TYPE, Reading
+from fairlead.runtime.spark.input.parquet_scans import Recipe
+from fairlead.runtime.spark.input.time_zones import instants, zoned_texts
+from fairlead.runtime.spark.setup.readiness import zone_of
 from fairlead.transport.admission.gate import OnBad
 from fairlead.transport.admission.problems import did_you_mean, not_published, unknown_type
 

@@ -5,7 +5,7 @@
 A small job comes first, when `match` is called: it counts the rows, and refuses nulls in the order columns and, unless bad rows
 are skipped, what else Spark can see to be wrong. Where there are many rows that do not lie evenly, a second one looks at some
 thousand order values, to cut the order into slices of about equal length. Where the cuts are does not matter to the answer,
-only to who sorts how much. Of plain Parquet files the footers tell all of this (scans.py).
+only to who sorts how much. Of plain Parquet files the footers tell all of this (parquet_scans.py).
 
 Takes: an Input and the groups of a plan. Gives: a DataFrame of `Outcome.schema`. Never: collects events on the driver.
 """
@@ -23,13 +23,13 @@ from fairlead.model.plan import Plan
 from fairlead.model.types import Kind
 from fairlead.model.values import INT_RANGE
 from fairlead.order.total import order_column, sortable
-from fairlead.runtime.spark.collection import spare_what_is_loaded
-from fairlead.runtime.spark.frames import Input
-from fairlead.runtime.spark.groups import Group
-from fairlead.runtime.spark.outcome import Outcome
-from fairlead.runtime.spark.reading import CODE, TYPE, unknown
-from fairlead.runtime.spark.scans import Scan, scan_of
-from fairlead.runtime.spark.steps import SLICES, TARGETS, Job, matched, numbered, sliced
+from fairlead.runtime.spark.input.arrivals import CODE, TYPE, unknown
+from fairlead.runtime.spark.input.frames import Input
+from fairlead.runtime.spark.input.parquet_scans import Scan, scan_of
+from fairlead.runtime.spark.job.result_rows import Outcome
+from fairlead.runtime.spark.job.shuffle import SLICES, TARGETS, Job, matched, numbered, sliced
+from fairlead.runtime.spark.job.targets import Group
+from fairlead.runtime.spark.setup.garbage_collection import spare_what_is_loaded
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation

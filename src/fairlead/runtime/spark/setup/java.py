@@ -23,7 +23,7 @@ from pathlib import Path
 
 from fairlead.errors import UnsupportedError
 from fairlead.matching.compiled.machine_code.disk_cache import own_folder
-from fairlead.runtime.spark.installed import INSTALL
+from fairlead.runtime.spark.setup.installed import INSTALL
 
 OLDEST = 17
 """Spark 4 is compiled for Java 17."""

@@ -6,7 +6,7 @@
 A frame reads the stream that live subscribers of the same types read. An offset is the sequence of a block in it; a task reads
 a range of sequences. A batch frame ends where the log ended when it was loaded, however often it is computed.
 
-Takes: options (log_options.py). Gives: Arrow record batches (runtime/live/wide.py). Never: makes an object of an event; goes on
+Takes: options (options.py). Gives: Arrow record batches (runtime/live/wide.py). Never: makes an object of an event; goes on
 where blocks are not there any more.
 """
 
@@ -21,8 +21,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from fairlead.runtime.live.wide import Wide
-from fairlead.runtime.spark.log_link import Extent, Link, extent_of, gone, same_stream
-from fairlead.runtime.spark.log_options import LogOptions, log_options
+from fairlead.runtime.spark.log.link import Extent, Link, extent_of, gone, same_stream
+from fairlead.runtime.spark.log.options import LogOptions, log_options
 
 try:
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
@@ -75,12 +75,12 @@ class LogSource(DataSource):
         return LogStreamReader(self.asked, self.extent)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> Any:
-        from fairlead.runtime.spark.log_sink import LogStreamWriter
+        from fairlead.runtime.spark.log.sink import LogStreamWriter
 
         return LogStreamWriter(self.asked)
 
     def writer(self, schema: StructType, overwrite: bool) -> Any:
-        from fairlead.runtime.spark.log_sink import LogWriter
+        from fairlead.runtime.spark.log.sink import LogWriter
 
         return LogWriter(self.asked)
 

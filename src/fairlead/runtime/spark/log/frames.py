@@ -12,8 +12,8 @@ from fairlead.model.plan import Plan
 from fairlead.runtime.live.selecting import only_group, only_stream, selection_of
 from fairlead.runtime.live.wide import STREAM
 from fairlead.runtime.spark.failures import coded_errors
-from fairlead.runtime.spark.log_options import log_options
-from fairlead.runtime.spark.workers import interpreter, is_remote, require_workers
+from fairlead.runtime.spark.log.options import log_options
+from fairlead.runtime.spark.setup.workers import interpreter, is_remote, require_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,7 +23,7 @@ def register_log(spark: SparkSession) -> None:
     """Have the session know the format "fairlead"; `log` and `to_log` do it. A second time changes nothing.
 
     A writer looks for its format in the session that is active in its thread of the JVM, and py4j may change the thread."""
-    from fairlead.runtime.spark.log_source import LogSource
+    from fairlead.runtime.spark.log.source import LogSource
 
     with interpreter(spark):
         spark.dataSource.register(LogSource)
@@ -54,7 +54,7 @@ def log(
     A disjunction that reads several streams has a column `stream` more, which tells them apart: match(…, stream="stream").
     `url` (or FAIRLEAD_URL) is that of a server or cluster. `stream`: also what comes later. `start`: "earliest", "new", a
     position or a time in ISO 8601. `partitions`: tasks that read at a time. `blocks`: the most blocks of a micro-batch.
-    Other options are those of log_options.py: `user`, `password`, `token`, `nkey`, `ca`, `certificate`, `key`, `position`,
+    Other options are those of options.py: `user`, `password`, `token`, `nkey`, `ca`, `certificate`, `key`, `position`,
     `heartbeats`. Raises what `fairlead.connect` and the declared types give reason for."""
     parts = () if plan is None or types is not None else only_group(plan).parts
     if len(parts) > 1:
@@ -100,7 +100,7 @@ def to_log(
         fl.to_log(relations, plan, url).save()                                        # a batch
 
     Derived events have the ids under which live subscribers with the same rules store them. With `into`, the relations
-    themselves are events of that type, too (log_sink.py). `start` is the position at which the events began. `name` tells
+    themselves are events of that type, too (sink.py). `start` is the position at which the events began. `name` tells
     streams of one plan from one another: each has its own place in its checkpoint."""
     require_plan("to_log", plan, "to_log(relations, fairlead.compile(text), url)")
     only_stream(selection_of(plan))  # what several come to has an order that their readers on Spark do not know

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from fairlead.errors import UnsupportedError, UsageError
 from fairlead.model.types import HEARTBEAT
 from fairlead.order.holdback import Frontier
-from fairlead.runtime.spark.frames import Input
-from fairlead.runtime.spark.workers import is_remote
+from fairlead.runtime.spark.input.frames import Input
+from fairlead.runtime.spark.setup.workers import is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

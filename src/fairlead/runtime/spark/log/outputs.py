@@ -4,7 +4,7 @@ The blocks are those that a live subscriber makes of the same relations (runtime
 block of the log is one block, numbered on from the last one of its source. So number and content are a function of the log and
 the subscription, and the log takes each once, whoever sends it, and however often.
 
-Takes: Arrow tables in the columns of outcome.py. Gives: blocks. Never: depends on the order in which Spark hands rows over.
+Takes: Arrow tables in the columns of result_rows.py. Gives: blocks. Never: depends on the order in which Spark hands rows over.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fairlead.model.layout import Layout, layout_of
 from fairlead.model.plan import Plan
 from fairlead.model.types import NO_TIME, EventType
 from fairlead.runtime.live.deriving import Deriving, numbered
-from fairlead.runtime.spark.outcome import IN_ORDER
+from fairlead.runtime.spark.job.result_rows import IN_ORDER
 from fairlead.transport.log.block import Block
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

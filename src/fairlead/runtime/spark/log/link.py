@@ -20,7 +20,7 @@ from fairlead.runtime.live.leases import TABLE as LEASES
 from fairlead.runtime.live.opening import place_of
 from fairlead.runtime.live.ranges import blocks_between
 from fairlead.runtime.live.selecting import Selection, only_stream, select
-from fairlead.runtime.spark.log_options import LogOptions
+from fairlead.runtime.spark.log.options import LogOptions
 from fairlead.transport.log.block import INDEX_BITS
 from fairlead.transport.log.names import merged_stream
 from fairlead.transport.log.patient_log import PatientLog

@@ -1,6 +1,6 @@
 """What `match` gives as tables for SQL: one temporary view for each subscription, and one for each other verdict.
 
-    relation_id, branch, completed_at, place, turn     as in the frame (outcome.py)
+    relation_id, branch, completed_at, place, turn     as in the frame (result_rows.py)
     positions                       those of all members, to join on
     one column for each alias       a struct of type, position, place and the attributes; `q[3]` is an array of three
     one column for each attribute   that is emitted; `Derived.attribute` where its name is taken already
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from fairlead.errors import UsageError
 from fairlead.model.layout import RESERVED, Column, columns_of_types, layout_of
 from fairlead.model.plan import Branch, Plan, Subscription
-from fairlead.runtime.spark.outcome import IN_ORDER, LATE, REJECTED, REPEATED
+from fairlead.runtime.spark.job.result_rows import IN_ORDER, LATE, REJECTED, REPEATED
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

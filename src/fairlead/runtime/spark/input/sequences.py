@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from fairlead.order.repeats import repeated
 from fairlead.order.total import SEQUENCE, SOURCE, Arrivals, Order, order_column
-from fairlead.runtime.spark.buckets import buckets_of
-from fairlead.runtime.spark.reading import REJECTED
+from fairlead.runtime.spark.input.arrivals import REJECTED
+from fairlead.runtime.spark.job.buckets import buckets_of
 
 POSITION = "_position"
 

@@ -8,7 +8,7 @@
     position     what the column of positions is called
     partitions   how many tasks read at a time
     blocks       of a stream: the most blocks of a micro-batch; a block has up to 4096 events
-    sink, into   of a sink (log_sink.py): its name; the type that relations are stored as
+    sink, into   of a sink (sink.py): its name; the type that relations are stored as
 
 Takes: options as Spark gives them. Gives: `LogOptions`. Never: connects.
 """

@@ -4,9 +4,9 @@
     numbered    the arrivals of one slice        ─► its rows in order, numbered within the slice, for each target
     matched     all slices of some targets       ─► relations
 
-A target is a group (groups.py), or one bucket of a keyed group; a task of Spark may have several of these, which it matches one
-after the other. Numbers become positions in `matched`: a slice begins where the slices before it end, and every target is told
-the length of every slice.
+A target is a group (targets.py), or one bucket of a keyed group; a task of Spark may have several of these, which it matches
+one after the other. Numbers become positions in `matched`: a slice begins where the slices before it end, and every target is
+told the length of every slice.
 
 Takes: what was made on the driver (pickled). Gives: generators for `mapInArrow`. Never: a Python object for an event.
 """
@@ -30,11 +30,11 @@ from fairlead.model.columns import Columns, arrow_schema, record_batch
 from fairlead.model.identity import POSITIONS_MAX
 from fairlead.order.repeats import behind, later
 from fairlead.order.total import SEQUENCE, SOURCE, Order, in_order, order_column, sortable
-from fairlead.runtime.spark.buckets import buckets_of
-from fairlead.runtime.spark.groups import Group
-from fairlead.runtime.spark.outcome import Outcome
-from fairlead.runtime.spark.reading import REJECTED, Reader, Reading
-from fairlead.runtime.spark.sequenced import POSITION, Sequenced, lasts_in
+from fairlead.runtime.spark.input.arrivals import REJECTED, Reader, Reading
+from fairlead.runtime.spark.input.sequences import POSITION, Sequenced, lasts_in
+from fairlead.runtime.spark.job.buckets import buckets_of
+from fairlead.runtime.spark.job.result_rows import Outcome
+from fairlead.runtime.spark.job.targets import Group
 
 SLICES = pa.schema([("slice", pa.int32()), ("type", pa.string()), ("blob", pa.binary())])
 TARGETS = pa.schema(

@@ -4,7 +4,7 @@ Spark turns a value that does not fit into a null and says nothing. Here every s
 it ends the job (D024), with "skip" it is given apart. The same goes for rows without a value in an order column (D019).
 
     BOOLEAN, INT, BIGINT, DOUBLE, TIMESTAMP   read as such
-    STRING, DECIMAL, BINARY                   read as text and checked as all input is (reading.py); Spark would round decimals
+    STRING, DECIMAL, BINARY                   read as text and checked as all input is (arrivals.py); Spark would round decimals
 
 Takes: paths and a plan. Gives: a `Source`: what can be read, and what cannot. Never: reads more than the head of a CSV file.
 """
@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from fairlead.errors import DataError
 from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT, DataType, Kind
-from fairlead.runtime.spark.readiness import zone_of
-from fairlead.runtime.spark.sinks import located
+from fairlead.runtime.spark.output.folders import located
+from fairlead.runtime.spark.setup.readiness import zone_of
 from fairlead.transport.admission.gate import OnBad
 from fairlead.transport.admission.problems import no_bytes, no_header
 from fairlead.transport.files.event_files import FORMATS, format_of, resolve

@@ -18,9 +18,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from fairlead.errors import FairleadWarning, UnsupportedError, UsageError
-from fairlead.runtime.spark.installed import require_spark, require_version
-from fairlead.runtime.spark.settings import SETTINGS
-from fairlead.runtime.spark.workers import application, is_remote
+from fairlead.runtime.spark.setup.installed import require_spark, require_version
+from fairlead.runtime.spark.setup.settings import SETTINGS
+from fairlead.runtime.spark.setup.workers import application, is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

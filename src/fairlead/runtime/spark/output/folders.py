@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from fairlead.errors import UnsupportedError, UsageError
-from fairlead.runtime.spark.views import (
+from fairlead.runtime.spark.output.views import (
     LATE,
     REJECTED,
     REPEATED,

@@ -39,16 +39,16 @@ from fairlead.model.plan import Plan
 from fairlead.order.holdback import Frontier, HoldBack, head_and_rest, with_head
 from fairlead.order.repeats import behind, later
 from fairlead.order.total import order_column
-from fairlead.runtime.spark.collection import spare_what_is_loaded
-from fairlead.runtime.spark.frames import Input
-from fairlead.runtime.spark.groups import Group
-from fairlead.runtime.spark.outcome import Outcome
-from fairlead.runtime.spark.parcel import Parcel
-from fairlead.runtime.spark.reading import CODE, REJECTED, TYPE, Reader
-from fairlead.runtime.spark.resumption import ZONE, RuleChange, agree_in, agree_in_buckets, changed, head
-from fairlead.runtime.spark.sequenced import POSITION, Sequenced, lasts_in
-from fairlead.runtime.spark.spreading import key_of
-from fairlead.runtime.spark.steps import Job, Task, cut, ordered_rows, shares, together
+from fairlead.runtime.spark.input.arrivals import CODE, REJECTED, TYPE, Reader
+from fairlead.runtime.spark.input.frames import Input
+from fairlead.runtime.spark.input.sequences import POSITION, Sequenced, lasts_in
+from fairlead.runtime.spark.job.parcel import Parcel
+from fairlead.runtime.spark.job.result_rows import Outcome
+from fairlead.runtime.spark.job.shuffle import Job, Task, cut, ordered_rows, shares, together
+from fairlead.runtime.spark.job.targets import Group
+from fairlead.runtime.spark.setup.garbage_collection import spare_what_is_loaded
+from fairlead.runtime.spark.stream.resumption import ZONE, RuleChange, agree_in, agree_in_buckets, changed, head
+from fairlead.runtime.spark.stream.spreading import key_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -105,7 +105,7 @@ def match_stream(
     from pyspark.sql import functions as F
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    from fairlead.runtime.spark.processors import Matcher, Sequencer
+    from fairlead.runtime.spark.stream.processors import Matcher, Sequencer
 
     setup = setup_of(plan, given, groups, asked, cores, frontier)
     parcel, relations = Parcel(setup), from_arrow_schema(setup.outcome.schema)

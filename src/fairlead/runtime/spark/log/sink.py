@@ -31,9 +31,9 @@ from fairlead.runtime.live.origin import name_of
 from fairlead.runtime.live.registry import Registry
 from fairlead.runtime.live.selecting import only_group, only_stream, selection_of
 from fairlead.runtime.live.starting import is_leading
-from fairlead.runtime.spark.log_link import PATIENCE_SECONDS, Link
-from fairlead.runtime.spark.log_options import LogOptions
-from fairlead.runtime.spark.log_outputs import RELATION, Marks, Output, blocks_of, kept
+from fairlead.runtime.spark.log.link import PATIENCE_SECONDS, Link
+from fairlead.runtime.spark.log.options import LogOptions
+from fairlead.runtime.spark.log.outputs import RELATION, Marks, Output, blocks_of, kept
 from fairlead.transport.log.block import Block
 from fairlead.transport.log.block_store import Tails
 from fairlead.transport.log.names import checked
