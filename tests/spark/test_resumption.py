@@ -20,7 +20,7 @@ from fairlead.errors import StateError
 from fairlead.order.holdback import Frontier, head_and_rest, with_head
 from fairlead.runtime.spark.checkpoint import Note, agree, noted
 from fairlead.runtime.spark.frames import input_of
-from fairlead.runtime.spark.resumption import ZONE, RuleChange, agree_in
+from fairlead.runtime.spark.resumption import VERSION, ZONE, RuleChange, agree_in
 from fairlead.runtime.spark.stream import Sequencing
 from tests.spark.in_process import input_table, reading_of
 from tests.spark.rounds import Streaming, setup_of
@@ -81,7 +81,7 @@ def test_a_state_that_knows_no_names_tells_digests() -> None:
 def test_another_zone_is_refused_where_it_changes_what_times_mean(
     before: dict[str, str], now: dict[str, str], refused: bool
 ) -> None:
-    found = {"version": 2, "identity": {"order_by": ["at"], **before}}
+    found = {"version": VERSION, "identity": {"order_by": ["at"], **before}}
     if not refused:
         agree_in(found, {"order_by": ["at"], **now})
         return
