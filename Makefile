@@ -51,7 +51,7 @@ format: .venv/installed-dev  ## write the one style
 	$(BIN)/ruff check --fix src tests examples benchmarks
 
 equal: .venv/installed-dev  ## the matcher equals the reference on CASES=20000 generated cases
-	FAIRLEAD_CASES=$(CASES) $(BIN)/python -m pytest tests/match/test_equal_to_reference.py tests/match/test_keys.py -n auto --hypothesis-show-statistics
+	FAIRLEAD_CASES=$(CASES) $(BIN)/python -m pytest tests/matching/equality/test_equal_to_reference.py tests/matching/equality/test_keys.py -n auto --hypothesis-show-statistics
 
 fuzz: .venv/installed-dev  ## random texts, states, plans and files for MINUTES=10, from the seed SEED=1 on
 	$(BIN)/python -m tests.fuzz --minutes $(MINUTES) --seed $(SEED)

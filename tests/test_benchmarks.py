@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.root import ROOT
 
 
 def test_one_query_is_measured_and_all_sides_agree() -> None:

@@ -14,8 +14,9 @@ import pytest
 
 from fairlead import errors
 from fairlead.transport.admission.problems import CODES
+from tests.root import ROOT
 
-HOME = Path(__file__).parents[1] / "src" / "fairlead"
+HOME = ROOT / "src" / "fairlead"
 ERRORS = {name for name, each in vars(errors).items() if isinstance(each, type) and issubclass(each, errors.FairleadError)}
 SHARED = {
     "A101": "on_bad is neither stop nor skip",

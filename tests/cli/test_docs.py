@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.shop import fairlead
+from tests.root import ROOT
 
-PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
+PAGE = ROOT / "docs" / "cli.md"
 FILE = re.compile(r"^`([\w.]+)`:\n```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 VARYING = (

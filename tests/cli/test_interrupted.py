@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.live import ENVIRONMENT, up
+from tests.cli.live.servers import ENVIRONMENT, up
 from tests.cli.shop import write_lines
 
 TYPES = "\n".join(f"TYPE T{n} (x INT)" for n in range(5))

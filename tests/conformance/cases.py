@@ -1,12 +1,12 @@
 """Where the cases lie, and how Fairlead's relations become what the suite compares."""
 
 from collections.abc import Iterable
-from pathlib import Path
 
 from fairlead import Relation
 from fairlead.testing.conformance import Outcome
+from tests.root import ROOT
 
-FOLDER = Path(__file__).parents[2] / "conformance"
+FOLDER = ROOT / "conformance"
 
 
 def outcome(relations: Iterable[Relation], duplicates: int) -> Outcome:

@@ -15,7 +15,7 @@ from fairlead.matching.compiled.planning.cost import Costs
 from fairlead.matching.compiled.planning.family import family_key
 from fairlead.matching.compiled.planning.shape_builder import shape_of
 from tests.fuzz.rules import rules
-from tests.match.test_cost import ROWS
+from tests.matching.compiled.test_cost import ROWS
 
 TYPES = "\n".join(f"TYPE {name} (k INT, x INT, y INT, at TIMESTAMP) TIME at" for name in "ABCE")
 
@@ -86,7 +86,7 @@ PATTERNS = [
 
 @pytest.mark.parametrize("options", OPTIONS)
 def test_a_rule_is_warned_of_just_where_explain_multiplies_lengths(options: str) -> None:
-    """Over the rules of docs/complexity.md, whose bounds are counted (tests/match/test_cost.py)."""
+    """Over the rules of docs/complexity.md, whose bounds are counted (tests/matching/compiled/test_cost.py)."""
     for match in PATTERNS:
         plan = compile(f"{TYPES}\nSUBSCRIPTION S MATCH {match}{options}")
         (subscription,) = plan.subscriptions

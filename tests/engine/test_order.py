@@ -15,7 +15,7 @@ from fairlead.language import compile_text
 from fairlead.model.columns import Columns
 from fairlead.model.position import Position, parse_position
 from fairlead.transport.events import read_events
-from tests.match.generated import Case, cases
+from tests.matching.generators.generated import Case, cases
 
 CHAIN = """
 TYPE A (x INT, at TIMESTAMP) TIME at

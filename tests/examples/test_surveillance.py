@@ -20,8 +20,9 @@ import pytest
 import yaml
 
 import fairlead
+from tests.root import ROOT
 
-FOLDER = Path(__file__).resolve().parents[2] / "examples" / "surveillance"
+FOLDER = ROOT / "examples" / "surveillance"
 SLICE = 22_000
 """Events of the day that the tests run on: all four kinds of episodes are among them."""
 ENDED_WORKER = re.compile(r"^Traceback \(most recent call last\):\n((  .*\n)*BrokenPipeError: .*\n|\Z)", re.MULTILINE)

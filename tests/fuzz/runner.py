@@ -21,7 +21,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
+from tests.root import ROOT
+
 CORPUS = Path(__file__).parent / "corpus.txt"
 SLICE_SECONDS = 60.0
 """How long a target runs before the next one has its turn, in a process of its own: a leak ends with it."""

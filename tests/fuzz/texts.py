@@ -11,7 +11,6 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from random import Random
 
 import fairlead
@@ -20,8 +19,8 @@ from fairlead.explanation import explain
 from fairlead.model.expression import AGGREGATES, FUNCTIONS
 from fairlead.testing.conformance import load_cases
 from tests.fuzz.rules import rules
+from tests.root import ROOT
 
-ROOT = Path(__file__).parents[2]
 TEXTS = 20
 """Of one seed."""
 SECONDS_MAX = 10.0

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,11 +15,12 @@ from fairlead.language.parsing.fault import Fault
 from fairlead.language.parsing.parser import parse, parse_with_lark
 from fairlead.language.parsing.syntax import Rules
 from fairlead.language.parsing.table_builder import printed, tables
+from tests.root import ROOT
 
 from .sentences import TYPES
 from .test_fuzz import PIECES, SOUND, WORDS
 
-CASES = Path(__file__).parents[2] / "conformance"
+CASES = ROOT / "conformance"
 
 
 def agrees_with_lark(text: str) -> None:

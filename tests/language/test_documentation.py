@@ -1,7 +1,6 @@
 """The reference for users is complete and true."""
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -9,8 +8,8 @@ from fairlead.errors import LanguageError
 from fairlead.language import compile_text
 from fairlead.language.checking.literals import UNITS
 from fairlead.model.expression import AGGREGATES, FUNCTIONS
+from tests.root import ROOT
 
-ROOT = Path(__file__).parents[2]
 REFERENCE = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")
 RAISING = [
     *sorted((ROOT / "src/fairlead/language").rglob("*.py")),

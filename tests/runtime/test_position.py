@@ -17,8 +17,8 @@ from fairlead.engine import KERNELS_FROM, Engine
 from fairlead.model.identity import POSITIONS_MAX
 from fairlead.runtime.embedded import Run, until_microseconds
 from fairlead.transport import read_events, read_files
-from tests.match.generated import Case
-from tests.match.plans import plan_cases
+from tests.matching.generators.generated import Case
+from tests.matching.generators.plans import plan_cases
 
 RULES = """
 TYPE A (k INT, x DOUBLE, at TIMESTAMP) TIME at

@@ -14,6 +14,7 @@ from fairlead.language import compile_text
 from fairlead.transport.events import read_events
 from fairlead.transport.files.event_files import read_files
 from tests.fuzz import files
+from tests.root import ROOT
 
 FOUND = (1223,)
 """Seeds that found something: a dictionary that lacks what rows refer to."""
@@ -21,7 +22,7 @@ FOUND = (1223,)
 
 def test_damage_anywhere_ends_no_process() -> None:
     """In a process of its own, which a crash would end."""
-    root = Path(__file__).parents[2]
+    root = ROOT
     command = [sys.executable, "-m", "tests.fuzz.files", "0", "250"]
     result = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=300, check=False)
     assert result.returncode == 0, f"seed {result.stdout.split()[-1:]}: {result.stderr[-1000:]}"

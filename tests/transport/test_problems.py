@@ -16,6 +16,7 @@ from fairlead.errors import DataError, Place
 from fairlead.model.limits import LIMITS
 from fairlead.model.plan import Plan
 from fairlead.transport import CODES, Rejected, open_relations, read_files, read_records, read_table
+from tests.root import ROOT
 from tests.transport.samples import CATALOGUE, ONE_TYPE, login, quote, write
 
 BIG = "x" * (LIMITS.event_bytes_max + 1)
@@ -245,9 +246,9 @@ def test_an_output_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 
 def test_every_code_has_a_meaning_and_a_test() -> None:
-    here, of_frames = Path(__file__).parent, Path(__file__).parents[1] / "spark"
-    files = [here / "test_problems.py", here / "test_cloudevents.py", here.parent / "live" / "test_logs.py"]
-    files += [of_frames / name for name in ("test_bad_input.py", "test_steps.py", "test_cli.py")]
+    here, of_frames = ROOT / "tests" / "transport", ROOT / "tests" / "runtime" / "spark"
+    files = [here / "test_problems.py", here / "test_cloudevents.py", here / "log" / "test_logs.py"]
+    files += [of_frames / name for name in ("test_bad_input.py", "job/test_shuffle.py", "test_cli.py")]
     source = "".join(each.read_text(encoding="utf-8") for each in files)
     assert [code for code in CODES if f'"{code}"' not in source] == []
     assert all(meaning.endswith(".") for meaning in CODES.values())

@@ -13,15 +13,15 @@ import re
 import shutil
 import subprocess
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fairlead.web.gateway import Settings
 from fairlead.web.serving import gateway
+from tests.root import ROOT
 
-PAGE = Path(__file__).parents[2] / "docs" / "gateway.md"
+PAGE = ROOT / "docs" / "gateway.md"
 EXAMPLE = re.compile(r"^```(console|python)\n(.*?)^```$(?:\n```\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 SHOWN = "http://127.0.0.1:8080"
 

@@ -6,7 +6,7 @@
     state store   of a stream: set where its owner has not set another, which is refused
     partitions    of a stream: many more than it has tasks are warned of
 
-Everything else that a session can be set to changes nothing of the answers: tests/spark/test_session_matrix.py.
+Everything else that a session can be set to changes nothing of the answers: tests/runtime/spark/setup/test_session_matrix.py.
 
 Takes: frames of the user. Gives: their session, made ready. Never: changes a setting that its owner made.
 """

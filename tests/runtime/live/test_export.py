@@ -1,0 +1,111 @@
+"""An exported file has the events of the stream that live subscribers read, at the same positions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import fairlead
+from fairlead.errors import DataError, LogError, UsageError
+from fairlead.runtime.live.client import Client
+from fairlead.runtime.live.export import export, export_events
+from fairlead.runtime.live.ranges import blocks_between
+from tests.runtime.live.test_subscribing import COVERING, RULES, TYPES, ids, more, publish_some
+from tests.transport.log.logs import a_log, run
+from tests.transport.log.test_logs import block
+
+
+async def declared(fl: Client) -> None:
+    await fl.declare(TYPES)
+    await publish_some(fl, 3)
+    await fl.flush()
+
+
+def test_the_file_comes_to_the_relations_of_a_live_subscriber(tmp_path: Path) -> None:
+    path = tmp_path / "events.parquet"
+
+    async def work() -> None:
+        async with fairlead.connect() as fl:
+            await declared(fl)
+            exported = await export(fl.log, RULES, path)
+            async with fl.subscribe(RULES, start="earliest") as sub:
+                live = await more(sub)
+            table = pq.read_table(path)
+            assert table.column_names == ["position", "type", "k", "x", "at"]
+            assert exported.events == table.num_rows > 0
+            assert exported.types == ("A", "B")
+            found = fairlead.match(fairlead.compile(f"{TYPES} {RULES}"), table, position="position")
+            assert ids(found.relations) == ids(live) != []
+
+    run(work)
+
+
+def test_heartbeats_are_in_the_file(tmp_path: Path) -> None:
+    types = "TYPE A (k INT, at TIMESTAMP) TIME at TYPE B (k INT, at TIMESTAMP) TIME at"
+    rules = "SUBSCRIPTION Alone MATCH A a WITHOUT B b WITHIN 1 SECONDS OF a WHERE b.k = a.k"
+
+    async def work() -> None:
+        async with fairlead.connect() as fl:
+            await fl.declare(types)
+            for second in range(5):
+                await fl.publish("A", k=second, at=f"2026-01-01T00:00:0{second}Z", wait=True)
+                if second % 2:
+                    await fl.publish("B", k=second, at=f"2026-01-01T00:00:0{second}Z", wait=True)
+            await fl.publish("Heartbeat", at="2026-01-01T00:01:00Z", wait=True)
+            await export(fl.log, rules, tmp_path / "events.parquet")
+            async with fl.subscribe(rules, start="earliest") as sub:
+                live = await more(sub)
+        table = pq.read_table(tmp_path / "events.parquet")
+        assert table.column("type").to_pylist().count("Heartbeat") == 1
+        found = fairlead.match(fairlead.compile(f"{types} {rules}"), table, position="position")
+        assert ids(found.relations) == ids(live)
+        assert live
+
+    run(work)
+
+
+def test_a_url_and_types(tmp_path: Path) -> None:
+    with fairlead.connect().sync as fl:
+        fl.declare(TYPES)
+        fl.publish_many("A", {"k": [1, 2], "x": [1, 2]}, wait=True)
+        exported = export_events(fl.url, ["A"], tmp_path / "a.parquet")
+        assert (exported.events, list(exported.streams)) == (2, ["FL_T_A"])
+        assert pq.read_table(tmp_path / "a.parquet").column("position").to_pylist() == [4096, 4097]
+        assert export_events(fl.url, ["A", "B"], tmp_path / "b.parquet", position="p").events == 2
+        for what, path, code in (
+            (COVERING, "c.parquet", "A260"),
+            ([], "c.parquet", "A261"),
+            (["A"], "c.csv", "A103"),
+        ):
+            with pytest.raises(UsageError, match=code):
+                export_events(fl.url, what, tmp_path / path)
+        with pytest.raises(UsageError, match="A262"):
+            export_events(fl.url, ["A"], tmp_path / "c.parquet", position="k")
+        with pytest.raises(DataError, match="D001"):
+            export_events(fl.url, ["D"], tmp_path / "c.parquet")
+        fl.declare("TYPE E (k STRING)")
+        with pytest.raises(UsageError, match="A263"):
+            export_events(fl.url, ["A", "E"], tmp_path / "c.parquet")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["a.parquet", "b.parquet"]
+
+
+def test_what_is_removed_from_the_log_is_missed() -> None:
+    async def work() -> None:
+        async with a_log("jetstream") as log:
+            stream = await log.open_type("A")
+            after = 0
+            for number in range(5):
+                after = await log.append(block("A", "s", number), after)
+            js = log._js  # type: ignore[attr-defined]
+            await js.purge_stream(stream.name, seq=3)
+            with pytest.raises(LogError, match=r"N020.*1 to 2"):
+                _ = [each async for each in blocks_between(log, stream, 0, 5)]
+            found = [each.sequence async for some in blocks_between(log, stream, 2, 4) for each in some]
+            assert found == [3, 4]
+            await js.delete_msg(stream.name, 4)
+            with pytest.raises(LogError, match=r"N020.*4 to 4"):
+                _ = [each async for each in blocks_between(log, stream, 2, 4)]
+
+    run(work)

@@ -1,0 +1,127 @@
+"""One log, six ways to its relations: live, exported and matched event by event, on kernels, by the embedded runtime, by Spark
+as a batch and as a stream. All of them have the same ids in the same order, over all subscriptions; on Spark, by the columns
+that tell it.
+
+Random plans (tests/fuzz/rules.py) with chains of derived types, unions, subtypes, absences and disjunctions, a few of them;
+FAIRLEAD_RUNTIME_PLANS=50 asks for more. Positions are those of the log: the export has them, and all but the live subscriber
+read that. The plans are such that live subscribers read one stream; those that read several are in
+tests/runtime/live/test_disjunctions.py.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import fairlead
+from fairlead import spark as fl
+from fairlead.engine import Engine
+from fairlead.model.plan import Plan
+from fairlead.model.relation import Relation
+from fairlead.testing.reference import ReferenceMatcher
+from fairlead.transport.events import read_events
+from tests.runtime.live.given import Given, usable
+from tests.runtime.live.test_conformance import read
+from tests.runtime.spark.stream import streams
+from tests.transport.log.logs import run
+
+PLANS = int(os.environ.get("FAIRLEAD_RUNTIME_PLANS", "3"))
+WANTED = ("EMIT", "UNION", "EXTENDS", " OF ", " OR (")
+"""What the plans have between them: derived types, unions, subtypes, absences, disjunctions. Each has at least two of these."""
+
+Delivered = list[tuple[str, str]]
+"""Names of subscriptions and ids, in the order of delivery."""
+
+
+def one_stream() -> Iterator[Given]:
+    """Plans of which something comes, that all runtimes can run and that read one stream of a log."""
+    for each in usable():
+        plan = fairlead.compile(each.text)
+        if sum(word in each.text for word in WANTED) >= 3 and len(each.group.parts) == 1 and plan.emitters:
+            yield each
+
+
+def chosen() -> list[Given]:
+    """Such that all of WANTED is among the first few."""
+    left, found = set(WANTED), []
+    for each in one_stream():
+        new = {word for word in left if word in each.text}
+        if new or len(found) >= PLANS - 2:
+            found.append(each)
+            left -= new
+        if len(found) >= PLANS and not left:
+            return found
+    return found
+
+
+@pytest.mark.parametrize("given", chosen(), ids=str)
+def test_every_runtime_has_the_same_ids(given: Given, spark: SparkSession, tmp_path: Path) -> None:
+    live, path = run(lambda: followed(given, tmp_path / "events.parquet")), tmp_path / "events.parquet"
+    plan, table = fairlead.compile(given.text), pq.read_table(path)
+    query = streams.start(
+        fl.match(plan, streams.reading(spark, streams.written(tmp_path / "parts", in_order(table))), position="position"),
+        tmp_path / "checkpoint",
+    )
+    found = {
+        "event by event": by_engine(plan, table, None),
+        "kernels": by_engine(plan, table, 0),
+        "embedded": delivered(fairlead.match(plan, table, position="position")),
+        "the reference": by_reference(plan, table),
+        "Spark batch": by_columns(fl.match(plan, spark.read.parquet(str(path)), position="position")),
+        "Spark stream": by_columns(streams.frame(query)),
+    }
+    assert live
+    for name, ids in found.items():
+        assert ids == live, f"{name} differs from live\n{given.text}"
+
+
+async def followed(given: Given, path: Path) -> Delivered:
+    """Published in blocks of all sizes, read by a subscriber from the beginning; and exported."""
+    rolls = Random(given.seed)
+    async with (
+        fairlead.connect("memory:") as client,
+        client.subscribe(given.text, start="earliest", emit=False) as sub,
+    ):
+        found: list[Relation] = []
+        for event in given.events:
+            values = {name: value for name, value in event.items() if name != "type"}
+            await client.publish(event["type"], values, wait=rolls.random() < 0.5)
+            if rolls.random() < 0.2:
+                found += await read(sub)
+        await client.flush()
+        found += await read(sub)
+        await client.export(given.text, path)
+        return delivered(found)
+
+
+def in_order(table: pa.Table) -> list[pa.Table]:
+    cuts = [0, 1, len(table) // 3, len(table) // 2, len(table)]
+    return [table.slice(low, high - low) for low, high in pairwise(cuts) if low < high]
+
+
+def by_engine(plan: Plan, table: pa.Table, kernels_from: int | None) -> Delivered:
+    engine = Engine(plan, kernels_from=kernels_from)
+    batches = read_events(table, plan.catalogue, position="position")
+    return delivered(each for columns in batches for each in engine.feed(columns))
+
+
+def by_reference(plan: Plan, table: pa.Table) -> Delivered:
+    batches = read_events(table, plan.catalogue, position="position")
+    return delivered(ReferenceMatcher(plan).run(event for each in batches for event in each.events(plan.catalogue)))
+
+
+def delivered(relations: Iterable[Relation]) -> Delivered:
+    return [(each.subscription, each.id) for each in relations]
+
+
+def by_columns(rows: DataFrame) -> Delivered:
+    told = rows.where("verdict = 'in order'").orderBy("completed_at", "turn").select("subscription", "relation_id")
+    return [(row.subscription, row.relation_id) for row in told.collect()]

@@ -1,1 +1,0 @@
-"""What several runtimes make of the same."""
