@@ -60,13 +60,13 @@ failures: .venv/installed-dev  ## servers, links, readers and writers fail for S
 	$(BIN)/python -m fairlead.testing.live --seconds $(SECONDS) --seed $(SEED)
 
 search: .venv/installed-dev  ## search counterexamples for all options, clauses and 14 properties anew
-	$(BIN)/python -m fairlead.testing.search --cases 1000 --seed 1 --jobs 2 --write
-	$(BIN)/python -m fairlead.testing.search_clauses --cases 400 --seed 1 --write
-	$(BIN)/python -m fairlead.testing.runtime_worlds
+	$(BIN)/python -m fairlead.testing.counterexamples.search --cases 1000 --seed 1 --jobs 2 --write
+	$(BIN)/python -m fairlead.testing.counterexamples.clause_search --cases 400 --seed 1 --write
+	$(BIN)/python -m fairlead.testing.counterexamples.runtime_worlds
 
 grammar: .venv/installed  ## make the parser's tables anew, after a change of grammar.lark
-	$(BIN)/python -m fairlead.language.tabulate > tables.json.part
-	mv tables.json.part src/fairlead/language/tables.json
+	$(BIN)/python -m fairlead.language.parsing.table_builder > tables.json.part
+	mv tables.json.part src/fairlead/language/parsing/tables.json
 
 clean:  ## remove what make made
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

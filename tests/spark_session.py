@@ -33,7 +33,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The session; its files are in a temporary folder and its JVM ends with it."""
-    from fairlead.runtime.spark.session import session
+    from fairlead.runtime.spark.setup.session import session
 
     made = session("local[2]", "fairlead tests", **FAST, **{"spark.local.dir": tmp_path_factory.mktemp("spark")})
     yield made

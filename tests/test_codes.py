@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fairlead import errors
-from fairlead.transport.problems import CODES
+from fairlead.transport.admission.problems import CODES
 
 HOME = Path(__file__).parents[1] / "src" / "fairlead"
 ERRORS = {name for name, each in vars(errors).items() if isinstance(each, type) and issubclass(each, errors.FairleadError)}

@@ -25,7 +25,7 @@ import numpy as np
 
 from benchmarks.live.scenarios import SCENARIOS, Scenario, events
 from benchmarks.live.sides import SIDES
-from fairlead.transport.log.server import Server
+from fairlead.transport.log.jetstream.server import Server
 
 PROCESSES = 2
 """That the subscribers are in. Those in one read the log together."""

@@ -136,9 +136,19 @@ class Engine:
             raise UsageError("A011", problem, "give each event once, numbered in its order; fairlead.match does so", place=call)
 
     def _delivered(self, found: Sequence[Relations | Delivered]) -> Sequence[Relation]:
-        if len(found) == 1 and not self.parts[0].frame:  # in order already
+        if self._is_in_order:
             return found[0] if isinstance(found[0], Relations) else Objects.of(found[0])
         return in_one_order(found, [part.numbers for part in self.parts], self._number)
+
+    @cached_property
+    def _is_in_order(self) -> bool:
+        """Whether what the units find is in the order of delivery already. A unit handles subscriptions in the order of its
+        plan, which is that of the text if it has no frame; but of equal deadlines it decides those upstream first."""
+        waiting = [
+            {each.depth for each in unit.running if any(branch.absences for branch in each.subscription.branches)}
+            for unit in self.units
+        ]
+        return len(self.units) == 1 and not self.parts[0].frame and len(waiting[0]) < 2
 
     @cached_property
     def _number(self) -> Mapping[str, int]:

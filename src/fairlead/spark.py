@@ -2,13 +2,13 @@
 
 from fairlead.runtime.spark.api import match
 from fairlead.runtime.spark.failures import coded_errors, fairlead_error
-from fairlead.runtime.spark.log import log, register_log, to_log
-from fairlead.runtime.spark.progress import Metrics, Snapshot, observed, watch
-from fairlead.runtime.spark.resumption import RuleChange
-from fairlead.runtime.spark.session import session
-from fairlead.runtime.spark.shape import Shape, explain
-from fairlead.runtime.spark.ship import ship
-from fairlead.runtime.spark.views import register
+from fairlead.runtime.spark.job.job_plan import Shape, explain
+from fairlead.runtime.spark.log.frames import log, register_log, to_log
+from fairlead.runtime.spark.output.views import register
+from fairlead.runtime.spark.setup.package_zip import ship
+from fairlead.runtime.spark.setup.session import session
+from fairlead.runtime.spark.stream.progress import Metrics, Snapshot, observed, watch
+from fairlead.runtime.spark.stream.resumption import RuleChange
 
 __all__ = [
     "Metrics", "RuleChange", "Shape", "Snapshot", "coded_errors", "explain", "fairlead_error", "log", "match", "observed",

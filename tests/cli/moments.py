@@ -52,7 +52,7 @@ def kernel(ready: Callable[[], None]) -> None:
 
 
 def writing(ready: Callable[[], None]) -> None:
-    from fairlead.transport import write
+    from fairlead.transport.output import relation_files as write
 
     for writer in (write.JsonLinesWriter, write.ParquetWriter):
 
@@ -103,7 +103,7 @@ def calling(owner: Any, name: str, which: int, ready: Callable[[], None]) -> Non
 
 
 def preparing(which: int, ready: Callable[[], None]) -> None:
-    from fairlead.transport.write import Target
+    from fairlead.transport.output.relation_files import Target
 
     calling(Target, "prepare", which, ready)
 

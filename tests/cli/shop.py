@@ -12,7 +12,7 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
-from fairlead.cli.commands import cli
+from fairlead.cli.command_table import cli
 
 MARKET = """\
 TYPE EarningsReport (symbol STRING, at TIMESTAMP) TIME at

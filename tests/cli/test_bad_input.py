@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fairlead.transport import files
-from fairlead.transport.lines import Lines
+from fairlead.transport.files import event_files as files
+from fairlead.transport.files.text_lines import Lines
 from tests.cli.shop import MARKET, RALLY, fairlead, fairlead_process, quote, write_lines
 
 BAD: dict[str, tuple[str, Any]] = {
@@ -159,6 +159,7 @@ def test_a_bad_row_of_a_parquet_file_is_named(tmp_path: Path, rules: Path) -> No
     result = fairlead("run", rules, "--events", events, "--out", tmp_path / "out.jsonl")
     assert result.exit_code == 1
     assert result.stderr.startswith(f"D005 {events}, row 5")
+    assert "--allow-nan" in result.stderr
     assert not (tmp_path / "out.jsonl").exists()
 
 
@@ -300,7 +301,7 @@ def test_a_pipe_that_would_be_read_twice_or_from_its_end_is_refused(tmp_path: Pa
 def test_options_of_spark_are_named_as_they_are_typed_and_before_spark_starts(
     tmp_path: Path, rules: Path, arguments: list[str], code: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairlead.cli.spark.session_for", None)
+    monkeypatch.setattr("fairlead.cli.commands.spark.session_for", None)
     result = fairlead("spark", "run", rules, "--events", rules, "--out", tmp_path / "out", *arguments)
     assert result.stderr[:4] == code
     fix = result.stderr.partition("fix: ")[2]

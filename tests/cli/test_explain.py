@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.cli.explain import property_named
+from fairlead.cli.commands.explain import property_named
 from fairlead.engine import compile
 from fairlead.explanation import explain
 from fairlead.model.guarantee import Property

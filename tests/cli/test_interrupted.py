@@ -122,7 +122,7 @@ def test_other_commands_on_files_end(folder: Path, which: str, number: signal.Si
 
 
 @SIGNALS
-@pytest.mark.parametrize("module", ["click", "fairlead.cli.run", "numpy", "pyarrow.parquet", "llvmlite.binding"])
+@pytest.mark.parametrize("module", ["click", "fairlead.cli.commands.run", "numpy", "pyarrow.parquet", "llvmlite.binding"])
 def test_a_run_ends_while_modules_are_imported(folder: Path, module: str, number: signal.Signals) -> None:
     ends_cleanly(folder, f"import:{module}", RUN["kernel"], number)
 

@@ -20,8 +20,8 @@ import pytest
 from click.testing import Result
 
 import fairlead as fl
-from fairlead.transport.log.server import Server
-from tests.cli.shop import MARKET, RALLY, command, fairlead, fairlead_process, quote, report, write_lines
+from fairlead.transport.log.jetstream.server import Server
+from tests.cli.shop import MARKET, RALLY, at, command, fairlead, fairlead_process, quote, report, write_lines
 
 TYPES = MARKET.split("\n\n")[0]
 RULES = MARKET.split("\n\n")[1]
@@ -76,6 +76,28 @@ def test_publish_tail_compare_export_and_run_agree(url: str) -> None:
     assert fine("tail", "rally.fl", "--name", "desk-1", "--until-end", "--quiet").stdout == ""
 
 
+def test_what_a_log_took_is_run_again_also_where_it_is_not_finite(url: str) -> None:
+    with fl.connect(url).sync as client:
+        client.declare(TYPES)
+        for second, value in enumerate([1.0, float("nan"), float("inf"), float("-inf"), None, 2.0]):
+            client.publish("StockQuote", symbol="A", value=value, at=at(second), wait=True)
+    Path("each.fl").write_text("SUBSCRIPTION Each MATCH StockQuote q EMIT Copy(value = q.value)")
+    Path("all.fl").write_text(f"{TYPES}\n{Path('each.fl').read_text()}")
+    live = fine("tail", "each.fl", "--start", "earliest", "--until-end", "-q").stdout
+    assert len(ids(live)) == 6
+    fine("export", "each.fl", "--out", "day.parquet")
+    again = ("run", "all.fl", "--position", "position", "--out", "-", "-q", "--events")
+    assert fine(*again, "day.parquet").stdout == live
+    assert fine(*again, "day.parquet", "--on-bad", "skip").stdout == live
+    place = str(json.loads(live.splitlines()[1])["positions"][0])
+    assert "Each: matched" in fine("why", "all.fl", "--events", "day.parquet", "--position", "position", "--at", place).stdout
+    pq.write_table(pq.read_table("day.parquet").replace_schema_metadata(None), "another.parquet")
+    refused = fairlead(*again, "another.parquet")
+    assert (refused.exit_code, refused.stderr[:4]) == (1, "D005")
+    assert "fix: use null, or --allow-nan" in refused.stderr
+    assert fine(*again, "another.parquet", "--allow-nan").stdout == live
+
+
 def test_a_named_tail_goes_on_behind_what_it_printed(url: str) -> None:
     write_lines(Path("many.jsonl"), [quote("ACME", float(each % 7), each) for each in range(500)])
     Path("cheap.fl").write_text("SUBSCRIPTION Cheap MATCH StockQuote q WHERE q.value < 3.0")
@@ -106,6 +128,38 @@ def test_what_a_named_tail_has_written_is_not_replaced_and_one_receipt_is_of_one
     done = fairlead(*arguments)
     assert (done.exit_code, done.stderr[:4]) == (2, "A295")
     assert Path("found.jsonl").read_text() == written
+
+
+REFUSED_RECEIPTS = [
+    *(
+        (out, *refused)
+        for out in ("-", "found.jsonl")
+        for refused in (
+            ("/dev/full", 1, "D018 /dev/full: the output cannot be written: No space left on device"),
+            ("missing/r.json", 1, "D018 missing/r.json"),
+            ("folder", 1, "D018 folder"),
+        )
+    ),
+    ("-", "-", 2, "A293"),
+    ("-", "rally.fl", 2, "--receipt would overwrite the input rally.fl"),
+    ("found.jsonl", "found.jsonl", 2, "--receipt would overwrite what --out writes"),
+]
+
+
+@pytest.mark.parametrize(("out", "receipt", "exit_code", "said"), REFUSED_RECEIPTS)
+def test_nothing_is_acknowledged_whose_receipt_is_not_written(
+    url: str, out: str, receipt: str, exit_code: int, said: str
+) -> None:
+    Path("folder").mkdir()
+    fine("publish", "--from", "quotes.jsonl", "--declare", "types.fl", "-q")
+    named = ("tail", "rally.fl", "--name", "n", "--start", "earliest", "--until-end", "-q")
+    done = fairlead(*named, "--out", out, "--receipt", receipt)
+    assert (done.exit_code, said in done.stderr) == (exit_code, True), done.output
+    assert Path("rally.fl").read_text() == RULES
+    assert not list(Path().glob("found*"))
+    again = fine(*named, "--receipt", "r.json").stdout
+    assert len(ids(again)) == json.loads(Path("r.json").read_text())["count"] == 1
+    assert fine(*named).stdout == ""
 
 
 def test_a_tail_that_follows_is_ended_by_a_signal(url: str) -> None:
@@ -347,7 +401,7 @@ def test_help_does_not_wait_for_what_commands_need() -> None:
     took = time.perf_counter() - begun
     assert all(name in done.stdout for name in ("up", "declare", "publish", "tail", "export", "streams"))
     loaded = subprocess.run(
-        [sys.executable, "-c", "import sys, fairlead.cli.commands; print(*sys.modules)"], capture_output=True, text=True
+        [sys.executable, "-c", "import sys, fairlead.cli.command_table; print(*sys.modules)"], capture_output=True, text=True
     ).stdout.split()
     heavy: set[Any] = {"pyarrow", "numpy", "nats", "asyncio", "lark", "rich", "pyspark"}
     assert heavy.isdisjoint(loaded), took

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.transport.log.server import Server
+from fairlead.transport.log.jetstream.server import Server
 from tests.cli.test_docs import FILE, rerun
 
 ROOT = Path(__file__).parents[2]
@@ -63,7 +63,7 @@ def test_the_page_shows_what_happens(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_every_code_is_on_the_page_and_every_code_of_the_page_exists() -> None:
     home = ROOT / "src" / "fairlead"
-    sources = [home / "order" / "continuity.py", *(path for folder in CODED for path in (home / folder).glob("*.py"))]
+    sources = [home / "order" / "continuity.py", *(path for folder in CODED for path in (home / folder).rglob("*.py"))]
     raised = {code for path in sources for code in re.findall(r'"([ADNSU]\d{3})"', path.read_text("utf-8"))} - ELSEWHERE
     rows = re.findall(r"^\| ((?:[ADNSU]\d{3}(?:, )?)+) \|", PAGE.read_text("utf-8"), re.MULTILINE)
     assert [code for row in rows for code in row.split(", ")] == sorted(raised)

@@ -200,7 +200,7 @@ def test_help_imports_neither_arrow_nor_rich_nor_the_parser(tmp_path: Path) -> N
 
     code = (
         "import sys\n"
-        "from fairlead.cli.commands import cli\n"
+        "from fairlead.cli.command_table import cli\n"
         "try: cli(['run', '--help'])\n"
         "except SystemExit: pass\n"
         "print([name for name in ('pyarrow', 'rich', 'lark', 'yaml', 'fairlead.engine') if name in sys.modules])\n"

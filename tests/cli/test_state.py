@@ -72,7 +72,7 @@ def test_several_runs_are_one(tmp_path: Path, cuts: tuple[int, ...], more: list[
     assert parts.ids == whole.ids
     assert all(whole.ids[name] for name in ("Pair", "Rising", "Lonely", "Chain"))
     assert (told["receipt"], told["deliveries"]) == (expected["receipt"], expected["deliveries"])
-    assert told["state"]["continues"] == ["Pair", "Rising", "Lonely", "Chain"]
+    assert told["state"]["resumed"] == ["Pair", "Rising", "Lonely", "Chain"]
 
 
 def test_each_receipt_is_that_of_the_subscription_alone(tmp_path: Path) -> None:
@@ -93,15 +93,15 @@ def test_rules_change_and_what_is_unchanged_goes_on(tmp_path: Path) -> None:
     expected(ALL, given, state=False)
     first = runs(ALL, given[:50])
     assert first["state"] == {
-        "file": str(tmp_path / "state"), "continues": [], "new": ["Pair", "Rising", "Lonely", "Chain"], "gone": [],
+        "file": str(tmp_path / "state"), "resumed": [], "started": ["Pair", "Rising", "Lonely", "Chain"], "dropped": [],
     }  # fmt: skip
     changed = (
         TYPES + "SUBSCRIPTION Fresh MATCH A a\n" + LONELY.replace("3 SECONDS", "4 SECONDS") + PAIR.replace("Pair", "Couple")
     )
     told = runs(changed, given[50:])
-    assert told["state"]["continues"] == ["Couple"]
-    assert told["state"]["new"] == ["Fresh", "Lonely"]
-    assert sorted(told["state"]["gone"]) == ["Chain", "Lonely", "Rising"]
+    assert told["state"]["resumed"] == ["Couple"]
+    assert told["state"]["started"] == ["Fresh", "Lonely"]
+    assert sorted(told["state"]["dropped"]) == ["Chain", "Lonely", "Rising"]
     assert runs.ids["Pair"] + runs.ids["Couple"] == expected.ids["Pair"]
     assert told["receipts"]["Couple"]["deliveries"] == len(expected.ids["Pair"])
     assert told["receipts"]["Fresh"]["deliveries"] == sum(each["type"] == "A" for each in given[50:])
@@ -111,7 +111,7 @@ def test_the_text_says_which_is_which(tmp_path: Path) -> None:
     Runs(tmp_path)(TYPES + PAIR + RISING, events(4)[:50])
     (tmp_path / "rules.fl").write_text(TYPES + PAIR + LONELY)
     result = fairlead("run", tmp_path / "rules.fl", "--events", tmp_path / "events.jsonl", "--state", tmp_path / "state")
-    assert f"state in {tmp_path / 'state'}; continues: Pair; new: Lonely; gone: Rising" in result.stdout
+    assert f"state in {tmp_path / 'state'}; resumed: Pair; started: Lonely; dropped: Rising" in result.stdout
     assert " of Pair\n" in result.stdout
 
 
@@ -280,7 +280,8 @@ def test_what_cannot_be_a_state_is_refused_and_stays(few: Path, state: str, exit
 
 @pytest.mark.parametrize("option", ["--out", "--receipt", "--rejects", "--state"])
 @pytest.mark.parametrize("name", ["", "-"])
-def test_outputs_have_names(few: Path, option: str, name: str) -> None:
+def test_outputs_have_names(few: Path, option: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(few)  # where rejects go that nobody named
     result = fairlead("run", few / "rules.fl", "--events", few / "events.jsonl", "--on-bad", "skip", option, name)
     if name == "-" and option in ("--out", "--rejects"):
         assert result.exit_code == 0

@@ -9,7 +9,7 @@ from fairlead.language import compile_text
 from fairlead.model.values import microseconds
 from fairlead.testing.conformance import ConformanceSuite, Outcome, load_cases
 from fairlead.testing.reference import ReferenceMatcher
-from fairlead.transport.records import read_records
+from fairlead.transport.admission.records import read_records
 from tests.conformance.cases import FOLDER, outcome
 
 

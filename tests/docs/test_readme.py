@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.cli.commands import cli
-from fairlead.transport.log.server import Server
+from fairlead.cli.command_table import cli
+from fairlead.transport.log.jetstream.server import Server
 from tests.cli.test_docs import settled
 
 PAGE = Path(__file__).parents[2] / "README.md"

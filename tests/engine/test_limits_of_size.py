@@ -2,7 +2,7 @@
 
 import fairlead
 from fairlead.engine import Engine
-from fairlead.transport.records import read_records
+from fairlead.transport.admission.records import read_records
 
 
 def test_a_chain_is_longer_than_the_stack_of_python() -> None:

@@ -17,8 +17,9 @@ from fairlead.engine import Engine
 from fairlead.errors import StateError
 from fairlead.matching.state.encoding import MAGIC, VERSION, Change
 from fairlead.model.relation import Relation
+from fairlead.runtime.spark.stream.resumption import RuleChange
+from fairlead.transport.admission.records import RecordReader
 from fairlead.transport.events import read_events
-from fairlead.transport.records import RecordReader
 from tests.engine import everything
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
@@ -123,6 +124,21 @@ def test_damage_and_another_version_are_refused_with_a_code_and_another_plan_is_
     assert Engine.load(plan, dumped).change == Change(("Late", "Pair", "Chain"))
     gone = tuple(plan[name].digest for name in ("Late", "Chain"))
     assert Engine.load(other, dumped).change == Change(("Pair",), ("Late", "Chain"), gone)
+
+
+@pytest.mark.parametrize(
+    ("change", "summary", "said"),
+    [
+        (Change(("Y",)), "resumed: Y", ""),
+        (Change((), ("Z",)), "started: Z", ""),
+        (Change((), (), ("X",)), "dropped: X", "dropped: X"),
+        (Change(("Y", "V"), ("Z",), ("X",)), *["resumed: Y, V; started: Z; dropped: X"] * 2),
+        (RuleChange(("Y",), ("Z",), (), 7), "resumed: Y; started: Z", "resumed: Y; started: Z; from position 7 on"),
+        (RuleChange(("Y",), (), (), 7), "resumed: Y", ""),
+    ],
+)
+def test_a_change_of_rules_is_said_in_one_form(change: Change, summary: str, said: str) -> None:
+    assert (change.summary(), str(change)) == (summary, said)
 
 
 def test_what_can_no_longer_match_is_not_kept() -> None:

@@ -16,7 +16,7 @@ from fairlead.model.layout import layout_of
 from fairlead.model.plan import Plan
 from fairlead.testing.reference import ReferenceMatcher
 from fairlead.transport.events import read_events
-from fairlead.transport.write import relation_table
+from fairlead.transport.output.relation_files import relation_table
 
 ATTRIBUTES = {
     "i": "INT",
@@ -70,14 +70,15 @@ TIMES = [datetime(1, 1, 1), datetime(1970, 1, 1), datetime(2024, 2, 29, 23, 59, 
 LITERALS = ("0", "1", "-1", "2147483647", "9223372036854775807", "0.5", "1e300", "-0.0", "NULL")
 
 
-def case(seed: int) -> None:
+def case(seed: int) -> int:
     draw = random.Random(seed)
     plan = _plan(draw)
     rows = [_row(name, draw) for name in "AB" * draw.choice((1, 3, 20))]
-    compare(plan, rows, f"seed {seed}: {plan.text}")
+    return compare(plan, rows, f"seed {seed}: {plan.text}")
 
 
-def compare(plan: Plan, rows: list[dict[str, Any]], about: str) -> None:
+def compare(plan: Plan, rows: list[dict[str, Any]], about: str) -> int:
+    """Raises AssertionError where two ways differ. Gives the number of relations that were compared."""
     (columns,) = read_events(rows, plan.catalogue)
     slow, fast = (Engine(plan, kernels_from=each).feed(columns) for each in (None, 0))
     expected = ReferenceMatcher(plan).run(columns.events(plan.catalogue))
@@ -96,6 +97,7 @@ def compare(plan: Plan, rows: list[dict[str, Any]], about: str) -> None:
         shown = [[str(row) for row in table.to_pylist()] for table in tables]
         assert shown[0] == shown[1], f"{about}\ntables of {subscription}: event by event and reference"
         assert shown[2] == shown[1], f"{about}\ntables of {subscription}: kernels and reference"
+    return len(by_reference)
 
 
 def _row(name: str, draw: random.Random) -> dict[str, Any]:

@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 
 from fairlead.errors import DataError
 from fairlead.language import compile_text
-from fairlead.transport.files import read_files
-from fairlead.transport.problems import Rejected
+from fairlead.transport.admission.problems import Rejected
+from fairlead.transport.files.event_files import read_files
 
 RULES = """\
 TYPE A (i INT, l BIGINT, d DOUBLE, m DECIMAL(38,10), s STRING, b BINARY, o BOOLEAN, at TIMESTAMP) TIME at

@@ -1,4 +1,4 @@
-"""LIKE, generated: patterns × texts, on every way it is evaluated, against the definition (testing/interpret.py)."""
+"""LIKE, generated: patterns × texts, on every way it is evaluated, against the definition (testing/interpreter.py)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fairlead.matching.compiled.running.vector import MANY, Rows, truth
 from fairlead.matching.expressions.functions import like_pattern
 from fairlead.model.expression import Condition, Field, Like
 from fairlead.model.types import Kind
-from fairlead.testing.interpret import is_like
+from fairlead.testing.interpreter import is_like
 
 SIGNS = (
     "%",

@@ -28,8 +28,8 @@ from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
 from fairlead.model.values import microseconds
 from fairlead.testing.reference import Members, ReferenceConjunction, ReferenceMatcher
-from fairlead.transport.records import RecordReader
-from fairlead.transport.write import relation_table
+from fairlead.transport.admission.records import RecordReader
+from fairlead.transport.output.relation_files import relation_table
 from tests.fuzz.rules import Rules, rules
 from tests.fuzz.shrinking import fewer
 from tests.fuzz.streams import Record, cuts, events

@@ -24,7 +24,7 @@ from fairlead.language import compile_text
 from fairlead.matching.state.encoding import MAGIC, VERSION
 from fairlead.model.columns import Columns
 from fairlead.model.plan import Plan
-from fairlead.transport.records import read_records
+from fairlead.transport.admission.records import read_records
 from tests.fuzz.plans import _loaded
 from tests.fuzz.rules import rules
 from tests.fuzz.streams import events

@@ -25,9 +25,9 @@ import pyarrow.parquet as pq
 from fairlead.errors import DataError
 from fairlead.language import compile_text
 from fairlead.model.types import Catalogue, Kind
+from fairlead.transport.admission.problems import Rejected
 from fairlead.transport.events import read_events
-from fairlead.transport.files import read_files
-from fairlead.transport.problems import Rejected
+from fairlead.transport.files.event_files import read_files
 
 PRECISIONS = (1, 2, 9, 10, 18, 19, 37, 38)
 KINDS = ("INT", "BIGINT", "DOUBLE", "DECIMAL", "TIMESTAMP", "BOOLEAN", "STRING", "BINARY")

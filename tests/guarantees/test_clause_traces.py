@@ -16,13 +16,13 @@ from fairlead.guarantees.runtime_traces import load_runtime_traces
 from fairlead.guarantees.shape import Shape, is_at_most, shape_of
 from fairlead.model.guarantee import Guarantee, Property, Verdict
 from fairlead.model.plan import Plan
-from fairlead.testing.clause_table import CLAUSES
-from fairlead.testing.clause_worlds import Clause, clause_world, plan_of_world
-from fairlead.testing.properties import CHECKERS
-from fairlead.testing.runtime_worlds import RUNTIMES, dumped_runtimes, run_orders
-from fairlead.testing.search import CELLS, cell_code
-from fairlead.testing.search_clauses import claims_of
-from fairlead.testing.table_write import dumped
+from fairlead.testing.counterexamples.clause_search import claims_of
+from fairlead.testing.counterexamples.clause_table import CLAUSES
+from fairlead.testing.counterexamples.clause_worlds import Clause, clause_world, plan_of_world
+from fairlead.testing.counterexamples.runtime_worlds import RUNTIMES, dumped_runtimes, run_orders
+from fairlead.testing.counterexamples.search import CELLS, cell_code
+from fairlead.testing.counterexamples.table_writer import dumped
+from fairlead.testing.properties.checkers import CHECKERS
 from tests.guarantees.worlds import by_engine, by_reference, compiled, trace_from
 
 TRACES = load_clause_traces()
@@ -146,7 +146,9 @@ def test_the_traces_of_runtimes_replay(name: str) -> None:
 
 
 def test_the_stored_traces_of_runtimes_are_in_step() -> None:
-    assert RUNTIMES.read_text(encoding="utf-8") == dumped_runtimes(), "run python -m fairlead.testing.runtime_worlds"
+    assert RUNTIMES.read_text(encoding="utf-8") == dumped_runtimes(), (
+        "run python -m fairlead.testing.counterexamples.runtime_worlds"
+    )
 
 
 def verdicts(text: str, runtime: Runtime) -> dict[Property, Guarantee]:

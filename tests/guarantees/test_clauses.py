@@ -12,9 +12,9 @@ import pytest
 from fairlead.guarantees import derive
 from fairlead.model.guarantee import Guarantee, Property, Verdict
 from fairlead.model.plan import Disposal, Matching
-from fairlead.testing.clause_worlds import events_of_records
-from fairlead.testing.properties import CHECKERS
-from fairlead.testing.trace import Trace, trace_of
+from fairlead.testing.counterexamples.clause_worlds import events_of_records
+from fairlead.testing.properties.checkers import CHECKERS
+from fairlead.testing.properties.trace import Trace, trace_of
 from tests.guarantees.worlds import by_engine, compiled, terse, trace_from
 
 TYPES = "\n".join(f"TYPE {name} (k INT, x INT, at TIMESTAMP) TIME at" for name in "ABCDN") + "\n"

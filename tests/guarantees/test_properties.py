@@ -8,12 +8,12 @@ from fairlead.model.event import Event
 from fairlead.model.guarantee import Property
 from fairlead.model.plan import Disposal, Matching
 from fairlead.model.position import Position
-from fairlead.testing.properties import CHECKERS, violations
-from fairlead.testing.properties_validity import conjunction_validity, event_validity
-from fairlead.testing.runtime_worlds import run_orders
-from fairlead.testing.scenarios import Pattern, Scenario, catalogue_of, event_type, plan_of
-from fairlead.testing.trace import Delivery, Multicast, Process, Trace
-from fairlead.testing.trace_conjunction import conjunctions_of
+from fairlead.testing.counterexamples.runtime_worlds import run_orders
+from fairlead.testing.counterexamples.scenarios import Pattern, Scenario, catalogue_of, event_type, plan_of
+from fairlead.testing.properties.checkers import CHECKERS, violations
+from fairlead.testing.properties.conjunctions import conjunctions_of
+from fairlead.testing.properties.trace import Delivery, Multicast, Process, Trace
+from fairlead.testing.properties.validity import conjunction_validity, event_validity
 from tests.guarantees.worlds import by_engine, terse, trace_from
 
 PAIR = Pattern((("A", 1), ("B", 1)), (), ((0, "<", 1),))

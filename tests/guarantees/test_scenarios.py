@@ -9,14 +9,14 @@ import pytest
 from fairlead.guarantees.shape import Shape, shape_of
 from fairlead.model.canonical import in_canonical_order
 from fairlead.model.guarantee import Property
-from fairlead.testing.properties import CHECKERS
-from fairlead.testing.scenarios import branch_of, events_of, plan_of, rules_text, subscription_texts, type_names
-from fairlead.testing.scenarios_directed import THEOREMS, Theorem
-from fairlead.testing.scenarios_matcher import run
-from fairlead.testing.search import CELLS, cell_code
-from fairlead.testing.search_generate import scenario
-from fairlead.testing.search_shrink import is_sound, shrink, size
-from fairlead.testing.trace import trace_of
+from fairlead.testing.counterexamples.directed_scenarios import THEOREMS, Theorem
+from fairlead.testing.counterexamples.random_scenarios import scenario
+from fairlead.testing.counterexamples.scenario_matcher import run
+from fairlead.testing.counterexamples.scenarios import branch_of, events_of, plan_of, rules_text, subscription_texts, type_names
+from fairlead.testing.counterexamples.search import CELLS, cell_code
+from fairlead.testing.counterexamples.shrinking import is_sound, shrink, size
+from fairlead.testing.properties.checkers import CHECKERS
+from fairlead.testing.properties.trace import trace_of
 from tests.guarantees.worlds import by_engine, by_reference, compiled, trace_from
 
 SEED = 20_000

@@ -11,12 +11,12 @@ from fairlead.guarantees.paper import PAPER
 from fairlead.guarantees.shape import Shape, is_at_most, shape_of
 from fairlead.guarantees.table import Entry
 from fairlead.model.guarantee import Property
-from fairlead.testing.properties import CHECKERS
-from fairlead.testing.scenarios import events_of
-from fairlead.testing.scenarios_matcher import run
-from fairlead.testing.search import CELLS, cell_code, judged, search, violation_in
-from fairlead.testing.search_generate import scenario
-from fairlead.testing.table_write import BEGIN, END, PAGE, TABLE, document_section, dumped, table_json
+from fairlead.testing.counterexamples.random_scenarios import scenario
+from fairlead.testing.counterexamples.scenario_matcher import run
+from fairlead.testing.counterexamples.scenarios import events_of
+from fairlead.testing.counterexamples.search import CELLS, cell_code, judged, search, violation_in
+from fairlead.testing.counterexamples.table_writer import BEGIN, END, PAGE, TABLE, document_section, dumped, table_json
+from fairlead.testing.properties.checkers import CHECKERS
 from tests.guarantees.worlds import Runner, by_engine, by_reference, compiled, trace_from
 
 TRACES = load_table().entries
@@ -92,7 +92,7 @@ def test_what_table_4_1_lists_as_lost_is_lost_but_for_two_entries() -> None:
 
 def test_the_page_is_in_step_with_the_table() -> None:
     section = PAGE.read_text(encoding="utf-8").split(BEGIN)[1].split(END)[0].strip()
-    assert section == document_section(load_table().raw).strip(), "run python -m fairlead.testing.search --page"
+    assert section == document_section(load_table().raw).strip(), "run python -m fairlead.testing.counterexamples.search --page"
 
 
 def test_the_stored_table_is_written_the_one_way_and_small() -> None:

@@ -10,9 +10,9 @@ from fairlead.language import compile_text
 from fairlead.model.event import Event
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
-from fairlead.testing.clause_worlds import events_of_records
+from fairlead.testing.counterexamples.clause_worlds import events_of_records
+from fairlead.testing.properties.trace import Trace, trace_of
 from fairlead.testing.reference import ReferenceMatcher
-from fairlead.testing.trace import Trace, trace_of
 
 
 @lru_cache(maxsize=512)

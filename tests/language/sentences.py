@@ -6,7 +6,7 @@ import pytest
 
 from fairlead.errors import LanguageError, Place
 from fairlead.language import compile_text
-from fairlead.language.source import EXCERPT_CHARACTERS_MAX
+from fairlead.language.parsing.text import EXCERPT_CHARACTERS_MAX
 from fairlead.model.plan import Branch, LintWarning, Plan, Subscription
 
 TYPES = """

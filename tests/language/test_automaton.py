@@ -10,12 +10,12 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fairlead.language import automaton
-from fairlead.language import parse as parsing
-from fairlead.language.fault import Fault
-from fairlead.language.parse import parse, parse_with_lark
-from fairlead.language.syntax import Rules
-from fairlead.language.tabulate import printed, tables
+from fairlead.language.parsing import automaton
+from fairlead.language.parsing import parser as parsing
+from fairlead.language.parsing.fault import Fault
+from fairlead.language.parsing.parser import parse, parse_with_lark
+from fairlead.language.parsing.syntax import Rules
+from fairlead.language.parsing.table_builder import printed, tables
 
 from .sentences import TYPES
 from .test_fuzz import PIECES, SOUND, WORDS
@@ -38,7 +38,7 @@ def outcome(parser: Callable[[str], Rules], text: str) -> Rules | dict[str, Any]
 
 
 def test_the_tables_are_those_of_the_grammar():
-    stored = resources.files("fairlead.language").joinpath("tables.json").read_text(encoding="utf-8")
+    stored = resources.files("fairlead.language.parsing").joinpath("tables.json").read_text(encoding="utf-8")
     assert stored == printed(tables()), "the grammar has changed: run `make grammar`"
 
 

@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.errors import LanguageError
-from fairlead.language import syntax
-from fairlead.language.conditions import Every, Some, formula, normal_form
-from fairlead.language.fault import Fault, Span
-from fairlead.language.parse import parse
-from fairlead.language.scope import Member, Scope
+from fairlead.language.checking.conditions import Every, Some, formula, normal_form
+from fairlead.language.checking.scope import Member, Scope
+from fairlead.language.parsing import syntax
+from fairlead.language.parsing.fault import Fault, Span
+from fairlead.language.parsing.parser import parse
 from fairlead.model.expression import Compare, IsNull, Literal, Truth
 from fairlead.model.types import Attribute, DataType, EventType, Kind
 

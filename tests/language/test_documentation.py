@@ -7,7 +7,7 @@ import pytest
 
 from fairlead.errors import LanguageError
 from fairlead.language import compile_text
-from fairlead.language.literals import UNITS
+from fairlead.language.checking.literals import UNITS
 from fairlead.model.expression import AGGREGATES, FUNCTIONS
 
 ROOT = Path(__file__).parents[2]

@@ -39,8 +39,12 @@ def compiles_or_says_why(text: str) -> None:
         outcome = error
     if isinstance(outcome, LanguageError):
         assert isinstance(outcome.place, Place)
+        assert 1 <= outcome.place.line <= text.count("\n") + 1
+        assert 1 <= outcome.place.column <= max(map(len, text.split("\n"))) + 1
         assert outcome.code.startswith("L")
         assert outcome.fix
+    else:
+        assert isinstance(outcome, Plan)
 
 
 @given(st.text())
@@ -70,11 +74,11 @@ def test_a_sound_text_with_a_few_words_changed(changes):
 
 
 def test_the_sound_text_is_sound():
-    compile_text(TYPES + SOUND)
+    assert [each.name for each in compile_text(TYPES + SOUND).subscriptions] == ["S", "R"]
 
 
 def test_long_lists_are_not_deep():
     conjuncts = " AND ".join(f"o.size != {n}" for n in range(5_000))
-    compile_text(f"{TYPES} SUBSCRIPTION S MATCH Order o WHERE {conjuncts}")
+    assert len(compile_text(f"{TYPES} SUBSCRIPTION S MATCH Order o WHERE {conjuncts}").subscriptions) == 1
     options = ", ".join(map(str, range(20_000)))
-    compile_text(f"{TYPES} SUBSCRIPTION S MATCH Order o WHERE o.size IN ({options})")
+    assert len(compile_text(f"{TYPES} SUBSCRIPTION S MATCH Order o WHERE o.size IN ({options})").subscriptions) == 1

@@ -12,8 +12,8 @@ import pytest
 from fairlead import compile, explain
 from fairlead.errors import LanguageError
 from fairlead.language import compile_text
-from fairlead.language.fault import Fault
-from fairlead.language.parse import parse, parse_with_lark
+from fairlead.language.parsing.fault import Fault
+from fairlead.language.parsing.parser import parse, parse_with_lark
 
 RULE = "TYPE A (s STRING) SUBSCRIPTION S MATCH A a WHERE a.s = "
 LONG = {
@@ -147,7 +147,7 @@ def test_a_text_that_is_nested_too_deep_is_not_read_on(
     monkeypatch: pytest.MonkeyPatch, what: str, before: str, inner: str
 ) -> None:
     """Whatever comes after, and whatever was wrong before: 100,000 parentheses took Lark ten seconds."""
-    monkeypatch.delattr("fairlead.language.parse.parse_with_lark")
+    monkeypatch.delattr("fairlead.language.parsing.parser.parse_with_lark")
     text = nested(what, 2_000, inner).replace(CONDITION, CONDITION + before)
     with pytest.raises(Fault, match="L004") as refused:
         parse(text)

@@ -11,7 +11,7 @@ from fairlead.errors import FairleadError
 from fairlead.language import compile_text
 from fairlead.runtime.live.grouping import Group
 from fairlead.runtime.live.selecting import only_group
-from fairlead.transport.records import read_records
+from fairlead.transport.admission.records import read_records
 from tests.fuzz.rules import rules
 from tests.fuzz.streams import Record, events
 

@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fairlead.transport.log.access import Access
-from fairlead.transport.log.file import FileLog
-from fairlead.transport.log.jetstream import connect
-from fairlead.transport.log.memory import MemoryLog
+from fairlead.transport.log.credentials import Access
+from fairlead.transport.log.file_log import FileLog
+from fairlead.transport.log.jetstream.log import connect
+from fairlead.transport.log.jetstream.server import Server
+from fairlead.transport.log.memory_log import MemoryLog
 from fairlead.transport.log.protocol import Log
-from fairlead.transport.log.server import Server
 
 SECONDS_MAX = 120
 

@@ -9,8 +9,8 @@ import os
 from pathlib import Path
 
 from fairlead.testing.live.campaign import Campaign
-from fairlead.testing.live.faults import OF_SERVERS
-from fairlead.testing.live.schedule import schedule, until
+from fairlead.testing.live.cluster.faults import OF_SERVERS
+from fairlead.testing.live.cluster.schedule import schedule, until
 
 SECONDS = float(os.environ.get("FAIRLEAD_FAILURE_SECONDS", "75"))
 SEED = int(os.environ.get("FAIRLEAD_FAILURE_SEED", "135"))

@@ -14,13 +14,13 @@ import fairlead
 from fairlead.deliver.receipt import ReceiptBook
 from fairlead.runtime.embedded import id_words
 from fairlead.runtime.live.grouping import groups_of
-from fairlead.testing.live import checks
-from fairlead.testing.live.copying import Copy, copied
-from fairlead.testing.live.deliveries import Given, given
-from fairlead.testing.live.judging import PLANS
-from fairlead.testing.live.publisher import key_of
-from fairlead.testing.live.setting import MERGED, NAMES, TYPES
-from fairlead.testing.live.tracing import Subscriber, trace_of_run
+from fairlead.testing.live.actors.publisher import key_of
+from fairlead.testing.live.actors.setting import MERGED, NAMES, TYPES
+from fairlead.testing.live.verdict import checks
+from fairlead.testing.live.verdict.comparison import PLANS
+from fairlead.testing.live.verdict.deliveries import Given, given
+from fairlead.testing.live.verdict.log_copy import Copy, copied
+from fairlead.testing.live.verdict.trace import Subscriber, trace_of_run
 
 SOURCES = ("left", "right")
 EVENTS = 12

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fairlead
-from fairlead.cli.commands import cli
+from fairlead.cli.command_table import cli
 from fairlead.engine import compile
 from fairlead.errors import DataError, UsageError
 from fairlead.model.relation import Relation
@@ -24,7 +24,7 @@ from fairlead.runtime.live import interleaving, keeping
 from fairlead.runtime.live.grouping import groups_of
 from fairlead.runtime.live.interleaving import PULSE, Interleaving, Reached
 from fairlead.transport.log.block import Block
-from fairlead.transport.log.memory import MemoryLog
+from fairlead.transport.log.memory_log import MemoryLog
 from fairlead.transport.log.protocol import Stored, Stream
 from tests.live.logs import run
 from tests.live.test_subscribing import TYPES, ids, more, publish_some, some

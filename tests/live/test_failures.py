@@ -17,7 +17,7 @@ import fairlead
 from fairlead.errors import LogError
 from fairlead.runtime.live.client import Client
 from fairlead.transport.log.block import decode
-from fairlead.transport.log.server import Server
+from fairlead.transport.log.jetstream.server import Server
 from tests.live.logs import run
 from tests.live.test_logs import taken
 from tests.live.test_subscribing import EMITTING, RULES, TYPES, ids, more, publish_some, some

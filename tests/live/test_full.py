@@ -8,10 +8,10 @@ from pathlib import Path
 import fairlead
 from fairlead.errors import LogError
 from fairlead.runtime.live.client import Client
-from fairlead.testing.live.copying import copied
-from fairlead.testing.live.ports import free_ports
+from fairlead.testing.live.cluster.ports import free_ports
+from fairlead.testing.live.verdict.log_copy import copied
 from fairlead.transport.log.block import decode
-from fairlead.transport.log.server import Server
+from fairlead.transport.log.jetstream.server import Server
 from tests.live.logs import run
 
 TYPES = "TYPE T (x INT, text STRING)"

@@ -18,15 +18,15 @@ from nats.js.api import StreamConfig
 from fairlead.errors import DataError, LogError
 from fairlead.model.blobs import packed
 from fairlead.model.types import Attribute, DataType, EventType, Kind
-from fairlead.testing.live.cluster import Cluster
-from fairlead.transport.log.access import Access
+from fairlead.testing.live.cluster.servers import Cluster
 from fairlead.transport.log.block import BYTES_MAX, EVENTS_MAX, Block, block_of, decode, pieces, positions
-from fairlead.transport.log.file import FileLog
-from fairlead.transport.log.jetstream import JetStreamLog, connect
-from fairlead.transport.log.only import Only
-from fairlead.transport.log.patient import PatientLog
+from fairlead.transport.log.block_filter import Only
+from fairlead.transport.log.credentials import Access
+from fairlead.transport.log.file_log import FileLog
+from fairlead.transport.log.jetstream.log import JetStreamLog, connect
+from fairlead.transport.log.jetstream.server import Server
+from fairlead.transport.log.patient_log import PatientLog
 from fairlead.transport.log.protocol import Conflict, Log, Stored, Stream, Unavailable
-from fairlead.transport.log.server import Server
 from tests.live.logs import a_log, run
 
 KINDS = ("memory", "file", "server")
@@ -288,7 +288,7 @@ def test_a_log_in_a_file_is_there_again(tmp_path: Path) -> None:
 
 def test_a_server_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     code = (
-        "import sys, time; from fairlead.transport.log.server import Server\n"
+        "import sys, time; from fairlead.transport.log.jetstream.server import Server\n"
         "server = Server(sys.argv[1]).start(); print(server.pid, flush=True); time.sleep(60)"
     )
     starter = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, env=os.environ)

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from fairlead.transport.log import patient
-from fairlead.transport.log.memory import MemoryLog
-from fairlead.transport.log.patient import PatientLog
+from fairlead.transport.log import patient_log as patient
+from fairlead.transport.log.memory_log import MemoryLog
+from fairlead.transport.log.patient_log import PatientLog
 from fairlead.transport.log.protocol import Conflict, Unavailable
 
 

@@ -13,10 +13,10 @@ import pytest
 import fairlead
 from fairlead.errors import DataError, LanguageError, LogError, StateError, UsageError
 from fairlead.runtime.live.client import Client
-from fairlead.transport.log import jetstream
 from fairlead.transport.log.block import Block, decode
+from fairlead.transport.log.jetstream import log as jetstream
+from fairlead.transport.log.jetstream.server import Server
 from fairlead.transport.log.protocol import Conflict, Unavailable
-from fairlead.transport.log.server import Server
 from tests.live.logs import run
 from tests.live.test_logs import taken
 

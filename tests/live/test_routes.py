@@ -26,11 +26,11 @@ from fairlead.runtime.live.marking import letters
 from fairlead.runtime.live.route_table import TABLE
 from fairlead.runtime.live.routes import condition_of, is_within, routes_of, text_of
 from fairlead.runtime.live.subscribing import LiveSubscription
+from fairlead.transport.admission.records import read_records
 from fairlead.transport.log.block import Block
-from fairlead.transport.log.marks import ROUTES, Standing, is_marks, letters_of
-from fairlead.transport.log.only import Only
+from fairlead.transport.log.block_filter import Only
 from fairlead.transport.log.protocol import Stream, Unavailable
-from fairlead.transport.records import read_records
+from fairlead.transport.log.route_marks import ROUTES, Standing, is_marks, letters_of
 from tests.live.logs import run
 
 TYPES = """

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fairlead.testing.live.faults import FAULTS, OF_SERVERS
-from fairlead.testing.live.schedule import schedule
+from fairlead.testing.live.cluster.faults import FAULTS, OF_SERVERS
+from fairlead.testing.live.cluster.schedule import schedule
 
 
 def test_as_many_steps_as_there_are_faults_of_servers_have_every_fault_once() -> None:

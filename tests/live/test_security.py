@@ -12,7 +12,7 @@ import pytest
 
 import fairlead
 from fairlead.errors import LogError, UsageError
-from fairlead.transport.log.server import Server
+from fairlead.transport.log.jetstream.server import Server
 from tests.live.logs import run
 from tests.live.test_subscribing import TYPES, more, some
 

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.errors import LogError
-from fairlead.transport.log import sharing
+from fairlead.transport.log import shared_reader as sharing
 from fairlead.transport.log.block import Block
-from fairlead.transport.log.memory import MemoryLog
-from fairlead.transport.log.only import Only
+from fairlead.transport.log.block_filter import Only
+from fairlead.transport.log.memory_log import MemoryLog
 from fairlead.transport.log.protocol import Stored, Stream
-from fairlead.transport.log.sharing import Sharing
+from fairlead.transport.log.shared_reader import Sharing
 from tests.live.logs import run
 
 SIZE = 100

@@ -15,12 +15,12 @@ from click.testing import CliRunner
 
 import fairlead
 from fairlead import spark as on_spark
-from fairlead.cli.commands import cli
+from fairlead.cli.command_table import cli
 from fairlead.errors import DataError, LogError, StateError, UnsupportedError, UsageError
 from fairlead.model.plan import Plan
 from fairlead.runtime.live.export import export_events
 from fairlead.runtime.live.sync import SyncClient
-from fairlead.runtime.spark.log_options import log_options
+from fairlead.runtime.spark.log.options import log_options
 from fairlead.transport.log.block import Block
 
 if TYPE_CHECKING:

@@ -13,12 +13,12 @@ from fairlead.model.blobs import packed
 from fairlead.model.plan import Plan
 from fairlead.runtime.live.registry import Registry
 from fairlead.runtime.live.starting import is_leading
-from fairlead.runtime.spark.log_options import log_options
-from fairlead.runtime.spark.log_outputs import kept
-from fairlead.runtime.spark.log_sink import Found, only_group, stored
-from fairlead.runtime.spark.outcome import Outcome
+from fairlead.runtime.spark.job.result_rows import Outcome
+from fairlead.runtime.spark.log.options import log_options
+from fairlead.runtime.spark.log.outputs import kept
+from fairlead.runtime.spark.log.sink import Found, only_group, stored
 from fairlead.transport.log.block import Block
-from fairlead.transport.log.memory import MemoryLog
+from fairlead.transport.log.memory_log import MemoryLog
 
 RULES = """
 TYPE A (k INT, x INT)

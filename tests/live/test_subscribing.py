@@ -22,9 +22,10 @@ from fairlead.runtime.embedded import id_words
 from fairlead.runtime.live import keeping
 from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.subscribing import LiveSubscription
-from fairlead.transport.log import jetstream_reading, sharing
+from fairlead.transport.admission.records import read_records
+from fairlead.transport.log import shared_reader as sharing
 from fairlead.transport.log.block import decode, positions
-from fairlead.transport.records import read_records
+from fairlead.transport.log.jetstream import reader as jetstream_reading
 from tests.live.logs import run
 from tests.live.test_logs import taken
 

@@ -15,12 +15,12 @@ import fairlead
 from fairlead.errors import LogError
 from fairlead.runtime.live import throttling
 from fairlead.runtime.live.client import Client
-from fairlead.testing.live.asking import ask
-from fairlead.testing.live.copying import copied
-from fairlead.transport.log.jetstream_lag import behind_of
+from fairlead.testing.live.cluster.request import ask
+from fairlead.testing.live.verdict.log_copy import copied
+from fairlead.transport.log.jetstream.lag import behind_of
+from fairlead.transport.log.jetstream.server import Server
 from fairlead.transport.log.names import merged_stream
 from fairlead.transport.log.protocol import Behind
-from fairlead.transport.log.server import Server
 from tests.live.logs import run
 
 TYPES = "TYPE A (x INT); TYPE B (x INT)"
@@ -112,6 +112,9 @@ def test_nobody_waits_for_a_merged_stream_that_nobody_needs(server: Server) -> N
             for x in range(30, 40):
                 await published(fl, x)
             await fl.publish("Heartbeat", at="2026-01-31T12:00:00Z", wait=True)
+            kept = {each.type: each.events for each in (await fl.overview()).types}
+            assert kept == {"A": 40, "B": 40, "Heartbeat": 1}
+            assert await lag(fl) > throttling.BEHIND_MAX
 
     run(work)
 

@@ -12,10 +12,10 @@ import pytest
 from nats.js.api import ClusterInfo, StreamConfig, StreamInfo, StreamSourceInfo, StreamState
 
 import fairlead
-from fairlead.transport.log import jetstream_watching
-from fairlead.transport.log.jetstream_faults import Refusals, translated
-from fairlead.transport.log.jetstream_progress import Progress
-from fairlead.transport.log.jetstream_watching import Watching, is_silent
+from fairlead.transport.log.jetstream import merge_watch as jetstream_watching
+from fairlead.transport.log.jetstream.failures import Refusals, translated
+from fairlead.transport.log.jetstream.merge_progress import Progress
+from fairlead.transport.log.jetstream.merge_watch import Watching, is_silent
 from fairlead.transport.log.protocol import Unavailable
 from tests.live.logs import run
 from tests.live.test_subscribing import TYPES

@@ -22,7 +22,7 @@ from fairlead.matching.compiled.planning.cost import LOG, ONE, C, Costs, K, N, p
 from fairlead.matching.compiled.running.batch import Batch
 from fairlead.matching.compiled.running.branch import KernelBranch
 from fairlead.model.plan import Plan
-from fairlead.transport.records import RecordReader
+from fairlead.transport.admission.records import RecordReader
 from tests.match.test_kernel import interpreted
 
 __all__ = ["interpreted"]

@@ -33,8 +33,8 @@ def compiles(text: str) -> bool:
 
 @pytest.mark.parametrize("part", range(4))
 def test_generated_expressions_of_all_kinds(part: int) -> None:
-    for seed in range(part * 15, part * 15 + 15):
-        emission.case(seed)
+    compared = [emission.case(seed) for seed in range(part * 15, part * 15 + 15)]
+    assert sum(map(bool, compared)) >= 10
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_every_operator_on_every_pair_of_numbers_at_its_edges(form: str) -> None
     draw = random.Random(form)
     rows = [{"type": "A", **{key: draw.choice(each) for key, each in emission.EDGES.items()}, "t": 0} for _ in range(40)]
     rows += [{**rows[0], **dict.fromkeys(NUMBERS), key: value} for key in NUMBERS for value in emission.EDGES[key]]
-    emission.compare(compile_text(text), rows, form)
+    assert emission.compare(compile_text(text), rows, form) >= len(rows)
 
 
 @pytest.mark.parametrize("scales", list(product((0, 2, 4, 30, 38), repeat=2)))
@@ -62,4 +62,4 @@ def test_a_number_of_another_scale_is_exact_or_null(scales: tuple[int, int]) -> 
     numbers = [f"{sign}{whole}e-{one}" for whole in (0, 5, 10**19, 2**64, 2**127 % 10**38, 10**38 - 1) for sign in ("", "-")]
     plan = compile_text(text)
     for each in numbers:  # one by one: a column is evaluated in another way as soon as Arrow refuses one of its values
-        emission.compare(plan, [{"type": "A", "p": each, "q": None}], f"{text} of {each}")
+        assert emission.compare(plan, [{"type": "A", "p": each, "q": None}], f"{text} of {each}") == 1

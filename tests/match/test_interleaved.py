@@ -18,7 +18,7 @@ from fairlead.model.layout import layout_of
 from fairlead.model.relation import Relation
 from fairlead.runtime.embedded import counts_of, id_words, only
 from fairlead.transport.events import read_events
-from fairlead.transport.write import relation_table
+from fairlead.transport.output.relation_files import relation_table
 
 RULES = """
 TYPE A (x INT, s STRING)

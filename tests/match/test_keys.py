@@ -24,7 +24,7 @@ from fairlead.model.columns import Columns
 from fairlead.model.event import Event
 from fairlead.model.plan import Plan
 from fairlead.testing.reference import ReferenceMatcher
-from fairlead.transport.records import RecordReader
+from fairlead.transport.admission.records import RecordReader
 from tests.match.keyed import TYPES, KeyedCase, Thresholds, keyed_cases, long_stream, timed
 from tests.match.test_lanes import shown
 

@@ -13,7 +13,7 @@ from fairlead.matching.expressions.functions import like_pattern
 from fairlead.matching.expressions.like import Segment
 from fairlead.runtime.live.marking import letters
 from fairlead.runtime.live.routes import routes_of
-from fairlead.testing.interpret import is_like
+from fairlead.testing.interpreter import is_like
 from fairlead.testing.reference import ReferenceMatcher
 from fairlead.transport.events import read_events
 from tests.fuzz import like

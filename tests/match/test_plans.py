@@ -24,7 +24,7 @@ from fairlead.model.layout import layout_of
 from fairlead.model.plan import Plan
 from fairlead.model.values import microseconds
 from fairlead.transport.events import read_events
-from fairlead.transport.write import relation_table
+from fairlead.transport.output.relation_files import relation_table
 from tests.match.generated import START, Case
 from tests.match.plans import INPUT, plan_cases
 from tests.match.test_kernel import trees

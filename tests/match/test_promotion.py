@@ -46,6 +46,20 @@ def undone(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
+@pytest.fixture
+def spent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The steps of all attempts together, as the one number of a list; USUAL is what it is outside of tests."""
+    total, spend = [0], Attempt.spend
+
+    def noted(attempt: Attempt, steps: int) -> None:
+        total[0] += steps
+        spend(attempt, steps)
+
+    monkeypatch.setattr(Attempt, "spend", noted)
+    monkeypatch.setattr("fairlead.matching.unit.USUAL", USUAL)
+    return total
+
+
 def batches_of(case: Case, plan: Plan, rows: int) -> list[Columns]:
     return list(read_events(case.events, plan.catalogue, batch_rows=rows))
 
@@ -154,17 +168,9 @@ WHERE a[1].x + a[2].x < a[3].x AND a[2].x + a[3].x < a[4].x AND a[1].x + a[2].x 
 @pytest.mark.parametrize("rows", [1, 7, 100_000])
 @pytest.mark.parametrize("events", [12, 60, 150])
 def test_no_stream_takes_longer_because_it_is_short(
-    monkeypatch: pytest.MonkeyPatch, undone: list[int], rows: int, events: int
+    monkeypatch: pytest.MonkeyPatch, spent: list[int], rows: int, events: int
 ) -> None:
     """Whatever is done event by event is about what a plan may do before it moves, however few events there are."""
-    monkeypatch.setattr("fairlead.matching.unit.USUAL", USUAL)
-    total, spend = [0], Attempt.spend
-
-    def noted(attempt: Attempt, steps: int) -> None:
-        total[0] += steps
-        spend(attempt, steps)
-
-    monkeypatch.setattr(Attempt, "spend", noted)
     monkeypatch.setattr("fairlead.matching.unit.UnitEngine._to_kernels", _to_nothing)
     plan = compile_text(RISING)
     engine = Engine(plan)
@@ -172,7 +178,7 @@ def test_no_stream_takes_longer_because_it_is_short(
         engine.feed(columns)
     budget = KERNELS_FROM * USUAL
     batches = -(-events // rows)
-    assert total[0] < 1.1 * budget + batches * (budget // 50)
+    assert spent[0] < 1.1 * budget + batches * (budget // 50)
     assert (engine.lane is not None) == (events > 12)
 
 
@@ -191,19 +197,11 @@ def unlike(count: int) -> str:
 )
 @pytest.mark.parametrize("rows", [1, 30, 100_000])
 def test_many_kernels_are_made_for_as_much_work_as_they_cost(
-    monkeypatch: pytest.MonkeyPatch, undone: list[int], rows: int, compiled: int, loaded: int, kernels: float
+    monkeypatch: pytest.MonkeyPatch, spent: list[int], rows: int, compiled: int, loaded: int, kernels: float
 ) -> None:
     """… a tenth of a second for each that has to be compiled, and what was done in vain is at most as much again."""
-    monkeypatch.setattr("fairlead.matching.unit.USUAL", USUAL)
     monkeypatch.setattr("fairlead.matching.compiled.running.lane.unmade", lambda sources: (compiled, loaded))
     monkeypatch.setattr("fairlead.matching.unit.UnitEngine._to_kernels", _to_nothing)
-    total, spend = [0], Attempt.spend
-
-    def noted(attempt: Attempt, steps: int) -> None:
-        total[0] += steps
-        spend(attempt, steps)
-
-    monkeypatch.setattr(Attempt, "spend", noted)
     plan, budget = compile_text(unlike(UNLIKE)), 1_000
     engine, events = Engine(plan, kernels_from=budget // USUAL), 4 * UNLIKE * budget // (10 * UNLIKE)
     stream = [{"type": "AB"[n % 2], "x": n // 2} for n in range(events)]
@@ -214,10 +212,10 @@ def test_many_kernels_are_made_for_as_much_work_as_they_cost(
             fed += len(columns)
     assert engine.lane is not None
     if rows == 100_000:  # so many events that it need not be tried
-        assert total[0] <= 2 * budget
+        assert spent[0] <= 2 * budget
     else:
         batch = 2 * rows * 10 * UNLIKE
-        assert kernels * budget * 0.9 - batch <= total[0] <= 2.2 * (kernels * budget + batch), (total[0], fed)
+        assert kernels * budget * 0.9 - batch <= spent[0] <= 2.2 * (kernels * budget + batch), (spent[0], fed)
 
 
 def test_a_plan_so_deep_that_kernels_get_a_few_rows_at_a_time_moves_later(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from fairlead.engine import Engine
 from fairlead.errors import LanguageError, UnsupportedError
 from fairlead.language import compile_text
 from fairlead.matching.compiled.running.pool import COUNT
-from fairlead.transport.records import read_records
+from fairlead.transport.admission.records import read_records
 from tests.fuzz.plans import _loaded
 from tests.fuzz.rules import rules
 from tests.fuzz.streams import events

@@ -19,7 +19,7 @@ from fairlead.matching.results.result_table import table_of_objects
 from fairlead.model.layout import layout_of, relation_schema
 from fairlead.model.plan import Plan
 from fairlead.transport.events import read_events
-from fairlead.transport.write import relation_table
+from fairlead.transport.output.relation_files import relation_table
 from tests.match.generated import TYPES as GENERATED_TYPES
 from tests.match.generated import Case, cases
 from tests.match.test_kernel import interpreted

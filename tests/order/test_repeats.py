@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.order.repeats import behind, later, repeated
-from fairlead.transport.sequences import LastSequences
+from fairlead.transport.admission.sequences import LastSequences
 
 ROWS = st.lists(
     st.tuples(st.sampled_from(("a", "b", "", None)), st.sampled_from((None, -(2**63), -1, 0, 1, 2, 3, 2**63 - 1))), max_size=40

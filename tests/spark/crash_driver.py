@@ -10,8 +10,8 @@ from pathlib import Path
 
 import fairlead
 from fairlead import spark as fl
-from fairlead.runtime.spark.session import session
-from fairlead.runtime.spark.ship import ship
+from fairlead.runtime.spark.setup.package_zip import ship
+from fairlead.runtime.spark.setup.session import session
 from tests.spark.streams import RULES, reading
 
 SETTINGS = {

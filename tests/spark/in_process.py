@@ -6,6 +6,7 @@ Which partition a row is read in, how large batches are, in which order blobs co
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 from random import Random
 from typing import Any
 
@@ -17,12 +18,12 @@ from fairlead.model.columns import arrow_type
 from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT
 from fairlead.order.total import SEQUENCE, SOURCE, order_column
-from fairlead.runtime.spark.groups import groups_of
-from fairlead.runtime.spark.outcome import Outcome
-from fairlead.runtime.spark.reading import CODE, TYPE, Reading
-from fairlead.runtime.spark.steps import Job, matched, numbered, sliced
+from fairlead.runtime.spark.input.arrivals import CODE, TYPE, Reading
+from fairlead.runtime.spark.job.result_rows import Outcome
+from fairlead.runtime.spark.job.shuffle import Job, matched, numbered, sliced
+from fairlead.runtime.spark.job.targets import groups_of
 from fairlead.transport.events import read_events
-from fairlead.transport.write import relation_table
+from fairlead.transport.output.relation_files import relation_table
 
 
 def reading_of(plan: Plan, keys: int, sourced: bool = False) -> Reading:
@@ -129,26 +130,27 @@ def job_of(
     return Job(reading, groups_of(plan), buckets, np.array(cuts, dtype=np.int64), positioned, until, together)
 
 
-def by_subscription(plan: Plan, table: pa.Table) -> dict[str, list[str]]:
-    """The relations of each subscription in the order of delivery, as texts: NaN equals itself."""
-    found: dict[str, list[str]] = {each.name: [] for each in plan.subscriptions}
+COMPARED = ("subscription", "relation_id", "branch", "completed_at", "place", "members", "emitted")
+
+
+def delivered(table: pa.Table) -> list[str]:
+    """The relations of all subscriptions in the order of delivery, as the columns tell it, as texts: NaN equals itself."""
     rows = [row for row in table.to_pylist() if row["verdict"] == "in order"]
-    for row in sorted(rows, key=lambda row: (row["completed_at"], row["subscription"], row["turn"])):
-        found[row["subscription"]].append(repr([row[name] for name in COMPARED]))
-    return found
+    turns = [(row["completed_at"], row["turn"]) for row in rows]
+    assert len(set(turns)) == len(rows)  # it is one order
+    return [repr([row[name] for name in COMPARED]) for _, row in sorted(zip(turns, rows, strict=True), key=itemgetter(0))]
 
 
-COMPARED = ("relation_id", "branch", "completed_at", "place", "members", "emitted")
-
-
-def embedded(plan: Plan, events: Any, until: Any = None, position: str | None = None) -> dict[str, list[str]]:
+def embedded(plan: Plan, events: Any, until: Any = None, position: str | None = None) -> list[str]:
     """The same of the embedded runtime."""
     return shown(plan, fairlead.match(plan, events, until=until, position=position).batches)
 
 
-def shown(plan: Plan, delivered: Sequence[Any]) -> dict[str, list[str]]:
-    held = relation_table(delivered, Outcome(plan).layout)
-    found: dict[str, list[str]] = {each.name: [] for each in plan.subscriptions}
-    for row in held.to_pylist():
-        found[row["subscription"]].append(repr([row["id" if name == "relation_id" else name] for name in COMPARED]))
-    return found
+def shown(plan: Plan, batches: Sequence[Any]) -> list[str]:
+    held = relation_table(batches, Outcome(plan).layout)
+    return [repr([row["id" if name == "relation_id" else name] for name in COMPARED]) for row in held.to_pylist()]
+
+
+def counts(plan: Plan, found: Sequence[str]) -> dict[str, int]:
+    """How many of these each subscription has."""
+    return {each.name: sum(one.startswith(f"[{each.name!r}, ") for one in found) for each in plan.subscriptions}

@@ -17,10 +17,10 @@ from fairlead.model.blobs import unpacked
 from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT
 from fairlead.order.holdback import Frontier
-from fairlead.runtime.spark import stream
-from fairlead.runtime.spark.outcome import Outcome
-from fairlead.runtime.spark.reading import CODE
-from fairlead.runtime.spark.stream import APART, UNPLACED, Sequencing, Setup, arrived, fed, kept, resumed
+from fairlead.runtime.spark.input.arrivals import CODE
+from fairlead.runtime.spark.job.result_rows import Outcome
+from fairlead.runtime.spark.stream import stream_job as stream
+from fairlead.runtime.spark.stream.stream_job import APART, UNPLACED, Sequencing, Setup, arrived, fed, kept, resumed
 from tests.spark.in_process import input_table, job_of, reading_of
 
 Event = dict[str, Any]

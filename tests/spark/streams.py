@@ -99,6 +99,9 @@ def start(frame: DataFrame, checkpoint: Path) -> StreamingQuery:
 
 def rows(query: StreamingQuery) -> pa.Table:
     """What it found, when it has ended."""
+    return frame(query).toArrow()
+
+
+def frame(query: StreamingQuery) -> DataFrame:
     assert query.awaitTermination(300)
-    spark = SparkSession.active()
-    return spark.table(query.name).toArrow()
+    return SparkSession.active().table(query.name)

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 import fairlead
 from fairlead import spark as fl
 from fairlead.errors import DataError, FairleadError, UsageError
-from tests.spark.in_process import by_subscription, embedded
+from tests.spark.in_process import delivered, embedded
 
 RULES = """
 TYPE A (k INT, x DOUBLE, at TIMESTAMP) TIME at
@@ -59,7 +59,7 @@ def test_what_is_right_is_taken(spark: SparkSession) -> None:
         {"type": "N"},
         {"type": "Unread", "k": 1},
     ]
-    assert by_subscription(PLAN, found) == embedded(PLAN, events)
+    assert delivered(found) == embedded(PLAN, events)
 
 
 @pytest.mark.parametrize(
@@ -256,5 +256,5 @@ def test_keys_of_every_kind_meet_and_null_and_nan_belong_to_none(spark: SparkSes
         events = [{"type": each["type"], "k": None if each["k"] is None else int(each["k"].timestamp())} for each in events]
     if kind == "BINARY":
         events = [{"type": each["type"], "k": None if each["k"] is None else bytes(each["k"])} for each in events]
-    assert by_subscription(plan, found.toArrow()) == embedded(plan, events)
+    assert delivered(found.toArrow()) == embedded(plan, events)
     assert found.count() >= 2

@@ -145,7 +145,7 @@ def test_a_stream_goes_on_from_its_checkpoint_with_other_rules_but_not_in_anothe
     assert len(lines(tmp_path / "out.late")) == 1
     rules.write_text(MARKET.replace("5 MINUTES", "6 MINUTES").replace("Rally", "Slower"))
     changed = run(rules, incoming, out, *options)
-    assert "the rules have changed: Slower begin; Rally are dropped" in changed.stderr
+    assert "the rules have changed: started: Slower; dropped: Rally" in changed.stderr
     assert done(changed)["relations"] == {"Slower": 0}
     refused = run(rules, incoming, out, *[{"at": "value"}.get(each, each) for each in options])
     assert refused.exit_code == 1

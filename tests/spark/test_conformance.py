@@ -115,15 +115,8 @@ def run(spark: SparkSession, case: Case) -> Outcome:
     options = {name[1:]: name for name in ("_source", "_sequence") if name in names}
     with fl.coded_errors():
         relations = fl.match(plan, frames_of(spark, plan, events), order_by=ORDER, until=case.until, **options)
-        rows = relations.toArrow().to_pylist()
-    numbers = {each.name: at for at, each in enumerate(plan.subscriptions)}
-
-    def delivery(row: Mapping[str, Any]) -> tuple[int, ...]:
-        """The one order over all subscriptions: before the event by deadlines, at it in the order of the text, after it."""
-        beside = (row["place"] > 0) - (row["place"] < 0)
-        return row["completed_at"], beside, 0 if beside else numbers[row["subscription"]], row["turn"]
-
-    told = sorted((row for row in rows if row["verdict"] == "in order"), key=delivery)
+        rows = relations.orderBy("completed_at", "turn").toArrow().to_pylist()
+    told = [row for row in rows if row["verdict"] == "in order"]
     return Outcome([shown(plan, row) for row in told], sum(row["verdict"] == "repeated" for row in rows))
 
 

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 import fairlead
 from fairlead.model.layout import layout_of
-from fairlead.transport.write import relation_table
+from fairlead.transport.output.relation_files import relation_table
 from tests.spark.streams import RULES, cut, events, written
 
 EVENTS = int(os.environ.get("FAIRLEAD_CRASH_EVENTS", "40000"))

@@ -22,9 +22,10 @@ from pyspark.sql.streaming import StreamingQuery
 import fairlead
 from fairlead import spark as fl
 from fairlead.errors import FairleadError, UnsupportedError, UsageError
-from fairlead.runtime.spark import collection
-from fairlead.runtime.spark.readiness import PARTITIONS, STORE
-from fairlead.runtime.spark.settings import QUIET
+from fairlead.runtime.spark.setup import garbage_collection as collection
+from fairlead.runtime.spark.setup.readiness import PARTITIONS, STORE
+from fairlead.runtime.spark.setup.settings import QUIET
+from fairlead.runtime.spark.setup.workers import OWN, SERVERS
 from tests.spark import streams
 
 PLAN = fairlead.compile("TYPE A (k INT, at TIMESTAMP) TIME at\nTYPE B (k INT)\nSUBSCRIPTION S MATCH A a[2] PER k")
@@ -138,6 +139,18 @@ def test_the_store_is_set_where_nobody_chose_one(spark: SparkSession, tmp_path: 
 def test_what_spark_says_of_a_session_has_a_code(code: str | None, text: str) -> None:
     known = fl.fairlead_error(RuntimeError(text))
     assert (known and known.code) == code
+    remote = fl.fairlead_error(Remote(text))
+    assert (remote and remote.code) == code
+    if code in ("U108", "U109"):
+        assert str(known and known.fix).startswith(OWN)
+        assert str(remote and remote.fix).startswith(SERVERS)
+
+
+class Remote(Exception):
+    """As pyspark names the errors of Spark Connect."""
+
+
+Remote.__module__ = "pyspark.errors.exceptions.connect"
 
 
 def test_another_spark_is_refused_at_once(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from fairlead.errors import UnsupportedError
 from fairlead.matching.compiled.machine_code import disk_cache as cache
-from fairlead.runtime.spark import java
+from fairlead.runtime.spark.setup import java
 
 SAYS = {
     8: 'java version "1.8.0_392"',

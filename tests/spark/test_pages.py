@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from fairlead.runtime.spark.settings import LOCAL_SETTINGS, SETTINGS, settings_for
+from fairlead.runtime.spark.setup.settings import LOCAL_SETTINGS, SETTINGS, settings_for
 from tests.cli.test_docs import rerun
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +24,7 @@ ROWS = re.compile(r"(?<=\| setting \| value \| why \|\n\|---\|---\|---\|\n)(?:\|
 FILE = re.compile(r"^`([\w./]+)`:\n```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 EXAMPLE = re.compile(r"^```python\n((?:(?!```).)*?)^```\n```\n(.*?)^```$|^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SECONDS = re.compile(r"in [\d.]+ s(, [\d,]+/s)?")
-SOURCES = [*(ROOT / "src" / "fairlead" / "runtime" / "spark").glob("*.py")]
+SOURCES = [*(ROOT / "src" / "fairlead" / "runtime" / "spark").rglob("*.py")]
 
 
 def rows() -> str:
@@ -50,6 +50,14 @@ def test_every_code_is_on_the_page_and_every_code_of_the_page_exists() -> None:
     assert re.findall(r"^\| ([UA]\d{3}) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE) == sorted(
         raised, key=lambda code: (code[0] == "A", code)
     )
+
+
+def test_every_refusal_of_a_state_is_on_the_page() -> None:
+    raised = {code for path in SOURCES for code in re.findall(r'"(S\d{3})"', path.read_text(encoding="utf-8"))}
+    rows = re.findall(r"^\| ((?:S\d{3}(?:, )?)+) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    told = [code for row in rows for code in row.split(", ")]
+    assert len(told) == len(set(told))
+    assert raised <= set(told)
 
 
 def test_the_examples_print_what_the_page_shows(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,9 +15,9 @@ from rich.console import Console
 
 import fairlead
 from fairlead import spark as fl
-from fairlead.cli.spark import following
-from fairlead.runtime.spark.progress import Metrics, Snapshot
-from fairlead.runtime.spark.sources import Ordered, read
+from fairlead.cli.commands.spark import following
+from fairlead.runtime.spark.input.files import Ordered, read
+from fairlead.runtime.spark.stream.progress import Metrics, Snapshot
 from tests.cli.shop import MARKET, RALLY, quote, write_lines
 
 LINE = re.compile(r'(# (HELP|TYPE) fairlead_\w+ .+|fairlead_\w+(\{subscription="(\\.|[^"\\])*"\})? [0-9.e+-]+)')

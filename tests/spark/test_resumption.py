@@ -18,10 +18,10 @@ import fairlead
 from fairlead import spark as fl
 from fairlead.errors import StateError
 from fairlead.order.holdback import Frontier, head_and_rest, with_head
-from fairlead.runtime.spark.checkpoint import Note, agree, noted
-from fairlead.runtime.spark.frames import input_of
-from fairlead.runtime.spark.resumption import ZONE, RuleChange, agree_in
-from fairlead.runtime.spark.stream import Sequencing
+from fairlead.runtime.spark.input.frames import input_of
+from fairlead.runtime.spark.stream.checkpoint import Note, agree, noted
+from fairlead.runtime.spark.stream.resumption import VERSION, ZONE, RuleChange, agree_in
+from fairlead.runtime.spark.stream.stream_job import Sequencing
 from tests.spark.in_process import input_table, reading_of
 from tests.spark.rounds import Streaming, setup_of
 from tests.spark.streams import reading, written
@@ -81,7 +81,7 @@ def test_a_state_that_knows_no_names_tells_digests() -> None:
 def test_another_zone_is_refused_where_it_changes_what_times_mean(
     before: dict[str, str], now: dict[str, str], refused: bool
 ) -> None:
-    found = {"version": 2, "identity": {"order_by": ["at"], **before}}
+    found = {"version": VERSION, "identity": {"order_by": ["at"], **before}}
     if not refused:
         agree_in(found, {"order_by": ["at"], **now})
         return
@@ -103,6 +103,23 @@ def test_the_note_of_a_checkpoint_keeps_buckets_and_the_zone_of_texts(spark: Spa
     note, _ = agree(spark, folder, Note("plan", ("at",), None, {"T": "2"}, buckets=2))  # of other cores, and other files
     assert (note.buckets, note.zone) == (4, "UTC")
     assert noted(spark, folder) == note
+
+
+def test_a_checkpoint_of_another_program_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    assert noted(spark, str(tmp_path)) is None
+    (tmp_path / "offsets").mkdir()
+    with pytest.raises(StateError, match=f"S117 the checkpoint {tmp_path} is of another program: it has no fairlead.json"):
+        noted(spark, str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "1", "{}", '{"plan": "p", "order_by": 1, "position": null}', '{"plan": "p", "order_by": [], "x": 1}'],
+)
+def test_a_damaged_note_is_refused(spark: SparkSession, tmp_path: Path, text: str) -> None:
+    (tmp_path / "fairlead.json").write_text(text)
+    with pytest.raises(StateError, match=r"S118 .*fairlead\.json is damaged"):
+        noted(spark, str(tmp_path))
 
 
 @pytest.mark.parametrize(

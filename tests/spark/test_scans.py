@@ -16,8 +16,9 @@ from pyspark.sql import functions as F
 import fairlead
 from fairlead import spark as fl
 from fairlead.errors import DataError
-from fairlead.runtime.spark import batch, scans
-from fairlead.runtime.spark.frames import input_of
+from fairlead.runtime.spark.input import parquet_scans as scans
+from fairlead.runtime.spark.input.frames import input_of
+from fairlead.runtime.spark.job import batch_job as batch
 
 RULES = """
 TYPE A (k INT, x DOUBLE, s STRING, d DECIMAL(10, 2), at TIMESTAMP) TIME at

@@ -16,10 +16,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from fairlead.errors import UnsupportedError, UsageError
-from fairlead.runtime.spark import installed
-from fairlead.runtime.spark.session import session
-from fairlead.runtime.spark.settings import LOCAL_SETTINGS, SETTINGS, explain_settings, local_cores, settings_for
-from fairlead.runtime.spark.ship import package
+from fairlead.runtime.spark.setup import installed
+from fairlead.runtime.spark.setup.package_zip import package
+from fairlead.runtime.spark.setup.session import session
+from fairlead.runtime.spark.setup.settings import LOCAL_SETTINGS, SETTINGS, explain_settings, local_cores, settings_for
 
 ROOT = Path(__file__).parents[2]
 UNLISTED = {
@@ -171,8 +171,8 @@ def test_the_package_runs_from_its_zip_with_its_data_and_kept_kernels(tmp_path: 
 
 JAVA_OF_PYPI = """import os, sys
 import pyarrow as pa
-from fairlead.runtime.spark.session import session
-from fairlead.runtime.spark.ship import ship
+from fairlead.runtime.spark.setup.session import session
+from fairlead.runtime.spark.setup.package_zip import ship
 fast = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", "spark.driver.memory": "1g"}
 spark = session("local[1]", **fast)
 assert "JAVA_HOME" not in os.environ

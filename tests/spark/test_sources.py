@@ -9,7 +9,7 @@ import pytest
 
 from fairlead import compile
 from fairlead.errors import DataError
-from fairlead.runtime.spark.sources import Ordered, form_of, read
+from fairlead.runtime.spark.input.files import Ordered, form_of, read
 from fairlead.transport import Rejected, read_files
 from tests.transport.samples import write
 

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from fairlead.runtime.spark.spreading import EVEN_FOR, key_of, spark_hash, task_of
+from fairlead.runtime.spark.stream.spreading import EVEN_FOR, key_of, spark_hash, task_of
 
 
 def test_keys_and_tasks_are_one_to_one() -> None:

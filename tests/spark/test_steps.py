@@ -17,17 +17,17 @@ from fairlead.engine import Engine
 from fairlead.errors import DataError, LanguageError
 from fairlead.model.plan import Plan
 from fairlead.runtime.embedded import until_microseconds
-from fairlead.runtime.spark.batch import _together
-from fairlead.runtime.spark.outcome import Outcome
+from fairlead.runtime.spark.job.batch_job import _together
+from fairlead.runtime.spark.job.result_rows import Outcome
 from fairlead.testing.conformance import Case as ConformanceCase
 from fairlead.testing.conformance import load_cases
+from fairlead.transport.admission.sequences import LastSequences
 from fairlead.transport.events import read_events
-from fairlead.transport.sequences import LastSequences
 from tests.conformance.cases import FOLDER
 from tests.match.generated import Case, cases
 from tests.match.plans import plan_cases
 from tests.order.slow import row_key
-from tests.spark.in_process import by_subscription, embedded, input_table, job_of, reading_of, run, shown
+from tests.spark.in_process import delivered, embedded, input_table, job_of, reading_of, run, shown
 
 BUCKETS = st.sampled_from((1, 2, 4, 8))
 FITTING = [case for case in load_cases(FOLDER) if case.error is None]
@@ -53,7 +53,7 @@ def compared(plan: Plan, events: list[dict[str, Any]], until: Any, buckets: int,
     job = job_of(plan, reading, buckets, cuts, until_microseconds(until), together=random.choice((1, buckets)))
     found = run(job, Outcome(plan, certain=not sourced), rows, random)
     assert not list(unexpected_nulls(found))
-    assert by_subscription(plan, found) == embedded(plan, events, until)
+    assert delivered(found) == embedded(plan, events, until)
     again = [row["completed_at"] for row in found.to_pylist() if row["verdict"] == "repeated"]
     assert sorted(again) == repeats(events)
 
@@ -114,7 +114,7 @@ def test_positions_of_a_log_are_the_positions_of_relations(
     for columns in read_events(case.events, plan.catalogue):
         wanted.append(engine.feed(replace(columns, positions=positions, last_position=None)))
     wanted.append(engine.finish(until))
-    assert by_subscription(plan, found) == shown(plan, wanted)
+    assert delivered(found) == shown(plan, wanted)
 
 
 @pytest.mark.parametrize("positions", [[0, 0], [3, 3], [-1, 0], [0, 2**42 - 1]])
@@ -149,7 +149,7 @@ def test_rows_without_an_index_are_ordered_by_time_type_and_content(
     assert start is not None
     job = job_of(plan, reading, buckets, [start + 1_000_000 * each for each in sorted(cuts)], until_microseconds(case.until))
     found = run(job, Outcome(plan), rows, Random(seed))
-    assert by_subscription(plan, found) == embedded(plan, events, case.until)
+    assert delivered(found) == embedded(plan, events, case.until)
 
 
 @pytest.mark.parametrize(

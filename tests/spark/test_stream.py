@@ -23,10 +23,10 @@ import fairlead
 from fairlead import spark as fl
 from fairlead.errors import UnsupportedError, UsageError
 from fairlead.model.columns import arrow_schema
-from fairlead.runtime.spark.frames import input_of
-from fairlead.runtime.spark.frontier import frontier_of
+from fairlead.runtime.spark.input.frames import input_of
+from fairlead.runtime.spark.stream.frontier import frontier_of
 from fairlead.transport.events import read_events
-from tests.spark.in_process import by_subscription, embedded
+from tests.spark.in_process import counts, delivered, embedded
 from tests.spark.rounds import closed
 from tests.spark.streams import RULES, cut, events, reading, rows, start, written
 from tests.spark.test_steps import FITTING, ConformanceCase
@@ -51,7 +51,7 @@ def test_a_stream_gives_what_embedded_and_batch_give_whatever_its_partitions_and
 ) -> None:
     table = events(20_000)
     wanted = embedded(PLAN, table)
-    assert all(map(len, wanted.values()))
+    assert all(counts(PLAN, wanted).values())
     queries = []
     for at, (partitions, parts, frontier) in enumerate(((1, 3, "types"), (2, 2, "stream"), (4, 1, "types"), (8, 2, "types"))):
         folder = written(tmp_path / f"in{at}", cut(table, parts, seed=at))
@@ -61,9 +61,9 @@ def test_a_stream_gives_what_embedded_and_batch_give_whatever_its_partitions_and
     for query in queries:
         found = rows(query)
         assert set(found.column("verdict").to_pylist()) == {"in order"}
-        assert by_subscription(PLAN, found) == wanted
+        assert delivered(found) == wanted
     batch = fl.match(PLAN, spark.read.parquet(str(tmp_path / "in0")), order_by="at").toArrow()
-    assert by_subscription(PLAN, batch) == wanted
+    assert delivered(batch) == wanted
 
 
 def chosen() -> list[ConformanceCase]:
@@ -111,7 +111,7 @@ def test_conformance_cases_give_what_they_give_embedded(spark: SparkSession, tmp
             queries.append((case, plan, start(found, tmp_path / f"checkpoint-{len(todo)}-{at}")))
         for case, plan, query in queries:
             wanted = embedded(plan, [dict(each) for each in case.events], case.until)
-            assert by_subscription(plan, rows(query)) == wanted, case
+            assert delivered(rows(query)) == wanted, case
         todo = todo[BESIDE:]
 
 

@@ -18,10 +18,10 @@ import fairlead
 from fairlead.model.plan import Plan
 from fairlead.model.values import microseconds
 from fairlead.runtime.embedded import until_microseconds
-from fairlead.runtime.spark.outcome import Outcome
+from fairlead.runtime.spark.job.result_rows import Outcome
 from tests.match.generated import Case
 from tests.match.plans import plan_cases
-from tests.spark.in_process import by_subscription, input_table, job_of, reading_of, run, shown
+from tests.spark.in_process import delivered, input_table, job_of, reading_of, run, shown
 from tests.spark.rounds import closed, streamed
 from tests.spark.test_steps import BUCKETS, FEWER, compiled
 
@@ -55,12 +55,12 @@ def on_every_runtime(plan: Plan, events: list[Event], until: Any, buckets: int, 
     start = microseconds(datetime(2026, 1, 1, tzinfo=UTC))
     job = job_of(plan, reading, buckets, [start + 1_000_000 * each for each in sorted(cuts)], limit)
     batch = run(job, Outcome(plan, certain=False), rows, random)
-    assert by_subscription(plan, batch) == wanted
+    assert delivered(batch) == wanted
 
     coming = closed(sorted(mixed, key=lambda each: (each["at"], each["type"] == "Heartbeat")), until)
     times = [microseconds(each["at"]) for each in coming[:-1]]
     stream = streamed(plan, coming, buckets, random, True, [*times, max(times, default=0) + 1])
-    assert by_subscription(plan, stream) == wanted
+    assert delivered(stream) == wanted
     for table in (batch, stream):
         assert sum(row["verdict"] != "in order" for row in table.to_pylist()) == found.duplicates
     return found.duplicates

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 import fairlead
 from fairlead import spark as fl
 from fairlead.errors import UsageError
-from fairlead.runtime.spark.sources import Ordered, read
+from fairlead.runtime.spark.input.files import Ordered, read
 from tests.cli.shop import MARKET, RALLY, quote, write_lines
 
 PAIRS = """

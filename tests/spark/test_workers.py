@@ -13,11 +13,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from fairlead.errors import UnsupportedError
-from fairlead.runtime.spark import workers
+from fairlead.runtime.spark.setup import workers
 
 
 def session(master: str, told: str = "python3") -> Any:
-    return SimpleNamespace(sparkContext=SimpleNamespace(master=master, pythonExec=told))
+    return SimpleNamespace(sparkContext=SimpleNamespace(master=master, pythonExec=told, applicationId=master))
 
 
 @pytest.fixture
@@ -99,6 +99,35 @@ def test_all_that_a_worker_lacks_is_told(monkeypatch: pytest.MonkeyPatch) -> Non
     assert answer["executable"] == sys.executable
     assert set(answer["lacks"]) == {"nosuch", "nosuch.part"}
     told = {"executable": "/bin/py", "lacks": {"numpy": "No module named 'numpy'", "pandas": "no"}, "fairlead": None}
-    with pytest.raises(UnsupportedError, match=r"U109 the workers' Python, /bin/py, cannot import numpy, pandas") as caught:
-        workers._require(told, cluster=True)
-    assert str(caught.value.fix).startswith("/bin/py -m pip install 'fairlead[spark]==")
+    for choice in (workers.OWN, workers.THEIRS, workers.SERVERS):
+        with pytest.raises(UnsupportedError, match=r"U109 the workers' Python, /bin/py, cannot import numpy, pandas") as caught:
+            workers._require(told, choice)
+        assert "/bin/py -m pip install 'fairlead[spark]==" in str(caught.value.fix)
+        assert choice in str(caught.value.fix)
+
+
+class Remote(SimpleNamespace):
+    """As much of a session of Spark Connect as is looked at."""
+
+
+Remote.__module__ = "pyspark.sql.connect.session"
+
+
+@pytest.mark.parametrize(
+    ("given", "choice"),
+    [
+        (session("local[2]"), workers.OWN),
+        (session("spark://host:7077"), workers.THEIRS),
+        (session("yarn"), workers.THEIRS),
+        (Remote(session_id="1"), workers.SERVERS),
+    ],
+)
+def test_what_workers_lack_is_mended_where_their_interpreter_is_chosen(
+    given: Any, choice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = {"executable": "/bin/py", "lacks": {"numpy": "No module named 'numpy'"}, "fairlead": None}
+    monkeypatch.setattr(workers, "_asked", lambda spark: [told])
+    with pytest.raises(UnsupportedError, match="U109") as caught:
+        workers.require_workers(given)
+    assert choice in str(caught.value.fix)
+    assert "PYSPARK_PYTHON" in choice

@@ -13,7 +13,7 @@ import pytest
 from fairlead.errors import DataError
 from fairlead.model.columns import Columns
 from fairlead.transport import Rejected, read_files
-from fairlead.transport.ahead import AHEAD, read_ahead
+from fairlead.transport.threads.read_ahead import AHEAD, read_ahead
 from tests.transport.samples import CATALOGUE, events, login, majors
 
 

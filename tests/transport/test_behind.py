@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from fairlead.transport.behind import Behind
+from fairlead.transport.threads.write_behind import Behind
 
 
 def test_calls_are_done_in_order_before_the_end() -> None:

@@ -18,7 +18,7 @@ import fairlead
 from fairlead.errors import DataError, UsageError
 from fairlead.model.types import Catalogue, DataType, EventType, Kind
 from fairlead.transport import Rejected, read_files, read_records
-from fairlead.transport.cloudevents import BATCHED, STRUCTURED, CloudEvents, Message, Received
+from fairlead.transport.output.cloud_events import BATCHED, STRUCTURED, CloudEvents, Message, Received
 from tests.transport.samples import CATALOGUE, QUOTE, attributes, events, login, majors, quote, write
 from tests.transport.test_round_trip import ALL_TYPES, records
 

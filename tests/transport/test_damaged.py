@@ -12,7 +12,7 @@ import pytest
 from fairlead.errors import DataError
 from fairlead.language import compile_text
 from fairlead.transport.events import read_events
-from fairlead.transport.files import read_files
+from fairlead.transport.files.event_files import read_files
 from tests.fuzz import files
 
 FOUND = (1223,)

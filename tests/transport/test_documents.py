@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.transport.documents import DEPTH_MAX, Malformed, json_value, toml_value, yaml_value
+from fairlead.transport.files.documents import DEPTH_MAX, Malformed, json_value, toml_value, yaml_value
 
 READERS: dict[str, Callable[[str], Any]] = {"json": json_value, "yaml": yaml_value, "toml": toml_value}
 DEEP = {

@@ -167,7 +167,7 @@ def test_progress_tells_every_byte_of_every_file(tmp_path: Path) -> None:
 
 
 def test_large_records_make_small_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlead.transport.lines.BATCH_BYTES_MAX", 1000)
+    monkeypatch.setattr("fairlead.transport.files.text_lines.BATCH_BYTES_MAX", 1000)
     path = jsonl(tmp_path / "in.jsonl", *["x" * 400] * 7)
     assert [len(columns) for columns in read_files(path, CATALOGUE)] == [3, 3, 1]
 

@@ -23,9 +23,9 @@ from fairlead.model.columns import Columns
 from fairlead.model.identity import POSITIONS_MAX
 from fairlead.model.types import Catalogue, EventType, Kind
 from fairlead.transport import Rejected, Validation, read_events, read_files, read_table, validate_files
-from fairlead.transport.columnwise import columnwise
-from fairlead.transport.intake import Intake
-from fairlead.transport.tables import examined
+from fairlead.transport.admission.bulk_check import columnwise
+from fairlead.transport.admission.gate import Intake
+from fairlead.transport.tables.table_reader import examined
 from tests.transport.samples import CATALOGUE, attributes, events, login, majors, quote, write
 
 Options = dict[str, Any]

@@ -9,7 +9,7 @@ import pytest
 
 from fairlead.errors import DataError, UsageError
 from fairlead.transport import LastSequences, RecordReader, read_events, read_records
-from fairlead.transport.problems import Rejected
+from fairlead.transport.admission.problems import Rejected
 from tests.transport.samples import CATALOGUE, ONE_TYPE, events, login, majors, quote
 
 

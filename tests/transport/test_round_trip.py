@@ -24,7 +24,7 @@ from fairlead.model.event import Event
 from fairlead.model.types import DataType, Kind
 from fairlead.model.values import TIMESTAMP_RANGE, canonical, jsonable
 from fairlead.transport import read_files, read_records, read_table
-from fairlead.transport.converters import DOUBTS, column
+from fairlead.transport.admission.converters import DOUBTS, column
 from tests.transport.samples import ALL_TYPES, EVERY, PAIR, events
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=8)

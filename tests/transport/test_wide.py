@@ -14,9 +14,9 @@ from fairlead.errors import DataError
 from fairlead.model.columns import SEPARATE_SCANS_MAX, Columns, code_type, rows_by_code
 from fairlead.model.types import Catalogue, EventType, Kind
 from fairlead.transport import read_files, read_records, read_table
-from fairlead.transport.intake import Intake
-from fairlead.transport.tables import examined
-from fairlead.transport.wide import DICTIONARY_MAX
+from fairlead.transport.admission.gate import Intake
+from fairlead.transport.tables.table_reader import examined
+from fairlead.transport.tables.wide_tables import DICTIONARY_MAX
 from tests.transport.samples import CATALOGUE, attributes, events, login, quote
 
 FEW = 3
@@ -143,7 +143,7 @@ def test_small_row_groups_do_not_make_small_batches(tmp_path: Path, row_group_si
 
 @pytest.mark.parametrize("repeat", [True, False])
 def test_large_rows_of_parquet_make_small_batches(tmp_path: Path, repeat: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlead.transport.parquet.BATCH_BYTES_MAX", 100_000)
+    monkeypatch.setattr("fairlead.transport.files.parquet.BATCH_BYTES_MAX", 100_000)
     path = tmp_path / "in.parquet"
     rows = [login("x" * 5_000 if repeat else f"{number:05000}") for number in range(100)]
     pq.write_table(pa.Table.from_pylist(rows), path)

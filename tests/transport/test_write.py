@@ -16,7 +16,7 @@ from fairlead.model.position import Position
 from fairlead.model.relation import Relation
 from fairlead.model.types import Kind
 from fairlead.transport import RejectWriter, open_relations, read_files, read_records
-from fairlead.transport.write import relation_table
+from fairlead.transport.output.relation_files import relation_table
 from tests.transport.samples import CATALOGUE, events, login, quote, write
 
 PLAN = compile_text(
@@ -47,8 +47,8 @@ def test_json_lines_hold_one_relation_a_line(tmp_path: Path) -> None:
 
 
 def test_parquet_holds_one_relation_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlead.transport.write.ROW_GROUP_RELATIONS", 2)
-    monkeypatch.setattr("fairlead.transport.write.OBJECTS", 2)
+    monkeypatch.setattr("fairlead.transport.output.relation_files.ROW_GROUP_RELATIONS", 2)
+    monkeypatch.setattr("fairlead.transport.output.relation_files.OBJECTS", 2)
     path = tmp_path / "out.parquet"
     with open_relations(path, PLAN) as writer:
         writer.write([RELATION, PLAIN, PLAIN])
@@ -79,7 +79,7 @@ def test_a_row_group_that_cannot_be_written_fails_the_run_and_leaves_nothing(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("fairlead.transport.write.ROW_GROUP_RELATIONS", 1)
+    monkeypatch.setattr("fairlead.transport.output.relation_files.ROW_GROUP_RELATIONS", 1)
     monkeypatch.setattr("pyarrow.parquet.ParquetWriter.write_table", full)
 
     def run() -> None:

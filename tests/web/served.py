@@ -11,7 +11,7 @@ from typing import Any
 
 import aiohttp
 
-from fairlead.transport.log.server import Server
+from fairlead.transport.log.jetstream.server import Server
 from fairlead.web.gateway import Settings
 from fairlead.web.serving import gateway
 

@@ -20,7 +20,7 @@ import aiohttp
 import pytest
 from openapi_spec_validator import validate
 
-from fairlead.transport.log.server import Server
+from fairlead.transport.log.jetstream.server import Server
 from fairlead.web.gateway import Settings
 from fairlead.web.routes import DOCUMENT, ROUTES, application
 from fairlead.web.serving import gateway

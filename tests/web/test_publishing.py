@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import fairlead
-from fairlead.transport.cloudevents import BATCHED, STRUCTURED
+from fairlead.transport.output.cloud_events import BATCHED, STRUCTURED
 from fairlead.web.gateway import Settings
 from tests.web.served import Asker, asking, run
 

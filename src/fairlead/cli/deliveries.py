@@ -16,7 +16,7 @@ from fairlead.cli.rules import decoded, opened, read_bytes
 from fairlead.dataclass import dataclass
 from fairlead.deliver.receipt import Receipt
 from fairlead.errors import DataError, Place
-from fairlead.transport.documents import Malformed, json_value
+from fairlead.transport.files.documents import Malformed, json_value
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -31,7 +31,7 @@ def main() -> None:
         standard_streams.prepare()
         without_pandas.hide()
         gc.set_threshold(COLLECTED_AFTER)
-        from fairlead.cli.commands import cli
+        from fairlead.cli.command_table import cli
 
         signal.signal(signal.SIGINT, _interrupted)
         signal.signal(signal.SIGTERM, _terminated)

@@ -14,7 +14,7 @@ from typing import Self
 import click
 
 from fairlead.errors import UsageError
-from fairlead.transport.write import Target
+from fairlead.transport.output.relation_files import Target
 
 
 class SmallOutput:

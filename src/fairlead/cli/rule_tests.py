@@ -17,7 +17,7 @@ from fairlead.cli.rules import ENDING, decoded, read_bytes
 from fairlead.dataclass import dataclass
 from fairlead.errors import UsageError
 from fairlead.model.limits import LIMITS
-from fairlead.transport.documents import Malformed, toml_value, yaml_value
+from fairlead.transport.files.documents import Malformed, toml_value, yaml_value
 
 ENDINGS = (".test.yaml", ".test.yml", ".test.toml")
 FORMS = {".yaml": "YAML", ".yml": "YAML", ".toml": "TOML"}

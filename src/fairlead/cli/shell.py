@@ -52,7 +52,7 @@ class Shell(click.Group):
         try:
             return super().main(*arguments, **more)
         except OutputFailed as error:
-            from fairlead.transport.problems import unwritable
+            from fairlead.transport.admission.problems import unwritable
 
             silence()
             failed = unwritable("the standard output", error, "standard output")

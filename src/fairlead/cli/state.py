@@ -17,7 +17,7 @@ from pathlib import Path
 from fairlead.cli.rules import opened
 from fairlead.errors import StateError
 from fairlead.runtime.run_state import HEAD_BYTES, RunState, decode_run, is_run
-from fairlead.transport.problems import unwritable
+from fairlead.transport.admission.problems import unwritable
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from fairlead.runtime.embedded import Run
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fairlead.cli.run import Job
+    from fairlead.cli.commands.run import Job
 
 
 @dataclass(frozen=True)
@@ -87,11 +87,8 @@ class Summary:
         if self.job.state is None:
             return {}
         told = {name: {"deliveries": each.count, "receipt": each.digest} for name, each in self.receipts.items()}
-        change = {name: list(names) for name, names in self._changes().items()}
+        change = {what: list(names) for what, names in self.change.names().items()}
         return {"state": {"file": self.job.state, **change}, "receipts": told}
-
-    def _changes(self) -> dict[str, tuple[str, ...]]:
-        return {"continues": self.change.resumed, "new": self.change.started, "gone": self.change.dropped}
 
     def show(self, console: Console) -> None:
         console.print(self._headline())
@@ -109,8 +106,7 @@ class Summary:
             console.print(f"warning {warning}", soft_wrap=True)
         console.print()
         if self.job.state is not None:
-            told = "; ".join(f"{what}: {', '.join(names)}" for what, names in self._changes().items() if names)
-            console.print(f"state in {self.job.state}; {told}", soft_wrap=True)
+            console.print(f"state in {self.job.state}; {self.change.summary()}", soft_wrap=True)
             for name, each in self.receipts.items() if len(self.receipts) > 1 else ():
                 console.print(f"receipt  {each.digest}  after {counted(each.count, 'relation')} of {name}", soft_wrap=True)
         self._files(console)

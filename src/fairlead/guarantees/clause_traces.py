@@ -1,7 +1,8 @@
 """The traces that back what clauses lose (WITHIN, PER, WITHOUT … WITHIN, overlapping types), found by search.
 
 Takes: the package's clauses.json. Gives: for a clause, a cell, a property and a shape the entry that shows the loss, and its
-counterexample, with the rules of the same world without the clause. Never: searches (fairlead.testing.search_clauses does).
+counterexample, with the rules of the same world without the clause. Never: searches
+(fairlead.testing.counterexamples.clause_search does).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The traces that back what a runtime loses: subscribers that read the same events in orders of their own.
 
-Takes: the package's runtimes.json (written by fairlead.testing.runtime_worlds). Gives: counterexamples by name.
+Takes: the package's runtimes.json (written by fairlead.testing.counterexamples.runtime_worlds). Gives: counterexamples by name.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The table that the search found: what each matching × disposal loses, for which shapes, with a trace of each loss.
 
-Takes: the package's table.json. Gives: `Table` and its counterexamples. Never: searches (fairlead.testing.search does).
+Takes: the package's table.json. Gives: `Table` and its counterexamples. Never: searches
+(fairlead.testing.counterexamples.search does).
 """
 
 from __future__ import annotations

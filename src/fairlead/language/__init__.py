@@ -1,5 +1,5 @@
 """The language front end: a rule text becomes a Plan, or a LanguageError with its place."""
 
-from fairlead.language.compile import compile_text
+from fairlead.language.compiler import compile_text
 
 __all__ = ["compile_text"]

@@ -326,7 +326,7 @@ def _emitter(branch: Branch, catalogue: Catalogue) -> Emitter | None:
 
 def _derived_time(schema: EventType, row: tuple[Any, ...], match: Match) -> int | None:
     """The TIME attribute if there is one; else the deadline of an absence; else the largest time of the members. Whether events
-    of a type have a time at all is known from the text (language/emission.py)."""
+    of a type have a time at all is known from the text (language/checking/emission.py)."""
     if not schema.timed:
         return None
     if schema.time_index is not None and row[schema.time_index] is not None:

@@ -34,10 +34,10 @@ from fairlead.model.types import DataType, Kind
 from fairlead.model.values import canonical
 from fairlead.runtime.parts import Part, parts_of
 from fairlead.runtime.run_state import RunState
+from fairlead.transport.admission.sequences import LastSequences
 from fairlead.transport.events import read_events
-from fairlead.transport.sequences import LastSequences
-from fairlead.transport.tables import TABLE_ROWS, is_table, record_batches
-from fairlead.transport.write import relation_table
+from fairlead.transport.output.relation_files import relation_table
+from fairlead.transport.tables.table_reader import TABLE_ROWS, is_table, record_batches
 
 EVENTS_PER_MEMBER = 4
 """A result keeps the events of its batches as they are, unless relations need few of them: then copies of those few."""
@@ -105,7 +105,7 @@ class Run:
         return ReceiptBook(digest) if before is None else ReceiptBook.after(before)
 
     def _change(self) -> Change:
-        """Which subscriptions go on with what an earlier run left, which begin, and which of its are gone, by name."""
+        """By name, which subscriptions were resumed from an earlier run, which were started, and which were dropped."""
         found = self.engines[0].change
         names = self.resumed.names if self.resumed is not None else {}
         return Change(found.resumed, found.started, tuple(names.get(digest, digest) for digest in found.dropped))
@@ -262,7 +262,7 @@ def _read(
     if position is None or not is_table(events):
         fix = "give an exported table, and position='position'"
         raise UsageError("A217", "streams are told apart in tables that have positions", fix)
-    from fairlead.transport.streams import read_streams
+    from fairlead.transport.tables.stream_tables import read_streams
 
     batches = record_batches(events, plan.catalogue, TABLE_ROWS, position)
     return read_streams(batches, plan.catalogue, [each.name for each in parts], position, stream)

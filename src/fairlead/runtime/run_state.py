@@ -19,8 +19,8 @@ from collections.abc import Mapping
 from fairlead.dataclass import dataclass
 from fairlead.deliver.receipt import Receipt
 from fairlead.errors import FairleadError, StateError
-from fairlead.transport.documents import json_value
-from fairlead.transport.sequences import LastSequences
+from fairlead.transport.admission.sequences import LastSequences
+from fairlead.transport.files.documents import json_value
 
 MAGIC, VERSION = "fairlead-run", 1
 HEAD_BYTES = len(MAGIC)

@@ -18,8 +18,8 @@ from fairlead.model.columns import Columns, arrow_schema, record_batch
 from fairlead.model.types import Catalogue, EventType
 from fairlead.order.repeats import repeated
 from fairlead.order.total import SEQUENCE, SOURCE, in_order, order_column
-from fairlead.transport.problems import did_you_mean
-from fairlead.transport.sequences import LastSequences
+from fairlead.transport.admission.problems import did_you_mean
+from fairlead.transport.admission.sequences import LastSequences
 
 
 class AllFresh(LastSequences):

@@ -18,7 +18,7 @@ from fairlead.model.event import Event
 from fairlead.model.plan import Branch, Disposal, Negated, NegationBetween, Plan, Subscription
 from fairlead.model.relation import Relation
 from fairlead.model.types import Catalogue
-from fairlead.testing.interpret import holds
+from fairlead.testing.interpreter import holds
 
 Members = tuple[Event, ...]
 

@@ -1,12 +1,12 @@
 """Input and output: records, tables and files become Columns; relations and rejected records become files."""
 
+from fairlead.transport.admission.problems import CODES, Rejected
+from fairlead.transport.admission.records import RecordReader, read_records
+from fairlead.transport.admission.sequences import LastSequences
 from fairlead.transport.events import read_events
-from fairlead.transport.files import Validation, bytes_of, read_files, resolve, validate_files
-from fairlead.transport.problems import CODES, Rejected
-from fairlead.transport.records import RecordReader, read_records
-from fairlead.transport.sequences import LastSequences
-from fairlead.transport.tables import is_table, read_table
-from fairlead.transport.write import RejectWriter, RelationWriter, open_relations
+from fairlead.transport.files.event_files import Validation, bytes_of, read_files, resolve, validate_files
+from fairlead.transport.output.relation_files import RejectWriter, RelationWriter, open_relations
+from fairlead.transport.tables.table_reader import is_table, read_table
 
 __all__ = [
     "CODES",

@@ -8,8 +8,8 @@ from typing import Any
 from fairlead.errors import UsageError
 from fairlead.model.columns import Columns
 from fairlead.model.types import Catalogue
-from fairlead.transport.records import read_records
-from fairlead.transport.tables import is_table, read_table
+from fairlead.transport.admission.records import read_records
+from fairlead.transport.tables.table_reader import is_table, read_table
 
 
 def read_events(events: Any, catalogue: Catalogue, **options: Any) -> Iterator[Columns]:

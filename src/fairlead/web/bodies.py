@@ -16,10 +16,10 @@ from typing import Any
 
 from fairlead.errors import DataError, UsageError
 from fairlead.model.types import Catalogue
-from fairlead.transport.cloudevents import BATCHED, JSON, STRUCTURED, CloudEvents
-from fairlead.transport.jsonlines import floats
-from fairlead.transport.problems import at, quoted
-from fairlead.transport.shapes import Shapes
+from fairlead.transport.admission.problems import at, quoted
+from fairlead.transport.admission.record_check import Shapes
+from fairlead.transport.files.json_lines import floats
+from fairlead.transport.output.cloud_events import BATCHED, JSON, STRUCTURED, CloudEvents
 
 LINES = "application/x-ndjson"
 KINDS = (JSON, LINES, STRUCTURED, BATCHED)

@@ -13,7 +13,7 @@ from aiohttp import web
 from fairlead.errors import FairleadError, UsageError
 from fairlead.model.types import EventType
 from fairlead.runtime.live.registry import TABLE
-from fairlead.transport.documents import json_value
+from fairlead.transport.files.documents import json_value
 from fairlead.web.asked import start_of
 from fairlead.web.bodies import Placed
 from fairlead.web.counting import CONTENT

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from fairlead import __version__
-from fairlead.transport.cloudevents import BATCHED, JSON, STRUCTURED
+from fairlead.transport.output.cloud_events import BATCHED, JSON, STRUCTURED
 from fairlead.web.asked import FORMATS, WINDOW, WINDOW_MAX
 from fairlead.web.bodies import LINES
 

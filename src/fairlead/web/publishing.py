@@ -29,9 +29,9 @@ from fairlead.runtime.live.publisher import Publisher
 from fairlead.runtime.live.publishing import Outbox
 from fairlead.runtime.live.registry import Registry
 from fairlead.runtime.numbered import Numbered, source_name
+from fairlead.transport.admission.problems import at, quoted
 from fairlead.transport.log.block import BYTES_MAX
 from fairlead.transport.log.protocol import Log
-from fairlead.transport.problems import at, quoted
 
 SOURCES_MAX = 10_000
 """Sources whose last number is remembered, half a kilobyte each; of others it is looked up in the log."""

@@ -19,7 +19,7 @@ from typing import Any
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from fairlead.errors import FairleadError, UsageError
-from fairlead.transport.documents import json_value
+from fairlead.transport.files.documents import json_value
 from fairlead.web.asked import Asked
 from fairlead.web.faults import told
 from fairlead.web.feed import Writing

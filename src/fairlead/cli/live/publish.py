@@ -60,7 +60,7 @@ def publish(
     from fairlead.cli.live.declare import declare_types
     from fairlead.cli.progress import Progress
     from fairlead.cli.rules import read_rules
-    from fairlead.transport.files import bytes_of, read_files, resolve, validate_files
+    from fairlead.transport.files.event_files import bytes_of, read_files, resolve, validate_files
 
     found, text = resolve(files), read_rules(rules) if rules else ""
     began = perf_counter()
@@ -87,7 +87,7 @@ def publish(
 def _catalogue(fl: SyncClient, type_name: str | None) -> Catalogue:
     """What the records may be: all declared types, or the one that was named, which then needs no name."""
     from fairlead.model.types import Catalogue, EventType
-    from fairlead.transport.problems import not_published, unknown_type
+    from fairlead.transport.admission.problems import not_published, unknown_type
 
     declared = fl.types()
     if type_name is None:

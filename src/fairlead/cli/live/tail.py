@@ -55,7 +55,7 @@ class Tailed:
 
 @click.command(short_help="Print relations as they complete in a log.")
 @rules_argument
-@click.option("--name", metavar="NAME", help="A durable subscriber: the next time, it goes on behind what was printed.")
+@click.option("--name", metavar="NAME", help="A durable subscriber: the next time, it resumes after what was written.")
 @click.option(
     "--start",
     default="new",
@@ -96,16 +96,21 @@ def tail(
       fairlead tail market.fl --start 2026-01-31T10:00:00Z --count 10
 
     RULES may leave out types that are declared. With --name, relations are acknowledged when they are written: started again
-    under that name, the command goes on behind them, wherever it was ended. `snapshot` begins with the newest state that
+    under that name, the command resumes after them, wherever it was ended. With --out or --receipt that is at the end, when
+    the files are there; if one cannot be written, nothing is acknowledged. `snapshot` begins with the newest state that
     others with the same rules have put down, and delivers what they deliver from there on. The summary, with the receipt of
     each subscription, goes to the standard error, or with --out to the standard output. Ctrl-C ends it: what came by then
     stands in FILE.
     """
+    from fairlead.cli.outputs import refuse_nameless, refuse_overlap
     from fairlead.cli.progress import counting
     from fairlead.cli.rules import naming, read_rules
     from fairlead.cli.signals import noted
 
     text, begin = read_rules(rules), start_of(start)
+    outputs = {"--out": out, "--receipt": receipt}
+    refuse_nameless(outputs, standard=("--out",))
+    refuse_overlap(outputs, [rules])
     _require_new(name, out)
     with (
         naming(rules),
@@ -183,30 +188,30 @@ def _told(chunks: Iterator[list[Relation]], tell: Callable[[str], None]) -> Iter
 
 
 def _tailed(sub: SyncSubscription, name: str | None, chunks: Iterator[list[Relation]], out: str, receipt: str | None) -> Tailed:
-    """1. write, 2. acknowledge what was written: the standard output chunk by chunk, a file when it has its name."""
+    """1. write, 2. acknowledge what was written: on the standard output chunk by chunk; where a file is asked for, be it the
+    receipt only, when all files have their names. So nothing is acknowledged that is in no output, or in no receipt."""
     from fairlead.cli.outputs import SmallOutput
-    from fairlead.transport.write import open_relations
+    from fairlead.deliver.receipt import dumps
+    from fairlead.transport.output.relation_files import open_relations
 
     done = Tailed(name, perf_counter(), Counter({each.name: 0 for each in sub.plan.subscriptions}), {})
-    with SmallOutput(receipt) as receipts:
-        with open_relations(out, sub.plan) as relations:
-            for chunk in chunks:
-                relations.write(chunk)  # 1
-                done.found.update(each.subscription for each in chunk)
-                if out == "-":
-                    sys.stdout.flush()
+    with SmallOutput(receipt) as receipts, open_relations(out, sub.plan) as relations:
+        for chunk in chunks:
+            relations.write(chunk)  # 1
+            done.found.update(each.subscription for each in chunk)
+            if out == "-":
+                sys.stdout.flush()
+                if receipt is None:
                     sub.ack()  # 2
-        sub.ack()  # 2
         done.receipts = dict(zip(done.found, sub.receipts.values(), strict=True))  # both in the order of the text
-        _write_receipt(receipts, receipt, sub)
+        if receipt is not None:
+            receipts.write(dumps(sub.receipt) + "\n")
+        relations.prepare()
+        receipts.prepare()
+        relations.close()
+        receipts.close()
+        sub.ack()  # 2
     return done
-
-
-def _write_receipt(output: Any, path: str | None, sub: SyncSubscription) -> None:
-    from fairlead.deliver.receipt import dumps
-
-    if path is not None:
-        output.write(dumps(sub.receipt) + "\n")
 
 
 def _show(done: Tailed, err: bool) -> None:

@@ -11,7 +11,7 @@ import click
 from fairlead.cli.options import json_option
 
 if TYPE_CHECKING:
-    from fairlead.transport.log.server import Server
+    from fairlead.transport.log.jetstream.server import Server
 
 LOOK_SECONDS = 0.2
 PORT_FILE = "port"
@@ -47,7 +47,7 @@ def up(data: str, port: int | None, bytes_max: int | None, fast: bool, as_json: 
     accounts, is set up with NATS itself, and used with --url. Interrupted or terminated, it ends with exit code 0.
     """
     from fairlead.errors import LogError
-    from fairlead.transport.log.server import Server
+    from fairlead.transport.log.jetstream.server import Server
 
     chosen = _last_port(Path(data)) if port is None else port
     server = Server(data, port=chosen, durable=not fast, bytes_max=bytes_max)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fairlead.language import syntax
+from fairlead.language.checking.subscription import Checked
 from fairlead.language.lint.finding import Finding
-from fairlead.language.subscription import Checked
+from fairlead.language.parsing import syntax
 from fairlead.model.plan import Absence, Disposal, NegationBetween
 from fairlead.model.types import Catalogue, Kind
 

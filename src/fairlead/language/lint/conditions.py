@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from fairlead.language.checking.subscription import Checked
+from fairlead.language.checking.where import Placed
 from fairlead.language.lint.finding import Finding
-from fairlead.language.subscription import Checked
-from fairlead.language.where import Placed
 from fairlead.model.expression import Expression, In, Literal, Predicate
 from fairlead.model.types import Catalogue
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fairlead.language import syntax
+from fairlead.language.parsing import syntax
 from fairlead.model.expression import AGGREGATES
 
 

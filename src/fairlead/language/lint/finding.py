@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from fairlead.dataclass import dataclass
-from fairlead.language.fault import Span
-from fairlead.language.subscription import Checked
+from fairlead.language.checking.subscription import Checked
+from fairlead.language.parsing.fault import Span
 from fairlead.model.types import Catalogue
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-from fairlead.language import syntax
+from fairlead.language.checking.pattern import Shape
+from fairlead.language.checking.subscription import Checked
 from fairlead.language.lint.expressions import expressions, outside_aggregates
 from fairlead.language.lint.finding import Finding
-from fairlead.language.pattern import Shape
-from fairlead.language.subscription import Checked
+from fairlead.language.parsing import syntax
 from fairlead.model.expression import Compare, Field, Predicate
 from fairlead.model.plan import Branch
 from fairlead.model.types import Catalogue

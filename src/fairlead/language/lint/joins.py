@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fairlead.language.checking.subscription import Checked
 from fairlead.language.lint.finding import Finding
-from fairlead.language.subscription import Checked
 from fairlead.model.expression import Compare, Field, Predicate
 from fairlead.model.plan import Branch
 from fairlead.model.types import Catalogue, Kind

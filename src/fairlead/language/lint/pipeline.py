@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairlead.language import syntax
+from fairlead.language.checking.subscription import Checked
 from fairlead.language.lint import clauses, conditions, instances, joins, unused
 from fairlead.language.lint.finding import Finding, Rule
-from fairlead.language.source import Source
-from fairlead.language.subscription import Checked
+from fairlead.language.parsing import syntax
+from fairlead.language.parsing.text import Source
 from fairlead.model.plan import LintWarning
 from fairlead.model.types import Catalogue
 

@@ -1,6 +1,6 @@
 """Expressions compiled to Python closures over the bound events, one list entry per slot.
 
-Takes: an expression and the type of each slot. Gives: a function of the binding. Equal to testing/interpret.py, node for
+Takes: an expression and the type of each slot. Gives: a function of the binding. Equal to testing/interpreter.py, node for
 node; the attribute look-ups, the NULL checks that cannot fail and the operators are resolved once.
 """
 

@@ -63,19 +63,25 @@ to it (3)."""
 
 @dataclass(frozen=True)
 class Change:
-    """What became of the subscriptions of a plan that took up a state: by name those that go on and those that begin; and those
-    that the state had and the plan has not, by digest, or by name where that is known."""
+    """What became of the subscriptions of a plan that took up a state: by name those that were resumed and those that were
+    started; and those that were dropped, which the state had and the plan has not, by digest, or by name where that is known.
+    """
 
     resumed: tuple[str, ...] = ()
     started: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
 
+    def names(self) -> dict[str, tuple[str, ...]]:
+        """By what became of them."""
+        return {"resumed": self.resumed, "started": self.started, "dropped": self.dropped}
+
+    def summary(self) -> str:
+        """In one line: `resumed: Y; started: Z; dropped: X`."""
+        return "; ".join(f"{what}: {', '.join(names)}" for what, names in self.names().items() if names)
+
     def __str__(self) -> str:
-        """In one line; nothing where all go on, or all begin."""
-        if not self.dropped and (not self.resumed or not self.started):
-            return ""
-        told = {"go on": self.resumed, "begin": self.started, "are dropped": self.dropped}
-        return "; ".join(f"{', '.join(names)} {what}" for what, names in told.items() if names)
+        """The summary; nothing where all were resumed, or all were started: then no rules have changed."""
+        return self.summary() if self.dropped or (self.resumed and self.started) else ""
 
 
 @dataclass(frozen=True)

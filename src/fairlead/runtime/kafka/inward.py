@@ -31,10 +31,10 @@ from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.publisher import Publisher
 from fairlead.runtime.live.registry import Registry
 from fairlead.runtime.numbered import Numbered, source_name
-from fairlead.transport.cloudevents import CloudEvents
-from fairlead.transport.jsonlines import floats
-from fairlead.transport.problems import SPECIAL, at
-from fairlead.transport.shapes import Shapes
+from fairlead.transport.admission.problems import SPECIAL, at
+from fairlead.transport.admission.record_check import Shapes
+from fairlead.transport.files.json_lines import floats
+from fairlead.transport.output.cloud_events import CloudEvents
 
 Result = TypeVar("Result")
 MESSAGES = 4096

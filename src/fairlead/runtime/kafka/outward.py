@@ -29,9 +29,9 @@ from fairlead.model.relation import Relation
 from fairlead.runtime.kafka import brokers
 from fairlead.runtime.live.batch import Batch
 from fairlead.runtime.live.subscribing import LiveSubscription
-from fairlead.transport.cloudevents import JSON, STRUCTURED
-from fairlead.transport.documents import json_value
-from fairlead.transport.relation_events import relation_event
+from fairlead.transport.files.documents import json_value
+from fairlead.transport.output.cloud_events import JSON, STRUCTURED
+from fairlead.transport.output.relation_events import relation_event
 
 SENT = "fairlead_sent"
 SEND_SECONDS = 30.0

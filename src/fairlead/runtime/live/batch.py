@@ -20,7 +20,7 @@ from fairlead.model.layout import layout_of
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
 from fairlead.runtime.embedded import only
-from fairlead.transport.write import relation_table
+from fairlead.transport.output.relation_files import relation_table
 
 
 @dataclass(frozen=True, eq=False)

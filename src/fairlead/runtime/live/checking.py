@@ -14,11 +14,11 @@ import pyarrow as pa
 from fairlead.errors import DataError, UsageError
 from fairlead.model.columns import arrow_array, arrow_schema, arrow_type, record_batch
 from fairlead.model.types import Catalogue, EventType, Kind
+from fairlead.transport.admission.problems import oversized
+from fairlead.transport.admission.record_check import Shape, Shapes
 from fairlead.transport.events import read_events
 from fairlead.transport.log.block import schema_digest
-from fairlead.transport.problems import oversized
-from fairlead.transport.shapes import Shape, Shapes
-from fairlead.transport.tables import TABLE_ROWS, examined, is_table, record_batches
+from fairlead.transport.tables.table_reader import TABLE_ROWS, examined, is_table, record_batches
 
 Row = tuple[Any, ...]
 

@@ -32,8 +32,8 @@ from fairlead.runtime.live.registry import Registry
 from fairlead.runtime.live.selecting import selected
 from fairlead.runtime.live.starting import Start
 from fairlead.runtime.live.subscribing import LiveSubscription
-from fairlead.transport.log.access import Access
-from fairlead.transport.log.patient import PatientLog
+from fairlead.transport.log.credentials import Access
+from fairlead.transport.log.patient_log import PatientLog
 from fairlead.transport.log.protocol import Log
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from fairlead.model.relation import Relation
 from fairlead.model.types import NO_TIME, EventType, Kind
 from fairlead.runtime.embedded import only
 from fairlead.transport.log.block import INDEX_BITS, Block, pieces, schema_digest
-from fairlead.transport.write import relation_table
+from fairlead.transport.output.relation_files import relation_table
 
 
 @dataclass(frozen=True)

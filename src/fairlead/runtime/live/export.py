@@ -16,16 +16,18 @@ from contextlib import ExitStack
 
 import pyarrow.parquet as pq
 
+import fairlead
 from fairlead.dataclass import dataclass
 from fairlead.errors import UsageError
 from fairlead.runtime.live.opening import place_of
 from fairlead.runtime.live.ranges import blocks_until
 from fairlead.runtime.live.selecting import Selection, select
 from fairlead.runtime.live.wide import Wide
-from fairlead.transport.log.access import Access
-from fairlead.transport.log.patient import PatientLog
+from fairlead.transport.files.parquet import EXPORTED
+from fairlead.transport.log.credentials import Access
+from fairlead.transport.log.patient_log import PatientLog
 from fairlead.transport.log.protocol import Log
-from fairlead.transport.write import Target
+from fairlead.transport.output.relation_files import Target
 
 PATIENCE_SECONDS = 60.0
 
@@ -79,9 +81,10 @@ async def export(
     table = Wide(selection, position)
     streams = await selection.streams(log)
     ends, events = await selection.complete(log, streams), 0
+    schema = table.schema.with_metadata({EXPORTED: fairlead.__version__})
     target = Target(path)
     try:
-        with target.guarded(), pq.ParquetWriter(target.file, table.schema) as writer:
+        with target.guarded(), pq.ParquetWriter(target.file, schema) as writer:
             async for part, blocks in blocks_until(log, streams, ends):
                 for batch in table.batches(blocks, part=part):
                     writer.write_batch(batch)

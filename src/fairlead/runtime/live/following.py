@@ -24,9 +24,9 @@ from fairlead.runtime.live.follower import Follower, Heard
 from fairlead.runtime.live.gathering import EVENTS_TOGETHER, portions
 from fairlead.runtime.live.interleaving import Interleaving, Reached, Stretch
 from fairlead.runtime.live.rounds import pause
-from fairlead.transport.log.only import Only
+from fairlead.transport.log.block_filter import Only
+from fairlead.transport.log.block_store import Tails
 from fairlead.transport.log.protocol import Log, Stream
-from fairlead.transport.log.storing import Tails
 
 Receive = Callable[[Sequence[Heard]], Awaitable[None]]
 

@@ -27,7 +27,7 @@ from fairlead.model.columns import arrow_array, arrow_schema, record_batch
 from fairlead.model.types import HEARTBEAT
 from fairlead.order.merging import VERSION, Merging, Released
 from fairlead.transport.log.block import Block, schema_digest
-from fairlead.transport.log.only import Only
+from fairlead.transport.log.block_filter import Only
 from fairlead.transport.log.protocol import Conflict, Log, Stored, Stream, Unavailable
 from fairlead.transport.log.tasks import ended
 

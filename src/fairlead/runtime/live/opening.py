@@ -17,7 +17,7 @@ from contextlib import ExitStack
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import UnsupportedError, UsageError
-from fairlead.transport.log.access import Access
+from fairlead.transport.log.credentials import Access
 from fairlead.transport.log.protocol import Log
 
 
@@ -31,15 +31,15 @@ class Place:
     async def open(self, held: ExitStack) -> tuple[Log, str]:
         """The log and its URL. What is to be undone goes to `held`. Raises LogError, UnsupportedError."""
         if self.url is not None and self.url.startswith("memory:"):
-            from fairlead.transport.log.memory import MemoryLog
+            from fairlead.transport.log.memory_log import MemoryLog
 
             return MemoryLog(), self.url
         if self.url is not None and self.url.startswith("file:"):
-            from fairlead.transport.log.file import FileLog
+            from fairlead.transport.log.file_log import FileLog
 
             return FileLog(self.url.removeprefix("file:")), self.url
         try:
-            from fairlead.transport.log.jetstream import connect
+            from fairlead.transport.log.jetstream.log import connect
         except ModuleNotFoundError as error:
             if error.name is None or not error.name.startswith("nats"):
                 raise
@@ -48,7 +48,7 @@ class Place:
         return await connect(url, self.access, self.replicas), url
 
     def _started(self, held: ExitStack) -> str:
-        from fairlead.transport.log.server import Server
+        from fairlead.transport.log.jetstream.server import Server
 
         folder = self.data or held.enter_context(tempfile.TemporaryDirectory(prefix="fairlead-", ignore_cleanup_errors=True))
         return held.enter_context(Server(folder, durable=self.data is not None)).url

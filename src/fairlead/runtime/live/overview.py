@@ -20,8 +20,8 @@ from fairlead.runtime.live.record import TABLE as SUBSCRIBERS
 from fairlead.runtime.live.route_table import texts_of
 from fairlead.runtime.live.snapshots import TABLE as LINEAGES
 from fairlead.transport.log.block import INDEX_BITS
+from fairlead.transport.log.block_filter import Only
 from fairlead.transport.log.names import type_stream
-from fairlead.transport.log.only import Only
 from fairlead.transport.log.protocol import Log, Stream
 
 

@@ -17,11 +17,11 @@ from fairlead.model.types import HEARTBEAT, EventType
 from fairlead.runtime.live.checking import Checking
 from fairlead.runtime.live.publishing import Outbox
 from fairlead.runtime.live.registry import Registry
+from fairlead.transport.admission.problems import not_published, unknown_type
 from fairlead.transport.log.block import BYTES_MAX, EVENTS_MAX
 from fairlead.transport.log.names import checked
 from fairlead.transport.log.protocol import Log
 from fairlead.transport.log.tasks import ended
-from fairlead.transport.problems import not_published, unknown_type
 
 LARGE = 200_000
 """Bytes from which one event is encoded by itself to see whether the log takes it."""

@@ -25,8 +25,8 @@ from fairlead.runtime.live.gathering import joined
 from fairlead.runtime.live.marking import Marking
 from fairlead.runtime.live.throttling import Throttle
 from fairlead.transport.log.block import BYTES_MAX, EVENTS_MAX, Block, pieces
+from fairlead.transport.log.block_store import require_ours, stored_once
 from fairlead.transport.log.protocol import Log
-from fairlead.transport.log.storing import require_ours, stored_once
 from fairlead.transport.log.tasks import ended
 
 QUEUED_MAX = 16

@@ -13,8 +13,8 @@ from dataclasses import replace
 from fairlead.dataclass import dataclass
 from fairlead.engine import compile
 from fairlead.errors import LanguageError, Place, UsageError
-from fairlead.language.compile import compile_text
-from fairlead.language.parse import parse
+from fairlead.language.compiler import compile_text
+from fairlead.language.parsing.parser import parse
 from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT, Catalogue, EventType, Kind
 from fairlead.runtime.live.evolution import declaration, difference, is_older, own_attributes
@@ -170,8 +170,8 @@ class Names:
 
 def compile_names(text: str) -> Names:
     """What a text declares, emits and subscribes to, before its types are known. Raises LanguageError."""
-    from fairlead.language.fault import Fault
-    from fairlead.language.source import Source
+    from fairlead.language.parsing.fault import Fault
+    from fairlead.language.parsing.text import Source
 
     try:
         rules = parse(text)

@@ -18,7 +18,7 @@ from itertools import islice, product
 from typing import cast
 
 from fairlead.errors import FairleadError
-from fairlead.language.compile import compile_text
+from fairlead.language.compiler import compile_text
 from fairlead.matching.compiled.planning.shape import at_slot_zero
 from fairlead.model.expression import Aggregate, Atom, Condition, Expression, PositionOf, children, render_condition
 from fairlead.model.plan import Branch, Plan

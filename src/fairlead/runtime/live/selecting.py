@@ -18,8 +18,8 @@ from fairlead.runtime.live.ending import caught_up
 from fairlead.runtime.live.grouping import Group, groups_of, together
 from fairlead.runtime.live.registry import Registry
 from fairlead.runtime.parts import parts_of
+from fairlead.transport.admission.problems import not_published, unknown_type
 from fairlead.transport.log.protocol import Log, Stream
-from fairlead.transport.problems import not_published, unknown_type
 
 
 @dataclass(frozen=True)

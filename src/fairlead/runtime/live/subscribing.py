@@ -41,7 +41,7 @@ from fairlead.runtime.live.registry import Registry
 from fairlead.runtime.live.route_table import only_for
 from fairlead.runtime.live.snapshots import Snapshots
 from fairlead.runtime.live.starting import Beginning, Start, beginning_of, check_start, is_leading
-from fairlead.transport.log.patient import PatientLog
+from fairlead.transport.log.patient_log import PatientLog
 from fairlead.transport.log.protocol import Stream
 from fairlead.transport.log.tasks import ended
 
@@ -55,7 +55,7 @@ EQUAL = "-"
 
 class LiveSubscription:
     """Made by `Client.subscribe`; to be entered with `async with`. `routed`: read only the blocks that may matter. `change`:
-    which subscriptions go on where this name has left them, which begin, and which it has no longer."""
+    which subscriptions were resumed where this name has left them, which were started, and which were dropped."""
 
     routed = True
     change = Change()

@@ -169,7 +169,7 @@ class SyncSubscription:
 
     @property
     def change(self) -> Change:
-        """Which subscriptions go on where this name has left them, which begin, and which it has no longer."""
+        """Which subscriptions were resumed where this name has left them, which were started, and which were dropped."""
         return self._live.change
 
     @property

@@ -11,14 +11,14 @@ from fairlead.errors import UsageError
 from fairlead.model.arguments import require_plan
 from fairlead.model.plan import Plan
 from fairlead.runtime.embedded import until_microseconds
-from fairlead.runtime.spark.batch import match_batch
-from fairlead.runtime.spark.frames import input_of
-from fairlead.runtime.spark.frontier import frontier_of
-from fairlead.runtime.spark.groups import groups_of
-from fairlead.runtime.spark.readiness import require_session, require_store, warn_of_partitions
-from fairlead.runtime.spark.stream import match_stream
-from fairlead.runtime.spark.workers import interpreter, require_workers
-from fairlead.transport.intake import OnBad
+from fairlead.runtime.spark.input.frames import input_of
+from fairlead.runtime.spark.job.batch_job import match_batch
+from fairlead.runtime.spark.job.targets import groups_of
+from fairlead.runtime.spark.setup.readiness import require_session, require_store, warn_of_partitions
+from fairlead.runtime.spark.setup.workers import interpreter, require_workers
+from fairlead.runtime.spark.stream.frontier import frontier_of
+from fairlead.runtime.spark.stream.stream_job import match_stream
+from fairlead.transport.admission.gate import OnBad
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation
@@ -65,7 +65,7 @@ def match(
     require_plan("match", plan, "spark.match(fairlead.compile(text), frames, …)")
     require_session(frames)
     if stream is not None:
-        from fairlead.runtime.spark.streams import frames_of_parts
+        from fairlead.runtime.spark.input.stream_frames import frames_of_parts
 
         found = [
             match(

@@ -21,9 +21,9 @@ from fairlead.model.plan import Plan
 from fairlead.runtime.embedded import until_microseconds
 from fairlead.runtime.spark.api import match
 from fairlead.runtime.spark.failures import coded_errors
-from fairlead.runtime.spark.sources import Ordered, Source
-from fairlead.runtime.spark.views import IN_ORDER
-from fairlead.transport.intake import OnBad
+from fairlead.runtime.spark.input.files import Ordered, Source
+from fairlead.runtime.spark.output.views import IN_ORDER
+from fairlead.transport.admission.gate import OnBad
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

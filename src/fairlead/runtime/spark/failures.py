@@ -14,18 +14,20 @@ from contextlib import contextmanager
 
 from fairlead import errors
 from fairlead.errors import DataError, FairleadError, UsageError
-from fairlead.runtime.spark.readiness import stopped_error, store_error
-from fairlead.runtime.spark.workers import startup_error
+from fairlead.runtime.spark.setup.readiness import stopped_error, store_error
+from fairlead.runtime.spark.setup.workers import startup_error
 
 RAISED = re.compile(r"fairlead\.errors\.(\w+): ([A-Z]\d{3}) ([^\n]*)((?:\n {2,}[^\n]*)*)")
 """As `FairleadError.__str__` writes it: the code and the problem, then indented lines, the last of which may be the fix."""
 
 SAID = re.compile(r"\[USER_RAISED_EXCEPTION\] (D\d{3}) (.*?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
-"""What an expression of Spark raised for Fairlead (sources.py)."""
+"""What an expression of Spark raised for Fairlead (files.py)."""
 
 
 NO_CHECKPOINT = "checkpointLocation must be specified"
 NO_STORE = "STORE_BACKEND_NOT_SUPPORTED_FOR_TWS"
+CONNECT = "pyspark.errors.exceptions.connect"
+"""Where the errors of a remote session are defined."""
 STOPPED = ("stopped SparkContext", "SparkContext was shut down", "SparkContext has been shutdown")
 
 
@@ -38,7 +40,7 @@ def fairlead_error(error: BaseException) -> FairleadError | None:
     if not found:
         said = SAID.search(text)
         return (
-            _of_spark(text) if said is None else DataError(said[1], said[2], "mend it, or set bad records aside: on_bad skip")
+            _of_spark(error) if said is None else DataError(said[1], said[2], "mend it, or set bad records aside: on_bad skip")
         )
     name, code, problem, more = found[-1]  # an error raised while another was handled stands behind it
     kind: type[FairleadError] = getattr(errors, name, FairleadError)
@@ -46,8 +48,9 @@ def fairlead_error(error: BaseException) -> FairleadError | None:
     return kind(code, problem, fix[1] if fix else None)
 
 
-def _of_spark(text: str) -> FairleadError | None:
+def _of_spark(error: BaseException) -> FairleadError | None:
     """What only shows when a job starts, after `match` has looked: settings may change in between."""
+    text = str(error)
     if NO_CHECKPOINT in text:
         problem = "the stream has no checkpoint folder, which keeps its order and its state"
         return UsageError("A405", problem, 'writer.option("checkpointLocation", "/a/folder/of/this/stream")')
@@ -55,7 +58,7 @@ def _of_spark(text: str) -> FairleadError | None:
         return store_error("another store")
     if any(each in text for each in STOPPED):
         return stopped_error()
-    return startup_error(text)
+    return startup_error(text, remote=type(error).__module__ == CONNECT)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fairlead.errors import LogError
 from fairlead.testing.live.campaign import Campaign
-from fairlead.testing.live.schedule import schedule, until
+from fairlead.testing.live.cluster.schedule import schedule, until
 
 
 def main() -> int:

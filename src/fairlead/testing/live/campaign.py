@@ -22,12 +22,12 @@ from typing import Self
 import fairlead
 from fairlead.dataclass import dataclass
 from fairlead.errors import LogError
-from fairlead.testing.live.cluster import Cluster
-from fairlead.testing.live.faults import FAULTS
-from fairlead.testing.live.judging import Counts, judged, the_log, the_rest, wait_for_deliveries
-from fairlead.testing.live.schedule import Step
-from fairlead.testing.live.setting import MERGED, NAMES, RELAYED, RULES, SOURCES, TYPES
-from fairlead.testing.live.workers import Worker
+from fairlead.testing.live.actors.processes import Worker
+from fairlead.testing.live.actors.setting import MERGED, NAMES, RELAYED, RULES, SOURCES, TYPES
+from fairlead.testing.live.cluster.faults import FAULTS
+from fairlead.testing.live.cluster.schedule import Step
+from fairlead.testing.live.cluster.servers import Cluster
+from fairlead.testing.live.verdict.comparison import Counts, judged, the_log, the_rest, wait_for_deliveries
 from fairlead.transport.log.names import merged_stream, type_stream
 
 GET_ON_SECONDS_MAX = 90.0

@@ -2,6 +2,6 @@
 
 block.py      events of one type and source as bytes
 protocol.py   what a log is, whoever keeps it
-memory.py, file.py, jetstream.py   a process, a folder, a NATS server or cluster
+memory_log.py, file_log.py, log.py   a process, a folder, a NATS server or cluster
 server.py     a NATS server of one's own
 """

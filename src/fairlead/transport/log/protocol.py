@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple, Protocol
 
 from fairlead.transport.log.block import Block
-from fairlead.transport.log.only import Only
+from fairlead.transport.log.block_filter import Only
 
 
 class Conflict(Exception):

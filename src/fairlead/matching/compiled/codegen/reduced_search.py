@@ -187,10 +187,7 @@ def compared(row, mark, top, STATE):
                 continue
             v = key(rt[row, 5], d, STATE)
             if op == 6:
-                h = hashed(v) & wrap
-                while sc[top + h] != -1 and key(rt[row, 5], sc[top + h], STATE) != v:
-                    h = (h + 1) & wrap
-                sc[top + h] = d
+                sc[bucket(row, v, top, wrap, STATE)] = d
             elif not seen:
                 best = v
             elif op == 7:
@@ -219,16 +216,19 @@ def compared(row, mark, top, STATE):
                 elif op == 7:
                     good = v != best
                 else:
-                    h = hashed(v) & wrap
-                    while sc[top + h] != -1 and key(rt[row, 5], sc[top + h], STATE) != v:
-                        h = (h + 1) & wrap
-                    good = sc[top + h] != -1
+                    good = sc[bucket(row, v, top, wrap, STATE)] != -1
         if good:
             left += 1
         else:
             sc[sc[4 * s + 2] + x] = mark
             sc[4 * s + 3] = 1
     return left
+
+def bucket(row, v, top, wrap, STATE):
+    h = hashed(v) & wrap
+    while sc[top + h] != -1 and key(rt[row, 5], sc[top + h], STATE) != v:
+        h = (h + 1) & wrap
+    return top + h
 
 def hashed(v):
     z = (v ^ (v >> 31)) * 2654435761

@@ -1,0 +1,71 @@
+"""Wires the commands together; each is a file of its own.
+
+Gives: `cli`, the group of them. Never: imports what a command needs before it is called, so `fairlead --help` does not wait
+for Arrow.
+"""
+
+from __future__ import annotations
+
+import click
+
+from fairlead import __version__
+from fairlead.cli.commands.backtest import backtest
+from fairlead.cli.commands.compare import compare
+from fairlead.cli.commands.explain import explain
+from fairlead.cli.commands.gateway import gateway
+from fairlead.cli.commands.kafka import kafka
+from fairlead.cli.commands.lint import lint
+from fairlead.cli.commands.run import run
+from fairlead.cli.commands.spark import spark
+from fairlead.cli.commands.test import test
+from fairlead.cli.commands.why import why
+from fairlead.cli.live.declare import declare
+from fairlead.cli.live.export import export
+from fairlead.cli.live.publish import publish
+from fairlead.cli.live.streams import streams
+from fairlead.cli.live.tail import tail
+from fairlead.cli.live.up import up
+from fairlead.cli.shell import Shell
+
+
+@click.group(cls=Shell, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, "--version", message="fairlead %(version)s")
+def cli() -> None:
+    """Fair, strongly ordered event correlation: every subscriber with the same interest gets the same composite
+    events, in the same order.
+
+    \b
+    Begin with a rule file and some events:
+      fairlead run market.fl --events quotes.jsonl
+      fairlead explain market.fl
+      fairlead why market.fl --events quotes.jsonl --at 7
+
+    \b
+    Or publish them, and subscribe:
+      fairlead up
+      fairlead publish --from quotes.jsonl --declare market.fl
+      fairlead tail market.fl --start earliest
+
+    Exit codes: 0 fine, 1 bad rules or data, a difference or a failed test, 2 wrong usage, 130 interrupted.
+    """
+
+
+for command in (
+    run,
+    explain,
+    lint,
+    test,
+    why,
+    compare,
+    up,
+    declare,
+    publish,
+    tail,
+    export,
+    streams,
+    spark,
+    backtest,
+    gateway,
+    kafka,
+):
+    cli.add_command(command)

@@ -1,0 +1,1 @@
+"""The commands on files and rules, one a file."""

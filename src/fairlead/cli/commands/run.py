@@ -1,0 +1,276 @@
+"""`fairlead run`: events in, relations out, in memory that does not grow with the files."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing
+from time import perf_counter
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from fairlead.cli.options import (
+    EventsCommand,
+    allow_nan_option,
+    event_by_event_option,
+    events_option,
+    json_option,
+    position_option,
+    rules_argument,
+    until_option,
+)
+from fairlead.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fairlead.cli.summary import Summary
+    from fairlead.model.columns import Columns
+    from fairlead.model.relation import Relation
+    from fairlead.runtime.embedded import Run
+    from fairlead.runtime.parts import Part
+    from fairlead.transport.admission.problems import Rejects
+    from fairlead.transport.files.text_lines import Progress
+
+SHOWN_RELATIONS = 5
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the arguments ask for."""
+
+    rules: str
+    events: tuple[str, ...]
+    out: str | None
+    receipt: str | None
+    on_bad: Literal["stop", "skip"]
+    rejects: str | None
+    allow_nan: bool
+    until: str | None
+    batch_rows: int | None
+    show_progress: bool
+    event_by_event: bool
+    position_field: str | None = None
+    subscriptions: tuple[str, ...] = ()
+    stream_field: str | None = None
+    state: str | None = None
+
+    @property
+    def rejects_path(self) -> str | None:
+        """The side file: beside the output, or in the working directory where there is none."""
+        if self.on_bad == "stop":
+            return None
+        return (
+            self.rejects
+            if self.rejects is not None
+            else ("rejects.jsonl" if self.out in (None, "-") else f"{self.out}.rejects.jsonl")
+        )
+
+
+@click.command(cls=EventsCommand, short_help="Match the events of files and write the relations.")
+@rules_argument
+@events_option
+@position_option
+@click.option(
+    "--stream", "stream_field", metavar="COLUMN", help="The column that tells the streams of an exported disjunction apart."
+)
+@click.option("--subscription", "-s", "subscriptions", multiple=True, metavar="NAME", help="Only this one; again for more.")
+@click.option("--out", metavar="FILE", help="Write the relations here: .jsonl, .parquet, or - for the standard output.")
+@click.option("--receipt", metavar="FILE", help="Write the receipt (JSON) here, for `fairlead compare`.")
+@click.option("--state", metavar="FILE", help="Go on with what an earlier run left here, and leave it for the next one.")
+@click.option(
+    "--on-bad", type=click.Choice(["stop", "skip"]), default="stop", show_default=True, help="What a bad record does."
+)
+@click.option("--rejects", metavar="FILE", help="With --on-bad skip: bad records and reasons. [default: OUT.rejects.jsonl]")
+@allow_nan_option
+@until_option
+@click.option("--batch-rows", type=click.IntRange(min=1), metavar="N", help="Records read at a time; the memory this takes.")
+@event_by_event_option
+@json_option
+@click.option("--quiet", "-q", is_flag=True, help="No progress and no summary.")
+def run(
+    rules: str,
+    events: tuple[str, ...],
+    position_field: str | None,
+    stream_field: str | None,
+    subscriptions: tuple[str, ...],
+    out: str | None,
+    receipt: str | None,
+    state: str | None,
+    on_bad: Literal["stop", "skip"],
+    rejects: str | None,
+    allow_nan: bool,
+    until: str | None,
+    batch_rows: int | None,
+    event_by_event: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Match the events of FILEs against RULES and deliver the relations in order.
+
+    \b
+    Examples:
+      fairlead run market.fl --events quotes.jsonl reports.parquet
+      fairlead run market.fl --events quotes.jsonl --out rallies.parquet --receipt rallies.receipt.json
+      fairlead run market.fl --events quotes.jsonl --out - | jq .emitted
+      fairlead run market.fl --events tuesday.jsonl --state market.state --out tuesday.rallies.jsonl
+      fairlead run market.fl --events exported.parquet --position position
+      fairlead run either.fl --events exported.parquet --position position --stream stream
+
+    Out come the number of relations of each subscription, the first of them, what the order guarantees, and a receipt: two
+    runs with the same receipt delivered the same relations in the same order.
+
+    Files appear whole or not at all: after a bad record there is none. Where relations go to the standard output or a pipe,
+    the input is read twice, once to check every record before the first relation is written. `--on-bad skip` sets bad
+    records aside instead. RULES may be - (standard input).
+
+    With --state, runs over several files one after the other deliver what one run over all of them would. The rules may have
+    changed: what is the same is resumed, what is new is started here, and the summary says which is which.
+    """
+    if rejects is not None and on_bad == "stop":
+        raise click.UsageError("--rejects needs --on-bad skip: in stop mode the first bad record ends the run")
+    if stream_field and (position_field is None or on_bad == "skip"):
+        raise click.UsageError("--stream needs --position, and stops at the first bad record")
+    if state is not None and (stream_field or until):
+        raise click.UsageError("--state needs one stream that goes on: leave out --stream and --until")
+    job = Job(
+        rules, events, out, receipt, on_bad, rejects, allow_nan, until, batch_rows, not quiet, event_by_event, position_field,
+        subscriptions, stream_field, state,
+    )  # fmt: skip
+    summary = perform(job)
+    if as_json:
+        from fairlead.cli.options import print_json
+
+        print_json(summary.to_json(), err=out == "-")
+    elif not quiet:
+        from fairlead.cli.screen import console
+
+        summary.show(console(err=out == "-"))
+
+
+def perform(job: Job) -> Summary:
+    """The steps, whose order keeps half a result from appearing:
+
+    1. Compile the rules and find the files. 2. Open the outputs beside their targets. 3. In stop mode, check all input first
+    if relations can be seen before the end; in a file they cannot, a bad record discards it. 4. Match, writing relations as
+    they come. 5. All of every output is on the disk, under another name: whatever fails until here leaves earlier files as
+    they were. 6. The outputs take their names: relations, rejects, the receipt, and the state last. From here on the run is
+    complete, whatever signal comes. A run that is killed between two names has not moved the state: the same run again gives
+    the same outputs, and they replace what is there. With the state first, their relations would be lost.
+    """
+    import fairlead.transport.admission.sequences
+    import fairlead.transport.tables.stream_tables  # noqa: F401  here, and not while outputs are open: a signal in an import leaves a trace
+    from fairlead.cli.outputs import SmallOutput, appears_at_once, refuse_nameless, refuse_overlap
+    from fairlead.cli.progress import Progress
+    from fairlead.cli.rules import chosen, load_plan
+    from fairlead.cli.signals import complete, undisturbed
+    from fairlead.cli.state import held, resumed_from
+    from fairlead.cli.summary import Summary
+    from fairlead.deliver.receipt import dumps
+    from fairlead.runtime.embedded import Run, until_microseconds
+    from fairlead.runtime.parts import parts_of
+    from fairlead.transport.files.event_files import bytes_of, resolve
+    from fairlead.transport.output.relation_files import RejectWriter, open_relations
+
+    outputs_named = {"--out": job.out, "--rejects": job.rejects_path, "--receipt": job.receipt, "--state": job.state}
+    refuse_nameless(outputs_named, standard=("--out", "--rejects"))
+    plan, until = chosen(load_plan(job.rules), job.subscriptions), until_microseconds(job.until)  # 1
+    files = resolve(job.events)
+    refuse_pipes(job, files)
+    refuse_overlap(outputs_named, [job.rules, *files])
+    began = perf_counter()
+    parts = () if job.stream_field is None else parts_of(plan)
+    with (
+        held(job.state),
+        ExitStack() as outputs,
+        Progress(bytes_of(files), shown=job.show_progress, to_stdout=job.out == "-") as progress,
+    ):
+        resumed = resumed_from(job.state)
+        running = Run(plan, event_by_event=job.event_by_event, parts=parts, resumed=resumed, keep=job.state is not None)
+        with undisturbed():  # 2
+            state = outputs.enter_context(SmallOutput(job.state))
+            receipt = outputs.enter_context(SmallOutput(job.receipt))
+            rejects = outputs.enter_context(RejectWriter(job.rejects_path)) if job.rejects_path else None
+            relations = outputs.enter_context(open_relations(job.out, plan)) if job.out else None
+        if job.on_bad == "stop" and appears_at_once(job.out):  # 3
+            for _ in _batches(job, running, parts, files, None, progress.pass_over("checking"), check=True):
+                pass
+        batches = _batches(job, running, parts, files, rejects, progress.pass_over("matching"))  # 4
+        outputs.enter_context(closing(batches))  # it reads ahead: whatever fails, that ends first
+        first: list[Relation] = []
+        for found in delivered(running, batches, until):
+            progress.events(running.events)
+            if job.out is None and len(first) < SHOWN_RELATIONS:
+                first += found[: SHOWN_RELATIONS - len(first)]
+            if relations is not None:
+                relations.write(found)
+        receipt.write(dumps(running.receipt) + "\n")
+        if job.state is not None:
+            state.write(running.kept().encode())
+        written = [each for each in (relations, rejects, receipt, state) if each is not None]
+        batches.close()
+        with undisturbed():
+            for each in written:
+                each.prepare()  # 5
+        with undisturbed():
+            if any(outputs_named.values()):
+                complete()
+            for each in written:
+                each.close()  # 6
+    return Summary.of(job, plan, running, tuple(first), rejects.count if rejects else 0, perf_counter() - began)
+
+
+def refuse_pipes(job: Job, files: list[Path]) -> None:
+    """What is read twice must be a file: a pipe would be empty the second time, or wait for another writer."""
+    from fairlead.cli.outputs import appears_at_once
+    from fairlead.errors import UsageError
+
+    for each in files:
+        if not each.is_file() and job.on_bad == "stop" and appears_at_once(job.out):
+            problem = f"{each} is a pipe, and relations to the standard output or a pipe need all input checked before"
+            raise UsageError("A292", problem, "write to a file with --out FILE, or --on-bad skip, or copy the events to a file")
+
+
+def _batches(
+    job: Job,
+    running: Run,
+    parts: Sequence[Part],
+    files: list[Path],
+    rejects: Rejects | None,
+    progress: Progress,
+    check: bool = False,
+) -> Generator[tuple[int, Columns], None, None]:
+    """The events of the files, and which part of the plan they are for. `check`: they are only looked at."""
+    from fairlead.transport.admission.sequences import LastSequences
+    from fairlead.transport.files.event_files import read_files
+    from fairlead.transport.tables.stream_tables import stream_files
+
+    plan = running.plan
+    if job.stream_field is not None and job.position_field is not None:
+        names = [each.name for each in parts]
+        yield from stream_files(
+            files, plan.catalogue, names, job.position_field, job.stream_field, batch_rows=job.batch_rows, progress=progress
+        )
+        return
+    read = read_files(
+        files,
+        plan.catalogue,
+        on_bad=job.on_bad,
+        rejects=rejects,
+        allow_nan=job.allow_nan,
+        batch_rows=job.batch_rows,
+        progress=progress,
+        start=running.position,
+        last_sequences=LastSequences.load(running.sequences.dump()) if check else running.sequences,
+        position=job.position_field,
+    )
+    with closing(read):
+        for columns in read:
+            yield 0, columns
+
+
+def delivered(running: Run, batches: Iterable[tuple[int, Columns]], until: int | None) -> Iterator[Sequence[Relation]]:
+    """The relations batch by batch, and those that the end of the input decides."""
+    for part, columns in batches:
+        yield running.feed(columns, part)
+    yield running.finish(until)

@@ -1,0 +1,412 @@
+"""`fairlead spark`: rules on Apache Spark, from files to files, once or without an end."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from fairlead.cli.options import EventsCommand, json_option, print_json, rules_argument, until_option
+from fairlead.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fairlead.matching.state.encoding import Change
+    from fairlead.model.plan import Plan
+    from fairlead.runtime.spark.file_jobs import Done
+    from fairlead.runtime.spark.input.files import Form, Ordered
+    from fairlead.runtime.spark.output.folders import Outputs
+    from fairlead.runtime.spark.stream.progress import Snapshot
+
+events_option = click.option(
+    "--events",
+    "events",
+    multiple=True,
+    required=True,
+    metavar="PATH...",
+    help="Files, folders or patterns of events: Parquet, JSON Lines or CSV, also s3a://… and hdfs://….",
+)
+form_option = click.option(
+    "--events-format", type=click.Choice(["parquet", "jsonl", "csv"]), help="Where no ending tells it, as of an empty folder."
+)
+order_option = click.option(
+    "--order-by", multiple=True, metavar="COLUMN", help="The column that orders the events; again for a second one."
+)
+type_option = click.option("--type-column", default="type", show_default=True, metavar="COLUMN", help="Has the event types.")
+master_option = click.option("--master", metavar="URL", help="Where Spark runs. [default: local[*], all cores of this machine]")
+setting_option = click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of the Spark session.")
+buckets_option = click.option(
+    "--buckets",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Tasks that the keys of PER are spread over. [default: the cores]",
+)
+on_bad_option = click.option(
+    "--on-bad", type=click.Choice(["stop", "skip"]), default="stop", show_default=True, help="What a bad record does."
+)
+
+
+@click.group(short_help="Run rules on Apache Spark, over files or streams.")
+def spark() -> None:
+    """Rules on Apache Spark: large files, clusters and streams. Needs pip install 'fairlead[spark,java]'."""
+
+
+@spark.command(short_help="Show how the rules would run: tasks, keys, shuffles, settings.")
+@rules_argument
+@buckets_option
+@click.option("--stream", is_flag=True, help="As a stream.")
+@click.option("--master", metavar="URL", help="Where Spark would run. [default: local[*]]")
+@json_option
+def explain(rules: str, buckets: int | None, stream: bool, master: str | None, as_json: bool) -> None:
+    """Show the physical shape of RULES: which subscriptions are spread over tasks by key, which are not and why, what is
+    shuffled, and the settings of a session. Nothing runs, and Spark need not be installed.
+
+    \b
+    Example:
+      fairlead spark explain market.fl --buckets 64
+    """
+    from fairlead.cli.rules import load_plan
+    from fairlead.runtime.spark.job.job_plan import explain as explained
+
+    shape = explained(load_plan(rules), buckets=buckets, streaming=stream, master=master)
+    if as_json:
+        print_json(shape.to_json())
+    else:
+        click.echo(str(shape))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the arguments of `run` ask for."""
+
+    rules: str
+    events: tuple[str, ...]
+    form: Form | None
+    ordered: Ordered
+    out: Outputs
+    checkpoint: str
+    stream: bool
+    once: bool
+    every: str
+    files_per_batch: int | None
+    frontier: Literal["types", "stream"] | None
+    delay: str | None
+    until: str | None
+    buckets: int | None
+    on_bad: Literal["stop", "skip"]
+    overwrite: bool
+    metrics_port: int | None
+
+
+@spark.command(cls=EventsCommand, short_help="Match the events of files or of a stream on Spark.")
+@rules_argument
+@events_option
+@form_option
+@click.option("--out", required=True, metavar="PATH", help="The folder for the relations.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["parquet", "jsonl", "csv", "delta", "iceberg"]),
+    default="parquet",
+    show_default=True,
+    help="Of all that is written.",
+)
+@click.option("--late", metavar="PATH", help="The folder for events that come too late. [default: OUT.late]")
+@click.option("--rejected", metavar="PATH", help="The folder for bad records. [default: OUT.rejected]")
+@click.option("--overwrite", is_flag=True, help="Replace folders that are there.")
+@order_option
+@click.option("--position", metavar="COLUMN", help="The column that has the position itself, such as the offset in a log.")
+@type_option
+@click.option("--source", metavar="COLUMN", help="Who published a row.")
+@click.option("--sequence", metavar="COLUMN", help="As what number of its source: what a source has passed is dropped.")
+@on_bad_option
+@until_option
+@click.option("--stream", is_flag=True, help="Go on with what comes into the folders of events.")
+@click.option("--once", is_flag=True, help="With --stream: end when all that is there now has been read.")
+@click.option("--checkpoint", metavar="DIR", help="With --stream: where it goes on from. [default: OUT.checkpoint]")
+@click.option(
+    "--frontier", type=click.Choice(["types", "stream"]), help="With --stream: what comes in order, each type or all of them."
+)
+@click.option("--delay", metavar="TIME", help="With --frontier: how far events may be out of order, such as '10 seconds'.")
+@click.option("--every", default="1 second", show_default=True, metavar="TIME", help="With --stream: a micro-batch each.")
+@click.option("--files-per-batch", type=click.IntRange(min=1), metavar="N", help="With --stream: at most so many files each.")
+@click.option(
+    "--metrics-port", type=click.IntRange(0, 65535), metavar="PORT", help="With --stream: metrics for Prometheus, on 127.0.0.1."
+)
+@buckets_option
+@master_option
+@setting_option
+@json_option
+@click.pass_context
+def run(
+    ctx: click.Context,
+    rules: str,
+    events: tuple[str, ...],
+    events_format: str | None,
+    out: str,
+    form: Literal["parquet", "jsonl", "csv", "delta", "iceberg"],
+    late: str | None,
+    rejected: str | None,
+    overwrite: bool,
+    order_by: tuple[str, ...],
+    position: str | None,
+    type_column: str,
+    source: str | None,
+    sequence: str | None,
+    on_bad: Literal["stop", "skip"],
+    until: str | None,
+    stream: bool,
+    once: bool,
+    checkpoint: str | None,
+    frontier: Literal["types", "stream"] | None,
+    delay: str | None,
+    every: str,
+    files_per_batch: int | None,
+    metrics_port: int | None,
+    buckets: int | None,
+    master: str | None,
+    settings: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Match the events of PATHs against RULES on Spark, and write the relations to a folder.
+
+    \b
+    Examples:
+      fairlead spark run market.fl --events quotes/ --order-by at --out rallies
+      fairlead spark run market.fl --events quotes/ --position offset --out rallies --format jsonl
+      fairlead spark run market.fl --events incoming/ --stream --frontier stream --order-by at --out rallies
+
+    The order of the events is that of the columns named, never that of files or lines. Relations are written in the order of
+    delivery; of a stream, each micro-batch has a folder. What is late or bad is written apart. A stream that is ended with
+    Ctrl-C or a termination ends after the micro-batch that runs, and goes on from its checkpoint when it is started again.
+    """
+    from fairlead.runtime.spark.input.files import Ordered
+    from fairlead.runtime.spark.output.folders import outputs
+
+    if not stream:
+        for name, given in (
+            ("--once", once), ("--checkpoint", checkpoint), ("--frontier", frontier), ("--delay", delay),
+            ("--files-per-batch", files_per_batch), ("--metrics-port", metrics_port is not None),
+        ):  # fmt: skip
+            if given:
+                raise click.UsageError(f"{name} needs --stream")
+    require_order(order_by, position, stream, frontier, delay)
+    places = outputs(out, form, late, rejected)
+    asked = Asked(
+        rules, events, form_named(events_format), Ordered(order_by, position, type_column, source, sequence), places,
+        checkpoint or f"{places.relations}.checkpoint", stream, once, every, files_per_batch, frontier, delay, until, buckets,
+        on_bad, overwrite, metrics_port,
+    )  # fmt: skip
+    from fairlead.cli.rules import load_plan
+
+    plan = load_plan(rules)
+    stopping = Stopping()
+    with session_for(master, settings) as running, stopping.noted() if stream else nullcontext():
+        done = _stream(running, plan, asked, stopping) if stream else _batch(running, plan, asked)
+    if as_json:
+        print_json(done.to_json() | {"plan": plan.digest, "out": places.relations})
+    else:
+        _show(done, asked)
+    if stopping.number is not None:
+        ctx.exit(128 + stopping.number)
+
+
+def require_order(
+    order_by: tuple[str, ...], position: str | None, stream: bool = False, frontier: str | None = None, delay: str | None = None
+) -> None:
+    """What `match` refuses too, before Spark is started and in words of the command line."""
+    from fairlead.errors import UnsupportedError, UsageError
+
+    if order_by and position:
+        raise UsageError("A210", "both --order-by and --position are given", "give the one that events are ordered by")
+    if not order_by and not position:
+        fix = "--order-by at, or --position offset where events come from a log"
+        raise UsageError("A211", "nothing says in which order the events stand", fix)
+    if position and (frontier or delay):
+        raise UsageError("A214", "events with a position need no frontier and no delay", "leave out --frontier and --delay")
+    if delay and not frontier:
+        problem = f"--delay is {delay!r}, and there is no --frontier that it could delay"
+        raise UsageError("A215", problem, "add --frontier types or --frontier stream")
+    if stream and not position and not frontier:
+        raise UnsupportedError(
+            "U110",
+            "nothing says how far the stream is complete, so nothing could ever be released",
+            "--frontier types where every type comes in order, --frontier stream where all events together do, "
+            "or --position offset where they come from a log",
+        )
+
+
+def form_named(name: str | None) -> Form | None:
+    known: dict[str | None, Form | None] = {"jsonl": "json", "parquet": "parquet", "csv": "csv", None: None}
+    return known[name]
+
+
+@contextmanager
+def session_for(master: str | None, settings: tuple[str, ...]) -> Iterator[Any]:
+    """A session whose own messages go to a file, which is named if something fails that has no code."""
+    from fairlead.cli import without_pandas
+    from fairlead.errors import FairleadError
+    from fairlead.runtime.spark.setup.messages import apart
+    from fairlead.runtime.spark.setup.package_zip import ship
+    from fairlead.runtime.spark.setup.session import session
+    from fairlead.runtime.spark.setup.settings import local_cores
+
+    named: dict[str, Any] = {}
+    for each in settings:
+        name, equals, value = each.partition("=")
+        if not equals:
+            raise click.UsageError(f"--set {each!r}: write NAME=VALUE")
+        named[name] = value
+    without_pandas.show()
+    log: Path | None = None
+    try:
+        with apart() as log:
+            made = session(master, **named)
+        if local_cores(str(made.sparkContext.master)) is None:
+            ship(made)  # executors elsewhere import this Fairlead; what it depends on they must have
+        yield made
+    except (FairleadError, click.ClickException, SystemExit, KeyboardInterrupt):
+        raise
+    except BaseException:
+        if log is not None and log.stat().st_size:
+            click.echo(f"Spark's own messages are in {log}", err=True)
+            log = None
+        raise
+    finally:
+        if log is not None:
+            log.unlink()
+
+
+class Stopping(threading.Event):
+    """Set by Ctrl-C or a termination; `number` is that of the signal."""
+
+    number: int | None = None
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """Signals are noted, not raised: an exception in the middle of a call to the JVM would leave the connection useless.
+        The second one has its usual effect."""
+        before: dict[int, Any] = {}
+
+        def note(number: int, frame: FrameType | None) -> None:
+            if self.is_set():
+                signal.signal(number, before[number])
+                signal.raise_signal(signal.Signals(number))
+            self.number = number
+            self.set()
+
+        if threading.current_thread() is threading.main_thread():
+            before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def _batch(running: Any, plan: Plan, asked: Asked) -> Done:
+    from fairlead.runtime.spark.file_jobs import run_batch
+    from fairlead.runtime.spark.input.files import read
+
+    source = read(running, plan, asked.events, asked.ordered, on_bad=asked.on_bad, form=asked.form)
+    return run_batch(
+        running, plan, source, asked.ordered, asked.out, overwrite=asked.overwrite, until=asked.until, buckets=asked.buckets
+    )
+
+
+def _stream(running: Any, plan: Plan, asked: Asked, stopping: Stopping) -> Done:
+    from fairlead.runtime.spark.file_jobs import run_stream
+    from fairlead.runtime.spark.input.files import read
+    from fairlead.runtime.spark.stream.progress import watch
+
+    source = read(
+        running, plan, asked.events, asked.ordered,
+        on_bad=asked.on_bad, streaming=True, form=asked.form, files_per_batch=asked.files_per_batch,
+    )  # fmt: skip
+    watching = watch(running, plan)
+    with ExitStack() as end:
+        end.callback(watching.stop)
+        if asked.metrics_port is not None:
+            port = watching.serve(asked.metrics_port)
+            click.echo(f"metrics at http://127.0.0.1:{port}/metrics", err=True)
+        return run_stream(
+            running, plan, source, asked.ordered, asked.out, asked.checkpoint,
+            watch=watching, buckets=asked.buckets, once=asked.once, every=asked.every, overwrite=asked.overwrite,
+            stopped=stopping.is_set, tick=end.enter_context(_live()), frontier=asked.frontier, delay=asked.delay,
+            until=asked.until, changed=_tell_change,
+        )  # fmt: skip
+
+
+def _tell_change(change: Change) -> None:
+    if str(change):
+        click.echo(f"the rules have changed: {change}", err=True)
+
+
+@contextmanager
+def _live() -> Iterator[Any]:
+    """A table that follows the stream, on the standard error of a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda now: None
+        return
+    from rich.live import Live
+
+    from fairlead.cli.screen import console
+
+    with Live(console=console(err=True), transient=True, refresh_per_second=4) as live:
+        yield lambda now: live.update(following(now))
+
+
+def following(now: Snapshot) -> Any:
+    from fairlead.cli.screen import table
+
+    made = table("stream", "", right=("",))
+    rows = [
+        ("micro-batches", f"{now.batches:,}"),
+        ("events", f"{now.events:,}"),
+        ("events/s", f"{now.events_per_second:,.0f}"),
+        ("last micro-batch", f"{now.batch_seconds:.2f} s"),
+        ("state", f"{now.state_rows:,} values, {now.state_bytes / 1e6:,.1f} MB"),
+        ("late", f"{now.late:,}"),
+        ("rejected", f"{now.rejected:,}"),
+    ]
+    if now.held is not None:
+        rows.insert(4, ("held back", f"{now.held:,}"))
+    for row in (*rows, *((name, f"{count:,}") for name, count in now.relations.items())):
+        made.add_row(*row)
+    return made
+
+
+def _show(done: Done, asked: Asked) -> None:
+    from fairlead.cli.screen import console, counted, table
+
+    screen = console()
+    rate = f", {done.events / done.seconds:,.0f}/s" if done.seconds else ""
+    apart = "".join(
+        f", {number:,} {name}"
+        for name, number in (("late", done.late), ("rejected", done.rejected), ("repeated", done.repeated))
+        if number
+    )
+    screen.print(f"{counted(done.events, 'event')}{apart}, {counted(done.found, 'relation')} in {done.seconds:.1f} s{rate}")
+    if done.ties:
+        screen.print(f"{counted(done.ties, 'tie')} of the order columns, broken by type and content")
+    screen.print()
+    made = table("subscription", "relations", right=("relations",))
+    for name, number in done.relations.items():
+        made.add_row(name, f"{number:,}")
+    screen.print(made)
+    screen.print()
+    for name, number, path in (
+        ("relations", done.found or not asked.stream, asked.out.relations), ("late", done.late, asked.out.late),
+        ("rejected", done.rejected, asked.out.rejected), ("repeated", done.repeated, asked.out.repeated),
+    ):  # fmt: skip
+        if number:
+            screen.print(f"{name} in {path}", soft_wrap=True)
+    if asked.stream:
+        screen.print(f"goes on from {asked.checkpoint}", soft_wrap=True)

@@ -1,0 +1,1 @@
+"""Syntax tree to plan: names, types of expressions, patterns, clauses."""

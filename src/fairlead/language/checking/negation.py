@@ -1,0 +1,111 @@
+"""WITHOUT: negation between members, and absence within a time.
+
+Takes: the clauses and the branches' shapes. Gives: for each branch the clauses that belong to it (it has their anchors),
+as NegationBetween and Absence on slots after the members'. Never: lets a clause belong to no branch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from fairlead.language.checking.conditions import conjuncts, predicate
+from fairlead.language.checking.literals import duration
+from fairlead.language.checking.pattern import Shape, check_readable
+from fairlead.language.checking.scope import Member, Scope, check_index
+from fairlead.language.parsing import syntax
+from fairlead.language.parsing.fault import Fault, did_you_mean, listed
+from fairlead.language.parsing.text import Source
+from fairlead.model.canonical import clauses_in_order
+from fairlead.model.expression import Predicate
+from fairlead.model.plan import Absence, NegationBetween
+from fairlead.model.types import Catalogue
+
+Belonging = dict[str, tuple[syntax.Without, Member]]
+"""The clauses of a branch by alias, each with the slot of its absent event."""
+Negations = tuple[tuple[NegationBetween, ...], tuple[Absence, ...]]
+
+
+def negated_members(clauses: Sequence[syntax.Without], shapes: Sequence[Shape], catalogue: Catalogue) -> list[Belonging]:
+    """For each branch the clauses that belong to it, as the text has them."""
+    found: list[Belonging] = [{} for _ in shapes]
+    for clause in clauses:
+        check_readable(clause.type, catalogue)
+        fitting = [at for at, shape in enumerate(shapes) if all(each.head.text in shape.members for each in clause.anchors)]
+        if not fitting:
+            raise _unknown_anchor(clause, shapes)
+        alias = clause.alias.text
+        for at in fitting:
+            if alias in shapes[at].members or alias in found[at]:
+                problem = f"the absent event is called '{alias}', like another of the pattern"
+                raise Fault("L021", clause.alias.span, problem, f"give it an alias: WITHOUT {clause.type.text} x …")
+            slot = len(shapes[at].slots) + len(found[at])
+            found[at][alias] = (clause, Member(alias, catalogue[clause.type.text], (slot,)))
+    return found
+
+
+def in_canonical_order(belonging: Belonging, shape: Shape, source: Source) -> Belonging:
+    """The clauses of one branch as `clauses_in_order` has them, with slots in that order."""
+    if len(belonging) < 2:
+        return belonging
+    between, absences = negations(belonging, shape, source)
+    found: Belonging = {}
+    for each in clauses_in_order([*between, *absences], [f"{slot.type}[{slot.instance}]" for slot in shape.slots]):
+        clause, member = belonging[each.alias]
+        found[each.alias] = clause, replace(member, slots=(len(shape.slots) + len(found),))
+    return found
+
+
+def negations(belonging: Belonging, shape: Shape, source: Source) -> Negations:
+    """The clauses of one branch, checked."""
+    between: list[NegationBetween] = []
+    absences: list[Absence] = []
+    for clause, member in belonging.values():
+        anchors = [_slot(each, shape.members) for each in clause.anchors]
+        predicates = _predicates(clause, member, Scope({**shape.members, member.alias: member}, frozenset(belonging)), source)
+        if clause.duration is None:
+            left, right = anchors
+            if left == right:
+                raise Fault("L056", clause.anchors[1].span, "nothing lies between an event and itself", "name two members")
+            between.append(NegationBetween(member.alias, member.type.name, member.slots[0], left, right, predicates))
+        else:
+            _check_timed(clause, member, shape.members[clause.anchors[0].head.text])
+            within = duration(clause.duration)
+            absences.append(Absence(member.alias, member.type.name, member.slots[0], anchors[0], within, predicates))
+    return tuple(between), tuple(absences)
+
+
+def _slot(anchor: syntax.Reference, members: Mapping[str, Member]) -> int:
+    member = members[anchor.head.text]
+    if anchor.index is None and member.count > 1:
+        problem = f"'{member.alias}' has {member.count} instances"
+        raise Fault("L056", anchor.span, problem, f"name one of them, such as {member.alias}[{member.count}]")
+    return member.slots[(check_index(anchor.index, member) if anchor.index else 1) - 1]
+
+
+def _predicates(clause: syntax.Without, member: Member, scope: Scope, source: Source) -> tuple[Predicate, ...]:
+    if clause.where is None:
+        return ()
+    found = tuple(predicate(each, scope, source) for each in conjuncts(clause.where.condition))
+    if not any(member.slots[0] in each.slots for each in found):
+        problem = f"this WHERE belongs to the WITHOUT before it, but does not name '{member.alias}'"
+        raise Fault("L055", clause.where.condition.span, problem, "put the WHERE of the pattern before WITHOUT")
+    return found
+
+
+def _check_timed(clause: syntax.Without, member: Member, anchor: Member) -> None:
+    for word, type_ in ((clause.type, member.type), (clause.anchors[0].head, anchor.type)):
+        if not type_.timed:
+            problem = f"WITHOUT … WITHIN needs times, and events of type '{type_.name}' have none"
+            raise Fault("L057", word.span, problem, f"declare {type_.name} with TIME, or use WITHOUT … BETWEEN")
+
+
+def _unknown_anchor(clause: syntax.Without, shapes: Sequence[Shape]) -> Fault:
+    known = list(dict.fromkeys(alias for shape in shapes for alias in shape.members))
+    for anchor in clause.anchors:
+        if anchor.head.text not in known:
+            fix = did_you_mean(anchor.head.text, known, f"known are {listed(known, 'and')}")
+            return Fault("L056", anchor.head.span, f"there is no element '{anchor.head.text}' in the pattern", fix)
+    return Fault(
+        "L056", clause.anchors[1].span, "no single branch of the pattern has both members", "name members of one branch"
+    )

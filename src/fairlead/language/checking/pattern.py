@@ -1,0 +1,164 @@
+"""MATCH to branches: elements to slots in signature order, THEN to precedences.
+
+    A x AND A y[2] THEN B   →   slots A[1]=x, A[2]=y[1], A[3]=y[2], B[1]   and   {A[1], A[2], A[3]} before {B[1]}
+
+Takes: the pattern as written and the types. Gives: one `Shape` per branch. Never: reads another clause.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from functools import lru_cache
+from itertools import product
+
+from fairlead.dataclass import dataclass
+from fairlead.language.checking.scope import Member
+from fairlead.language.checking.types import unknown_type
+from fairlead.language.parsing import syntax
+from fairlead.language.parsing.fault import Fault
+from fairlead.model.limits import LIMITS
+from fairlead.model.plan import Element, Precedence, Quantifier, Slot
+from fairlead.model.types import HEARTBEAT, Catalogue
+
+ALTERNATIVES_SHOWN_MAX = 6
+"""A fix longer than this many patterns is no help."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A branch before its conditions."""
+
+    nodes: tuple[syntax.Element, ...]
+    elements: tuple[Element, ...]
+    slots: tuple[Slot, ...]
+    precedences: tuple[Precedence, ...]
+    members: Mapping[str, Member]
+
+
+def shapes(pattern: syntax.Pattern, catalogue: Catalogue) -> tuple[Shape, ...]:
+    return tuple(_shape(branch, catalogue) for branch in _branches(pattern))
+
+
+def _branches(pattern: syntax.Pattern) -> list[syntax.Pattern]:
+    if isinstance(pattern, syntax.AnyOf):
+        return [branch for part in pattern.parts for branch in _branches(part)]
+    inner = _inner_or(pattern)
+    if inner:
+        raise Fault("L020", inner.span, "OR stands between whole patterns only", _spelt_out(pattern))
+    return [pattern]
+
+
+def _inner_or(pattern: syntax.Pattern) -> syntax.AnyOf | None:
+    if isinstance(pattern, syntax.AnyOf):
+        return pattern
+    if isinstance(pattern, syntax.Element):
+        return None
+    return next(filter(None, map(_inner_or, pattern.parts)), None)
+
+
+def _spelt_out(pattern: syntax.Pattern) -> str:
+    texts = _alternatives(pattern)
+    if texts is None:
+        return "write each alternative as a whole pattern, with OR between them"
+    return "write " + " OR ".join(f"({each})" for each in texts)
+
+
+def _alternatives(pattern: syntax.Pattern) -> list[str] | None:
+    """The patterns that an inner OR stands for; None where they are too many to show."""
+    if isinstance(pattern, syntax.Element):
+        alias = "" if pattern.alias.text == pattern.type.text else f" {pattern.alias.text}"
+        return [pattern.type.text + alias + (f"[{pattern.count.value}]" if pattern.count else "")]
+    parts = [_alternatives(part) for part in pattern.parts]
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    if isinstance(pattern, syntax.AnyOf):
+        texts = [text for part in known for text in part]
+    else:
+        joined = " AND " if isinstance(pattern, syntax.AllOf) else " THEN "
+        if len(known) > ALTERNATIVES_SHOWN_MAX:
+            return None
+        texts = [joined.join(_grouped(text, joined) for text in choice) for choice in product(*known)]
+    return texts if len(texts) <= ALTERNATIVES_SHOWN_MAX else None
+
+
+def _grouped(text: str, joined: str) -> str:
+    return f"({text})" if joined == " AND " and " THEN " in text else text
+
+
+def _shape(pattern: syntax.Pattern, catalogue: Catalogue) -> Shape:
+    nodes = tuple(syntax.elements(pattern))
+    _check(nodes, catalogue)
+    elements, slots, places = _layout(tuple((n.alias.text, n.type.text, n.count.value if n.count else 1) for n in nodes))
+    members = {
+        element.alias: Member(element.alias, catalogue[element.type], places[element.alias], element.quantifier.most)
+        for element in elements
+    }
+    return Shape(nodes, elements, slots, _precedences(pattern, places), members)
+
+
+@lru_cache(maxsize=1024)
+def _layout(
+    named: tuple[tuple[str, str, int], ...],
+) -> tuple[tuple[Element, ...], tuple[Slot, ...], Mapping[str, tuple[int, ...]]]:
+    """The elements, given as alias, type and count, their slots, and the slots of each alias. The ten thousand subscriptions of
+    a long text have few patterns, and share these."""
+    elements = tuple(Element(alias, type_, Quantifier(count, count)) for alias, type_, count in named)
+    used: Counter[str] = Counter()
+    unsorted: list[Slot] = []
+    for element in elements:
+        for index in range(1, element.quantifier.most + 1):
+            used[element.type] += 1
+            unsorted.append(Slot(element.type, used[element.type], element.alias, index))
+    slots = tuple(sorted(unsorted, key=lambda slot: (slot.type, slot.instance)))
+    places = {alias: tuple(at for at, slot in enumerate(slots) if slot.alias == alias) for alias, _, _ in named}
+    return elements, slots, places
+
+
+def _check(nodes: tuple[syntax.Element, ...], catalogue: Catalogue) -> None:
+    total, seen = 0, set[str]()
+    for node in nodes:
+        check_readable(node.type, catalogue)
+        alias = node.alias.text
+        if alias in seen:
+            fix = "give each element its own alias" if node.alias.span != node.type.span else f"write {alias} x AND {alias} y"
+            raise Fault("L021", node.alias.span, f"two elements are called '{alias}'", fix)
+        seen.add(alias)
+        count = node.count.value if node.count else 1
+        total += count
+        if count < 1 or total > LIMITS.instances_max:
+            problem = "an element has at least one instance" if count < 1 else "the pattern has too many instances"
+            span = node.count.span if node.count else node.span
+            raise Fault("L022", span, problem, f"a pattern holds 1 to {LIMITS.instances_max} events")
+
+
+def check_readable(word: syntax.Word, catalogue: Catalogue) -> None:
+    if word.text == HEARTBEAT.name:
+        raise Fault("L010", word.span, "Heartbeat only moves clocks; it cannot be matched", "match a type of your own")
+    if word.text not in catalogue:
+        raise unknown_type(word, [each.name for each in catalogue])
+
+
+def _precedences(pattern: syntax.Pattern, places: Mapping[str, tuple[int, ...]]) -> tuple[Precedence, ...]:
+    """The same for `a THEN b THEN c` however it is bracketed: for each set of slots, what all of them must follow."""
+    before: dict[int, set[int]] = {}
+    _order(pattern, places, before)
+    grouped: dict[tuple[int, ...], list[int]] = {}
+    for right in sorted(before):
+        grouped.setdefault(tuple(sorted(before[right])), []).append(right)
+    return tuple(Precedence(left, tuple(right)) for left, right in sorted(grouped.items()))
+
+
+def _order(pattern: syntax.Pattern, places: Mapping[str, tuple[int, ...]], before: dict[int, set[int]]) -> list[int]:
+    """The slots of a pattern; notes in `before` every slot that has to stand before another."""
+    if isinstance(pattern, syntax.Element):
+        return list(places[pattern.alias.text])
+    seen: list[int] = []
+    for part in pattern.parts:
+        slots = _order(part, places, before)
+        if isinstance(pattern, syntax.InOrder) and seen:
+            for slot in slots:
+                before.setdefault(slot, set()).update(seen)
+        seen += slots
+    return seen

@@ -1,0 +1,141 @@
+"""One subscription: its clauses, checked against the types and put together.
+
+Takes: the syntax of a subscription and the catalogue with every type it reads. Gives: `Checked`: the Subscription (without
+its digest), the type it emits, and what lint needs. Never: looks at another subscription.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from fairlead.dataclass import dataclass
+from fairlead.language.checking.emission import emission
+from fairlead.language.checking.keys import display, keys
+from fairlead.language.checking.literals import duration
+from fairlead.language.checking.negation import in_canonical_order, negated_members, negations
+from fairlead.language.checking.pattern import Shape, shapes
+from fairlead.language.checking.scope import Member, Scope
+from fairlead.language.checking.where import Placed, where
+from fairlead.language.parsing import syntax
+from fairlead.language.parsing.fault import Fault
+from fairlead.language.parsing.text import Source
+from fairlead.model.plan import Branch, Disposal, Emission, Matching, Subscription
+from fairlead.model.types import Catalogue, EventType
+
+ClauseType = TypeVar("ClauseType", bound=syntax.Clause)
+
+NAMES: dict[type[syntax.Clause], str] = {
+    syntax.Where: "WHERE",
+    syntax.Per: "PER",
+    syntax.Within: "WITHIN",
+    syntax.MatchingClause: "MATCHING",
+    syntax.DisposalClause: "DISPOSAL",
+    syntax.Emit: "EMIT",
+}
+
+
+@dataclass(frozen=True)
+class Checked:
+    node: syntax.Subscription
+    subscription: Subscription
+    shapes: tuple[Shape, ...]
+    conjuncts: tuple[tuple[Placed, ...], ...]
+    """For each branch its predicates with the places they came from."""
+    emitted: EventType | None = None
+
+
+def checked(node: syntax.Subscription, catalogue: Catalogue, declared: frozenset[str], source: Source) -> Checked:
+    """1. the clauses, each once · 2. pattern to slots · 3. WITHOUT · 4. WHERE · 5. PER · 6. options · 7. EMIT"""
+    _check_repeats(node)  # 1
+    built = shapes(node.pattern, catalogue)  # 2
+    negated = negated_members(node.withouts, built, catalogue)  # 3
+    negated = [in_canonical_order(each, shape, source) for each, shape in zip(negated, built, strict=True)]
+    hidden = frozenset(each.alias.text for each in node.withouts)
+    without = [negations(each, shape, source) for each, shape in zip(negated, built, strict=True)]
+    scopes = [Scope(shape.members, hidden) for shape in built]
+    condition = _find(node, syntax.Where)  # 4
+    placed = where(condition, scopes, source) if condition else [[] for _ in built]
+    branches = tuple(
+        Branch(shape.elements, shape.slots, tuple(each for _, each in found), shape.precedences, between, absences)
+        for shape, found, (between, absences) in zip(built, placed, without, strict=True)
+    )
+    per = _find(node, syntax.Per)  # 5
+    if per:
+        members = [
+            {**shape.members, **{alias: member for alias, (_, member) in each.items()}}
+            for shape, each in zip(built, negated, strict=True)
+        ]
+        branches = _keyed(per, branches, members, catalogue)
+    emit = _find(node, syntax.Emit)  # 7
+    made: EventType | None = None
+    if emit:
+        made, fields = emission(emit, _joint_scopes(built, hidden), catalogue, emit.type.text in declared)
+        branches = _emitting(branches, fields)
+    subscription = Subscription(
+        node.name.text,
+        branches,
+        per=tuple(display(key) for key in per.keys) if per else (),
+        within_us=_window(node, built),
+        matching=_matching(node),
+        disposal=_disposal(node),
+        emits=made.name if made else None,
+        text=source.text[node.span.start : node.span.end],
+    )
+    return Checked(node, subscription, built, tuple(map(tuple, placed)), made)
+
+
+def _check_repeats(node: syntax.Subscription) -> None:
+    seen: set[type[syntax.Clause]] = set()
+    for clause in node.clauses:
+        if type(clause) in seen and not isinstance(clause, syntax.Without):
+            word = NAMES[type(clause)]
+            fix = "join the conditions with AND" if isinstance(clause, syntax.Where) else f"keep one {word}"
+            raise Fault("L050", clause.span, f"a subscription has one {word} clause", fix)
+        seen.add(type(clause))
+
+
+def _find(node: syntax.Subscription, wanted: type[ClauseType]) -> ClauseType | None:
+    return next((each for each in node.clauses if isinstance(each, wanted)), None)
+
+
+def _keyed(
+    per: syntax.Per, branches: tuple[Branch, ...], members: Sequence[dict[str, Member]], catalogue: Catalogue
+) -> tuple[Branch, ...]:
+    types = [tuple(catalogue[name] for name in branch.types) for branch in branches]
+    found = keys(per, list(zip(members, types, strict=True)))
+    return tuple(replace(branch, keys=each) for branch, each in zip(branches, found, strict=True))
+
+
+def _emitting(branches: tuple[Branch, ...], fields: tuple[Emission, ...]) -> tuple[Branch, ...]:
+    return tuple(replace(branch, emission=each) for branch, each in zip(branches, fields, strict=True))
+
+
+def _joint_scopes(built: Sequence[Shape], hidden: frozenset[str]) -> list[Scope]:
+    """For EMIT: the aliases that another branch has, and this one has not, read as NULL."""
+    everywhere = {alias: replace(member, slots=()) for shape in reversed(built) for alias, member in shape.members.items()}
+    return [Scope({**everywhere, **shape.members}, hidden) for shape in built]
+
+
+def _window(node: syntax.Subscription, built: Sequence[Shape]) -> int | None:
+    clause = _find(node, syntax.Within)
+    if clause is None:
+        return None
+    for shape in built:
+        for element in shape.nodes:
+            type_ = shape.members[element.alias.text].type
+            if not type_.timed:
+                problem = f"WITHIN needs times, and events of type '{type_.name}' have none"
+                raise Fault("L054", clause.span, problem, f"declare {type_.name} with TIME, or leave out WITHIN")
+    return duration(clause.duration)
+
+
+def _matching(node: syntax.Subscription) -> Matching:
+    clause = _find(node, syntax.MatchingClause)
+    return next((each for each in Matching if clause and each.words == clause.words), Matching.FIRST)
+
+
+def _disposal(node: syntax.Subscription) -> Disposal:
+    clause = _find(node, syntax.DisposalClause)
+    return next((each for each in Disposal if clause and each.words == clause.words), Disposal.PREFIX_INFIX)

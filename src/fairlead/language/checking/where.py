@@ -1,0 +1,46 @@
+"""WHERE: which conjunct belongs to which branch, and its predicate there.
+
+A conjunct belongs to every branch that has all the names it uses. One whose names no single branch has is a fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fairlead.language.checking.conditions import Conjunct, conjuncts, predicate
+from fairlead.language.checking.scope import Scope
+from fairlead.language.parsing import syntax
+from fairlead.language.parsing.fault import Fault
+from fairlead.language.parsing.text import Source
+from fairlead.model.expression import Predicate
+
+Placed = tuple[Conjunct, Predicate]
+
+
+def where(clause: syntax.Where, scopes: Sequence[Scope], source: Source) -> list[list[Placed]]:
+    """For each branch its predicates with the conjuncts they came from."""
+    placed: list[list[Placed]] = [[] for _ in scopes]
+    for conjunct in conjuncts(clause.condition):
+        for at in _branches(conjunct, scopes):
+            placed[at].append((conjunct, predicate(conjunct, scopes[at], source)))
+    return placed
+
+
+def _branches(conjunct: Conjunct, scopes: Sequence[Scope]) -> list[int]:
+    if len(scopes) == 1:
+        return [0]  # whatever is unknown here is reported where it is resolved
+    names = list(syntax.references(conjunct.node))
+    fitting = [at for at, scope in enumerate(scopes) if all(scope.knows(each) for each in names)]
+    if fitting:
+        return fitting
+    for each in names:
+        if not any(scope.knows(each) for scope in scopes):
+            _everything(scopes).member(each.head)  # raises: no branch knows it
+    named = sorted({str(each.head.text) for each in names})
+    problem = f"no single branch of the pattern has all of {', '.join(named)}"
+    raise Fault("L033", conjunct.span, problem, "write a subscription of its own for each branch, or a condition for each")
+
+
+def _everything(scopes: Sequence[Scope]) -> Scope:
+    members = {alias: member for scope in reversed(scopes) for alias, member in scope.members.items()}
+    return Scope(members, frozenset().union(*(scope.negated for scope in scopes)))

@@ -1,0 +1,140 @@
+"""What is wrong where a text does not parse, in plain words.
+
+Takes: the parser's complaint. Gives: a Fault that names the word that does not fit, what would fit, and the keyword that
+was probably meant. Never: speaks of terminals, tokens or states.
+"""
+
+from __future__ import annotations
+
+import re
+from difflib import SequenceMatcher
+
+from lark import Token, UnexpectedToken
+
+from fairlead.language.parsing.fault import Fault, Span, closest, listed
+
+_EXPRESSION = frozenset({"NAME", "INT", "DECIMAL", "STRING", "TRUE", "FALSE", "NULL", "MINUS", "LPAR"})
+_CLAUSES = ("_WHERE", "_PER", "_WITHIN", "_WITHOUT", "_MATCHING", "_DISPOSAL", "_EMIT")
+_STATEMENTS = ("_TYPE", "_EVENT", "_SUBSCRIPTION")
+
+GROUPS: tuple[tuple[frozenset[str], str], ...] = (
+    (_EXPRESSION | {"NOT"}, "a condition"),
+    (_EXPRESSION, "an expression"),
+    (frozenset({"EQ", "ORDER", "_IS", "_IN", "_BETWEEN", "_LIKE", "NOT"}), "a comparison"),
+    (frozenset({"PLUS", "MINUS", "STAR", "SLASH", "PERCENT"}), "an arithmetic sign"),
+    (frozenset(_CLAUSES), "a clause (WHERE, PER, WITHIN, WITHOUT, MATCHING, DISPOSAL, EMIT)"),
+    (frozenset(_STATEMENTS), "a statement (TYPE, EVENT UNION, SUBSCRIPTION)"),
+)
+"""Sets of terminals with one name, the larger ones first."""
+
+WORDS = {
+    "NAME": "a name",
+    "ANY": "a name",
+    "INT": "a whole number",
+    "DECIMAL": "a decimal number",
+    "STRING": "a text in single quotes",
+    "EQ": "'='",
+    "PLUS": "'+'",
+    "MINUS": "'-'",
+    "LPAR": "'('",
+    "RPAR": "')'",
+    "LSQB": "'['",
+    "RSQB": "']'",
+    "RBRACE": "'}'",
+    "COMMA": "','",
+    "DOT": "'.'",
+}
+SILENT = frozenset({"SEMICOLON", "$END", "LBRACE", "QUESTION", "STAR", "COMMENT", "SPACE"})
+"""What could also stand there, but helps nobody to hear."""
+
+_LAST_WORD = re.compile(r"(\w+)\s*$")
+CERTAIN = 0.7
+"""How alike an accepted name and a keyword must be before we blame the name: WHRE is 0.89 WHERE, `other` 0.6 PER."""
+
+
+def of_token(text: str, error: UnexpectedToken) -> Fault:
+    token = error.token
+    expected = frozenset(error.accepts or error.expected)
+    if token.type == "$END":
+        return _at_end(text, expected)
+    span = Span(token.start_pos or 0, token.end_pos or 0)
+    for at in (span.start, span.start - 1):  # the slash before it may have been taken for a division
+        if text.startswith("/*", max(0, at)):
+            return _open_comment(at)
+    return _misspelt(text, token, span, expected) or Fault("L001", span, _problem(token), _fix(token, expected))
+
+
+def of_character(text: str, at: int) -> Fault:
+    character, span = text[at], Span(at, at + 1)
+    if text.startswith("/*", at):
+        return _open_comment(at)
+    if character == "'":
+        end = text.find("\n", at)
+        return Fault("L002", Span(at, len(text) if end < 0 else end), "this text has no closing quote", "add ' at its end")
+    if character in '"`“”‘’':
+        return Fault("L002", span, f"{character} does not begin a text", "write text in single quotes: '…'")
+    return Fault("L002", span, f"{character!r} is not a character of the language", "remove it")
+
+
+def _open_comment(at: int) -> Fault:
+    return Fault("L002", Span(at, at + 2), "this comment has no end", "close it with */")
+
+
+def _at_end(text: str, expected: frozenset[str]) -> Fault:
+    end = len(text.rstrip())
+    return Fault("L001", Span(end, end + 1), "the text ends too early", f"go on with {_listed(expected)}")
+
+
+def _misspelt(text: str, token: Token, span: Span, expected: frozenset[str]) -> Fault | None:
+    """A keyword written wrong: the word itself, or the one before it, which the parser took for an alias."""
+    keywords = [_keyword(each) for each in sorted(expected) if _is_keyword(each)]
+    meant = closest(str(token), keywords) if token.type in ("NAME", "ANY") else None
+    if meant:
+        return Fault("L001", span, f"'{token}' is not expected here", f"did you mean {meant}?")
+    before = _LAST_WORD.search(text, max(0, span.start - 80), span.start)
+    if before and before[1].upper() not in ALL_KEYWORDS:
+        meant = closest(before[1], ALL_KEYWORDS)
+        if meant and _alike(before[1].upper(), meant) >= CERTAIN:
+            return Fault("L001", Span(*before.span(1)), f"'{before[1]}' is not expected here", f"did you mean {meant}?")
+    return None
+
+
+def _alike(one: str, other: str) -> float:
+    return SequenceMatcher(None, one, other).ratio()
+
+
+def _problem(token: Token) -> str:
+    return f"'{token[:40]}' is not expected here"
+
+
+def _fix(token: Token, expected: frozenset[str]) -> str:
+    if token.type in ("EQ", "ORDER") and "_AND" in expected:
+        return "comparisons do not chain; join two of them with AND"
+    return f"write {_listed(expected)}"
+
+
+def _listed(expected: frozenset[str]) -> str:
+    left = set(expected) - SILENT - ({"PLUS"} if "LBRACE" in expected else set())  # quantifiers are not available
+    words: list[str] = []
+    for group, name in GROUPS:
+        if group <= left:
+            words.append(name)
+            left -= group
+    words += [WORDS[each] for each in WORDS if each in left]
+    words += sorted(_keyword(each) for each in left if _is_keyword(each))
+    return listed(words) if words else "a statement (TYPE, EVENT UNION, SUBSCRIPTION)"
+
+
+def _is_keyword(terminal: str) -> bool:
+    return _keyword(terminal) in ALL_KEYWORDS
+
+
+def _keyword(terminal: str) -> str:
+    return terminal.lstrip("_")
+
+
+ALL_KEYWORDS = (
+    *("TYPE", "EXTENDS", "TIME", "EVENT", "UNION", "SUBSCRIPTION", "MATCH", "WHERE", "PER", "WITHIN", "MATCHING", "DISPOSAL"),
+    *("EMIT", "WITHOUT", "AND", "OR", "THEN", "AS", "OF", "IS", "IN", "BETWEEN", "LIKE", "NOT", "NULL", "TRUE", "FALSE"),
+    *("FIRST", "RECENT", "CONTIGUOUS", "PREFIX", "INFIX", "POSTFIX"),
+)

@@ -1,0 +1,373 @@
+"""The syntax tree: what was written, each node with its span, nothing checked and nothing resolved.
+
+Gives: frozen nodes for declarations, patterns, clauses and expressions, and `references`, the names an expression reads.
+Never: knows a type, an alias or a slot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, TypeVar, dataclass_transform
+
+from fairlead.dataclass import dataclass
+from fairlead.language.parsing.fault import Span
+
+Node = TypeVar("Node")
+
+
+@dataclass_transform(frozen_default=True)
+def node(cls: type[Node]) -> type[Node]:
+    """A frozen dataclass for the type checker only: one that is frozen at run time takes three times as long to make, and a
+    text of ten thousand subscriptions has a quarter of a million nodes."""
+    return dataclass(slots=True, unsafe_hash=True)(cls)
+
+
+class Word(NamedTuple):
+    text: str
+    span: Span
+
+
+@node
+class Whole:
+    """A whole number that counts: `q[3]`, `DECIMAL(10, 2)`."""
+
+    value: int
+    span: Span
+
+
+# --- declarations
+
+
+@node
+class Column:
+    name: Word
+    type: Word
+    parameters: tuple[Whole, ...]
+
+
+@node
+class TypeDeclaration:
+    name: Word
+    supertype: Word | None
+    columns: tuple[Column, ...]
+    time: Word | None
+
+
+@node
+class UnionDeclaration:
+    name: Word
+    members: tuple[Word, ...]
+
+
+# --- patterns
+
+
+@node
+class Element:
+    type: Word
+    alias: Word
+    """The type's own word where no alias is written."""
+    count: Whole | None
+    span: Span
+
+
+@node
+class AllOf:
+    """`a AND b`"""
+
+    parts: tuple[Pattern, ...]
+    span: Span
+
+
+@node
+class InOrder:
+    """`a THEN b`"""
+
+    parts: tuple[Pattern, ...]
+    span: Span
+
+
+@node
+class AnyOf:
+    """`a OR b`"""
+
+    parts: tuple[Pattern, ...]
+    span: Span
+
+
+Pattern = Element | AllOf | InOrder | AnyOf
+
+# --- expressions
+
+
+@node
+class Number:
+    text: str
+    span: Span
+
+
+@node
+class Text:
+    value: str
+    span: Span
+
+
+@node
+class Boolean:
+    value: bool
+    span: Span
+
+
+@node
+class Null:
+    span: Span
+
+
+@node
+class Prefixed:
+    """`TIMESTAMP '…'` or `INTERVAL 5 MINUTES`: a word and what follows it."""
+
+    word: Word
+    operand: Text | Duration
+    span: Span
+
+
+@node
+class Duration:
+    amount: str
+    unit: Word
+    span: Span
+
+
+@node
+class Reference:
+    """`head`, `head[index]`, `head.attribute` or `head[index].attribute`"""
+
+    head: Word
+    index: Whole | None
+    attribute: Word | None
+    span: Span
+
+    def __str__(self) -> str:
+        index = f"[{self.index.value}]" if self.index else ""
+        return f"{self.head.text}{index}" + (f".{self.attribute.text}" if self.attribute else "")
+
+
+@node
+class Call:
+    function: Word
+    arguments: tuple[Expression, ...]
+    span: Span
+
+
+@node
+class Negative:
+    operand: Expression
+    span: Span
+
+
+@node
+class Arithmetic:
+    operator: Word
+    left: Expression
+    right: Expression
+    span: Span
+
+
+@node
+class Compare:
+    operator: Word
+    left: Expression
+    right: Expression
+    span: Span
+
+
+@node
+class IsNull:
+    operand: Expression
+    negated: bool
+    span: Span
+
+
+@node
+class In:
+    operand: Expression
+    options: tuple[Expression, ...]
+    negated: bool
+    span: Span
+
+
+@node
+class Between:
+    operand: Expression
+    low: Expression
+    high: Expression
+    negated: bool
+    span: Span
+
+
+@node
+class Like:
+    operand: Expression
+    pattern: Text
+    negated: bool
+    span: Span
+
+
+@node
+class Not:
+    operand: Expression
+    span: Span
+
+
+@node
+class And:
+    parts: tuple[Expression, ...]
+    span: Span
+
+
+@node
+class Or:
+    parts: tuple[Expression, ...]
+    span: Span
+
+
+Constant = Number | Text | Boolean | Null | Prefixed | Duration
+Connective = Not | And | Or | Between
+Expression = Constant | Reference | Call | Negative | Arithmetic | Compare | IsNull | In | Like | Connective
+
+# --- clauses and statements
+
+
+@node
+class Where:
+    condition: Expression
+    span: Span
+
+
+@node
+class KeyPart:
+    """`symbol` or `r.symbol`"""
+
+    alias: Word | None
+    attribute: Word
+
+
+@node
+class Key:
+    parts: tuple[KeyPart, ...]
+    span: Span
+
+
+@node
+class Per:
+    keys: tuple[Key, ...]
+    span: Span
+
+
+@node
+class Within:
+    duration: Duration
+    span: Span
+
+
+@node
+class MatchingClause:
+    words: str
+    span: Span
+
+
+@node
+class DisposalClause:
+    words: str
+    span: Span
+
+
+@node
+class Assignment:
+    name: Word
+    value: Expression
+
+
+@node
+class Emit:
+    type: Word
+    assignments: tuple[Assignment, ...]
+    time: Word | None
+    span: Span
+
+
+@node
+class Without:
+    """`WITHOUT type alias BETWEEN anchors[0] AND anchors[1]`, or with a duration `… WITHIN duration OF anchors[0]`."""
+
+    type: Word
+    alias: Word
+    anchors: tuple[Reference, ...]
+    duration: Duration | None
+    span: Span
+    where: Where | None = None
+
+
+Clause = Where | Per | Within | MatchingClause | DisposalClause | Emit | Without
+
+
+@node
+class Subscription:
+    name: Word
+    pattern: Pattern
+    clauses: tuple[Clause, ...]
+    span: Span
+
+    @property
+    def emit(self) -> Emit | None:
+        return next((each for each in self.clauses if isinstance(each, Emit)), None)
+
+    @property
+    def withouts(self) -> tuple[Without, ...]:
+        return tuple(each for each in self.clauses if isinstance(each, Without))
+
+
+@node
+class Rules:
+    """The whole text, in its order."""
+
+    declarations: tuple[TypeDeclaration | UnionDeclaration, ...]
+    subscriptions: tuple[Subscription, ...]
+
+
+# --- walks; the parser bounds the depth, so recursion is safe
+
+
+def elements(pattern: Pattern) -> Iterator[Element]:
+    """The elements of a pattern in the order of the text."""
+    if isinstance(pattern, Element):
+        yield pattern
+    else:
+        for part in pattern.parts:
+            yield from elements(part)
+
+
+def children(node: Expression) -> tuple[Expression, ...]:
+    match node:
+        case Call():
+            return node.arguments
+        case Negative() | IsNull() | Like() | Not():
+            return (node.operand,)
+        case Arithmetic() | Compare():
+            return (node.left, node.right)
+        case In():
+            return (node.operand, *node.options)
+        case Between():
+            return (node.operand, node.low, node.high)
+        case And() | Or():
+            return node.parts
+    return ()
+
+
+def references(node: Expression) -> Iterator[Reference]:
+    """Every name that an expression reads, in the order of the text."""
+    if isinstance(node, Reference):
+        yield node
+    for child in children(node):
+        yield from references(child)

@@ -1,0 +1,56 @@
+"""The rule text as people see it: spans of characters, and the lines and columns that they stand for.
+
+Takes: the text and the name of its file. Gives: places, excerpts, and a finished LanguageError for a Fault.
+Never: parses.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from functools import cached_property
+
+from fairlead.dataclass import dataclass
+from fairlead.errors import LanguageError, Place
+from fairlead.language.parsing.fault import Fault, Span
+
+EXCERPT_CHARACTERS_MAX = 240
+"""A line longer than this is no line that a person wrote; past this column the excerpt and its caret are left out."""
+
+_BETWEEN_WORDS = re.compile(r"('(?>[^'\n]+|'')*+')|(?:--[^\n]*|/\*.*?\*/|\s+)++", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Source:
+    text: str
+    file: str | None = None
+
+    def place(self, span: Span) -> Place:
+        """Line and column of a span; its width stops at the end of the line."""
+        line_start, line_end = self._line(span.start)
+        width = max(1, min(span.end, line_end) - span.start)
+        return Place(bisect_left(self._line_ends, span.start) + 1, span.start - line_start + 1, width, self.file)
+
+    def excerpt(self, span: Span) -> str | None:
+        """The line that a span begins in, with each tab as one space so that the caret stands under its column."""
+        line_start, line_end = self._line(span.start)
+        if span.start - line_start > EXCERPT_CHARACTERS_MAX:
+            return None
+        return self.text[line_start:line_end].rstrip("\r")[:EXCERPT_CHARACTERS_MAX].replace("\t", " ")
+
+    def error(self, fault: Fault) -> LanguageError:
+        return LanguageError(fault.code, fault.problem, fault.fix, self.place(fault.span), self.excerpt(fault.span))
+
+    def shown(self, span: Span) -> str:
+        """What stands at a span on one line, without comments."""
+        return _BETWEEN_WORDS.sub(lambda found: found[1] or " ", self.text[span.start : span.end]).strip()
+
+    @cached_property
+    def _line_ends(self) -> list[int]:
+        """Where the text breaks: every subscription of a long text can have a warning, and each needs its line."""
+        return [found.start() for found in re.finditer("\n", self.text)]
+
+    def _line(self, at: int) -> tuple[int, int]:
+        start = self.text.rfind("\n", 0, at) + 1
+        end = self.text.find("\n", at)
+        return start, len(self.text) if end < 0 else end

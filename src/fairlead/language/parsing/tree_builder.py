@@ -1,0 +1,202 @@
+"""The nodes of the syntax tree, one builder for each rule of the grammar, called bottom-up.
+
+Takes: the span of what a rule covers, and its parts: leaves and what was built of them. Gives: a node, or a Fault where a
+number is too large or a quantifier is met. Never: looks up or down the tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from fairlead.language.parsing import syntax
+from fairlead.language.parsing.fault import Fault, Span
+from fairlead.model.limits import LIMITS
+
+STATEMENT_LEVELS = 6
+"""Levels of the tree above an expression or pattern: start, subscription, clause, list, item, and the leaf."""
+
+DEPTH_MAX = LIMITS.nesting_max + STATEMENT_LEVELS
+
+WHOLE_DIGITS_MAX = 9
+"""Counts and indexes: no limit of the language is near a billion."""
+
+
+class TooDeep(Fault):
+    """Nested deeper than the recursive walks go."""
+
+    def __init__(self, span: Span) -> None:
+        problem = f"nested deeper than {LIMITS.nesting_max} levels"
+        super().__init__("L004", span, problem, "split it, or leave out parentheses")
+
+
+class Leaf(NamedTuple):
+    """A word, number, text or sign as written, and the terminal of the grammar that it is."""
+
+    terminal: str
+    text: str
+    start: int
+    end: int
+
+
+def _word(leaf: Leaf) -> syntax.Word:
+    return syntax.Word(leaf.text, Span(leaf.start, leaf.end))
+
+
+def _span(leaf: Leaf) -> Span:
+    return Span(leaf.start, leaf.end)
+
+
+def _whole(leaf: Leaf) -> syntax.Whole:
+    if len(leaf.text) > WHOLE_DIGITS_MAX:
+        raise Fault("L006", _span(leaf), "the number is too large", "use a smaller whole number")
+    return syntax.Whole(int(leaf.text), _span(leaf))
+
+
+def _names(parts: list[Any]) -> list[syntax.Word]:
+    return [_word(each) for each in parts if isinstance(each, Leaf) and each.terminal in ("NAME", "ANY")]
+
+
+def _text(leaf: Leaf) -> syntax.Text:
+    return syntax.Text(leaf.text[1:-1].replace("''", "'"), _span(leaf))
+
+
+def _negated(parts: list[Any]) -> bool:
+    return any(isinstance(each, Leaf) and each.terminal == "NOT" for each in parts)
+
+
+def _start(span: Span, parts: list[Any]) -> syntax.Rules:
+    subscriptions = tuple(each for each in parts if isinstance(each, syntax.Subscription))
+    return syntax.Rules(tuple(each for each in parts if not isinstance(each, syntax.Subscription)), subscriptions)
+
+
+class _Supertype(tuple[syntax.Word]):
+    """Tells EXTENDS from TIME among the optional parts of a declaration."""
+
+
+def _type(span: Span, parts: list[Any]) -> syntax.TypeDeclaration:
+    supertype = next((each[0] for each in parts if isinstance(each, _Supertype)), None)
+    columns = next(each for each in parts if isinstance(each, list))
+    return syntax.TypeDeclaration(_word(parts[0]), supertype, tuple(columns), _optional_word(parts))
+
+
+def _optional_word(parts: list[Any]) -> syntax.Word | None:
+    return next((each for each in parts if isinstance(each, syntax.Word)), None)
+
+
+def _optional_whole(parts: list[Any]) -> syntax.Whole | None:
+    return next((each for each in parts if isinstance(each, syntax.Whole)), None)
+
+
+def _column(span: Span, parts: list[Any]) -> syntax.Column:
+    return syntax.Column(_word(parts[0]), _word(parts[1]), tuple(parts[2]) if len(parts) > 2 else ())
+
+
+def _union(span: Span, parts: list[Any]) -> syntax.UnionDeclaration:
+    name, *members = _names(parts)
+    return syntax.UnionDeclaration(name, tuple(members))
+
+
+def _element(span: Span, parts: list[Any]) -> syntax.Element:
+    alias = _optional_word(parts)
+    return syntax.Element(_word(parts[0]), alias or _word(parts[0]), _optional_whole(parts), span)
+
+
+def _quantifier(span: Span, parts: list[Any]) -> None:
+    raise Fault("L009", span, "repeated elements are not available", "write a fixed count, such as q[3]")
+
+
+def _subscription(span: Span, parts: list[Any]) -> syntax.Subscription:
+    clauses: list[syntax.Clause] = []
+    for each in parts[2:]:
+        last = clauses[-1] if clauses else None
+        if isinstance(each, syntax.Where) and isinstance(last, syntax.Without) and last.where is None:
+            clauses[-1] = replace(last, where=each)  # a WHERE right after a WITHOUT is about the absent event
+        else:
+            clauses.append(each)
+    return syntax.Subscription(_word(parts[0]), parts[1], tuple(clauses), span)
+
+
+def _key_part(span: Span, parts: list[Any]) -> syntax.KeyPart:
+    *alias, attribute = _names(parts)
+    return syntax.KeyPart(alias[0] if alias else None, attribute)
+
+
+def _emit(span: Span, parts: list[Any]) -> syntax.Emit:
+    return syntax.Emit(_word(parts[0]), tuple(parts[1]), _optional_word(parts), span)
+
+
+def _without_between(span: Span, parts: list[Any]) -> syntax.Without:
+    (type_, alias), left, right = parts
+    return syntax.Without(type_, alias, (left, right), None, span)
+
+
+def _without_within(span: Span, parts: list[Any]) -> syntax.Without:
+    (type_, alias), duration, anchor = parts
+    return syntax.Without(type_, alias, (anchor,), duration, span)
+
+
+def _reference(span: Span, parts: list[Any]) -> syntax.Reference:
+    head, *attribute = _names(parts)
+    return syntax.Reference(head, _optional_whole(parts), attribute[0] if attribute else None, span)
+
+
+def _words(parts: list[Any]) -> str:
+    return " ".join(each.text.upper() for each in parts)
+
+
+BUILDERS: dict[str, Callable[[Span, list[Any]], Any]] = {
+    "start": _start,
+    "type": _type,
+    "supertype": lambda span, parts: _Supertype((_word(parts[0]),)),
+    "columns": lambda span, parts: parts,
+    "column": _column,
+    "parameters": lambda span, parts: [_whole(each) for each in parts],
+    "time": lambda span, parts: _word(parts[0]),
+    "union": _union,
+    "subscription": _subscription,
+    "any_of": lambda span, parts: syntax.AnyOf(tuple(parts), span),
+    "in_order": lambda span, parts: syntax.InOrder(tuple(parts), span),
+    "all_of": lambda span, parts: syntax.AllOf(tuple(parts), span),
+    "group": lambda span, parts: parts[0],
+    "element": _element,
+    "alias": lambda span, parts: _word(parts[0]),
+    "count": lambda span, parts: _whole(parts[0]),
+    "quantifier": _quantifier,
+    "where": lambda span, parts: syntax.Where(parts[0], span),
+    "per": lambda span, parts: syntax.Per(tuple(parts), span),
+    "key": lambda span, parts: syntax.Key(tuple(each for each in parts if isinstance(each, syntax.KeyPart)), span),
+    "key_part": _key_part,
+    "within": lambda span, parts: syntax.Within(parts[0], span),
+    "matching": lambda span, parts: syntax.MatchingClause(_words(parts), span),
+    "disposal": lambda span, parts: syntax.DisposalClause(_words(parts), span),
+    "emit": _emit,
+    "assignments": lambda span, parts: parts,
+    "assignment": lambda span, parts: syntax.Assignment(_word(parts[0]), parts[2]),
+    "without_between": _without_between,
+    "without_within": _without_within,
+    "negated": lambda span, parts: (_word(parts[0]), _optional_word(parts) or _word(parts[0])),
+    "member": _reference,
+    "or_": lambda span, parts: syntax.Or(tuple(parts), span),
+    "and_": lambda span, parts: syntax.And(tuple(parts), span),
+    "not_": lambda span, parts: syntax.Not(parts[1], span),
+    "compare": lambda span, parts: syntax.Compare(_word(parts[1]), parts[0], parts[2], span),
+    "is_null": lambda span, parts: syntax.IsNull(parts[0], _negated(parts), span),
+    "is_in": lambda span, parts: syntax.In(parts[0], tuple(parts[-1]), _negated(parts), span),
+    "between": lambda span, parts: syntax.Between(parts[0], parts[-2], parts[-1], _negated(parts), span),
+    "like": lambda span, parts: syntax.Like(parts[0], _text(parts[-1]), _negated(parts), span),
+    "arithmetic": lambda span, parts: syntax.Arithmetic(_word(parts[1]), parts[0], parts[2], span),
+    "negative": lambda span, parts: syntax.Negative(parts[1], span),
+    "number": lambda span, parts: syntax.Number(parts[0].text, span),
+    "text": lambda span, parts: _text(parts[0]),
+    "boolean": lambda span, parts: syntax.Boolean(parts[0].text.upper() == "TRUE", span),
+    "null": lambda span, parts: syntax.Null(span),
+    "duration": lambda span, parts: syntax.Duration(parts[0].text, _word(parts[1]), span),
+    "interval": lambda span, parts: syntax.Prefixed(_word(parts[0]), parts[1], span),
+    "timestamp": lambda span, parts: syntax.Prefixed(_word(parts[0]), _text(parts[1]), span),
+    "call": lambda span, parts: syntax.Call(_word(parts[0]), tuple(parts[1]), span),
+    "reference": _reference,
+    "arguments": lambda span, parts: parts,
+}
+"""One builder for each rule of the grammar, by the rule's name."""

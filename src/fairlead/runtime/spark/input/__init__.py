@@ -1,0 +1,1 @@
+"""DataFrames and files of the user as one frame of a known form."""

@@ -1,0 +1,147 @@
+"""Record batches of the input, as Spark gives them, become checked arrivals.
+
+Rows are grouped by type and checked as every other input is (transport/): what fits is in Arrow's form of the declared data
+types, what does not is set aside with its code and the reason. A row of a type that no subscription reads is not looked at; it
+has a place in the order, no more.
+
+Takes: a `Reading`, which says what the columns are, then record batches. Gives: arrivals by type. Never: orders, numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fairlead.errors import DataError
+from fairlead.model.types import HEARTBEAT, Catalogue
+from fairlead.order.total import SEQUENCE, SOURCE, order_column
+from fairlead.transport.admission.converters import MICROSECONDS
+from fairlead.transport.admission.gate import Intake, OnBad
+from fairlead.transport.admission.problems import Rejected, at, not_published, unknown_type
+from fairlead.transport.tables.table_reader import examined, take_rows
+
+REJECTED = ":rejected"
+"""Stands for a type among arrivals: the rows that were refused, at their places."""
+CODE, TYPE = "_code", "_type"
+REFUSED = [("code", pa.string()), ("problem", pa.string()), ("record", pa.string())]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """`columns`: for every type that is read, which column of the input has each attribute. `others`: types that may come
+    and are not read. `keys`: how many order columns there are."""
+
+    catalogue: Catalogue
+    columns: Mapping[str, Mapping[str, str]]
+    others: tuple[str, ...]
+    keys: int
+    sourced: bool = False
+    on_bad: OnBad = "stop"
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        return (*self.columns, *self.others)
+
+    @property
+    def reserved(self) -> list[str]:
+        order = [order_column(key) for key in range(self.keys)]
+        return [*order, *([SOURCE, SEQUENCE] if self.sourced else [])]
+
+
+class Reader:
+    """Reads batches in one process."""
+
+    def __init__(self, reading: Reading) -> None:
+        self.reading = reading
+        self.intakes = {name: _intake(reading, name) for name in reading.columns}
+
+    def codes(self, batch: pa.RecordBatch) -> npt.NDArray[np.int32]:
+        """The number of each row's type among `reading.types`; behind the last one where it is unknown or null."""
+        return batch.column(CODE).fill_null(len(self.reading.types)).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+
+    def arrivals(self, code: int, batch: pa.RecordBatch) -> dict[str, pa.Table]:
+        """Rows of one type."""
+        reading = self.reading
+        reserved = batch.select(reading.reserved)
+        if code >= len(reading.types):
+            refused = [unknown(name, reading) for name in batch.column(TYPE).to_pylist()]
+            if reading.on_bad == "stop":
+                raise at(refused[0], _place(batch, 0, reading))
+            return {REJECTED: self._refused(refused, range(batch.num_rows), reserved)}
+        name = reading.types[code]
+        if name not in reading.columns:
+            return {name: pa.Table.from_batches([reserved])}
+        columns = reading.columns[name]
+        given = pa.RecordBatch.from_arrays([self._column(batch, each) for each in columns.values()], list(columns))
+        if not columns:
+            return {name: pa.Table.from_batches([reserved])}
+        refused_here: list[Rejected] = []
+        intake = self.intakes[name]
+        intake.position, intake.rejects = 0, refused_here.append
+        try:
+            found = take_rows(examined(given, intake.typed, name), intake, file=name)
+        except DataError as error:
+            raise _told(error, name, batch, reading) from None
+        table = (
+            pa.Table.from_batches([found.tables[name]])
+            if name in found.tables
+            else intake.typed.by_name[name].schema.empty_table()
+        )
+        if not refused_here:
+            kept = reserved
+        else:
+            bad = [each.position for each in refused_here if each.position is not None]
+            kept = reserved.take(pa.array(np.delete(np.arange(batch.num_rows), bad)))
+        for each in kept.schema.names:
+            table = table.append_column(each, kept.column(each))
+        made = {name: table}
+        if refused_here:
+            made[REJECTED] = self._refused(refused_here, bad, reserved)
+        return made
+
+    def _column(self, batch: pa.RecordBatch, name: str) -> pa.Array:
+        """An attribute; one that is an order column is a time."""
+        column = batch.column(name)
+        return column.view(MICROSECONDS) if name in self.reading.reserved else column
+
+    def _refused(self, refused: Sequence[Any], rows: Sequence[int], reserved: pa.RecordBatch) -> pa.Table:
+        texts = [(each.code, each.problem, getattr(each, "record", None)) for each in refused]
+        columns = [pa.array(column, pa.string()) for column in zip(*texts, strict=True)]
+        there = reserved.take(pa.array(rows, pa.int64()))
+        names = [name for name, _ in REFUSED]
+        return pa.table([*columns, *there.columns], [*names, *there.schema.names])
+
+
+def _told(error: DataError, name: str, batch: pa.RecordBatch, reading: Reading) -> DataError:
+    """An error at a row of the batch, which only the order columns let a user find again."""
+    head, _, row = str(error.place or "").rpartition(", row ")
+    if head != name or not row.isdigit():
+        return error
+    return at(DataError(error.code, error.problem, error.fix, None, error.excerpt), _place(batch, int(row), reading))
+
+
+def _place(batch: pa.RecordBatch, row: int, reading: Reading) -> str:
+    values = [str(batch.column(order_column(key))[row].as_py()) for key in range(reading.keys)]
+    return f"the row at {', '.join(values)} of the order"
+
+
+def _intake(reading: Reading, name: str) -> Intake:
+    alone = Catalogue((reading.catalogue[name],))
+    return Intake(alone, on_bad=reading.on_bad)
+
+
+def unknown(name: str | None, reading: Reading) -> DataError:
+    """What is wrong with a row of a type that cannot come."""
+    declared = None if name is None else reading.catalogue.get(name)
+    if name is None:
+        return DataError("D009", "the record has no type", "name the event type in the type column")
+    if declared is None:
+        return unknown_type(name, reading.types)
+    if declared.name == HEARTBEAT.name:
+        return DataError("D003", "attribute 'at' of 'Heartbeat' is missing", "add a column 'at' of timestamps to the frame")
+    return not_published(declared)

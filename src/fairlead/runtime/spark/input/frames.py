@@ -1,0 +1,340 @@
+"""DataFrames of the user become one frame of a known form, or are refused before anything runs.
+
+    _code                        the event type of each row, as its number among those that can come; null for any other
+    _type                        what the row says its type is, where that is none
+    _order0, _order1, …          the order columns, as values that Arrow can sort; or the position, where rows have one
+    _source, _sequence           who published it and as what number, if the user names such columns
+    _value0, _value1, …          the attributes: one column for a name and a Spark type: frames may give one name several
+
+Columns of the user are found by their exact names, and known by number from then on: Spark itself tells names apart neither
+by case nor by what a dot in them means.
+
+Takes: one frame with a type column, or a frame for each type. Gives: `Input`. Never: runs a job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fairlead.errors import DataError, UsageError
+from fairlead.model.plan import Plan
+from fairlead.model.types import HEARTBEAT, Kind
+from fairlead.order.total import SEQUENCE, SOURCE, order_column
+from fairlead.runtime.spark.input.arrivals import CODE, TYPE, Reading
+from fairlead.runtime.spark.input.parquet_scans import Recipe
+from fairlead.runtime.spark.input.time_zones import instants, zoned_texts
+from fairlead.runtime.spark.setup.readiness import zone_of
+from fairlead.transport.admission.gate import OnBad
+from fairlead.transport.admission.problems import did_you_mean, not_published, unknown_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType as SparkType
+
+NUMERIC = ("tinyint", "smallint", "int", "bigint")
+TEXTS = ("char", "varchar", "string")
+FITS: Mapping[Kind, tuple[str, ...]] = {
+    Kind.BOOLEAN: ("boolean",),
+    Kind.INT: NUMERIC,
+    Kind.BIGINT: NUMERIC,
+    Kind.DOUBLE: (*NUMERIC, "float", "double"),
+    Kind.DECIMAL: (*NUMERIC, "decimal", "string", "float", "double"),
+    Kind.STRING: TEXTS,
+    Kind.TIMESTAMP: (*NUMERIC, "timestamp", "timestamp_ntz", "string", "float", "double"),
+    Kind.BINARY: ("binary", "string"),
+}
+"""The Spark types whose values can be values of a data type; each value is then checked as in every other input."""
+ORDERS = (*NUMERIC, *TEXTS, "float", "double", "decimal", "timestamp", "timestamp_ntz", "date", "boolean", "binary")
+
+
+Numbered = tuple[str, str, bool]
+"""A column of the user: its name, its Spark type, and whether it stands for a TIMESTAMP."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """`frame` has the columns above. `positioned`: `_order0` is the position itself. `sources`: the frames it is made of.
+    `zone`: that of the session, where times without a zone are of it."""
+
+    frame: DataFrame
+    reading: Reading
+    positioned: bool
+    order_by: tuple[str, ...]
+    sources: tuple[tuple[DataFrame, Recipe], ...] = ()
+    zone: str | None = None
+
+
+class Given:
+    """A frame of the user: `kinds` by column name. `of` is its event type, empty where a column says it."""
+
+    def __init__(self, frame: DataFrame, of: str) -> None:
+        self.of = of
+        self.names = frame.columns
+        self.kinds = {field.name: field.dataType for field in frame.schema.fields}
+        self.whole = frame
+        self.zone = zone_of(frame.sparkSession)
+        self.frame = frame.toDF(*(f"c{at}" for at in range(len(self.names))))
+
+    def column(self, name: str) -> Column:
+        return self.frame[f"c{self.names.index(name)}"]
+
+    def kind(self, name: str) -> str:
+        return _type_name(self.kinds[name])
+
+    def require(self, name: str, what: str, fix: str) -> None:
+        owner = f"the frame of '{self.of}'" if self.of else "the frame"
+        if name not in self.names:
+            raise DataError("D020", f"{owner} has no column '{name}', {what}", did_you_mean(name, self.names) or fix)
+        if self.names.count(name) > 1:
+            raise DataError("D015", f"{owner} has the column '{name}' twice", "name every column once")
+
+
+def input_of(
+    plan: Plan,
+    frames: DataFrame | Mapping[str, DataFrame],
+    order_by: Sequence[str] | str | None,
+    position: str | None,
+    type_column: str,
+    source: str | None,
+    sequence: str | None,
+    on_bad: OnBad,
+) -> Input:
+    order = _order_columns(order_by, position)
+    if on_bad not in ("stop", "skip"):
+        raise UsageError("A101", f"on_bad is {on_bad!r}", fix="use 'stop' or 'skip'")
+    given = _given(plan, frames, type_column)
+    for each in given:
+        for name in order:
+            each.require(name, "an order column", "the order columns are in every frame")
+        if source is not None:
+            each.require(source, "the source of its rows", "it is in every frame")
+            _is_one_of(each, source, TEXTS, "the source of a row is text")
+        if sequence is not None:
+            each.require(sequence, "the sequence of its rows", "it is in every frame")
+            _is_one_of(each, sequence, NUMERIC, "the sequence of a row is a whole number")
+    _one_order(plan, given, order, position is not None)
+    types = dict.fromkeys((*plan.input_types, HEARTBEAT.name)) if not given[0].of else {each.of: None for each in given}
+    columns, numbers = _attributes(plan, given, tuple(types), order)
+    read = _read(plan)
+    others = tuple(name for name in types if name not in columns and name not in read)
+    reading = Reading(plan.catalogue, columns, others, len(order), source is not None or sequence is not None, on_bad)
+    recipes = [_recipe(each, reading, numbers, order, type_column, source, sequence) for each in given]
+    parts = [_selected(each, recipe) for each, recipe in zip(given, recipes, strict=True)]
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = whole.unionByName(part, allowMissingColumns=True)
+    sources = tuple((each.whole, recipe) for each, recipe in zip(given, recipes, strict=True))
+    kinds = {each.kind(name) for each in given for name in order} & {"timestamp_ntz"}
+    kinds |= {_base(kind) for _, kind, is_time in numbers if is_time}
+    zone = (given[0].zone or "UTC") if kinds & {"timestamp_ntz", *TEXTS} else None
+    return Input(whole, reading, position is not None, tuple(order), sources, zone)
+
+
+def _order_columns(order_by: Sequence[str] | str | None, position: str | None) -> list[str]:
+    given = [order_by] if isinstance(order_by, str) else list(order_by or ())
+    if position is not None and given:
+        raise UsageError("A210", "both order_by and position are given", "give the one that rows are ordered by")
+    if position is None and not given:
+        fix = 'order_by=["at"], or position="offset" where rows come from a log'
+        raise UsageError("A211", "nothing says in which order the rows stand", fix)
+    return given if position is None else [position]
+
+
+def _given(plan: Plan, frames: DataFrame | Mapping[str, DataFrame], type_column: str) -> list[Given]:
+    """The frames, each with its type. One frame needs no type column where one type alone can be published."""
+    if isinstance(frames, Mapping):
+        _known_types(frames, plan)
+        return [Given(frame, name) for name, frame in frames.items()]
+    if not hasattr(frames, "sparkSession"):
+        problem = f"match takes a DataFrame, or a dict of them by event type, not {type(frames).__name__}"
+        raise UsageError("A212", problem, "give one frame with a type column, or a frame for each event type")
+    one = Given(frames, "")
+    if type_column not in one.names and len(plan.input_types) == 1:
+        one.of = plan.input_types[0]
+    else:
+        one.require(type_column, "the type column", "name it: match(…, type_column=…)")
+        _is_one_of(one, type_column, TEXTS, "the type of a row is the name of an event type")
+    return [one]
+
+
+def _read(plan: Plan) -> frozenset[str]:
+    """The types of the input that some subscription reads."""
+    catalogue = plan.catalogue
+    return frozenset(name for each in plan.subscriptions for name in each.reads(catalogue) if not catalogue[name].derived)
+
+
+def _attributes(
+    plan: Plan, given: Sequence[Given], types: Sequence[str], order: Sequence[str]
+) -> tuple[dict[str, dict[str, str]], dict[Numbered, str]]:
+    """For every type that is read the column of each attribute, and what these columns are: a name, and a Spark type. A time
+    that rows are ordered by is its order column: what every row has twice costs every row."""
+    columns: dict[str, dict[str, str]] = {}
+    numbers: dict[Numbered, str] = {}
+    read = _read(plan)
+    for name in (each for each in types if each in read):
+        frame = next(each for each in given if each.of in ("", name))
+        if name == HEARTBEAT.name and not frame.of and not _beats(frame):
+            continue  # nothing that is not an event's can be one's time: such rows are refused
+        columns[name] = {}
+        for attribute in plan.catalogue[name].attributes:
+            _fits(frame, attribute.name, attribute.type.kind, str(attribute.type), name)
+            is_time = attribute.type.kind is Kind.TIMESTAMP
+            if is_time and attribute.name in order and frame.kind(attribute.name) in ("timestamp", "timestamp_ntz"):
+                columns[name][attribute.name] = order_column(order.index(attribute.name))
+                continue
+            key = attribute.name, frame.kinds[attribute.name].simpleString(), is_time
+            columns[name][attribute.name] = numbers.setdefault(key, f"_value{len(numbers)}")
+    return columns, numbers
+
+
+def _beats(frame: Given) -> bool:
+    return frame.names.count("at") == 1 and frame.kind("at") in FITS[Kind.TIMESTAMP]
+
+
+def _recipe(
+    given: Given,
+    reading: Reading,
+    numbers: Mapping[Numbered, str],
+    order: Sequence[str],
+    type_column: str,
+    source: str | None,
+    sequence: str | None,
+) -> Recipe:
+    """How columns of the frame become those of the input."""
+    held = {column for name, mine in reading.columns.items() if given.of in ("", name) for column in mine.values()}
+    values = {column: name for (name, _, _), column in numbers.items() if column in held}
+    times = frozenset(column for (_, _, is_time), column in numbers.items() if column in held and is_time)
+    code = reading.types.index(given.of) if given.of else None
+    return Recipe(tuple(order), values, reading.types, code, None if given.of else type_column, source, sequence, times)
+
+
+def _selected(given: Given, recipe: Recipe) -> DataFrame:
+    """The recipe, as Spark carries it out."""
+    from pyspark.sql import functions as F
+
+    chosen = _typed(given, recipe)
+    for number, each in enumerate(recipe.order):
+        chosen.append(_ordering(given, each).alias(order_column(number)))
+    if recipe.source is not None or recipe.sequence is not None:
+        nothing = F.lit(None)
+        chosen.append((given.column(recipe.source) if recipe.source else nothing).cast("string").alias(SOURCE))
+        chosen.append((given.column(recipe.sequence) if recipe.sequence else nothing).cast("bigint").alias(SEQUENCE))
+    for column, name in recipe.values.items():
+        chosen.append((_time(given, name) if column in recipe.times else given.column(name)).alias(column))
+    return given.frame.select(*chosen)
+
+
+def _typed(given: Given, recipe: Recipe) -> list[Column]:
+    """The type of a row is a number from here on: a text would cost every row as much as two values do."""
+    from pyspark.sql import functions as F
+
+    if recipe.type_column is None:
+        return [F.lit(recipe.code).cast("int").alias(CODE), F.lit(None).cast("string").alias(TYPE)]
+    said = given.column(recipe.type_column).cast("string")
+    number, text = F.lit(None).cast("int"), said
+    for at, name in reversed(list(enumerate(recipe.types))):
+        number, text = F.when(said == name, F.lit(at)).otherwise(number), F.when(said == name, F.lit(None)).otherwise(text)
+    return [number.alias(CODE), text.alias(TYPE)]
+
+
+def _time(given: Given, name: str) -> Column:
+    """A column for an attribute of type TIMESTAMP: what has no zone is of the session's, as Spark itself takes it."""
+    kind, column = given.kind(name), given.column(name)
+    if kind == "timestamp_ntz":
+        return instants(column)
+    return zoned_texts(column) if kind in TEXTS and given.zone is not None else column
+
+
+def _ordering(given: Given, name: str) -> Column:
+    """The order column as a value that sorts in Arrow as it does in Spark."""
+    from pyspark.sql import functions as F
+
+    kind, column = given.kind(name), given.column(name)
+    if kind in ("timestamp", "timestamp_ntz"):
+        return F.unix_micros(instants(column))
+    if kind == "binary":
+        return F.hex(column)  # sorts as the bytes do
+    if kind == "date":
+        return F.unix_date(column).cast("bigint")
+    if kind in (*NUMERIC, "boolean"):
+        return column.cast("bigint")
+    return column.cast("double") if kind == "float" else column.cast("string") if kind in TEXTS else column
+
+
+def _one_order(plan: Plan, given: Sequence[Given], order: Sequence[str], is_position: bool) -> None:
+    """Order columns have types that have an order, and the same one in every frame."""
+    for name in order:
+        for each in given:
+            kind = each.kind(name)
+            if is_position and kind not in NUMERIC:
+                problem = f"the position column '{name}' is {kind}, not a whole number"
+                raise DataError("D021", problem, "name the log's offset or sequence", name)
+            if kind not in ORDERS:
+                fix = "order by numbers, times or dates"
+                raise DataError("D021", f"rows cannot be ordered by '{name}': it is {kind}", fix, name)
+            first = given[0].kind(name)
+            if _family(kind) != _family(first):
+                problem = (
+                    f"the order column '{name}' is {first} in the frame of '{given[0].of}' and {kind} in that of '{each.of}'"
+                )
+                raise DataError("D021", problem, "cast it to one type in all frames", name)
+        if given[0].kind(name) in TEXTS:
+            _text_order(plan, name)
+
+
+def _text_order(plan: Plan, name: str) -> None:
+    """Texts have the order of texts where the rules say that they are texts. Of '10:00+02:00' and '09:00Z' the first is earlier
+    and sorts behind, so what is a time is refused, and so is what the rules say nothing about: it may be one."""
+    found = [plan.catalogue[each].attribute(name) for each in plan.input_types]
+    kinds = {attribute.type.kind for attribute in found if attribute is not None}
+    if kinds == {Kind.STRING}:
+        return
+    cast = f'frame.withColumn("{name}", F.to_timestamp("{name}"))'
+    if Kind.TIMESTAMP in kinds:
+        fix = f"{cast}  # from pyspark.sql import functions as F"
+        raise DataError("D021", f"the order column '{name}' is text, and its attribute is a TIMESTAMP", fix, name)
+    fix = f'{cast} where it is a time; .cast("bigint") where it is a number; .cast("binary") to order by its bytes'
+    raise DataError("D021", f"the order column '{name}' is text, and no event type declares it as STRING", fix, name)
+
+
+def _family(kind: str) -> str:
+    """Types whose values have one order among themselves."""
+    for family in (NUMERIC, TEXTS, ("float", "double")):
+        if kind in family:
+            return family[-1]
+    return kind
+
+
+def _known_types(frames: Mapping[str, Any], plan: Plan) -> None:
+    known = (*plan.input_types, HEARTBEAT.name)
+    for name in frames:
+        if name not in known:
+            declared = plan.catalogue.get(name)
+            if declared is not None:
+                raise not_published(declared)
+            raise unknown_type(name, known)
+    if not frames:
+        raise UsageError("A212", "there is no frame", "give a frame for each event type")
+
+
+def _fits(given: Given, name: str, kind: Kind, wanted: str, of: str) -> None:
+    given.require(name, f"an attribute of '{of}'", f"add it; the frame has {', '.join(given.names)}")
+    found = given.kind(name)
+    if found not in FITS[kind] and found != "void":
+        fix = f"cast it to something that is a {wanted}"
+        raise DataError("D022", f"the column '{name}' is {found}, the attribute '{of}.{name}' is {wanted}", fix)
+
+
+def _is_one_of(given: Given, name: str, kinds: Sequence[str], what: str) -> None:
+    if given.kind(name) not in (*kinds, "void"):
+        raise DataError("D022", f"the column '{name}' is {given.kind(name)}: {what}", f"cast it to {kinds[-1]}", name)
+
+
+def _type_name(kind: SparkType) -> str:
+    return _base(kind.simpleString())
+
+
+def _base(kind: str) -> str:
+    return kind.partition("(")[0].partition("<")[0].partition(" collate")[0]

@@ -1,0 +1,1 @@
+"""A plan on finite input: targets, the shuffle of blobs, matching in tasks, rows out."""

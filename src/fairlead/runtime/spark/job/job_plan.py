@@ -1,0 +1,157 @@
+"""How a plan runs on Spark, before anything runs: tasks, keys, what is shuffled, and the settings.
+
+    batch     input ─► by slice of the order, numbered ─► by target, matched ─► relations
+    stream    input ─► one task that holds back and numbers ─► by target, matched with state ─► relations
+
+A target is a task of its own: a group of subscriptions, or a bucket of the keys of a keyed group (targets.py).
+
+Takes: a plan, and how many buckets. Gives: a `Shape`, as data (`to_json`), text (`str`) and HTML. Never: needs Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from html import escape
+from typing import Any
+
+from fairlead.model.arguments import require_plan
+from fairlead.model.html import table
+from fairlead.model.plan import Plan
+from fairlead.model.types import HEARTBEAT
+from fairlead.runtime.spark.job.targets import Group, groups_of, nested_reasons
+from fairlead.runtime.spark.setup.session import MASTER
+from fairlead.runtime.spark.setup.settings import explain_settings, local_cores
+
+
+@dataclass(frozen=True)
+class Part:
+    """Subscriptions that run together. `keys`: by type, the attributes that make the key; empty where one task has them all.
+    `reasons`: by subscription, why that is so."""
+
+    subscriptions: tuple[str, ...]
+    form: str
+    tasks: int
+    keys: dict[str, tuple[str, ...]]
+    reads: tuple[str, ...]
+    reasons: dict[str, str]
+
+    @property
+    def reason(self) -> str:
+        """In one sentence where it is the same for all, else subscription by subscription."""
+        different = dict.fromkeys(self.reasons.values())
+        if len(different) == 1:
+            return next(iter(different))
+        return "; ".join(f"{name}: {why}" for name, why in self.reasons.items())
+
+
+@dataclass(frozen=True)
+class Shuffle:
+    """Rows that move between tasks. `copies`: by type, to how many tasks each row goes; 0 where its place in the order is
+    enough."""
+
+    by: str
+    tasks: str
+    copies: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Shape:
+    plan: Plan
+    streaming: bool
+    buckets: int
+    parts: tuple[Part, ...]
+    shuffles: tuple[Shuffle, ...]
+    settings: tuple[tuple[str, str, str], ...]
+
+    @property
+    def tasks(self) -> int:
+        """That match at the same time."""
+        return sum(each.tasks for each in self.parts)
+
+    @property
+    def single(self) -> tuple[str, ...]:
+        """Subscriptions that one task has to match alone."""
+        return tuple(name for part in self.parts if not part.keys for name in part.subscriptions)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "plan": self.plan.digest,
+            "streaming": self.streaming,
+            "buckets": self.buckets,
+            "tasks": self.tasks,
+            "single": list(self.single),
+            "parts": [asdict(each) for each in self.parts],
+            "shuffles": [asdict(each) for each in self.shuffles],
+            "settings": [{"name": name, "value": value, "why": why} for name, value, why in self.settings],
+        }
+
+    def __str__(self) -> str:
+        lines = [f"matched by {_some(self.tasks, 'task')}{', with state between micro-batches' if self.streaming else ''}"]
+        for each in self.parts:
+            lines.append(f"  {', '.join(each.subscriptions)}: {_some(each.tasks, 'task')}, {each.form}")
+            lines += [f"    why      {why}" for why in each.reason.split("; ")]
+            lines += [f"    key      {name} ({', '.join(key)})" for name, key in each.keys.items()]
+            lines.append(f"    reads    {', '.join(each.reads)}")
+        lines += ["", "shuffled, as packed columns"]
+        for shuffle in self.shuffles:
+            lines.append(f"  by {shuffle.by}, to {shuffle.tasks}")
+            lines += [f"    {name}: {_copies(count)}" for name, count in shuffle.copies.items()]
+        lines += ["", "settings of a new session"]
+        lines += [f"  {name} = {value}\n    {why}" for name, value, why in self.settings]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = [(", ".join(each.subscriptions), each.form, each.tasks, _keys(each), each.reason) for each in self.parts]
+        moved = "".join(f"<li>by {escape(each.by)}, to {escape(each.tasks)}</li>" for each in self.shuffles)
+        return table(("subscriptions", "form", "tasks", "keys", "why"), rows) + f"<p>Shuffled:</p><ul>{moved}</ul>"
+
+
+def explain(plan: Plan, *, buckets: int | None = None, streaming: bool = False, master: str | None = None) -> Shape:
+    """The physical shape of a plan. Without `buckets`, as many as a session on `master` has cores; on a cluster, say it."""
+    require_plan("explain", plan, "spark.explain(fairlead.compile(text))")
+    count = buckets or local_cores(master or MASTER) or 1
+    groups, own = groups_of(plan), nested_reasons(plan)
+    return Shape(
+        plan,
+        streaming,
+        count,
+        tuple(_part(each, count, own) for each in groups),
+        (_first(plan, groups, streaming), _second(groups, count)),
+        tuple(explain_settings(master or MASTER)),
+    )
+
+
+def _part(group: Group, buckets: int, own: Mapping[int, str]) -> Part:
+    keys = dict(sorted(group.keys.items()))
+    reasons = {name: own.get(number, group.reason) for name, number in zip(group.names, group.numbers, strict=True)}
+    return Part(group.names, group.form, buckets if keys else 1, keys, tuple(sorted(group.reads)), reasons)
+
+
+def _first(plan: Plan, groups: tuple[Group, ...], streaming: bool) -> Shuffle:
+    """Into one order: every row has a place in it, and what nobody reads travels without its attributes."""
+    read = frozenset[str]().union(*(group.reads for group in groups))
+    copies = {name: int(name in read) for name in (*plan.input_types, HEARTBEAT.name)}
+    if streaming:
+        return Shuffle("nothing: one order", "one task that holds rows back and numbers them", copies)
+    return Shuffle("order", "a task for each slice of it: one below 100,000 rows, then one a core or 1,000,000 rows", copies)
+
+
+def _second(groups: tuple[Group, ...], buckets: int) -> Shuffle:
+    """To whoever matches: of a keyed group one bucket, of any other its task."""
+    read = sorted(frozenset[str]().union(*(group.reads for group in groups)))
+    copies = {name: sum(name in group.reads for group in groups) for name in read}
+    tasks = sum(buckets if group.is_keyed else 1 for group in groups)
+    return Shuffle("key, or to the one task of a group without", _some(tasks, "task"), copies)
+
+
+def _keys(part: Part) -> str:
+    return "; ".join(f"{name} ({', '.join(key)})" for name, key in part.keys.items())
+
+
+def _copies(count: int) -> str:
+    return "its place in the order alone: nobody reads it" if count == 0 else f"each row to {_some(count, 'task')}"
+
+
+def _some(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -1,0 +1,1 @@
+"""The data source `fairlead`: a log as a DataFrame, and relations back into it."""

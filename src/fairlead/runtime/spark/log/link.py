@@ -1,0 +1,135 @@
+"""A log, for the processes of Spark: they do not know asyncio, so a thread of its own runs the loop.
+
+Takes: options. Gives: `call`, which waits for an answer; `blocks`, a part of a stream. Never: is sent to another process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import ExitStack
+from datetime import datetime
+from typing import Any, Self, TypeVar
+
+from fairlead.dataclass import dataclass
+from fairlead.errors import StateError
+from fairlead.runtime.live.leases import TABLE as LEASES
+from fairlead.runtime.live.opening import place_of
+from fairlead.runtime.live.ranges import blocks_between
+from fairlead.runtime.live.selecting import Selection, only_stream, select
+from fairlead.runtime.spark.log.options import LogOptions
+from fairlead.transport.log.block import INDEX_BITS
+from fairlead.transport.log.names import merged_stream
+from fairlead.transport.log.patient_log import PatientLog
+from fairlead.transport.log.protocol import Log, Stored, Stream
+
+Answer = TypeVar("Answer")
+PATIENCE_SECONDS = 60.0
+LEASE_SECONDS = 7 * 24 * 3600.0
+"""How long a merged stream stays for a job that does not ask for it: what was stopped may go on from its checkpoint."""
+RENEW_SECONDS = 600.0
+
+
+@dataclass(frozen=True)
+class Extent:
+    """What a frame reads: `first` is the first position, `last` the last sequence there was when it was made."""
+
+    selection: Selection
+    stream: Stream
+    first: int
+    last: int
+
+    @property
+    def after(self) -> int:
+        return max(0, (self.first >> INDEX_BITS) - 1)
+
+
+class Link:
+    def __init__(self, options: LogOptions) -> None:
+        self._held = ExitStack()
+        self._leased = 0.0
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="fairlead-log", daemon=True)
+        self._thread.start()
+        try:
+            log, _ = self._wait(place_of(options.url, None, None, options.access).open(self._held))
+        except BaseException:
+            self._stop()
+            raise
+        self.log: Log = PatientLog(log, PATIENCE_SECONDS)
+
+    def _wait(self, work: Coroutine[Any, Any, Answer]) -> Answer:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def call(self, work: Callable[[Log], Coroutine[Any, Any, Answer]]) -> Answer:
+        return self._wait(work(self.log))
+
+    def close(self) -> None:
+        if self._loop.is_running():
+            self.call(lambda log: log.close())
+            self._stop()
+
+    def _stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+        self._held.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def lease(self, types: Sequence[str]) -> None:
+        """Keep the merged stream of these types."""
+        if time.monotonic() - self._leased > RENEW_SECONDS or not self._leased:
+            told = {"types": [sorted(types)], "until": time.time() + LEASE_SECONDS}
+            self.call(lambda log: log.put(LEASES, f"spark-{merged_stream(types)}", json.dumps(told).encode()))
+            self._leased = time.monotonic()
+
+    def blocks(self, stream: Stream, after: int, last: int) -> Iterator[Sequence[Stored]]:
+        """Of a stream, from behind one sequence to another. While they are worked at, the next ones come."""
+        reading = blocks_between(self.log, stream, after, last)
+        try:
+            while (found := self._wait(_next(reading))) is not None:
+                yield found
+        finally:
+            self._wait(reading.aclose())  # type: ignore[attr-defined]
+
+
+async def _next(reading: Any) -> Sequence[Stored] | None:
+    return await anext(reading, None)
+
+
+async def extent_of(log: Log, options: LogOptions) -> Extent:
+    """Raises what `select` raises, and LogError."""
+    selection = await select(log, options.what, heartbeats=options.heartbeats)
+    only_stream(selection)
+    (stream,) = await selection.streams(log)
+    (last,) = await selection.complete(log, [stream])
+    match options.start:
+        case "earliest":
+            first = 0
+        case "new":
+            first = (last + 1) << INDEX_BITS
+        case datetime():
+            before = await log.before(stream, int(options.start.timestamp() * 1_000_000))
+            first = (before + 1) << INDEX_BITS if before else 0
+        case _:
+            first = int(options.start)
+    return Extent(selection, stream, first, last)
+
+
+async def same_stream(log: Log, extent: Extent) -> None:
+    """Raises StateError where the stream was removed, and another one made under its name."""
+    if await extent.selection.streams(log) != [extent.stream]:
+        raise gone(extent.stream.name)
+
+
+def gone(name: str) -> StateError:
+    problem = f"the stream {name} was removed and made anew since it was read: the positions are others"
+    return StateError("S137", problem, "begin anew: load the frame again, or start with a new checkpoint")

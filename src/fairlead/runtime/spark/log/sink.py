@@ -1,0 +1,150 @@
+"""Relations of a job on Spark back into the log, each once.
+
+Tasks hand their relations over, and the driver's side stores them, since blocks of a source are numbered one after the other.
+Where a stream stands is an entry of the log's table `FL_SINKS`:
+
+    1. the numbers that the micro-batch begins with; they are known for the first one (0), and from the one before
+    2. store the blocks that the log does not have yet
+    3. the numbers that it ends with
+
+Spark gives a micro-batch again, the same, where it did not hear that it was stored. It then finds its entry of step 1, makes
+the same blocks, and the log has them already.
+
+Takes: rows of `match`. Gives: blocks in the log. Never: stores anything of a micro-batch that Spark has not computed whole.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+
+from fairlead.errors import StateError, UsageError
+from fairlead.model.blobs import packed, unpacked
+from fairlead.model.plan import Plan
+from fairlead.runtime.live.deriving import derivings_of
+from fairlead.runtime.live.origin import name_of
+from fairlead.runtime.live.registry import Registry
+from fairlead.runtime.live.selecting import only_group, only_stream, selection_of
+from fairlead.runtime.live.starting import is_leading
+from fairlead.runtime.spark.log.link import PATIENCE_SECONDS, Link
+from fairlead.runtime.spark.log.options import LogOptions
+from fairlead.runtime.spark.log.outputs import RELATION, Marks, Output, blocks_of, kept
+from fairlead.transport.log.block import Block
+from fairlead.transport.log.block_store import Tails
+from fairlead.transport.log.names import checked
+from fairlead.transport.log.protocol import Conflict, Log
+
+TABLE = "FL_SINKS"
+
+
+@dataclass(frozen=True)
+class Found(WriterCommitMessage):
+    rows: bytes | None
+
+
+class LogWriter(DataSourceArrowWriter):
+    """A batch begins at the beginning, so its numbers do, too."""
+
+    def __init__(self, asked: LogOptions) -> None:
+        self.asked = asked
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Found:
+        return found(iterator)
+
+    def commit(self, messages: Sequence[Any]) -> None:
+        with Link(self.asked) as link:
+            link.call(lambda log: stored(log, self.asked, messages, None))
+
+
+class LogStreamWriter(DataSourceStreamArrowWriter):
+    def __init__(self, asked: LogOptions) -> None:
+        self.asked = asked
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Found:
+        return found(iterator)
+
+    def commit(self, messages: Sequence[Any], batchId: int) -> None:
+        with Link(self.asked) as link:
+            link.call(lambda log: stored(log, self.asked, messages, batchId))
+
+
+def found(batches: Iterator[pa.RecordBatch]) -> Found:
+    table = kept(batches)
+    return Found(None if table is None or not table.num_rows else packed(table))
+
+
+async def stored(log: Log, asked: LogOptions, messages: Sequence[Any], batch: int | None) -> None:
+    """Store what the tasks found, of a micro-batch or (None) of a whole job. Raises StateError, LogError, UsageError."""
+    assert isinstance(asked.what, str)
+    plan = await Registry(log).plan(asked.what)
+    outputs = await outputs_of(log, plan, asked)
+    entry = None if batch is None else await Entry.opened(log, asked, plan, batch)
+    tables = [unpacked(each.rows) for each in messages if each is not None and each.rows is not None]
+    blocks, end = blocks_of(plan, outputs, pa.concat_tables(tables), entry.begin if entry else {}) if tables else ([], None)
+    await store(log, blocks)  # 2
+    if entry is not None:
+        await entry.write(entry.begin if end is None else end)  # 3
+
+
+async def outputs_of(log: Log, plan: Plan, asked: LogOptions) -> list[Output]:
+    assert isinstance(asked.start, (int, str))
+    only_stream(selection_of(plan))
+    group, origin = only_group(plan), 0 if asked.start == "earliest" else int(asked.start)
+    derivings = derivings_of(group.plan, name_of((origin,)))
+    made = [Output(each.subscription.name, each.type, each.source, each) for each in derivings]
+    if derivings and not await is_leading(log, group.key(await group.streams(log)), (origin,)):
+        problem = f"others store what these rules emit, and they did not begin at position {origin}"
+        raise UsageError("A228", problem, "begin where they did, or leave storing to them")
+    if asked.into is not None:
+        registry = Registry(log)
+        await registry.declare(f"TYPE {asked.into} {RELATION}")
+        told = registry.catalogue[asked.into]
+        made += [Output(each.name, told, f"r-{each.digest[:24]}-{origin:x}", None) for each in plan.subscriptions]
+    if not made:
+        raise UsageError("A229", "the rules emit nothing that could be stored", "name a type for the relations: into=…")
+    return made
+
+
+async def store(log: Log, blocks: Sequence[Block]) -> None:
+    """Those that the log does not have yet, of each source in their order."""
+    tails = Tails(log, PATIENCE_SECONDS, "start the stream anew, with a new checkpoint")
+    for block in blocks:
+        await tails.store(block)
+
+
+class Entry:
+    """Where a stream stands, in the log's table."""
+
+    def __init__(self, log: Log, key: str, batch: int, begin: Marks, revision: int) -> None:
+        self._log, self._key, self._batch, self.begin, self._revision = log, key, batch, begin, revision
+
+    @classmethod
+    async def opened(cls, log: Log, asked: LogOptions, plan: Plan, batch: int) -> Entry:
+        key = checked(asked.sink, "sink") if asked.sink is not None else f"{plan.digest[:24]}-{asked.start}"
+        held = await log.get(TABLE, key)
+        told: dict[str, Any] = {"batch": -1, "begin": {}, "end": {}} if held is None else json.loads(held.value)
+        if batch == 0:
+            begin: dict[str, Any] = {}
+        elif batch == told["batch"]:
+            begin = told["begin"]
+        elif batch == told["batch"] + 1 and told["end"] is not None:
+            begin = told["end"]
+        else:
+            problem = f"the sink '{key}' has micro-batch {told['batch']}, and {batch} comes: another stream has its name"
+            raise StateError("S138", problem, "give every stream a name of its own: to_log(…, name=…)")
+        made = cls(log, key, batch, {name: tuple(pair) for name, pair in begin.items()}, 0 if held is None else held.revision)
+        await made.write(None)  # 1
+        return made
+
+    async def write(self, end: Marks | None) -> None:
+        told = {"batch": self._batch, "begin": self.begin, "end": end}
+        try:
+            self._revision = await self._log.put(TABLE, self._key, json.dumps(told).encode(), self._revision)
+        except Conflict:
+            problem = f"another stream stores under the name '{self._key}' at this time"
+            raise StateError("S138", problem, "give every stream a name of its own: to_log(…, name=…)") from None

@@ -1,0 +1,1 @@
+"""What a job found: folders, and views for SQL."""

@@ -1,0 +1,162 @@
+"""What a job found, into folders: relations, and apart from them what is late, rejected or repeated.
+
+A folder is whole when it has `_SUCCESS`. Of a stream, each micro-batch has a folder of its own, `batch=7`, and writes it whole
+again when it is repeated after a failure: so every row is there once. Delta keeps the numbers of micro-batches itself.
+
+Takes: a frame of `match`. Gives: files. Never: writes over a folder unless it is told to.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from fairlead.errors import UnsupportedError, UsageError
+from fairlead.runtime.spark.output.views import (
+    LATE,
+    REJECTED,
+    REPEATED,
+    all_relations,
+    late_events,
+    rejected_records,
+    repeated_records,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Format = Literal["parquet", "jsonl", "csv", "delta", "iceberg"]
+WRITERS = {"parquet": "parquet", "jsonl": "json", "csv": "csv", "delta": "delta", "iceberg": "iceberg"}
+ADDED = {
+    "delta": "io.delta:delta-spark_2.13:4.0.0",
+    "iceberg": "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0",
+}
+"""Formats that a session must bring, and what brings them."""
+ATOMS = ("string", "tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "decimal", "timestamp", "date")
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Where each verdict goes, and in which format."""
+
+    relations: str
+    late: str
+    rejected: str
+    repeated: str
+    form: Format = "parquet"
+
+    def places(self) -> dict[str, str]:
+        return {"relations": self.relations, LATE: self.late, REJECTED: self.rejected, REPEATED: self.repeated}
+
+
+def outputs(
+    relations: str, form: Format = "parquet", late: str | None = None, rejected: str | None = None, repeated: str | None = None
+) -> Outputs:
+    """What is not said stands beside the relations."""
+    base = relations.rstrip("/")
+    made = (late or f"{base}.late", rejected or f"{base}.rejected", repeated or f"{base}.repeated")
+    return Outputs(base, *made, form)
+
+
+def parts(frame: DataFrame) -> dict[str, DataFrame]:
+    """By verdict, what is written of it."""
+    return {
+        "relations": all_relations(frame),
+        LATE: late_events(frame),
+        REJECTED: rejected_records(frame),
+        REPEATED: repeated_records(frame),
+    }
+
+
+def require_format(spark: SparkSession, form: Format, streaming: bool) -> None:
+    if form not in ADDED:
+        return
+    if form == "iceberg" and streaming:
+        problem = "a micro-batch that is repeated would be twice in an Iceberg table"
+        raise UnsupportedError("U112", problem, "write a stream as parquet or delta")
+    source: Any = spark._jvm.org.apache.spark.sql.execution.datasources.DataSource  # type: ignore[union-attr]
+    try:
+        source.lookupDataSource(form, spark._jsparkSession.sessionState().conf())
+    except Exception:
+        fix = f"start the session with --set spark.jars.packages={ADDED[form]}, in the version for your Spark"
+        raise UnsupportedError("U111", f"the Spark session has no {form}", fix) from None
+
+
+def require_free(spark: SparkSession, places: Outputs, overwrite: bool) -> None:
+    """Refuse folders that are there, or remove them where that is asked for."""
+    for path in places.places().values():
+        if exists(spark, path):
+            if not overwrite:
+                raise UsageError("A221", f"{path} is there already", "name another --out, or --overwrite it")
+            _system(spark, path).delete(_path(spark, path), True)
+
+
+def write(frame: DataFrame, path: str, form: Format, **options: str) -> None:
+    """All rows, in the order they have, into a new folder or table."""
+    path = located(frame.sparkSession, path)
+    given = flat(frame) if form == "csv" else frame
+    mode = "append" if form in ADDED else "overwrite"
+    header = {"header": "true", "escape": '"'} if form == "csv" else {}
+    given.write.format(WRITERS[form]).mode(mode).options(**header, **options).save(path)
+
+
+def write_batch(frame: DataFrame, path: str, form: Format, number: int, job: str) -> None:
+    """One micro-batch of a stream, the same once or twice."""
+    if form == "delta":
+        write(frame, path, form, txnAppId=job, txnVersion=str(number))
+    else:
+        write(frame, f"{path}/batch={number}", form)
+
+
+def flat(frame: DataFrame) -> DataFrame:
+    """For formats without nested columns: these as JSON text."""
+    from pyspark.sql import functions as F
+
+    def column(name: str, kind: str) -> Any:
+        here = F.col(f"`{name}`")
+        if kind.startswith(("array", "struct", "map")):
+            return F.to_json(here).alias(name)
+        return here if kind.partition("(")[0] in ATOMS else here.cast("string").alias(name)
+
+    return frame.select(*(column(each.name, each.dataType.simpleString()) for each in frame.schema))
+
+
+def located(spark: SparkSession, path: str) -> str:
+    """The path from the root, on one machine: the JVM may run in another folder than this process is in now."""
+    here = "://" not in path and str(spark.sparkContext.master).startswith("local")
+    return os.path.abspath(path) if here else path
+
+
+def exists(spark: SparkSession, path: str) -> bool:
+    return bool(_system(spark, path).exists(_path(spark, path)))
+
+
+def read_text(spark: SparkSession, path: str) -> str | None:
+    """A small file of any file system that Spark reaches; None where there is none."""
+    system, there = _system(spark, path), _path(spark, path)
+    if not system.exists(there):
+        return None
+    stream = system.open(there)
+    try:
+        return bytes(stream.readAllBytes()).decode()
+    finally:
+        stream.close()
+
+
+def write_text(spark: SparkSession, path: str, text: str) -> None:
+    """Whole or not at all, where the file system renames."""
+    system, there, half = _system(spark, path), _path(spark, path), _path(spark, f"{path}.part")
+    stream = system.create(half, True)
+    stream.write(bytearray(text.encode()))
+    stream.close()
+    system.delete(there, False)
+    system.rename(half, there)
+
+
+def _path(spark: SparkSession, path: str) -> Any:
+    return spark._jvm.org.apache.hadoop.fs.Path(located(spark, path))  # type: ignore[union-attr]
+
+
+def _system(spark: SparkSession, path: str) -> Any:
+    return _path(spark, path).getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())

@@ -1,0 +1,147 @@
+"""What `match` gives as tables for SQL: one temporary view for each subscription, and one for each other verdict.
+
+    relation_id, branch, completed_at, place, turn     as in the frame (result_rows.py)
+    positions                       those of all members, to join on
+    one column for each alias       a struct of type, position, place and the attributes; `q[3]` is an array of three
+    one column for each attribute   that is emitted; `Derived.attribute` where its name is taken already
+
+    relations   all of them, with members and emitted attributes as the frame has them
+    late        type, reason, and the event as a struct
+    rejected    position, code, reason
+    repeated    position, reason
+
+Takes: a frame of `match`, batch or streaming, and its plan. Gives: frames, and views of them. Never: runs a job.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fairlead.errors import UsageError
+from fairlead.model.layout import RESERVED, Column, columns_of_types, layout_of
+from fairlead.model.plan import Branch, Plan, Subscription
+from fairlead.runtime.spark.job.result_rows import IN_ORDER, LATE, REJECTED, REPEATED
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
+FIXED = ("relation_id", "branch", "completed_at", "place", "turn", "positions")
+OTHERS = ("relations", LATE, REJECTED, REPEATED)
+
+
+def register(relations: DataFrame, plan: Plan, prefix: str = "") -> dict[str, str]:
+    """Make the views, each named `prefix` and what it holds. Gives the names, by subscription and by "relations", "late",
+    "rejected" and "repeated". A view computes its frame anew for each query: `relations.cache()` before, if there are many."""
+    taken: dict[str, str] = {}
+    for each in (*OTHERS, *(subscription.name for subscription in plan.subscriptions)):
+        if each.lower() in taken:  # Spark does not tell upper from lower case
+            problem = f"'{taken[each.lower()]}' and '{each}' would be one view"
+            raise UsageError("A220", problem, "rename the subscription")
+        taken[each.lower()] = each
+    frames = {
+        "relations": all_relations(relations),
+        LATE: late_events(relations),
+        REJECTED: rejected_records(relations),
+        REPEATED: repeated_records(relations),
+    } | {each.name: relations_of(relations, plan, each.name) for each in plan.subscriptions}
+    for name, frame in frames.items():
+        frame.createOrReplaceTempView(f"`{prefix}{name}`")
+    return {name: f"{prefix}{name}" for name in frames}
+
+
+def all_relations(frame: DataFrame) -> DataFrame:
+    """What was delivered, without the other verdicts."""
+    return frame.filter(frame["verdict"] == IN_ORDER).drop("verdict", "reason")
+
+
+def late_events(frame: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    found = frame.filter(frame["verdict"] == LATE)
+    members: Any = frame.schema["members"].dataType
+    kept = [each.name for each in members.elementType if each.name not in RESERVED]
+    event = F.element_at("members", 1)
+    fields = [event.getField(name).alias(name) for name in kept]
+    return found.select(event.getField("type").alias("type"), "reason", *([F.struct(*fields).alias("event")] if fields else []))
+
+
+def rejected_records(frame: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    code = F.substring_index("reason", " ", 1)
+    found = frame.filter(frame["verdict"] == REJECTED)
+    return found.select(F.col("completed_at").alias("position"), code.alias("code"), "reason")
+
+
+def repeated_records(frame: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    return frame.filter(frame["verdict"] == REPEATED).select(F.col("completed_at").alias("position"), "reason")
+
+
+def relations_of(frame: DataFrame, plan: Plan, name: str) -> DataFrame:
+    """The relations of one subscription, with its own columns."""
+    from pyspark.sql import functions as F
+
+    subscription = plan[name]
+    taken = {each.lower() for each in FIXED}
+    columns: list[Any] = [*FIXED[:-1], F.col("members.position").alias("positions")]
+    for alias in dict.fromkeys(element.alias for branch in subscription.branches for element in branch.elements):
+        columns.append(_member(plan, subscription, alias).alias(_free(alias, "member", taken)))
+    if subscription.emits is not None:
+        emitted = layout_of(plan).emitted
+        for attribute in plan.catalogue[subscription.emits].attributes:
+            at = plan.catalogue[subscription.emits].index[attribute.name]
+            held = next(each.name for each in emitted if each.sources.get(subscription.emits) == at)
+            columns.append(F.col("emitted").getField(held).alias(_free(attribute.name, subscription.emits, taken)))
+    chosen = frame.filter((frame["verdict"] == IN_ORDER) & (frame["subscription"] == name))
+    return chosen.select(*columns)
+
+
+def _free(name: str, owner: str, taken: set[str]) -> str:
+    """The name, or `owner.name` where a column has it already."""
+    made = name if name.lower() not in taken else f"{owner}.{name}"
+    taken.add(made.lower())
+    return made
+
+
+def _member(plan: Plan, subscription: Subscription, alias: str) -> SparkColumn:
+    """The events of an alias. Branches may give it other places and types; where one has no such alias it is null."""
+    from pyspark.sql import functions as F
+
+    slots = [slot.type for branch in subscription.branches for slot in branch.slots if slot.alias == alias]
+    types = tuple(sorted({name for slot in slots for name in plan.catalogue.accepts(slot)}))
+    fields = columns_of_types(types, plan.catalogue, RESERVED)
+    several = any(e.alias == alias and e.quantifier.most > 1 for branch in subscription.branches for e in branch.elements)
+    found: Any = None
+    for number, branch in enumerate(subscription.branches):
+        here = _in_branch(plan, branch, alias, fields)
+        if here:
+            value = F.array(*here) if several else here[0]
+            of = F.col("branch") == number
+            found = F.when(of, value) if found is None else found.when(of, value)
+    assert found is not None  # the alias is of one of the branches
+    return found  # type: ignore[no-any-return]
+
+
+def _in_branch(plan: Plan, branch: Branch, alias: str, fields: tuple[Column, ...]) -> list[SparkColumn]:
+    from pyspark.sql import functions as F
+
+    places = sorted((slot.alias_index, at) for at, slot in enumerate(branch.slots) if slot.alias == alias)
+    held = layout_of(plan).members
+    made = []
+    for _, at in places:
+        member = F.get("members", at)
+        columns = [member.getField(name).alias(name) for name in RESERVED]
+        for field in fields:
+            sources = [each.name for each in held if field.sources.items() & each.sources.items()]
+            columns.append(F.coalesce(*(member.getField(name) for name in sources)).alias(field.name))
+        made.append(F.struct(*columns))
+    return made
+
+
+__all__ = [
+    "IN_ORDER", "LATE", "REJECTED", "REPEATED", "all_relations", "late_events", "register", "rejected_records", "relations_of",
+    "repeated_records",
+]  # fmt: skip

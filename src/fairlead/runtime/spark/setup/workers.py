@@ -1,0 +1,193 @@
+"""The Python processes that run Fairlead's functions: which interpreter they are, and whether it has what these functions need.
+
+Spark starts workers with `python3` of the PATH, unless PYSPARK_PYTHON named another interpreter before the session was made. In
+an environment that is not activated that is some other Python. Where driver and workers share a machine and nobody chose an
+interpreter, Fairlead's functions run with the driver's. Everywhere else workers are as the owner of the cluster set them up. A
+small job asks all of them what they have: once a session, before anything else runs there.
+
+Takes: a session. Gives: how many tasks it runs at once, or a coded error that says what the workers lack. Never: changes which
+interpreter runs other functions of the session.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import fairlead
+from fairlead.errors import FairleadError, UnsupportedError
+from fairlead.runtime.spark.setup.settings import local_cores
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+IMPORTED = ("pyarrow", "numpy", "llvmlite", "fairlead")
+FOUND = ("pandas", "google.protobuf")
+"""Looked for, not imported: pandas alone takes half a second."""
+ASKED = 4096
+"""Rows of the job that asks, where only their spread over partitions tells how many tasks run at once."""
+APPLICATIONS_MAX = 64
+OWN = 'import os, sys; os.environ["PYSPARK_PYTHON"] = sys.executable  # before the session is made'
+THEIRS = 'os.environ["PYSPARK_PYTHON"] = "…"  # an interpreter of every worker that has it, before the session is made'
+SERVERS = "PYSPARK_PYTHON=/a/python/that/has/it  # in the environment that the server of Spark Connect is started in"
+"""How another interpreter is chosen: where workers are on this machine, on those of a cluster, and behind Spark Connect."""
+
+_LOCK = threading.Lock()
+_TOLD: dict[int, tuple[str, int]] = {}
+"""By context: the interpreter that Spark was told, and how many threads make functions now."""
+_ANSWERED: dict[tuple[str, str], int] = {}
+"""By application and interpreter, how many tasks answered: those whose workers have everything. The others are asked again."""
+
+
+def is_remote(session_or_frame: object) -> bool:
+    """Of Spark Connect: there is no JVM in reach."""
+    return type(session_or_frame).__module__.startswith("pyspark.sql.connect.")
+
+
+def require_workers(spark: SparkSession) -> int:
+    """How many tasks run at once. Raises UnsupportedError where workers cannot run Fairlead's functions."""
+    with interpreter(spark) as name:
+        key = application(spark), name
+        if key not in _ANSWERED:
+            choice = _choice(spark)
+            answers = _asked(spark)
+            for each in answers:
+                _require(each, choice)
+            if len(_ANSWERED) >= APPLICATIONS_MAX:
+                _ANSWERED.clear()
+            _ANSWERED[key] = len(answers)
+        return _ANSWERED[key] if is_remote(spark) else max(1, spark.sparkContext.defaultParallelism)
+
+
+def _choice(spark: SparkSession) -> str:
+    """How the workers of this session get another interpreter."""
+    if is_remote(spark):
+        return SERVERS
+    return OWN if local_cores(str(spark.sparkContext.master)) is not None else THEIRS
+
+
+def application(spark: SparkSession) -> str:
+    """What tells applications apart. Sessions of one application can share frames; those of Spark Connect cannot."""
+    session: Any = spark
+    return str(session.session_id if is_remote(spark) else session.sparkContext.applicationId)
+
+
+@contextmanager
+def interpreter(spark: SparkSession) -> Iterator[str]:
+    """Functions that are made inside run with the interpreter that is given: the one Spark was told, else the driver's."""
+    if is_remote(spark):  # the server chooses
+        yield ""
+        return
+    context = spark.sparkContext
+    with _LOCK:  # of several threads the first remembers what was told, and the last puts it back
+        before, users = _TOLD.get(id(context), (context.pythonExec, 0))
+        _TOLD[id(context)] = before, users + 1
+        chosen = context.pythonExec = _interpreter(before, str(context.master))
+    try:
+        yield chosen
+    finally:
+        with _LOCK:
+            before, users = _TOLD.pop(id(context))
+            if users > 1:
+                _TOLD[id(context)] = before, users - 1
+            else:
+                context.pythonExec = before
+
+
+def _interpreter(told: str, master: str) -> str:
+    if local_cores(master) is None or os.environ.get("PYSPARK_PYTHON") or os.sep in told or not sys.executable:
+        return told
+    found = shutil.which(told)  # a PATH that leads here needs no second family of workers
+    return told if found is not None and Path(found).parent == Path(sys.executable).parent else sys.executable
+
+
+def _asked(spark: SparkSession) -> list[dict[str, Any]]:
+    from pyspark.sql import functions as F
+
+    question = F.udf(_question(IMPORTED, FOUND, fairlead.__version__), "string", useArrow=False)
+    if is_remote(spark):
+        rows = spark.range(0, ASKED)
+    else:
+        cores = max(1, spark.sparkContext.defaultParallelism)
+        rows = spark.range(0, cores, 1, cores)
+    try:
+        found = rows.select(question(F.spark_partition_id()).alias("answer")).distinct().collect()
+    except Exception as error:  # Spark's, or py4j's of what Spark has no class for
+        known = startup_error(str(error), remote=is_remote(spark))
+        if known is None:
+            raise
+        raise known from None
+    return [json.loads(row["answer"]) for row in found]
+
+
+def _question(imported: tuple[str, ...], found: tuple[str, ...], mine: str) -> Callable[[int], str]:
+    def answer(partition: int) -> str:
+        """Is pickled by value and refers to nothing of Fairlead: it also runs where there is none."""
+        import importlib
+        import importlib.util
+        import json
+        import sys
+
+        lacks = {}
+        for name in (*imported, *found):
+            try:
+                if name in imported:
+                    importlib.import_module(name)
+                elif importlib.util.find_spec(name) is None:
+                    lacks[name] = f"No module named {name!r}"
+            except Exception as problem:  # also a library of C that does not load
+                lacks[name] = str(problem) or type(problem).__name__
+        version = getattr(sys.modules.get("fairlead"), "__version__", None)
+        if version != mine:  # what is shipped later takes its place
+            for name in [each for each in sys.modules if each.partition(".")[0] == "fairlead"]:
+                del sys.modules[name]
+        told = {"partition": partition, "executable": sys.executable, "lacks": lacks, "fairlead": version}
+        return json.dumps(told, sort_keys=True)
+
+    answer.__module__ = "__main__"
+    return answer
+
+
+def startup_error(text: str, *, remote: bool) -> FairleadError | None:
+    """What Spark says where a worker's interpreter does not start or lacks what it begins with, as a coded error. `remote`: it
+    says so over Spark Connect."""
+    choice = SERVERS if remote else OWN
+    if "PYTHON_VERSION_MISMATCH" in text:
+        here = f"{sys.version_info[0]}.{sys.version_info[1]}"
+        problem = f"the workers' Python has another version than the driver's {here}, and Spark needs them to be equal"
+        return UnsupportedError("U108", problem, choice)
+    program = re.search(r'Cannot run program "([^"]*)"', text)
+    if program is not None:
+        return UnsupportedError("U108", f"Spark cannot start the workers' Python, {program[1]}", choice)
+    missing = re.search(r"ModuleNotFoundError: No module named '(\w+)[\w.]*'", text)
+    if missing is not None and missing[1] in ("pyspark", "google", *IMPORTED, *FOUND):
+        return UnsupportedError("U109", f"the workers' Python has no {missing[1]}", f"{choice}; or: {_install('python3')}")
+    return None
+
+
+def _require(answer: dict[str, Any], choice: str) -> None:
+    """`choice`: how another interpreter is chosen."""
+    where, lacks, mine = answer["executable"], answer["lacks"], fairlead.__version__
+    if lacks:
+        problem = f"cannot import {', '.join(lacks)}: {lacks.get('fairlead') or next(iter(lacks.values()))}"
+    elif answer["fairlead"] != mine:
+        problem = f"has fairlead {answer['fairlead']}, and the driver has {mine}"
+    else:
+        return
+    if set(lacks) <= {"fairlead"}:
+        fix = f"fl.ship(spark)  # or: {_install(where)}"
+    else:
+        fix = f"{OWN}; or: {_install(where)}" if choice is OWN else f"{_install(where)}  # on every worker; or: {choice}"
+    raise UnsupportedError("U109", f"the workers' Python, {where}, {problem}", fix)
+
+
+def _install(executable: str) -> str:
+    return f"{executable} -m pip install 'fairlead[spark]=={fairlead.__version__}'"

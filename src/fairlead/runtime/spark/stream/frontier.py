@@ -1,0 +1,121 @@
+"""How a stream says how far it is complete: what the user states, or the watermarks of the frames.
+
+Takes: the frames and the arguments. Gives: a Frontier, or the refusal of a stream that has none. Never: reads data.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from fairlead.errors import UnsupportedError, UsageError
+from fairlead.model.types import HEARTBEAT
+from fairlead.order.holdback import Frontier
+from fairlead.runtime.spark.input.frames import Input
+from fairlead.runtime.spark.setup.workers import is_remote
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+MICROSECOND, DAY_US = timedelta(microseconds=1), 86_400_000_000
+MONTH_DAYS = 31
+"""As Spark counts months in a watermark."""
+DELAY = "spark.watermarkDelayMs"
+"""What a schema says of a column with a watermark."""
+SECOND_US = 1_000_000
+UNITS = {
+    "microsecond": 1, "millisecond": 1_000, "second": SECOND_US, "minute": 60 * SECOND_US, "hour": 3600 * SECOND_US,
+    "day": DAY_US, "week": 7 * DAY_US, "month": MONTH_DAYS * DAY_US, "year": 12 * MONTH_DAYS * DAY_US,
+}  # fmt: skip
+PART = re.compile(r"([+-]?\s*\d+(?:\.\d+)?)\s+([a-zA-Z]+)")
+
+
+def frontier_of(
+    given: Input, frames: DataFrame | Mapping[str, DataFrame], stated: str | None, delay: str | timedelta | None
+) -> Frontier:
+    types, first = given.reading.types, given.order_by[0]
+    if stated not in (None, "types", "stream"):
+        raise UsageError("A214", f"frontier is {stated!r}", 'use "types" or "stream"')
+    if given.positioned:
+        if stated is not None or delay is not None:
+            raise UsageError("A214", "rows with a position need no frontier and no delay", "leave them out")
+        return Frontier(types, positioned=True)
+    if stated is not None:
+        allowed = 0 if delay is None else _units(given, frames, delay)
+        return Frontier(types, stated == "stream", dict.fromkeys(types, allowed))
+    if delay is not None:
+        fix = 'add frontier="types" or frontier="stream"; a watermark has its delay in itself'
+        raise UsageError("A215", f"delay is {delay!r}, and no frontier is given that it could delay", fix)
+    each = dict(frames) if isinstance(frames, Mapping) else {"": frames}
+    delays = {name: _watermark(frame, first) for name, frame in each.items() if name != HEARTBEAT.name}
+    missing = [name for name, found in delays.items() if found is None]
+    if missing:
+        which = f" of {', '.join(map(repr, missing))}" if isinstance(frames, Mapping) else ""
+        raise UnsupportedError(
+            "U110",
+            f"nothing says how far the stream{which} is complete, so nothing could ever be released",
+            fix=f"frame.withWatermark({first!r}, '10 seconds'), or frontier=\"types\" where every type comes in order, "
+            'or position="offset" where rows come from a log',
+        )
+    if not isinstance(frames, Mapping):
+        return Frontier(types, True, dict.fromkeys(types, delays[""] or 0))
+    return Frontier(types, False, {name: found or 0 for name, found in delays.items()})
+
+
+def _watermark(frame: DataFrame, column: str) -> int | None:
+    """The delay in microseconds of the frame's watermark on the column, if it has one; of several (a union) the longest. The
+    schema tells that of the first frame of a union alone, and whole milliseconds, which is all that a remote session has."""
+    if is_remote(frame):
+        said = frame.schema[column].metadata.get(DELAY)
+        return None if said is None else int(said) * 1_000
+    found: int | None = None
+    todo: list[Any] = [frame._jdf.queryExecution().analyzed()]
+    while todo:
+        node = todo.pop()
+        if node.getClass().getSimpleName() == "EventTimeWatermark" and node.eventTime().name() == column:
+            delay = _microseconds(node.delay())
+            found = delay if found is None else max(found, delay)
+            continue
+        children = node.children()
+        todo += [children.apply(at) for at in range(children.size())]
+    return found
+
+
+def _units(given: Input, frames: DataFrame | Mapping[str, DataFrame], delay: str | timedelta) -> int:
+    """The delay in what the first order column counts: microseconds, or days."""
+    name = given.order_by[0]
+    for frame in frames.values() if isinstance(frames, Mapping) else (frames,):
+        kind = frame.schema[name].dataType.simpleString()
+        if kind not in ("timestamp", "timestamp_ntz", "date"):
+            problem = f"delay is {delay!r}, a length of time, and the order column '{name}' is {kind}"
+            raise UsageError("A215", problem, "order by a timestamp or a date first, or leave the delay out")
+    length = _length(delay)
+    return -(-length // DAY_US) if kind == "date" else length
+
+
+def _length(delay: str | timedelta) -> int:
+    """In microseconds. Texts as Spark takes them in `withWatermark`: "10 seconds", "1 hour 30 minutes", "1.5 seconds"."""
+    fix = 'such as "10 seconds", or a timedelta'
+    if isinstance(delay, timedelta):
+        found = delay // MICROSECOND
+    else:
+        text = re.sub(r"^\s*interval\s+", "", str(delay), flags=re.IGNORECASE)
+        parts = [(number, UNITS.get(unit.lower().removesuffix("s"))) for number, unit in PART.findall(text)]
+        if not parts or PART.sub("", text).strip() or any(unit is None for _, unit in parts):
+            raise UsageError("A215", f"delay is {delay!r}, not a length of time", fix)
+        found = math.ceil(sum(Fraction(number.replace(" ", "")) * (unit or 0) for number, unit in parts))
+    if found < 0:
+        raise UsageError("A215", f"delay is {delay!r}, less than nothing", fix)
+    return found
+
+
+def _microseconds(interval: Any) -> int:
+    """Of Spark's CalendarInterval. Its parts are fields, and `interval.days` would be a method to call."""
+    from py4j.java_gateway import get_field
+
+    months, days, rest = (int(get_field(interval, name)) for name in ("months", "days", "microseconds"))
+    return (months * MONTH_DAYS + days) * DAY_US + rest

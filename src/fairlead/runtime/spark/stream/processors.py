@@ -1,0 +1,115 @@
+"""The stateful steps of a stream as Spark wants them: what reads rows and state, calls stream_job.py and gives rows and state
+back.
+
+When a query starts, Spark has two Python processes of their own say what state the steps have. They import this module, so it
+loads what handles rows when there are some: each of them starts in a third of the time.
+
+Takes: rows of blobs. Gives: rows of blobs. Never: decides anything.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, ValueState
+
+from fairlead.errors import StateError
+from fairlead.runtime.spark.job.parcel import Parcel
+from fairlead.runtime.spark.setup.garbage_collection import spare_what_is_loaded
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from fairlead.runtime.spark.stream.stream_job import Setup
+
+STATE_BYTES_MAX = 2**31 - 2**20
+"""A value of a state store is one array of Java."""
+
+
+class Sequencer(StatefulProcessor):
+    """One for the whole stream; its state is the sequence so far and what is held."""
+
+    def __init__(self, setup: Parcel[Setup]) -> None:
+        self.setup = setup
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        spare_what_is_loaded()
+        self.state = handle.getValueState("order", "held binary")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+        import pyarrow as pa
+
+        from fairlead.model.blobs import unpacked
+        from fairlead.runtime.spark.stream.stream_job import APART, COUNTED, UNPLACED, Sequencing
+
+        sequencing = Sequencing(self.setup.content, _state(self.state))
+        arrivals: dict[str, list[pa.Table]] = {}
+        for row in rows:
+            if row.type == UNPLACED:
+                yield _blob(APART, bytes(row.blob))
+            else:
+                arrivals.setdefault(row.type, []).append(unpacked(bytes(row.blob)))
+        for target, name, blob in sequencing.step({name: pa.concat_tables(arrivals[name]) for name in sorted(arrivals)}):
+            yield _blob(sequencing.key(target), blob, sequencing.buckets, sequencing.whose(target), name)
+        change = None if sequencing.change is None else json.dumps(asdict(sequencing.change))
+        counts = {"held": sequencing.back.lag(), "ties": sequencing.ties, "change": change}
+        yield Row(target=COUNTED, buckets=0, whose="", type="", blob=b"", **counts)
+        _update(self.state, sequencing.dump(), "what is held back", "a smaller delay, or heartbeats")
+
+    def close(self) -> None:
+        pass
+
+
+def _blob(target: int, blob: bytes, buckets: int = 0, whose: str = "", name: str = "") -> Row:
+    return Row(target=target, buckets=buckets, whose=whose, type=name, blob=blob, held=None, ties=None, change=None)
+
+
+class Matcher(StatefulProcessor):
+    """One for each target; its state is that of the engine."""
+
+    def __init__(self, setup: Parcel[Setup]) -> None:
+        self.setup = setup
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        spare_what_is_loaded()
+        self.state = handle.getValueState("matcher", "state binary")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+        from fairlead.model.blobs import unpacked
+        from fairlead.runtime.spark.stream.spreading import task_of
+        from fairlead.runtime.spark.stream.stream_job import APART, fed, kept, resumed
+
+        target, buckets, whose = task_of(int(key[0])), 0, ""
+        if target == APART:
+            for row in rows:
+                yield Row(blob=bytes(row.blob))
+            return
+        tables: dict[str, list[pa.Table]] = {}
+        for row in rows:
+            buckets, whose = row.buckets, row.whose
+            tables.setdefault(row.type, []).append(unpacked(bytes(row.blob)))
+        setup = self.setup.content
+        task = resumed(setup, target, buckets, _state(self.state), whose)
+        for blob in fed(task, tables):
+            yield Row(blob=blob)
+        _update(
+            self.state, kept(setup, target, task), "what the matcher remembers", "shorter windows (WITHIN), or more buckets"
+        )
+
+    def close(self) -> None:
+        pass
+
+
+def _state(held: ValueState) -> bytes | None:
+    found = held.get() if held.exists() else None
+    return None if found is None else bytes(found[0])
+
+
+def _update(held: ValueState, state: bytes, what: str, fix: str) -> None:
+    if len(state) > STATE_BYTES_MAX:
+        raise StateError("S113", f"{what} comes to {len(state):,} bytes, and a state can have {STATE_BYTES_MAX:,}", fix)
+    held.update((state,))

@@ -1,0 +1,234 @@
+"""How a stream is doing: what Spark reports of every micro-batch, added up.
+
+`observed` has Spark count the rows of each verdict and subscription while they pass, which costs no job of its own; `watch`
+listens to the reports of queries whose frame is observed. `Metrics` gives the numbers as data and in the text format of
+Prometheus, by hand: it is three lines a metric, and the package for it would be a dependency with a registry of its own.
+
+Takes: progress reports of Spark. Gives: a `Snapshot`, text, a server on this machine's own address. Never: slows a query, since
+reports come in a thread of the listener.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+
+from fairlead.model.plan import Plan
+from fairlead.runtime.spark.output.views import IN_ORDER, LATE, REJECTED, REPEATED
+from fairlead.runtime.spark.stream.resumption import RuleChange
+from fairlead.runtime.spark.stream.stream_job import ORDER
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+OBSERVED = "fairlead"
+INPUT = "fairlead_input"
+"""Where the input is observed: how many rows of it could be read."""
+LOOPBACK = "127.0.0.1"
+CONTENT = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Totals since the listener began; `…_per_second`, `…_seconds` and what is held are of the last micro-batch that had rows.
+    `held` and `ties` are None where nobody counts them. `change`: what became of the rules when they were last others than
+    those of the micro-batch before; where a stream began since, all of them."""
+
+    batches: int = 0
+    last_batch: int = -1
+    events: int = 0
+    events_per_second: float = 0.0
+    batch_seconds: float = 0.0
+    seconds: float = 0.0
+    state_rows: int = 0
+    state_bytes: int = 0
+    held: int | None = None
+    ties: int | None = None
+    verdicts: Mapping[str, int] = field(default_factory=dict)
+    relations: Mapping[str, int] = field(default_factory=dict)
+    change: RuleChange | None = None
+
+    @property
+    def late(self) -> int:
+        return self.verdicts.get(LATE, 0)
+
+    @property
+    def rejected(self) -> int:
+        return self.verdicts.get(REJECTED, 0)
+
+    @property
+    def repeated(self) -> int:
+        return self.verdicts.get(REPEATED, 0)
+
+
+class Metrics:
+    """Adds up the reports of one query; safe to read from another thread."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._names = [each.name for each in plan.subscriptions]
+        self._lock = threading.Lock()
+        self._verdicts: Counter[str] = Counter()
+        self._relations: Counter[str] = Counter()
+        self._now = Snapshot(relations=dict.fromkeys(self._names, 0))
+
+    def note(self, report: Mapping[str, Any]) -> None:
+        """A progress report, as the JSON that Spark makes of it."""
+        with self._lock:
+            observed = report.get("observedMetrics") or {}
+            counts = observed.get(OBSERVED) or {}
+            for verdict in (LATE, REJECTED, REPEATED):
+                self._verdicts[verdict] += counts.get(verdict) or 0
+            for number, name in enumerate(self._names):
+                self._relations[name] += counts.get(f"relations_{number}") or 0
+            order = observed.get(ORDER) or {}
+            before = self._now
+            rows = int((observed.get(INPUT) or {}).get("events", report.get("numInputRows")) or 0)
+            seconds = (report.get("batchDuration") or (report.get("durationMs") or {}).get("triggerExecution") or 0) / 1000
+            state = report.get("stateOperators") or ()
+            self._now = Snapshot(
+                batches=before.batches + 1,
+                last_batch=int(report.get("batchId", -1)),
+                events=before.events + rows,
+                events_per_second=rows / seconds if rows and seconds else before.events_per_second,
+                batch_seconds=seconds if rows else before.batch_seconds,
+                seconds=before.seconds + seconds,
+                state_rows=sum(each.get("numRowsTotal") or 0 for each in state),
+                state_bytes=sum(each.get("memoryUsedBytes") or 0 for each in state),
+                held=order.get("held", before.held),
+                ties=before.ties if order.get("ties") is None else (before.ties or 0) + order["ties"],
+                verdicts=dict(self._verdicts),
+                relations={name: self._relations[name] for name in self._names},
+                change=before.change if order.get("change") is None else _change(order["change"]),
+            )
+
+    def snapshot(self) -> Snapshot:
+        with self._lock:
+            return self._now
+
+    def metrics(self) -> str:
+        """In the text format of Prometheus, version 0.0.4."""
+        now = self.snapshot()
+        plain: list[tuple[str, str, str, float | None]] = [
+            ("events_total", "counter", "Rows read.", now.events),
+            ("events_per_second", "gauge", "Rows read a second in the last micro-batch that had some.", now.events_per_second),
+            ("batches_total", "counter", "Micro-batches done.", now.batches),
+            ("batch_seconds", "gauge", "Length of the last micro-batch that had rows.", now.batch_seconds),
+            ("state_rows", "gauge", "Values in the state stores.", now.state_rows),
+            ("state_bytes", "gauge", "Memory of the state stores.", now.state_bytes),
+            ("held_rows", "gauge", "Rows that wait for the frontier.", now.held),
+            ("ties_total", "counter", "Rows that the order columns do not tell from the one before.", now.ties),
+            ("late_total", "counter", "Events behind what was released.", now.late),
+            ("rejected_total", "counter", "Records that fit no type.", now.rejected),
+            ("repeated_total", "counter", "Records whose sequence was reached before.", now.repeated),
+        ]
+        lines = []
+        for name, kind, help_text, value in plain:
+            if value is not None:
+                lines += [
+                    f"# HELP fairlead_{name} {help_text}",
+                    f"# TYPE fairlead_{name} {kind}",
+                    f"fairlead_{name} {value:.17g}",
+                ]
+        lines += ["# HELP fairlead_relations_total Relations delivered.", "# TYPE fairlead_relations_total counter"]
+        lines += [f'fairlead_relations_total{{subscription="{_label(name)}"}} {now.relations[name]}' for name in self._names]
+        return "\n".join(lines) + "\n"
+
+
+def _change(told: str) -> RuleChange:
+    found = json.loads(told)
+    resumed, started, dropped = (tuple(found[name]) for name in ("resumed", "started", "dropped"))
+    return RuleChange(resumed, started, dropped, found["position"])
+
+
+def observed(relations: DataFrame, plan: Plan) -> DataFrame:
+    """The frame of `match`, counted while it passes: by verdict, and relations by subscription."""
+    from pyspark.sql import functions as F
+
+    verdict, subscription = F.col("verdict"), F.col("subscription")
+    counts = [F.count_if(verdict == each).alias(each) for each in (LATE, REJECTED, REPEATED)]
+    for number, each in enumerate(plan.subscriptions):
+        counts.append(F.count_if((verdict == IN_ORDER) & (subscription == each.name)).alias(f"relations_{number}"))
+    return relations.observe(OBSERVED, *counts)
+
+
+def observed_input(events: DataFrame) -> DataFrame:
+    """The frame that goes into `match`, counted while it passes."""
+    from pyspark.sql import functions as F
+
+    return events.observe(INPUT, F.count(F.lit(1)).alias("events"))
+
+
+def watch(spark: SparkSession, plan: Plan) -> Watch:
+    """Listen to the queries of this session that run on an `observed` frame of the plan, until `stop`."""
+    return Watch(spark, plan)
+
+
+class Watch(Metrics):
+    def __init__(self, spark: SparkSession, plan: Plan) -> None:
+        super().__init__(plan)
+        self._spark = spark
+        self._listener = _listener(self)
+        self._server: ThreadingHTTPServer | None = None
+        spark.streams.addListener(self._listener)
+
+    def serve(self, port: int) -> int:
+        """Answer `GET /metrics` on this machine's own address. Gives the port, which is a free one for 0."""
+        self._server = ThreadingHTTPServer((LOOPBACK, port), _handler(self))
+        threading.Thread(target=self._server.serve_forever, name="fairlead-metrics", daemon=True).start()
+        return int(self._server.server_port)
+
+    def stop(self) -> None:
+        self._spark.streams.removeListener(self._listener)
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+            self._server = None
+
+
+def _listener(metrics: Metrics) -> Any:
+    from pyspark.sql.streaming.listener import StreamingQueryListener
+
+    class Listener(StreamingQueryListener):
+        def onQueryStarted(self, event: Any) -> None:
+            pass
+
+        def onQueryProgress(self, event: Any) -> None:
+            report = json.loads(event.progress.json)
+            if OBSERVED in (report.get("observedMetrics") or {}):
+                metrics.note(report)
+
+        def onQueryIdle(self, event: Any) -> None:
+            pass
+
+        def onQueryTerminated(self, event: Any) -> None:
+            pass
+
+    return Listener()
+
+
+def _handler(metrics: Metrics) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if self.path.partition("?")[0] not in ("/", "/metrics"):
+                self.send_error(404)
+                return
+            content = metrics.metrics().encode()
+            self.send_response(200)
+            self.send_header("Content-Type", CONTENT)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    return Handler
+
+
+def _label(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

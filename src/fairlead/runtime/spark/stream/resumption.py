@@ -1,0 +1,73 @@
+"""Whether a run may take up the state of a stream, and what became of its rules since.
+
+A state says of itself what a run must agree in: the version of its form, the order of the stream, the zone of times that have
+none, the number of buckets. Rules may change: what is unchanged, by digest, goes on.
+
+Takes: the head of a state, and what the run is. Gives: a `RuleChange`, or a refusal (S110, S111, S116). Never: reads a state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from typing import Any
+
+from fairlead.dataclass import dataclass
+from fairlead.errors import StateError
+from fairlead.matching.state.encoding import Change
+
+VERSION = 3
+"""Of the form of the state. It goes up with that of the engine's states too, which are in it (matching/state/encoding.py)."""
+ZONE = "time zone of the session"
+"""In the identity of a stream that has times without a zone: the same text is another instant in another zone."""
+SETTING = "spark.sql.session.timeZone"
+
+
+@dataclass(frozen=True)
+class RuleChange(Change):
+    """What became of the rules of a stream. `position`: of the first event that those which were started can see, in the order
+    of the stream; those that were resumed see it, too, after all they have seen before."""
+
+    position: int = 0
+
+    def __str__(self) -> str:
+        told = super().__str__()
+        return f"{told}; from position {self.position} on" if told else ""
+
+
+def head(identity: Mapping[str, Any]) -> dict[str, Any]:
+    return {"version": VERSION, "identity": dict(identity)}
+
+
+def agree_in(found: Mapping[str, Any], identity: Mapping[str, Any]) -> None:
+    """The head of a state and what the run is. Raises StateError."""
+    if found["version"] != VERSION:
+        problem = f"the checkpoint is of version {found['version']}, this is version {VERSION}"
+        raise StateError("S110", problem, "run it with the release that wrote it, or begin with a new checkpoint folder")
+    before = found["identity"]
+    if ZONE in before and ZONE in identity:  # rules that read such times may come and go
+        agree_in_zone(before[ZONE], identity[ZONE])
+    differing = [name for name, value in identity.items() if name != ZONE and before.get(name) != value]
+    if differing:
+        fix = "begin with a new checkpoint folder, or go on as the checkpoint was made"
+        raise StateError("S111", f"the checkpoint was made with another {', another '.join(differing)}", fix)
+
+
+def agree_in_zone(before: str, now: str) -> None:
+    if before != now:
+        problem = f"the stream has times without a zone, which it took for those of {before}, and the session's zone is {now}"
+        raise StateError("S111", problem, f'spark.conf.set("{SETTING}", "{before}"), or a new checkpoint folder')
+
+
+def agree_in_buckets(began: int, asked: int | None) -> None:
+    """`asked`: what the user wants; whoever wants nothing gets what there is."""
+    if asked is not None and asked != began:
+        problem = f"the stream began with buckets = {began}, over which its state is spread, and this run asks for {asked}"
+        raise StateError("S116", problem, f"leave buckets out, or give {began}; another number needs a new checkpoint folder")
+
+
+def changed(before: Set[str], names: Mapping[str, str], now: Mapping[str, str], position: int) -> RuleChange:
+    """`before`: the digests that the state has; `names`: by the names that they had, where it knows them; `now`: the rules."""
+    resumed, started = ([name for name, digest in now.items() if (digest in before) is known] for known in (True, False))
+    gone = before - set(now.values())
+    named = [name for name, digest in names.items() if digest in gone]
+    return RuleChange(tuple(resumed), tuple(started), (*named, *sorted(gone - set(names.values()))), position)

@@ -1,0 +1,402 @@
+"""An endless input on Spark: the steps of a batch job, with state between micro-batches.
+
+    input ─packed─► blobs ─one task─► sequenced ─► blobs ─by target─► matched ─► blobs ─unpacked─► relations
+
+`sequenced` is one stateful task for the whole stream: it holds arrivals back until the frontier has passed them
+(order/holdback.py) and gives each its position, as the log does elsewhere. `matched` is a stateful task for every target (a
+group, or a bucket of a keyed one). What travels between them is a blob for each type and micro-batch, so the cost of a stateful
+call, about a millisecond, is paid a few times in a micro-batch, never for a row. The state of a task is one value: what is
+held, or the dumped state of the engine. Spark's side of it is in processors.py.
+
+A stream keeps the number of buckets that it began with: it is in the state, and targets are told it; a run that asks for
+another number is refused. Its rules may change: which targets a group has is in the state too, targets are told since when they
+have each subscription, and the metrics of the order tell what became of the rules.
+
+Takes: an Input, the groups of a plan and a frontier. Gives: a streaming DataFrame of `Outcome.schema`. Never: depends on how
+the stream is cut into micro-batches or how many partitions there are, except for what is late.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairlead.engine import Engine
+from fairlead.errors import DataError
+from fairlead.model.blobs import packed, unpacked
+from fairlead.model.columns import arrow_schema
+from fairlead.model.identity import POSITIONS_MAX
+from fairlead.model.plan import Plan
+from fairlead.order.holdback import Frontier, HoldBack, head_and_rest, with_head
+from fairlead.order.repeats import behind, later
+from fairlead.order.total import order_column
+from fairlead.runtime.spark.input.arrivals import CODE, REJECTED, TYPE, Reader
+from fairlead.runtime.spark.input.frames import Input
+from fairlead.runtime.spark.input.sequences import POSITION, Sequenced, lasts_in
+from fairlead.runtime.spark.job.parcel import Parcel
+from fairlead.runtime.spark.job.result_rows import Outcome
+from fairlead.runtime.spark.job.shuffle import Job, Task, cut, ordered_rows, shares, together
+from fairlead.runtime.spark.job.targets import Group
+from fairlead.runtime.spark.setup.garbage_collection import spare_what_is_loaded
+from fairlead.runtime.spark.stream.resumption import ZONE, RuleChange, agree_in, agree_in_buckets, changed, head
+from fairlead.runtime.spark.stream.spreading import key_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+ARRIVED = pa.schema([("one", pa.int32()), ("type", pa.string()), ("blob", pa.binary())])
+TOLD = "target int, buckets int, whose string, type string, blob binary, held bigint, ties bigint, change string"
+FOUND = "blob binary"
+APART = -1
+"""Stands for a target: what goes to the output as it is."""
+COUNTED = -2
+"""Stands for a target: a row that only tells how many rows are held back, how many ties were broken and which rules changed."""
+UNPLACED = ":unplaced"
+"""Stands for a type among arrivals: rows that have no place in the order. Their blob is what goes to the output."""
+BLOB_BYTES = 64 << 20
+"""A blob is cut where it would be larger: a first micro-batch may be all that a log has, and an array of Java ends at 2 GB."""
+ORDER = "fairlead_order"
+"""Where the order is observed: rows held back, ties broken and rules that changed, for whoever listens (progress.py)."""
+BLIND = "\0"
+"""Behind the name of a type: rows of it that came when nobody read it."""
+LATE_REASON = "it comes behind what was released of the order"
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A group in a stream: the first of its targets, and by digest since which change of the rules it has each subscription."""
+
+    first: int
+    since: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What the steps know. `identity`: what a checkpoint must agree in, by name. `asked`: the number of buckets that the user
+    wants, if any. `start`: of this start of a query; what a worker keeps of another one may be of other names and types."""
+
+    job: Job
+    outcome: Outcome
+    frontier: Frontier
+    order_by: tuple[str, ...]
+    identity: Mapping[str, Any]
+    asked: int | None = None
+    start: str = field(default_factory=lambda: uuid4().hex)
+
+    @property
+    def names(self) -> dict[str, str]:
+        """By name, the digests of all subscriptions that are delivered."""
+        return {name: digest for each in self.job.groups for name, digest in zip(each.names, each.digests, strict=True)}
+
+
+def match_stream(
+    plan: Plan, given: Input, groups: tuple[Group, ...], asked: int | None, cores: int, frontier: Frontier
+) -> DataFrame:
+    """`asked`: the number of buckets that the user wants; else a stream that begins has one for each core."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    from fairlead.runtime.spark.stream.processors import Matcher, Sequencer
+
+    setup = setup_of(plan, given, groups, asked, cores, frontier)
+    parcel, relations = Parcel(setup), from_arrow_schema(setup.outcome.schema)
+
+    def arrive(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        spare_what_is_loaded()
+        return arrived(parcel.content, batches)
+
+    come = given.frame.mapInArrow(arrive, from_arrow_schema(ARRIVED)).groupBy("one")
+    told = come.transformWithState(Sequencer(parcel), TOLD, "Append", "None")
+    metric = ORDER if plan.whole is None else f"{ORDER} {plan.subscriptions[0].types}"  # each part of a plan has its own
+    counts = F.max("held").alias("held"), F.sum("ties").alias("ties"), F.max("change").alias("change")
+    found = told.observe(metric, *counts).where(F.col("target") != COUNTED).drop("held", "ties", "change").groupBy("target")
+    return found.transformWithState(Matcher(parcel), FOUND, "Append", "None").mapInArrow(delivered, relations)
+
+
+def setup_of(plan: Plan, given: Input, groups: tuple[Group, ...], asked: int | None, cores: int, frontier: Frontier) -> Setup:
+    kinds = [given.frame.schema[order_column(key)].dataType.simpleString() for key in range(given.reading.keys)]
+    identity = {
+        "order_by": list(given.order_by),
+        "types of the order columns": kinds,
+        "use of positions": given.positioned,
+        "use of sources": given.reading.sourced,
+    }
+    if given.zone is not None:
+        identity[ZONE] = given.zone
+    job = Job(given.reading, groups, asked or cores, np.zeros(0, dtype=np.int64), given.positioned)
+    return Setup(job, Outcome(plan), frontier, given.order_by, identity, asked)
+
+
+def arrived(setup: Setup, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows of the input, checked, as one blob for each type."""
+    reader = Reader(setup.job.reading)
+    for batch in together(batches):
+        missing = _without_place(setup, batch)
+        if missing is not None:
+            yield _arrival(UNPLACED, _refused(setup, batch.filter(pa.array(missing))))
+            batch = batch.filter(pa.array(~missing))
+        for _, name, table in cut(setup.job, reader, batch) if batch.num_rows else ():
+            yield _arrival(name, table)
+
+
+def delivered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Blobs of rows become rows."""
+    spare_what_is_loaded()
+    for batch in batches:
+        for blob in batch.column(0):
+            yield from unpacked(blob).to_batches()
+
+
+def _arrival(name: str, table: pa.Table) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(
+        [pa.array([value], kind) for value, kind in zip((0, name, packed(table)), ARRIVED.types, strict=True)], schema=ARRIVED
+    )
+
+
+def _without_place(setup: Setup, batch: pa.RecordBatch) -> npt.NDArray[np.bool_] | None:
+    """Which rows have no place in the order: an order column is null or NaN, or a position is none. None where all have one."""
+    missing = np.zeros(batch.num_rows, dtype=bool)
+    for key in range(setup.job.reading.keys):
+        column = batch.column(order_column(key))
+        if column.null_count:
+            missing |= column.is_null().to_numpy(zero_copy_only=False)
+        if pa.types.is_floating(column.type):
+            missing |= pc.is_nan(column).fill_null(False).to_numpy(zero_copy_only=False)
+        if setup.job.positioned:
+            positions = column.fill_null(0).to_numpy(zero_copy_only=False)
+            missing |= (positions < 0) | (positions >= POSITIONS_MAX)
+    return missing if missing.any() else None
+
+
+def _refused(setup: Setup, batch: pa.RecordBatch) -> pa.Table:
+    """Rows without a place, as rows of the output. Raises DataError if bad rows are to stop the stream."""
+    if setup.job.positioned:
+        code, fix = "D023", "name the column that numbers all rows, such as the offset of a log"
+        problems = [f"{value!r} is no position" for value in batch.column(order_column(0)).to_pylist()]
+    else:
+        code, fix = "D019", "filter these rows out, or order by columns that are never null"
+        columns = [batch.column(order_column(key)).to_pylist() for key in range(setup.job.reading.keys)]
+        firsts = [
+            next(at for at, value in enumerate(row) if value is None or value != value) for row in zip(*columns, strict=True)
+        ]
+        problems = [f"the row has no value in the order column '{setup.order_by[at]}'" for at in firsts]
+    if setup.job.reading.on_bad == "stop":
+        raise DataError(code, problems[0], fix)
+    names = pc.coalesce(pa.array(setup.job.reading.types, pa.string()).take(batch.column(CODE)), batch.column(TYPE))
+    nothing = pa.nulls(len(problems), pa.int64())
+    return setup.outcome.rejected(nothing, pa.array([code] * len(problems)), pa.array(problems), names)
+
+
+class Sequencing:
+    """The one order of a stream: arrivals in, numbered rows for each target out."""
+
+    def __init__(self, setup: Setup, state: bytes | None) -> None:
+        self.setup, self.job = setup, setup.job
+        self.back = HoldBack(setup.frontier, setup.job.reading.keys)
+        self.lasts: dict[str | None, int] = {}
+        self.ties = 0
+        self.groups: dict[str, Begun] = {}
+        self.next_target = self.changes = 0
+        self.change: RuleChange | None = None
+        names: dict[str, str] = {}
+        if state is not None:
+            found, rest = _opened(state, setup)
+            agree_in_buckets(found["buckets"], setup.asked)
+            names = found.get("names", {})
+            self.job = replace(setup.job, buckets=found["buckets"])
+            self.lasts = dict(found["sequences"])
+            self.next_target, self.changes = found["next"], found["changes"]
+            self.groups = {name: Begun(first, dict(since)) for name, (first, since) in found["groups"].items()}
+            self.back.load(rest)
+            self.back.held = self._fitted(self.back.held)
+        self._settle(names)
+
+    def _settle(self, names: Mapping[str, str]) -> None:
+        """Which targets a group has, and since which change of the rules it has each of its subscriptions. A target that was
+        given up is never used again, nor is what a subscription had before it was left out. `names`: digests by the names that
+        subscriptions had in the last micro-batch."""
+        before = {name: sorted(each.since) for name, each in self.groups.items()}
+        now = {each.identity: sorted(set(each.digests)) for each in self.job.groups}
+        if before == now:
+            return
+        self.changes += 1
+        had = {digest for each in before.values() for digest in each}
+        self.change = changed(had, names, self.setup.names, self.back.next_position)
+        kept = self.groups
+        self.groups = {}
+        for each in self.job.groups:
+            old = kept.get(each.identity)
+            if old is None:
+                old = Begun(self.next_target, {})
+                self.next_target += self.job.targets_of(each)
+            self.groups[each.identity] = Begun(old.first, {d: old.since.get(d, self.changes) for d in each.digests})
+
+    def _fitted(self, held: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+        """Rows that were held back when types and rules were others. What nobody read then came without its attributes: such a
+        row keeps its place in the order, and whoever is new begins behind it. What nobody reads any more keeps
+        its place only."""
+        found = {}
+        for name, table in held.items():
+            if name == REJECTED or name.endswith(BLIND):
+                found[name] = table
+                continue
+            if name not in self.job.reading.columns:
+                found[name] = table.select(list(self.job.reading.reserved))
+                continue
+            schema, given = arrow_schema(self.job.reading.catalogue[name]), set(table.column_names)
+            if len(schema) and not given.intersection(schema.names):
+                found[name + BLIND] = table
+                continue
+            columns = {each.name: _column(table, each) for each in schema}
+            columns |= {each: table.column(each) for each in self.job.reading.reserved}
+            found[name] = pa.table(columns)
+        return found
+
+    @property
+    def buckets(self) -> int:
+        return self.job.buckets
+
+    def key(self, target: int) -> int:
+        """What Spark is told of a target."""
+        return key_of(target)
+
+    def whose(self, target: int) -> str:
+        """What a target is told of its group."""
+        for name, each in self.groups.items():
+            size = next(self.job.targets_of(group) for group in self.job.groups if group.identity == name)
+            if each.first <= target < each.first + size:
+                return json.dumps({"group": name, "since": dict(sorted(each.since.items()))})
+        return ""
+
+    @cached_property
+    def _targets(self) -> list[int]:
+        """By the number that a target has in this job, the one that it has in the checkpoint."""
+        sizes = [(self.groups[each.identity].first, self.job.targets_of(each)) for each in self.job.groups]
+        return [first + at for first, size in sizes for at in range(size)]
+
+    def step(self, arrivals: Mapping[str, pa.Table]) -> Iterator[tuple[int, str, bytes]]:
+        """One micro-batch: blobs for targets, with the type of their rows."""
+        given = self.back.step(arrivals)
+        self.ties = given.order.ties
+        for name, table in given.late.items():
+            yield APART, "", packed(self._late(name, table))
+        again = np.zeros(len(given.order), dtype=bool)
+        if self.job.reading.sourced:
+            sequenced = Sequenced(given.order, given.tables, self.job.positioned)
+            rows = self._repeats(sequenced)
+            again[sequenced.places[rows]] = True
+            if len(rows):
+                yield APART, "", packed(self._repeated(sequenced, rows, given.first))
+        wanted = {REJECTED}.union(*(group.reads for group in self.job.groups))
+        for name in (each for each in given.order.types if each in wanted):
+            places = given.order.places[name]
+            fresh = ~again[places]
+            numbers = given.order.rows_of(name)[fresh], places[fresh] + given.first
+            for target, part in shares(self.job, name, ordered_rows(self.job, given.tables[name], *numbers)):
+                for piece in _pieces(part):
+                    yield self._targets[target], name, packed(piece)
+
+    def _repeats(self, rows: Sequenced) -> npt.NDArray[np.int64]:
+        """Which rows repeat a sequence of their source, here or in an earlier micro-batch."""
+        found = np.flatnonzero(rows.here | behind(rows.sources, rows.sequences, self.lasts))
+        self.lasts = later(self.lasts, lasts_in(rows.lasts))
+        return found
+
+    def _repeated(self, rows: Sequenced, chosen: npt.NDArray[np.int64], first: int) -> pa.Table:
+        positions = rows.positions[chosen] + (0 if self.job.positioned else first)
+        at = pa.array(chosen)
+        return self.setup.outcome.repeated(pa.array(positions), rows.sources.take(at), rows.sequences.take(at))
+
+    def _late(self, name: str, table: pa.Table) -> pa.Table:
+        if name == REJECTED:
+            nothing = pa.nulls(len(table), pa.int64())
+            texts = (table.column(each).combine_chunks() for each in ("code", "problem", "record"))
+            return self.setup.outcome.rejected(nothing, *texts)
+        return self.setup.outcome.late(name, table, LATE_REASON)
+
+    def dump(self) -> bytes:
+        """The state as bytes; the same for the same history."""
+        sequences = sorted(self.lasts.items(), key=lambda each: (each[0] is not None, each[0] or ""))
+        groups = {name: [each.first, dict(sorted(each.since.items()))] for name, each in self.groups.items()}
+        more = {"buckets": self.job.buckets, "sequences": sequences, "next": self.next_target, "changes": self.changes}
+        more |= {"groups": groups, "names": self.setup.names}
+        return with_head(head(self.setup.identity) | more, self.back.dump())
+
+
+def _column(table: pa.Table, wanted: pa.Field) -> Any:
+    """An attribute as the type is declared now; NULL where it was not there, or was another."""
+    if wanted.name in table.column_names and table.schema.field(wanted.name).type == wanted.type:
+        return table.column(wanted.name)
+    return pa.nulls(len(table), wanted.type)
+
+
+def _pieces(table: pa.Table) -> Iterator[pa.Table]:
+    rows = max(1, len(table) * BLOB_BYTES // max(1, table.nbytes))
+    for start in range(0, len(table), rows):
+        yield table.slice(start, rows)
+
+
+_TASKS: dict[tuple[str, int], tuple[bytes, Task]] = {}
+"""By start and target, the task that gave the state with this digest: a worker that is used again need not load what it has."""
+TASKS_MAX = 64
+
+
+def resumed(setup: Setup, target: int, buckets: int, state: bytes | None, whose: str) -> Task:
+    """The task of a target as it was after the micro-batch that wrote `state`. If the rules are others since, what is unchanged
+    goes on, and what is new, or was left out for a while, begins."""
+    told = json.loads(whose)
+    job = replace(setup.job, buckets=buckets)
+    group = next(each for each in job.groups if each.identity == told["group"])
+    if state is None:
+        return _begun(Task(job, setup.outcome, group), told["since"])
+    told_before, rest = _opened(state, setup)
+    known = _TASKS.pop((setup.start, target), None)
+    if known is not None and known[0] == _digest(rest) and known[1].since == told["since"]:
+        return known[1]
+    task = Task(job, setup.outcome, group)
+    other = {digest for digest, since in told_before["since"].items() if told["since"].get(digest) != since}
+    task.engine = Engine.load(task.group.plan, bytes(rest), without=other)
+    task.engine.owed = told_before["fed"]  # it goes over to kernels, or has, as if it had never been loaded
+    return _begun(task, told["since"])
+
+
+def _begun(task: Task, since: Mapping[str, int]) -> Task:
+    task.since = dict(since)
+    return task
+
+
+def fed(task: Task, tables: Mapping[str, Sequence[pa.Table]]) -> Iterator[bytes]:
+    """What a target finds in a micro-batch. Blobs of one type may have come in any order."""
+    in_order = {name: sorted(pieces, key=lambda piece: piece.column(POSITION)[0].as_py()) for name, pieces in tables.items()}
+    found = task.feed(in_order, 0)
+    for piece in _pieces(found):
+        yield packed(piece)
+
+
+def kept(setup: Setup, target: int, task: Task) -> bytes:
+    """Its state as bytes; the task itself is kept beside."""
+    dumped = task.engine.dump()
+    if len(_TASKS) >= TASKS_MAX:
+        _TASKS.clear()
+    _TASKS[setup.start, target] = _digest(dumped), task
+    return with_head(head(setup.identity) | {"fed": task.engine.owed, "since": task.since}, dumped)
+
+
+def _digest(dumped: bytes | memoryview) -> bytes:
+    """An engine's state begins with a line that has the digest of the rest (matching/state/encoding.py)."""
+    return bytes(dumped[:256]).partition(b"\n")[0]
+
+
+def _opened(state: bytes, setup: Setup) -> tuple[dict[str, Any], memoryview]:
+    found, rest = head_and_rest(state)
+    agree_in(found, setup.identity)
+    return found, rest

@@ -1,0 +1,238 @@
+"""What WITHIN, PER, WITHOUT … WITHIN and overlapping types lose, by search: a trace for every loss that the rules claim.
+
+    python -m fairlead.testing.counterexamples.clause_search --cases 400 --seed 1 [--write]
+
+For each clause and shape, from simple to rich: random worlds (clause_worlds.py), each run by all sixteen cells. A claim (a
+rule of guarantees/clauses.py) is backed by a world in which the property is violated with the clause and holds without it, in
+the same cell and for the same events; it is confirmed and shrunk as in search.py. What a simpler shape shows is not searched
+again, and what the options lose by themselves is not asked of a clause. Claims without a trace are printed: derive does not
+make them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from fairlead.errors import LanguageError
+from fairlead.guarantees.clauses import CLAIMS
+from fairlead.guarantees.options import entry_for
+from fairlead.guarantees.shape import Shape, is_at_most, shape_of
+from fairlead.model.guarantee import Property
+from fairlead.testing.counterexamples.clause_worlds import (
+    DIRECTED_CLAUSES,
+    Clause,
+    ClauseWorld,
+    Happening,
+    clause_world,
+    plan_of_world,
+    run_world,
+)
+from fairlead.testing.counterexamples.random_scenarios import JUDGED, ORDERS
+from fairlead.testing.counterexamples.scenarios import Pattern
+from fairlead.testing.counterexamples.search import CELLS, CONFIRMING, LIVENESS, Cell, cell_code, same_violation
+from fairlead.testing.properties.checkers import CHECKERS, Violation
+
+SHOWN_BY = {Property.COVERING_AGREEMENT: "extended", Property.CONJUNCTION_TOTAL_ORDER: "sibling"}
+"""The kind of scenario that alone can show a loss of the property."""
+ENOUGH = 60
+"""Worlds of a shape after which the search goes on to the next one, if all that they claim is backed."""
+
+
+@dataclass(frozen=True)
+class Backing:
+    """A claim: the clause takes the property from conjunctions of at least this shape, in this cell."""
+
+    clause: Clause
+    property: Property
+    cell: Cell
+    shape: Shape
+
+
+class Backings:
+    """Worlds by the claim that they back, and the claims that were made by some world and not backed yet."""
+
+    def __init__(self) -> None:
+        self.worlds: dict[Backing, ClauseWorld] = {}
+        self.claimed: dict[Backing, int] = {}
+
+    def backs(self, claim: Backing) -> bool:
+        return any(replace(claim, shape=each) in self.worlds for each in Shape if is_at_most(each, claim.shape))
+
+    def open(self) -> list[Backing]:
+        return [each for each in self.claimed if not self.backs(each)]
+
+
+def violated(world: ClauseWorld, cell: Cell, wanted: Property, with_clause: bool = True) -> Violation | None:
+    """A validity violation counts only if it survives many more rounds."""
+    found = CHECKERS[wanted](run_world(world, cell, with_clause))
+    if found is not None and wanted in LIVENESS and world.period:
+        longer = replace(world, rounds=world.rounds * CONFIRMING)
+        still = CHECKERS[wanted](run_world(longer, cell, with_clause))
+        return found if still is not None and same_violation(found, still) else None
+    return found
+
+
+def is_loss(world: ClauseWorld, cell: Cell, wanted: Property) -> bool:
+    """Violated with the clause, and not without it."""
+    try:
+        return violated(world, cell, wanted) is not None and violated(world, cell, wanted, False) is None
+    except LanguageError:
+        return False
+
+
+def shape_of_world(world: ClauseWorld) -> Shape:
+    plan = plan_of_world(world, CELLS[0])
+    return shape_of(plan["p1"].branches[0], plan.catalogue)
+
+
+def claims_of(world: ClauseWorld, cell: Cell) -> Iterator[Backing]:
+    """What the rule of its clause says of the world's first subscriber, in this cell, and the options do not lose already."""
+    plan = plan_of_world(world, cell)
+    subscription = plan["p1"]
+    branch, judged = subscription.branches[0], JUDGED[world.base.kind]
+    shape = shape_of(branch, plan.catalogue)
+    for wanted in Property:
+        shows = wanted in judged and SHOWN_BY.get(wanted, world.base.kind) == world.base.kind
+        if shows and (world.period or wanted not in LIVENESS):
+            said = CLAIMS[world.clause.value](subscription, branch, wanted, plan.catalogue)
+            if said is not None and entry_for(subscription, branch, wanted, plan.catalogue) is None:
+                yield Backing(world.clause, wanted, cell, shape)
+
+
+def search_clauses(cases: int, seed: int, report: Callable[[str], None] = lambda line: None) -> Backings:
+    found = Backings()
+    for clause in Clause:
+        for directed in DIRECTED_CLAUSES:
+            if directed.clause is clause:
+                _judge(directed, found)
+        for shape in Shape:
+            claimed: set[Backing] = set()
+            for number in range(cases):
+                if number >= ENOUGH and all(map(found.backs, claimed)):
+                    break
+                world = clause_world(clause, shape, seed, number)
+                if world is not None:
+                    claimed |= _judge(world, found)
+        open_ones = sum(each.clause is clause for each in found.open())
+        report(f"{clause.value}: {sum(each.clause is clause for each in found.worlds)} traces, {open_ones} claims without one")
+    return found
+
+
+def _judge(world: ClauseWorld, found: Backings) -> set[Backing]:
+    """What it claims."""
+    try:
+        claims = [claim for cell in CELLS for claim in claims_of(world, cell)]
+    except LanguageError:
+        return set()
+    for claim in claims:
+        found.claimed[claim] = found.claimed.get(claim, 0) + 1
+    for cell in CELLS:
+        wanted = [claim for claim in claims if claim.cell == cell and not found.backs(claim)]
+        if not wanted:
+            continue
+        trace = run_world(world, cell)
+        for claim in wanted:
+            if CHECKERS[claim.property](trace) is not None and is_loss(world, cell, claim.property):
+                _keep(world, claim, found)
+    return set(claims)
+
+
+def _keep(world: ClauseWorld, claim: Backing, found: Backings) -> None:
+    """Shrink it; what it shows in other cells, and of other orders to an observer, need not be looked for."""
+    small = shrink_world(world, lambda each: is_loss(each, claim.cell, claim.property))
+    for each in (small, *(_observed(small) if claim.property in ORDERS else ())):
+        for cell in CELLS:
+            for other in claims_of(each, cell):
+                found.claimed.setdefault(other, 0)
+                if not found.backs(other) and is_loss(each, cell, other.property):
+                    found.worlds[other] = each
+
+
+def _observed(world: ClauseWorld) -> Iterator[ClauseWorld]:
+    """The same with an observer of one type who publishes everything (search.py says why)."""
+    events = tuple(replace(each, by="p2") for each in world.unrolled)
+    for name, _ in world.base.pattern.types:
+        base = replace(world.base, kind="observer", extra=Pattern(((name, 1),)))
+        yield replace(world, base=base, happenings=events, period=0, rounds=1)
+
+
+# Smaller worlds
+
+
+def size_of(world: ClauseWorld) -> tuple[int, ...]:
+    events = world.happenings
+    odd = len({each.by for each in events}) + world.where + len(world.anchors) + world.rise
+    return (len(world.unrolled), len(world.base.pattern.unary), odd, sum(each.x + each.k + abs(each.at) for each in events))
+
+
+def shrink_world(world: ClauseWorld, shows: Callable[[ClauseWorld], bool]) -> ClauseWorld:
+    """One simplification after the other, while any keeps what the world shows, and its shape."""
+    shape, going = shape_of_world(world), True
+    while going:
+        going = False
+        for smaller in _simpler(world):
+            if size_of(smaller) < size_of(world) and shows(smaller) and shape_of_world(smaller) is shape:
+                world, going = smaller, True
+                break
+    return world
+
+
+def _simpler(world: ClauseWorld) -> Iterator[ClauseWorld]:
+    events = world.happenings
+    for at in range(len(events)):
+        inside = world.period > 0 and at >= len(events) - world.period
+        if not (inside and world.period == 1):
+            yield replace(world, happenings=events[:at] + events[at + 1 :], period=world.period - inside)
+    if world.period and world.rounds > 1:
+        yield replace(world, rounds=world.rounds - 1)
+    pattern = world.base.pattern
+    for at in range(len(pattern.unary)):
+        fewer = replace(pattern, unary=pattern.unary[:at] + pattern.unary[at + 1 :])
+        extra = fewer if world.base.kind == "equal" else world.base.extra
+        yield replace(world, base=replace(world.base, pattern=fewer, extra=extra))
+    if len(world.anchors) > 1:
+        yield replace(world, anchors=world.anchors[:1])
+        yield replace(world, anchors=world.anchors[1:])
+    if world.rise:
+        yield replace(world, rise=0)
+    if world.where:
+        yield replace(world, where=False)
+    for at, each in enumerate(events):
+        for simpler in _simpler_events(each):
+            yield replace(world, happenings=(*events[:at], simpler, *events[at + 1 :]))
+    earliest = min((each.at for each in events), default=0)
+    if earliest:
+        yield replace(world, happenings=tuple(replace(each, at=each.at - earliest) for each in events))
+
+
+def _simpler_events(event: Happening) -> Iterator[Happening]:
+    if event.x:
+        yield replace(event, x=0)
+    if event.k:
+        yield replace(event, k=0)
+    if event.by not in ("p2", "p3"):
+        yield replace(event, by="p3")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    from fairlead.testing.counterexamples.clause_table import clauses_json, write_clauses
+
+    parser = argparse.ArgumentParser(prog="python -m fairlead.testing.counterexamples.clause_search", description=__doc__)
+    parser.add_argument("--cases", type=int, default=400, help="random worlds for each clause and shape, at most")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--write", action="store_true", help="write guarantees/clauses.json")
+    options = parser.parse_args(arguments)
+    found = search_clauses(options.cases, options.seed, lambda line: print(line, file=sys.stderr, flush=True))
+    for each in found.open():
+        where = f"{each.clause.value} {each.property} {cell_code(each.cell)} {each.shape.code}"
+        print(f"no trace: {where} ({found.claimed[each]} worlds)")
+    if options.write:
+        write_clauses(clauses_json(found, options.cases, options.seed))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,287 @@
+"""Small worlds with one clause more: the scenarios of the search (scenarios.py) under WITHIN, PER, WITHOUT … WITHIN or with
+types that overlap.
+
+    ClauseWorld     a scenario, a clause, and events with a time or a key where the clause asks for one
+
+Takes: parts. Gives: rule text with and without the clause, and a Trace after a run. The same seed, clause, shape and number
+draw the same world.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import lru_cache
+from random import Random
+from typing import Any
+
+from fairlead.engine import Engine
+from fairlead.guarantees.shape import Shape
+from fairlead.language import compile_text
+from fairlead.model.event import Event
+from fairlead.model.plan import Disposal, Matching, Plan
+from fairlead.model.position import Position
+from fairlead.model.relation import Relation
+from fairlead.testing.counterexamples.random_scenarios import scenario
+from fairlead.testing.counterexamples.scenarios import Pattern, Scenario, Step, slot_names, subscription_texts
+from fairlead.testing.properties.trace import Trace, trace_of
+
+SECOND = 1_000_000
+WINDOW, ABSENCE = 5, 3
+"""Seconds."""
+FORBIDDEN = "N"
+STEPS = (0, 0, 1, 1, 2, 4, -3, -9)
+"""Between the times of two events, in seconds: sometimes against the order."""
+Cell = tuple[Matching, Disposal]
+
+
+class Clause(Enum):
+    """What is added, with its name in the table."""
+
+    WITHIN = "WITHIN"
+    PER = "PER"
+    ABSENCE = "WITHOUT WITHIN"
+    OVERLAP = "overlapping types"
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        return {Clause.PER: ("k", "x"), Clause.OVERLAP: ("x",), Clause.WITHIN: ("x", "at")}.get(self, ("k", "x", "at"))
+
+
+@dataclass(frozen=True)
+class Happening:
+    """An event of a world: its key and its time in seconds count only where the clause asks for them."""
+
+    type: str
+    x: int
+    k: int = 0
+    at: int = 0
+    by: str = "p3"
+
+
+@dataclass(frozen=True)
+class ClauseWorld:
+    """`base` says who subscribes to what. The last `period` events come `rounds` times, each round `shift` seconds later and
+    with an x that is larger by `rise`."""
+
+    clause: Clause
+    base: Scenario
+    happenings: tuple[Happening, ...]
+    period: int = 0
+    rounds: int = 1
+    shift: int = 0
+    rise: int = 0
+    anchors: tuple[int, ...] = (0,)
+    """WITHOUT: the slots of the members that absences are counted from."""
+    where: bool = False
+    """WITHOUT: only what has the k of that member is forbidden."""
+    overlap: tuple[str, str] = ("", "")
+    """A type, and the type that extends it."""
+
+    @property
+    def unrolled(self) -> tuple[Happening, ...]:
+        if not self.period:
+            return self.happenings
+        again = self.happenings[-self.period :]
+        later = [
+            replace(each, at=each.at + number * self.shift, x=each.x + number * self.rise)
+            for number in range(self.rounds)
+            for each in again
+        ]
+        return (*self.happenings[: -self.period], *later)
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        named = {name for process in self.base.processes for pattern in process for name, _ in pattern.types}
+        named |= {each.type for each in self.happenings} | ({FORBIDDEN} if self.clause is Clause.ABSENCE else set())
+        return tuple(sorted(named | {name for name in self.overlap if name}))
+
+    def declarations(self, with_clause: bool = True) -> list[str]:
+        kinds = {"x": "x INT", "k": "k INT", "at": "at TIMESTAMP"}
+        attributes = ", ".join(kinds[name] for name in self.clause.attributes)
+        time = " TIME at" if "at" in self.clause.attributes else ""
+        found = []
+        for name in self.types:
+            if name == self.overlap[1]:
+                extends = f" EXTENDS {self.overlap[0]} (z INT)" if with_clause else f" ({attributes}, z INT)"
+                found.append(f"TYPE {name}{extends}")
+            else:
+                found.append(f"TYPE {name} ({attributes}){time}")
+        return sorted(found, key=lambda each: "EXTENDS" in each)
+
+    def subscriptions(self, with_clause: bool = True) -> list[str]:
+        texts = subscription_texts(self.base)
+        lines = [self._line(number) if with_clause else "" for number in range(len(texts))]
+        return [f"{text}\n{line}".rstrip() for text, line in zip(texts, lines, strict=True)]
+
+    def _line(self, process: int) -> str:
+        """The clause, for p1 or p2: an observer of single events has none that could lose it something."""
+        observer = self.base.kind == "observer" and process == 1
+        match self.clause:
+            case Clause.PER:
+                return "PER k"
+            case Clause.WITHIN if not observer:
+                return f"WITHIN {WINDOW} SECONDS"
+            case Clause.ABSENCE if not observer:
+                names = slot_names(self.base.pattern, 0)
+                return "\n".join(self._absence(alias, names[slot]) for alias, slot in zip("nm", self.anchors, strict=False))
+        return ""
+
+    def _absence(self, alias: str, anchor: str) -> str:
+        where = f" WHERE {alias}.k = {anchor}.k" if self.where else ""
+        return f"WITHOUT {FORBIDDEN} {alias} WITHIN {ABSENCE} SECONDS OF {anchor}{where}"
+
+    def records(self) -> list[dict[str, Any]]:
+        """Times in seconds."""
+        found = []
+        for each in self.unrolled:
+            values = {name: getattr(each, name) for name in self.clause.attributes}
+            found.append({"type": each.type} | values | ({"z": 0} if each.type == self.overlap[1] else {}))
+        return found
+
+    def rules(self, cell: Cell, with_clause: bool = True) -> str:
+        return rules_of(self.declarations(with_clause), self.subscriptions(with_clause), cell)
+
+
+def rules_of(types: Sequence[str], subscriptions: Sequence[str], cell: Cell) -> str:
+    options = f"MATCHING {cell[0].words}\nDISPOSAL {cell[1].words}"
+    texts = [f"SUBSCRIPTION p{at}\n{text}\n{options}" for at, text in enumerate(subscriptions, 1)]
+    return "\n\n".join(["\n".join(types), *texts]) + "\n"
+
+
+@lru_cache(maxsize=4096)
+def _compiled(text: str) -> Plan:
+    return compile_text(text)
+
+
+def plan_of_world(world: ClauseWorld, cell: Cell, with_clause: bool = True) -> Plan:
+    """Compiled once for all cells. Raises LanguageError."""
+    plan = _compiled(world.rules((Matching.FIRST, Disposal.PREFIX_INFIX), with_clause))
+    matching, disposal = cell
+    return replace(
+        plan, subscriptions=tuple(replace(each, matching=matching, disposal=disposal) for each in plan.subscriptions)
+    )
+
+
+def events_of_records(plan: Plan, records: Iterable[Mapping[str, Any]]) -> list[Event]:
+    """Values by attribute; a TIMESTAMP is given in seconds."""
+    found = []
+    for number, record in enumerate(records):
+        schema = plan.catalogue[str(record["type"])]
+        row = tuple(
+            int(record[each.name]) * SECOND if each.name == schema.time_attribute else record[each.name]
+            for each in schema.attributes
+        )
+        found.append(Event(schema, row, Position(number), None if schema.time_index is None else row[schema.time_index]))
+    return found
+
+
+def delivered(plan: Plan, events: Sequence[Event]) -> list[Relation]:
+    engine = Engine(plan, kernels_from=None)
+    return [relation for each in events for relation in engine.arrive(each)]
+
+
+def run_world(world: ClauseWorld, cell: Cell, with_clause: bool = True) -> Trace:
+    plan = plan_of_world(world, cell, with_clause)
+    events = events_of_records(plan, world.records())
+    return trace_of(plan, events, delivered(plan, events), [each.by for each in world.unrolled])
+
+
+LINKED = Pattern((("A", 1), ("B", 1)), (), ((0, "<", 1),))
+PAIR, LAST = Pattern((("A", 1), ("B", 1))), Pattern((("E", 1),))
+SIBLINGS = Scenario("sibling", PAIR, LAST, (), cut=1)
+EQUAL = Pattern((("A", 1), ("B", 1)), (), ((0, "=", 1),))
+TWO, ONE, FURTHER = Pattern((("A", 2),)), Pattern((("A", 1),)), Pattern((("D", 1),))
+
+
+def _same(pattern: Pattern) -> Scenario:
+    return Scenario("equal", pattern, pattern, ())
+
+
+def _happening(words: str) -> tuple[Happening, ...]:
+    """`A:x,k,at`, what is left out is 0."""
+    found = []
+    for word in words.split():
+        name, _, given = word.partition(":")
+        x, k, at, *_ = (*map(int, given.split(",")), 0, 0)
+        found.append(Happening(name, x, k, at))
+    return tuple(found)
+
+
+def _again(pattern: Pattern, words: str, rise: int = 0, anchors: tuple[int, ...] = (0,)) -> ClauseWorld:
+    """The same absence in eight rounds, ten seconds apart."""
+    happenings = _happening(words)
+    return ClauseWorld(Clause.ABSENCE, _same(pattern), happenings, len(happenings), 8, 10, rise, anchors, where=True)
+
+
+DIRECTED_CLAUSES = (
+    ClauseWorld(Clause.WITHIN, _same(ONE), _happening("A:0,0,20 A:0,0,0 A:0,0,21"), period=1, rounds=8, shift=1),
+    ClauseWorld(Clause.WITHIN, Scenario("extended", PAIR, FURTHER, ()), _happening("A:0,0,0 B:0,0,5 D:0,0,6 A:0,0,6")),
+    ClauseWorld(Clause.WITHIN, Scenario("extended", TWO, FURTHER, ()), _happening("A:0,0,5 A:0,0,2 A:0,0,6 D:0,0,8")),
+    ClauseWorld(Clause.OVERLAP, _same(EQUAL), _happening("B:1 B:2 A:1 A:2"), overlap=("A", "B")),
+    ClauseWorld(
+        Clause.PER,
+        SIBLINGS,
+        _happening("A:0,0 A:0,1 B:0,1 B:0,0 E:0,0 E:0,1"),
+    ),
+    ClauseWorld(
+        Clause.ABSENCE,
+        SIBLINGS,
+        _happening("A:0,0,10 B:0,0,10 E:0,0,10 A:0,0,5 B:0,0,10 N:0,0,20 E:0,0,20"),
+    ),
+    _again(LINKED, "A:1,1,10 A:9,2,10 A:1,1,10 B:5,0,10 B:10,0,10 N:0,1,10"),
+    _again(EQUAL, "A:0,1,10 A:0,2,10 B:0,0,10 N:0,1,10", rise=1),
+    _again(PAIR, "A:0,1,10 B:0,2,10 A:0,2,10 B:0,1,10 N:0,1,10", anchors=(0, 1)),
+    _again(TWO, "A:0,1,10 A:0,2,10 N:0,1,10", anchors=(0, 1)),
+)
+"""What random worlds seldom hit: events that come far too late; keys that complete in opposite orders for two subscribers; one
+that waits for its deadline while the other has not begun to; the same unlucky choice in every round, by the order of the queue,
+by a condition, or because two members decide on the cancellation."""
+
+
+# At random
+
+
+def clause_world(clause: Clause, shape: Shape, seed: int, number: int) -> ClauseWorld | None:
+    """A scenario of the shape with the clause added; None where it does not go with it."""
+    base = scenario(shape, seed, number)
+    chance = Random(f"{seed}/{clause.value}/{shape.code}/{number}")
+    size = len(base.pattern.signature)
+    overlap = ("", "")
+    if base.kind == "disjunction":
+        return None
+    if clause is Clause.OVERLAP:
+        names = [name for name, _ in base.pattern.types]
+        if len(names) < 2:
+            return None
+        one, other = chance.sample(names, 2)
+        overlap = (one, other)
+    inside = len(base.pattern.prefix(base.cut).signature) if base.kind == "sibling" else size
+    anchors = tuple(chance.sample(range(inside), 2 if inside > 1 and chance.random() < 0.2 else 1))
+    if not base.period and chance.random() < 0.6:
+        base = replace(base, steps=_complete(base, chance))
+    made: list[Happening] = []
+    period, at = 0, 10
+    for place, step in enumerate(base.steps):
+        at += chance.choice(STEPS)
+        again = place >= len(base.steps) - base.period and base.period > 0
+        made.append(Happening(step.type, step.x, chance.randrange(2), at, step.publisher))
+        period += again
+        if clause is Clause.ABSENCE and chance.random() < 0.25:
+            made.append(Happening(FORBIDDEN, 0, made[-1].k, at + chance.choice((0, 0, 1)), step.publisher))
+            period += again
+    if clause is Clause.ABSENCE and not base.period and chance.random() < 0.8:
+        made.append(Happening(FORBIDDEN, 0, 9, max(each.at for each in made) + 10, "p3"))
+    plain = replace(base, steps=(), period=0, rounds=1)
+    shift, where = chance.choice((0, 20)), chance.random() < 0.5
+    return ClauseWorld(clause, plain, tuple(made), period, base.rounds, shift, 0, anchors, where, overlap)
+
+
+def _complete(base: Scenario, chance: Random) -> tuple[Step, ...]:
+    """Whole relations of both subscribers, two or three times, mixed up: random events seldom complete two for two keys."""
+    signature = max((process[0].signature for process in base.processes), key=len)
+    names = [name for name in signature for _ in range(chance.choice((2, 2, 3)))]
+    chance.shuffle(names)
+    publisher = "p2" if base.kind == "observer" and chance.random() < 0.7 else "p3"
+    return tuple(Step(name, chance.choice((0, 0, 1, 2)), publisher) for name in names)

@@ -1,0 +1,1 @@
+"""Processes that publish and subscribe, and are killed."""

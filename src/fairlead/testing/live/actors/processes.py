@@ -1,0 +1,73 @@
+"""Processes that publish and subscribe, started, paused, killed and started again under the same name.
+
+Takes: a module with its arguments, a record. Gives: a process to kill. Never: leaves one behind.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from fairlead.testing.live.actors.records import Reader
+
+STOP_SECONDS_MAX = 75.0
+
+
+class Worker:
+    """`key`: the line of its record that says that it gets on."""
+
+    def __init__(self, name: str, folder: Path, module: str, key: str, given: Sequence[str]) -> None:
+        self.name, self.key = name, key
+        path = folder / f"{name}.jsonl"
+        self.record = Reader(path)
+        self._errors = folder / f"{name}.err"
+        self._command = [sys.executable, "-m", f"fairlead.testing.live.actors.{module}", str(path), *given]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Unless it runs."""
+        if self._process is not None:
+            return
+        with self._errors.open("ab") as errors:
+            self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=errors)
+
+    @property
+    def ended(self) -> str | None:
+        """Why it has ended by itself; None while it runs."""
+        if self._process is None or self._process.poll() is None:
+            return None
+        return f"{self.name} has ended ({self._process.returncode}): {self._errors.read_text(errors='replace')[-2000:]}"
+
+    def ask_to_stop(self) -> None:
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
+
+    def wait(self) -> str | None:
+        """After it was asked to stop: what went wrong, if anything did."""
+        assert self._process is not None
+        try:
+            code = self._process.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return f"{self.name} does not come to its end"
+        said = self.ended
+        self._process = None
+        return said if code else None
+
+    def pause(self) -> None:
+        if self._process is not None:
+            self._process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        if self._process is not None:
+            self._process.send_signal(signal.SIGCONT)
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self.ask_to_stop()
+            self._process = None

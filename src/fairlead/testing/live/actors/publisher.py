@@ -1,0 +1,81 @@
+"""A publisher as a process of its own, to be killed: python -m fairlead.testing.live.actors.publisher RECORD URL SOURCE TYPES
+PAUSE
+
+The events of a type count up (`x`), and what x has beside it is a function of source, type and x. After a death, or an error
+that leaves it in doubt, it asks the log how far its source has come, and goes on from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import fairlead
+from fairlead.errors import LogError, StateError
+from fairlead.runtime.live.client import Client
+from fairlead.testing.live.actors.end_of_input import asked_to_stop
+from fairlead.testing.live.actors.records import Writer
+
+KEYS = 5
+AGAIN_SECONDS = 0.2
+FLUSH_EVERY = 4
+
+
+def key_of(source: str, type: str, x: int) -> int:
+    return random.Random(f"{source} {type} {x}").randrange(KEYS)
+
+
+class Working:
+    def __init__(self, source: str, pause: float, record: Writer, stop: asyncio.Event) -> None:
+        self._source, self._pause, self._record, self._stop = source, pause, record, stop
+
+    async def publish(self, fl: Client, type: str) -> None:
+        await fl.log.open_type(type)
+        last = await fl.log.last_of(type, self._source)
+        x = 0 if last is None else last.block.sequence + last.block.count
+        rolls = random.Random(f"{self._source} {x}")
+        while not self._stop.is_set():
+            for _ in range(rolls.randrange(1, FLUSH_EVERY)):
+                self._record.note(sent=x, type=type)
+                await self._until_done(fl.publish, type, k=key_of(self._source, type, x), x=x)
+                x += 1
+            await asyncio.sleep(self._pause * 2 * rolls.random())
+            if rolls.random() < 0.5:
+                await self._flush(fl, type, x)
+        await self._flush(fl, type, x)
+
+    async def _flush(self, fl: Client, type: str, x: int) -> None:
+        await self._until_done(fl.flush)
+        self._record.note(stored=x, type=type)
+
+    async def _until_done(self, work: Callable[..., Awaitable[Any]], *given: object, **more: object) -> None:
+        """A publish that raises has accepted nothing, and a flush may be asked for again."""
+        while True:
+            try:
+                await work(*given, **more)
+                return
+            except LogError as error:
+                self._record.note(trouble=str(error))
+            await asyncio.sleep(AGAIN_SECONDS)
+
+
+async def main(path: str, url: str, source: str, types: str, pause: str) -> None:
+    record, stop = Writer(path), asked_to_stop()
+    record.note(begun=source)
+    working = Working(source, float(pause), record, stop)
+    while True:
+        try:
+            async with fairlead.connect(url, source=source, replicas=3, patience=10) as fl, asyncio.TaskGroup() as group:
+                for each in types.split(","):
+                    group.create_task(working.publish(fl, each))
+            return
+        except* (LogError, StateError) as errors:
+            record.note(trouble=str(errors.exceptions[0]))
+        await asyncio.sleep(AGAIN_SECONDS)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

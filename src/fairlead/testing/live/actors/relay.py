@@ -1,0 +1,38 @@
+"""Events in answer to relations: every few deliveries one event, stored before they are acknowledged.
+
+Which relation is answered, and with what, is a function of its number. So a life that is given relations again knows which of
+them the one before it has answered, by the number of events that the log has of this source.
+
+Takes: batches in the order of delivery. Gives: events, each once. Never: lets a batch be acknowledged before its events are
+stored.
+"""
+
+from __future__ import annotations
+
+from fairlead.runtime.live.batch import Batch
+from fairlead.runtime.live.client import Client
+from fairlead.testing.live.actors.publisher import key_of
+from fairlead.testing.live.actors.records import Writer
+
+EVERY = 4
+"""An event takes part in a few relations at most: answers to answers come to an end."""
+
+
+class Relay:
+    def __init__(self, fl: Client, type: str, record: Writer) -> None:
+        self._fl, self._type, self._record = fl, type, record
+        self._next: int | None = None
+
+    async def pass_on(self, batch: Batch) -> None:
+        if self._next is None:
+            await self._fl.log.open_type(self._type)
+            last = await self._fl.log.last_of(self._type, self._fl.source)
+            self._next = 0 if last is None else last.block.sequence + last.block.count
+        for _, number, _ in batch.numbered():
+            x = number // EVERY - 1
+            if number % EVERY == 0 and x >= self._next:
+                self._record.note(sent=x, type=self._type)
+                await self._fl.publish(self._type, k=key_of(self._fl.source, self._type, x), x=x)
+                self._next = x + 1
+        await self._fl.flush()
+        self._record.note(stored=self._next, type=self._type)

@@ -1,0 +1,1 @@
+"""Servers, links between them, and how they fail."""

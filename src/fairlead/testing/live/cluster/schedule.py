@@ -1,0 +1,50 @@
+"""When what fails: a schedule that is a function of its seed.
+
+Takes: a seed. Gives: steps, each with its faults, how long they last, and a seed for what they choose. Never: depends on what
+happens.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterable, Iterator
+
+from fairlead.dataclass import dataclass
+from fairlead.testing.live.cluster.faults import OF_SERVERS, OF_WORKERS
+
+HOLD_SECONDS = 0.5, 3.0
+LONG = ("cut_off_leader", "paused_leader", "unreachable_leader", "full_disk")
+LONG_SECONDS = 6.0, 12.0
+"""Sometimes longer than a client waits for an answer, so that what is under way is sent again."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """`faults` happen together: what is done last is undone first."""
+
+    faults: tuple[str, ...]
+    hold: float
+    seed: int
+
+
+def schedule(seed: int, count: int) -> Iterator[Step]:
+    """Every fault of servers once before any comes again; in every second step one of workers together with it."""
+    rolls, servers, workers = random.Random(seed), list[str](), list[str]()
+    for at in range(count):
+        servers = servers or rolls.sample(list(OF_SERVERS), len(OF_SERVERS))
+        workers = workers or rolls.sample(list(OF_WORKERS), len(OF_WORKERS))
+        name = servers.pop()
+        together = (name, workers.pop()) if at % 2 else (name,)
+        hold = LONG_SECONDS if name in LONG and rolls.random() < 0.5 else HOLD_SECONDS
+        yield Step(together, rolls.uniform(*hold), rolls.randrange(2**32))
+
+
+def until(seconds: float, steps: Iterable[Step]) -> Iterator[Step]:
+    """Those that begin within so many seconds from the first."""
+    end: float | None = None
+    for each in steps:
+        end = time.monotonic() + seconds if end is None else end
+        if time.monotonic() > end:
+            return
+        yield each

@@ -1,0 +1,1 @@
+"""What must hold when all is over, and whether it does."""

@@ -1,0 +1,148 @@
+"""What must hold when all is over, whatever has failed in between. Each check gives what is wrong, in words.
+
+    stored     every source's events are in the log once, in order, as they were sent, and all that was acknowledged
+    merged     merged streams have every block of their types, in the order of the types; shorter ones agree with longer ones
+    delivered  each subscriber was given exactly what an engine finds in the log, in that order; receipts say so
+    derived    what subscriptions EMIT is in the log once
+    kept       the property checkers, each over the subscriptions that are promised the property
+
+Takes: a copy of the log and the records. Gives: problems. Never: stops at the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+
+from fairlead.deliver.receipt import Receipt, ReceiptBook
+from fairlead.engine import Engine
+from fairlead.guarantees import Runtime, derive
+from fairlead.model.guarantee import Property
+from fairlead.model.plan import Plan
+from fairlead.model.relation import Relation
+from fairlead.model.types import Catalogue
+from fairlead.runtime.embedded import id_words
+from fairlead.runtime.live.gathering import columns_of
+from fairlead.runtime.live.grouping import Group
+from fairlead.testing.live.actors.publisher import key_of
+from fairlead.testing.live.actors.records import Line
+from fairlead.testing.live.verdict.log_copy import Copy, TypeSet, first_of_each, in_one_order, name_of
+from fairlead.testing.live.verdict.trace import Subscriber
+from fairlead.testing.properties.checkers import CHECKERS
+from fairlead.testing.properties.trace import Trace
+from fairlead.transport.log.block import decode
+from fairlead.transport.log.protocol import Stored
+
+
+def stored(copy: Copy, catalogue: Catalogue, records: Mapping[str, Sequence[Line]]) -> list[str]:
+    """`records`: by source."""
+    problems = []
+    for name, blocks in copy.types.items():
+        for source, lines in records.items():
+            mine = [each for each in blocks if each.block.source == source]
+            numbers = [each.block.number for each in mine]
+            if numbers != list(range(len(mine))):
+                problems.append(f"the blocks of {name} from {source} are not numbered one by one: {_odd(numbers)}")
+            rows = [(row["k"], row["x"]) for each in mine for row in decode(each.block, catalogue[name]).to_pylist()]
+            wanted = [(key_of(source, name, x), x) for x in range(len(rows))]
+            if rows != wanted:
+                problems.append(f"the events of {name} from {source} are not as they were sent: {_first(rows, wanted)}")
+            acknowledged = max((each["stored"] for each in lines if "stored" in each and each["type"] == name), default=0)
+            if len(rows) < acknowledged:
+                problems.append(f"{acknowledged} events of {name} from {source} were acknowledged, {len(rows)} are stored")
+            sent = max((each["sent"] + 1 for each in lines if "sent" in each and each["type"] == name), default=0)
+            if len(rows) > sent:
+                problems.append(f"{sent} events of {name} from {source} were sent, {len(rows)} are stored")
+    return problems
+
+
+def merged(copy: Copy) -> list[str]:
+    problems = [f"a merged stream lacks block {number} of {name} from {source}" for name, source, number in copy.missing()[:3]]
+    whole = {types: first_of_each(blocks) for types, blocks in copy.merged.items()}
+    for types, blocks in whole.items():
+        for name in types:
+            if _names(blocks, (name,)) != [name_of(each) for each in copy.types[name]]:
+                problems.append(f"the merged stream of {', '.join(types)} has {name} in another order, or not all of it")
+    for one, other in combinations(sorted(whole, key=len), 2):
+        if other[: len(one)] == one and _names(whole[other], one) != _names(whole[one], one):
+            problems.append(f"the streams of {', '.join(one)} and of {', '.join(other)} differ in their order")
+    return problems
+
+
+def expected(copy: Copy, group: Group) -> Sequence[Relation]:
+    """What engines find in the group's streams, part by part, in the order of them all."""
+    key = group.types, group.digest
+    if key not in copy.matched:
+        engines = [Engine(each.plan) for each in group.parts]
+        found: list[Relation] = []
+        for part, blocks in in_one_order(copy, [each.types for each in group.parts]):
+            found += engines[part].feed(columns_of(blocks, group.plan.catalogue, 0))
+        copy.matched[key] = found
+    return copy.matched[key]
+
+
+def delivered(copy: Copy, who: Subscriber, receipts: Mapping[str, Receipt]) -> list[str]:
+    """`receipts`: by group, what the log has of this subscriber."""
+    problems = [
+        f"{who.name} was given nothing of {', '.join(each.names)}, {len(relations)} relations are due"
+        for each in who.silent
+        if (relations := expected(copy, each))
+    ]
+    for key, group in who.groups.items():
+        relations = expected(copy, group)
+        wanted, found = [each.id for each in relations], [line["id"] for line in who.given[key].lines]
+        if found != wanted:
+            problems.append(f"{who.name} was given {len(found)} relations, {len(wanted)} are due: {_first(found, wanted)}")
+        book = ReceiptBook(group.digest)
+        book.note(id_words(relations))
+        if receipts.get(key) != book.receipt():
+            problems.append(f"the receipt of {who.name} is {receipts.get(key)}, and should be {book.receipt()}")
+    return problems
+
+
+def derived(copy: Copy, catalogue: Catalogue, blocks: Sequence[Stored], name: str, groups: Iterable[Group]) -> list[str]:
+    """`groups`: those with the subscription that emits events of the type `name`."""
+    found = [row for each in blocks for row in decode(each.block, catalogue[name]).to_pylist()]
+    for group in groups:
+        wanted = [each.emitted for each in expected(copy, group) if each.emitted_type == name]
+        if found != wanted:
+            return [f"{len(found)} events of {name} are stored, {len(wanted)} are due: {_first(found, wanted)}"]
+    return []
+
+
+def kept(trace: Trace, plans: Mapping[str, Plan]) -> list[str]:
+    """`plans`: by the name of the subscriber."""
+    problems = []
+    for each, check in CHECKERS.items():
+        promised = {process.name for process in trace.processes if _promised(process.name, plans, each)}
+        judged = replace(
+            trace,
+            processes=tuple(process for process in trace.processes if process.name in promised or not process.subscription),
+            deliveries=tuple(delivery for delivery in trace.deliveries if delivery.process in promised),
+        )
+        found = check(judged)
+        problems += [str(found)] if found is not None else []
+    return problems
+
+
+def _promised(process: str, plans: Mapping[str, Plan], wanted: Property) -> bool:
+    subscriber, _, subscription = process.partition("/")
+    verdicts = derive(plans[subscriber], Runtime.LIVE)[subscription] if subscription else ()
+    return any(each.property is wanted and each.kept for each in verdicts)
+
+
+def _names(blocks: Iterable[Stored], types: TypeSet) -> list[tuple[str, str, int]]:
+    return [name_of(each) for each in blocks if each.block.type in types]
+
+
+def _odd(numbers: Sequence[int]) -> str:
+    at = next(at for at, number in enumerate(numbers) if at != number)
+    return f"{numbers[at]} stands where {at} should"
+
+
+def _first(found: Sequence[object], wanted: Sequence[object]) -> str:
+    for at, (one, other) in enumerate(zip(found, wanted, strict=False)):
+        if one != other:
+            return f"number {at + 1} is {one}, not {other}"
+    return f"they agree in the first {min(len(found), len(wanted))}"

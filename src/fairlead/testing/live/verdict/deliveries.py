@@ -1,0 +1,56 @@
+"""What a subscriber was given over all its lives, and whether each life began where it had to.
+
+A relation that was delivered and not acknowledged when a process died is delivered again to the next: the same, under the same
+number. What was acknowledged does not come again.
+
+Takes: the lines of a record. Gives: deliveries by group, in the order of their numbers, and what is wrong with them, in words.
+Never: looks at the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import field
+
+from fairlead.dataclass import dataclass
+from fairlead.testing.live.actors.records import Line
+
+
+@dataclass(eq=False)
+class Given:
+    """Of one group. `lines`: the first time that each number was delivered."""
+
+    lines: list[Line] = field(default_factory=list)
+    acked: int = 0
+    before: int | None = None
+    """The number delivered last in this life."""
+    again: int = 0
+
+    def take(self, line: Line) -> str | None:
+        number = int(line["number"])
+        first, last = (self.acked + 1, len(self.lines) + 1) if self.before is None else (self.before + 1, self.before + 1)
+        if not first <= number <= last:
+            return f"is given number {number} where {first} to {last} should come"
+        self.before = number
+        if number > len(self.lines):
+            self.lines.append(line)
+            return None
+        self.again += 1
+        known = self.lines[number - 1]["id"]
+        return None if known == line["id"] else f"is given {line['id']} as number {number}, which was {known} before"
+
+
+def given(name: str, lines: Iterable[Line]) -> tuple[dict[str, Given], list[str]]:
+    """By the key of the group."""
+    groups: dict[str, Given] = {}
+    problems: list[str] = []
+    for line in lines:
+        if "begun" in line:
+            for each in groups.values():
+                each.before = None
+        elif "number" in line:
+            wrong = groups.setdefault(line["group"], Given()).take(line)
+            problems += [f"{name} {wrong}"] if wrong else []
+        elif "acked" in line:
+            groups[line["group"]].acked = int(line["acked"])
+    return groups, problems

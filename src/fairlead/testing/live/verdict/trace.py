@@ -1,0 +1,85 @@
+"""A trace (testing/properties/trace.py) of what happened: the events in the order of the log, who sent them when, who was given
+what when.
+
+Streams number their events each by themselves. All that subscribers read here are merged along one order of the types, so the
+stream of all types has the order of every other one in it: an event's place in the trace is its place there.
+
+Takes: a copy of the log, records, plans. Gives: a trace, in which every subscription of every subscriber is a process. Never:
+repairs anything: what does not fit together raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+
+from fairlead.dataclass import dataclass
+from fairlead.model.event import Event
+from fairlead.model.plan import Plan
+from fairlead.model.types import HEARTBEAT, Catalogue
+from fairlead.runtime.live.gathering import columns_of
+from fairlead.runtime.live.grouping import Group, groups_of
+from fairlead.testing.live.actors.records import Line
+from fairlead.testing.live.verdict.deliveries import Given
+from fairlead.testing.live.verdict.log_copy import Copy, first_of_each
+from fairlead.testing.properties.conjunctions import conjunctions_of
+from fairlead.testing.properties.trace import Delivery, Multicast, Process, Trace
+from fairlead.transport.log.block import INDEX_BITS
+from fairlead.transport.log.protocol import Stored
+
+Identity = tuple[str, str, int]
+"""Of an event: type, source, and its number among those."""
+
+
+def identities(blocks: Iterable[Stored]) -> dict[int, Identity]:
+    """By position in the stream."""
+    return {
+        (each.sequence << INDEX_BITS) + at: (each.block.type, each.block.source, each.block.sequence + at)
+        for each in blocks
+        for at in range(each.block.count)
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class Subscriber:
+    name: str
+    plan: Plan
+    given: Mapping[str, Given]
+
+    @cached_property
+    def groups(self) -> dict[str, Group]:
+        """By the key of the group, where it was given anything."""
+        named = {name: group for group in groups_of(self.plan) for name in group.names}
+        return {key: named[each.lines[0]["subscription"]] for key, each in self.given.items() if each.lines}
+
+    @cached_property
+    def silent(self) -> list[Group]:
+        """The groups of which it was given nothing."""
+        return [each for each in groups_of(self.plan) if each not in self.groups.values()]
+
+
+def trace_of_run(copy: Copy, catalogue: Catalogue, sent: Mapping[Identity, int], subscribers: Iterable[Subscriber]) -> Trace:
+    """`sent`: when each event was published first; at time 0, where nobody says. Answers are those of a first subscription."""
+    widest = [each for each in first_of_each(copy.merged[max(copy.merged, key=len)]) if each.block.type != HEARTBEAT.name]
+    events = dict(zip(identities(widest).values(), columns_of(widest, catalogue, 0).events(catalogue), strict=True))
+    everyone = list(subscribers)
+    answering = {each.name: f"{each.name}/{each.plan.subscriptions[0].name}" for each in everyone}
+    multicasts = [Multicast(answering.get(who[1], who[1]), sent.get(who, 0), event) for who, event in events.items()]
+    places = {types: identities(first_of_each(blocks)) for types, blocks in copy.merged.items()}
+    processes, deliveries = [], []
+    for each in everyone:
+        for subscription in each.plan.subscriptions:
+            process = Process(f"{each.name}/{subscription.name}", conjunctions_of(subscription, each.plan.catalogue))
+            processes.append(process)
+            for key, group in each.groups.items():
+                for line in each.given[key].lines:
+                    if line["subscription"] == subscription.name:
+                        at = places[group.part_of(subscription.name, line["branch"]).types]
+                        deliveries.append(_delivery(process, line, [events[at[position]] for position in line["positions"]]))
+    known = {each.name for each in processes}
+    processes += [Process(name) for name in dict.fromkeys(each.process for each in multicasts) if name not in known]
+    return Trace(tuple(processes), tuple(multicasts), tuple(deliveries))
+
+
+def _delivery(process: Process, line: Line, members: Iterable[Event]) -> Delivery:
+    return Delivery(process.name, int(line["at"]), process.subscription[line["branch"]].identity, tuple(members))

@@ -1,0 +1,1 @@
+"""The fourteen properties as checkers over traces."""

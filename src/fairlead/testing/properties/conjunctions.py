@@ -1,0 +1,121 @@
+"""Which conjunctions are the same, and which one extends which: what Φ, Φ ∧ Φ' and "Φ in Ψ" mean for a checker.
+
+The *identity* of a conjunction is a text of what it asks for, free of names and aliases; two processes have the same
+conjunction exactly where the texts are equal. Its *prefixes* are the conjunctions that it extends to the right: the first
+types of the signature, cut where nothing ties the two sides together (no predicate, THEN or WITHOUT across the cut, no
+event that fits types on both sides).
+
+A conjunction with an absence is decided by all events of its subscription's input, so the types of that input belong to
+its identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from fairlead.guarantees.shape import links
+from fairlead.model.event import Event
+from fairlead.model.expression import Predicate, render_condition
+from fairlead.model.plan import Absence, Branch, NegationBetween, Subscription
+from fairlead.model.types import Catalogue
+from fairlead.testing.interpreter import holds
+
+
+@dataclass(frozen=True)
+class Conjunction:
+    subscription: Subscription
+    branch: Branch
+    catalogue: Catalogue = field(compare=False, repr=False)
+
+    @cached_property
+    def identity(self) -> str:
+        return self._text(len(self.branch.slots))
+
+    @cached_property
+    def prefixes(self) -> Mapping[str, int]:
+        """The identities of what it extends, itself last, with how many members each has."""
+        slots = self.branch.slots
+        cuts = [at for at in range(1, len(slots)) if slots[at - 1].type != slots[at].type and self._splits(at)]
+        return {self._text(at): at for at in (*cuts, len(slots))}
+
+    @cached_property
+    def accepted(self) -> tuple[frozenset[str], ...]:
+        """For each slot the concrete types that fit it."""
+        return tuple(frozenset(self.catalogue.accepts(slot.type)) for slot in self.branch.slots)
+
+    @cached_property
+    def names_of(self) -> Mapping[str, tuple[str, ...]]:
+        """By concrete type, the types that the conjunction names for its events: itself, supertypes, unions."""
+        found: dict[str, tuple[str, ...]] = {}
+        for name in self.branch.queue_types:
+            for concrete in self.catalogue.accepts(name):
+                found[concrete] = (*found.get(concrete, ()), name)
+        return found
+
+    def takes(self, slot: int, event: Event) -> bool:
+        """The event is of the slot's type and satisfies what the slot asks of it alone."""
+        return event.type in self.accepted[slot] and all(holds(each.condition, {slot: event}) for each in self.unary[slot])
+
+    @cached_property
+    def unary(self) -> tuple[tuple[Predicate, ...], ...]:
+        predicates = self.branch.predicates
+        return tuple(tuple(p for p in predicates if p.slots == (slot,)) for slot in range(len(self.branch.slots)))
+
+    def tied(self, slot: int) -> tuple[Predicate, ...]:
+        """The predicates over several members of which `slot` is the last: they can be judged once it is filled."""
+        return self._tied[slot]
+
+    @cached_property
+    def _tied(self) -> tuple[tuple[Predicate, ...], ...]:
+        predicates = [each for each in self.branch.predicates if len(each.slots) > 1]
+        return tuple(tuple(p for p in predicates if p.slots[-1] == slot) for slot in range(len(self.branch.slots)))
+
+    def key_of(self, slot: int, event: Event) -> tuple[object, ...]:
+        return tuple(event.raw(name) for name in self._keys.get(self.branch.slots[slot].type, ()))
+
+    @cached_property
+    def _keys(self) -> Mapping[str, tuple[str, ...]]:
+        return dict(self.branch.keys)
+
+    def _splits(self, at: int) -> bool:
+        left, right = frozenset(range(at)), frozenset(range(at, len(self.branch.slots)))
+        if any(link & left and link & right for link in links(self.branch, self.catalogue)):
+            return False
+        return not any(self._members(each) & left and self._members(each) & right for each in self.branch.absences)
+
+    def _members(self, negation: NegationBetween | Absence) -> frozenset[int]:
+        members = range(len(self.branch.slots))
+        ends = {negation.left, negation.right} if isinstance(negation, NegationBetween) else {negation.anchor}
+        return frozenset(ends) | {slot for each in negation.predicates for slot in each.slots if slot in members}
+
+    def _text(self, members: int) -> str:
+        """What the first `members` slots ask for."""
+        options, branch = self.subscription, self.branch
+        names = [f"{slot.type}[{slot.instance}]" for slot in branch.slots] + ["!"] * (
+            len(branch.negations) + len(branch.absences)
+        )
+        inside = frozenset(range(members))
+        lines = [" ".join(names[:members]), f"{options.matching.code}-{options.disposal.code} {options.within_us}"]
+        lines += sorted(render_condition(p.condition, names) for p in branch.predicates if inside.issuperset(p.slots))
+        lines += sorted(f"then {p.left} {p.right}" for p in branch.precedences if inside.issuperset((*p.left, *p.right)))
+        negated: list[NegationBetween | Absence] = [*branch.negations, *branch.absences]
+        for each in negated:
+            if inside.issuperset(self._members(each)):
+                lines.append(self._negation_text(each, names, members))
+        types = {slot.type for slot in branch.slots[:members]}
+        lines += sorted(f"key {name} {attributes}" for name, attributes in branch.keys if name in types)
+        return "\n".join(lines)
+
+    def _negation_text(self, negation: NegationBetween | Absence, names: list[str], members: int) -> str:
+        where = sorted(render_condition(each.condition, names) for each in negation.predicates)
+        if isinstance(negation, NegationBetween):
+            return f"without {negation.type} between {negation.left} {negation.right} {where}"
+        beside = {name for each in self.subscription.branches if each != self.branch for name in each.types}
+        reads = sorted({slot.type for slot in self.branch.slots[:members]} | beside)
+        return f"without {negation.type} within {negation.within_us} of {negation.anchor} {where} reading {reads}"
+
+
+def conjunctions_of(subscription: Subscription, catalogue: Catalogue) -> tuple[Conjunction, ...]:
+    return tuple(Conjunction(subscription, branch, catalogue) for branch in subscription.branches)

@@ -1,0 +1,162 @@
+"""Safety and agreement over a trace: duplication, creation, admission, conjunction and covering agreement.
+
+Takes: a trace. Gives: the first violation, named in words, or None. Each checker reads every delivery once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from fairlead.model.event import Event
+from fairlead.model.guarantee import Property
+from fairlead.testing.interpreter import holds
+from fairlead.testing.properties.conjunctions import Conjunction
+from fairlead.testing.properties.negations import Between, interferes
+from fairlead.testing.properties.trace import Delivery, Stream, Trace
+
+
+@dataclass(frozen=True)
+class Violation:
+    """Which property, why in one sentence, the deliveries that show it, and the event that should have been in one."""
+
+    property: Property
+    words: str
+    deliveries: tuple[Delivery, ...] = ()
+    missing: Event | None = None
+
+    def __str__(self) -> str:
+        return f"{self.property}: {self.words}"
+
+
+def no_duplication(trace: Trace) -> Violation | None:
+    """A process delivers an event at most once for a conjunction."""
+    for stream in trace.streams:
+        places = [(event.position, event, delivery) for delivery in stream.deliveries for event in delivery.events]
+        if (again := _repeated(places)) is not None:
+            event, one, other = again
+            both = f"[{trace.called(*one.events)}] and in [{trace.called(*other.events)}]"
+            words = f"{stream.process} delivers {trace.called(event)} twice, in {both}"
+            return Violation(Property.NO_DUPLICATION, words, (one, other))
+    return None
+
+
+def no_duplication_in_place(trace: Trace) -> Violation | None:
+    """A process never delivers an event twice in the same place of a conjunction."""
+    for stream in trace.streams:
+        places = [
+            ((slot, event.position), event, delivery)
+            for delivery in stream.deliveries
+            for slot, event in enumerate(delivery.events)
+        ]
+        if (again := _repeated(places)) is not None:
+            event, one, other = again
+            both = f"[{trace.called(*one.events)}] and in [{trace.called(*other.events)}]"
+            words = f"{stream.process} delivers {trace.called(event)} twice in one place, in {both}"
+            return Violation(Property.NO_DUPLICATION_IN_PLACE, words, (one, other))
+    return None
+
+
+def _repeated(places: Sequence[tuple[Hashable, Event, Delivery]]) -> tuple[Event, Delivery, Delivery] | None:
+    seen: dict[Hashable, Delivery] = {}
+    for place, event, delivery in places:
+        if place in seen:
+            return event, seen[place], delivery
+        seen[place] = delivery
+    return None
+
+
+def no_creation(trace: Trace) -> Violation | None:
+    """What is delivered was multicast before, with the same type and values. Derived events (minor position not 0) are
+    made by a subscription, not multicast, and are left out."""
+    for delivery in trace.deliveries:
+        for event in delivery.events:
+            if event.position.minor != 0:
+                continue
+            origin = trace.multicast_of.get(event.position)
+            if origin is None or (origin.event.type, origin.event.row) != (event.type, event.row):
+                words = f"{trace.told(delivery)} but nobody multicast {trace.called(event)}"
+                return Violation(Property.NO_CREATION, words, (delivery,))
+            if origin.time >= delivery.time:
+                words = f"{trace.told(delivery)} before {trace.called(event)} was multicast"
+                return Violation(Property.NO_CREATION, words, (delivery,))
+    return None
+
+
+def admission(trace: Trace) -> Violation | None:
+    """A delivered relation belongs to a conjunction of the process's subscription, fits its signature and is true of it:
+    distinct members, types, predicates, THEN, one key, within the window, nothing in a WITHOUT … BETWEEN. What an absence
+    asks depends on when it was decided and is not judged here."""
+    known = {(stream.process, stream.conjunction.identity): stream.conjunction for stream in trace.streams}
+    between = Between(trace)
+    for delivery in trace.deliveries:
+        conjunction = known.get((delivery.process, delivery.conjunction))
+        problem = "does not subscribe to that" if conjunction is None else _misfit(conjunction, delivery.events, between)
+        if problem:
+            return Violation(Property.ADMISSION, f"{trace.told(delivery)} but {problem}", (delivery,))
+    return None
+
+
+def _misfit(conjunction: Conjunction, events: tuple[Event, ...], between: Between) -> str | None:
+    """Why the events are no relation of the conjunction, or None."""
+    branch, within = conjunction.branch, conjunction.subscription.within_us
+    if len(events) != len(branch.slots):
+        return f"the conjunction has {len(branch.slots)} members"
+    if len({event.position for event in events}) < len(events):
+        return "an event stands in it twice"
+    for slot, event in enumerate(events):
+        if event.type not in conjunction.accepted[slot]:
+            return f"place {slot + 1} takes {branch.slots[slot].type}"
+    binding = dict(enumerate(events))
+    for predicate in branch.predicates:
+        if not holds(predicate.condition, binding):
+            return f"{predicate.text or 'a predicate'} is not true of it"
+    for precedence in branch.precedences:
+        if any(events[a].position >= events[b].position for a in precedence.left for b in precedence.right):
+            return "its events do not follow each other as THEN asks"
+    if branch.keys and len({conjunction.key_of(slot, event) for slot, event in enumerate(events)}) > 1:
+        return "its events have different keys"
+    times = [event.time for event in events if event.time is not None]
+    if within is not None and times and max(times) - min(times) > within:
+        return "its events lie further apart than WITHIN allows"
+    if any(interferes(conjunction, each, events, between) for each in branch.negations):
+        return "a WITHOUT event stands between its members"
+    return None
+
+
+def conjunction_agreement(trace: Trace) -> Violation | None:
+    """What one process delivers for Φ, every process that has Φ delivers too."""
+    sharing: dict[str, list[Stream]] = {}
+    for stream in trace.streams:
+        sharing.setdefault(stream.conjunction.identity, []).append(stream)
+    for streams in sharing.values():
+        for one, other in pairwise(streams):  # equality of sets is transitive: neighbours suffice
+            for source, target in ((one, other), (other, one)):
+                found = _undelivered(source, target, len(source.conjunction.branch.slots))
+                if found is not None:
+                    words = f"{trace.told(found)} but {target.process}, with the same conjunction, does not"
+                    return Violation(Property.CONJUNCTION_AGREEMENT, words, (found,))
+    return None
+
+
+def covering_agreement(trace: Trace) -> Violation | None:
+    """What a process delivers for Φ ∧ Φ' (Φ extended to the right by other types, nothing tying the two parts), every other
+    process that has Φ delivers as far as Φ goes. Φ' may be empty: conjunction agreement is contained."""
+    for extended in trace.streams:
+        for plain in trace.streams:
+            length = extended.conjunction.prefixes.get(plain.conjunction.identity)
+            if length is None or plain.process == extended.process:
+                continue
+            found = _undelivered(extended, plain, length)
+            if found is not None:
+                part = trace.called(*found.events[:length])
+                words = f"{trace.told(found)} but {plain.process} never delivers [{part}]"
+                return Violation(Property.COVERING_AGREEMENT, words, (found,))
+    return None
+
+
+def _undelivered(source: Stream, target: Stream, length: int) -> Delivery | None:
+    """The first delivery of `source` whose first `length` members `target` never delivers together."""
+    delivered = {delivery.members for delivery in target.deliveries}
+    return next((each for each in source.deliveries if each.members[:length] not in delivered), None)

@@ -1,0 +1,187 @@
+"""A trace: who subscribes to what, who multicast what when, and who delivered what when.
+
+Time is global and discrete; the processes do not see it. Events are told apart by their position.
+
+Takes: a plan with its events and relations (`trace_of`), or the parts by hand. Gives: frozen values, indexes over them
+for the checkers, and one readable line a step:
+
+    p1 multicasts A(2)
+    p2 delivers [A(2), B(3)]
+
+Never: decides a property (checkers.py does).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from fairlead.model.event import Event
+from fairlead.model.plan import Plan
+from fairlead.model.position import Position
+from fairlead.model.relation import Relation
+from fairlead.testing.properties.conjunctions import Conjunction, conjunctions_of
+
+Members = tuple[Position, ...]
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process and its subscription: conjunctions in the order in which it lists them. A mere publisher has none."""
+
+    name: str
+    subscription: tuple[Conjunction, ...] = ()
+
+
+@dataclass(frozen=True)
+class Multicast:
+    process: str
+    time: int
+    event: Event
+
+
+@dataclass(frozen=True)
+class Delivery:
+    process: str
+    time: int
+    conjunction: str
+    """The identity of the conjunction (see conjunctions.py)."""
+    events: tuple[Event, ...]
+
+    @cached_property
+    def members(self) -> Members:
+        return tuple(event.position for event in self.events)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The deliveries of one process for one of its conjunctions, in the order of time."""
+
+    process: str
+    conjunction: Conjunction
+    deliveries: tuple[Delivery, ...]
+
+    @cached_property
+    def first_delivery(self) -> Mapping[Position, Delivery]:
+        """For each event the delivery that brought it first; a sliding window brings it again later."""
+        found: dict[Position, Delivery] = {}
+        for delivery in self.deliveries:
+            for position in delivery.members:
+                found.setdefault(position, delivery)
+        return found
+
+
+@dataclass(frozen=True)
+class Trace:
+    processes: tuple[Process, ...]
+    multicasts: tuple[Multicast, ...]
+    deliveries: tuple[Delivery, ...]
+
+    @cached_property
+    def multicast_of(self) -> Mapping[Position, Multicast]:
+        return {each.event.position: each for each in reversed(self.multicasts)}
+
+    @cached_property
+    def in_order(self) -> tuple[Multicast, ...]:
+        """The multicasts in the one order that all processes receive: by position."""
+        return tuple(sorted(self.multicasts, key=lambda each: each.event.position))
+
+    @cached_property
+    def streams(self) -> tuple[Stream, ...]:
+        """One for every conjunction of every process, also where nothing was delivered."""
+        found: dict[tuple[str, str], list[Delivery]] = {}
+        for delivery in sorted(self.deliveries, key=lambda each: each.time):
+            found.setdefault((delivery.process, delivery.conjunction), []).append(delivery)
+        return tuple(
+            Stream(process.name, each, tuple(found.get((process.name, each.identity), ())))
+            for process in self.processes
+            for each in process.subscription
+        )
+
+    @cached_property
+    def _names(self) -> Mapping[Position, str]:
+        """`A(2)`: the type and the values; with its position, `A(2)#7`, where several events read the same."""
+        events = {each.event.position: each.event for each in self.multicasts}
+        plain = {position: shown(event) for position, event in events.items()}
+        count = Counter(plain.values())
+        return {at: name if count[name] == 1 else f"{name}#{events[at].position}" for at, name in plain.items()}
+
+    def called(self, *events: Event) -> str:
+        """The events as people read them."""
+        return ", ".join(self._names.get(event.position, shown(event)) for event in events)
+
+    def told(self, step: Multicast | Delivery) -> str:
+        if isinstance(step, Multicast):
+            return f"{step.process} multicasts {self.called(step.event)}"
+        return f"{step.process} delivers [{self.called(*step.events)}]"
+
+    def lines(self) -> list[str]:
+        """The steps in the order of time."""
+        steps: list[Multicast | Delivery] = [*self.multicasts, *self.deliveries]
+        return [self.told(step) for step in sorted(steps, key=lambda step: step.time)]
+
+
+def shown(event: Event) -> str:
+    """`A(1, @5s)`: the values; the time of the event in seconds."""
+    values = [
+        f"@{event.time / 1_000_000:g}s" if event.time is not None and name == event.schema.time_attribute else str(value)
+        for name, value in event.values.items()
+    ]
+    return f"{event.type}({', '.join(values)})"
+
+
+def trace_of(plan: Plan, events: Sequence[Event], relations: Iterable[Relation], publishers: Sequence[str] = ()) -> Trace:
+    """The trace of processes that each have one subscription of the plan (and its name), fed with the same order.
+    Event i is multicast by publishers[i] (`source` unless given); a relation is delivered right after its completing event."""
+    processes = [Process(each.name, conjunctions_of(each, plan.catalogue)) for each in plan.subscriptions]
+    identities = {each.name: [one.identity for one in each.subscription] for each in processes}
+    names = list(publishers) or [event.source or "source" for event in events]
+    steps: list[tuple[Position, int, str, Event | Relation]] = [
+        (event.position, 0, name, event) for event, name in zip(events, names, strict=True)
+    ]
+    steps += [(each.completed_at, 1, each.subscription, each) for each in relations]
+    steps.sort(key=lambda step: step[:2])  # stable: relations that complete together stay in the order of delivery
+    multicasts, deliveries = [], []
+    for time, (_, _, name, step) in enumerate(steps):
+        if isinstance(step, Event):
+            multicasts.append(Multicast(name, time, step))
+        else:
+            deliveries.append(Delivery(name, time, identities[name][step.branch], step.members))
+    known = {each.name for each in processes}
+    processes += [Process(name) for name in dict.fromkeys(names) if name not in known]
+    return Trace(tuple(processes), tuple(multicasts), tuple(deliveries))
+
+
+def trace_of_orders(
+    plan: Plan,
+    events: Sequence[Event],
+    publishers: Sequence[str],
+    orders: Mapping[str, Sequence[int]],
+    run: Callable[[Plan, Sequence[Event]], Iterable[Relation]],
+) -> Trace:
+    """The trace of processes that each read the events in an order of their own. `events` are in the order in which they are
+    multicast; `orders` has by process the numbers of those that it reads. What a process delivers, it delivers as soon as all
+    that it has read until then was multicast."""
+    steps: list[tuple[tuple[int, int, int], str, Event | Relation]] = [
+        ((at, 0, 0), name, event) for at, (event, name) in enumerate(zip(events, publishers, strict=True))
+    ]
+    for number, (name, order) in enumerate(orders.items(), 1):
+        read = [replace(events[at], position=Position(rank)) for rank, at in enumerate(order)]
+        own = replace(plan, subscriptions=(plan[name],))
+        for relation in run(own, read):
+            members = tuple(events[order[member.position.major]] for member in relation.members)
+            latest = max(order[: relation.completed_at.major + 1])
+            steps.append(((latest, number, relation.completed_at.major), name, replace(relation, members=members)))
+    steps.sort(key=lambda step: step[0])
+    processes = [Process(name, conjunctions_of(plan[name], plan.catalogue)) for name in orders]
+    identities = {each.name: [one.identity for one in each.subscription] for each in processes}
+    multicasts = [Multicast(name, time, step) for time, (_, name, step) in enumerate(steps) if isinstance(step, Event)]
+    deliveries = [
+        Delivery(name, time, identities[name][step.branch], step.members)
+        for time, (_, name, step) in enumerate(steps)
+        if isinstance(step, Relation)
+    ]
+    processes += [Process(name) for name in dict.fromkeys(publishers) if name not in orders]
+    return Trace(tuple(processes), tuple(multicasts), tuple(deliveries))

@@ -1,0 +1,196 @@
+"""The two liveness properties, made decidable on a finite trace.
+
+The formulas speak of infinitely many matching events. On a finite trace "infinitely many" becomes `HORIZON` *rounds*: a
+round for a conjunction Φ is a shortest stretch of the order that contains events which satisfy Φ together. "Satisfy" takes
+in all that Φ asks except contiguity: types, predicates, THEN, WITHOUT, one key, and the order that the matching option
+gives the instances of a type (older first under FIRST, newer first under RECENT).
+
+    conjunction validity   violated: since the last delivery of Φ by the process (or since the start), HORIZON rounds
+                           have been multicast.
+    event validity         violated: e fits a slot that no condition ties to other members and that is the oldest instance
+                           of its type; e is not delivered; and since e, rounds that satisfy Φ together with e have been
+                           multicast: HORIZON, and one more for every event of its type that was multicast before e
+                           and may go first: not delivered before e, or (FIRST PREFIX) not as the oldest instance.
+
+WITHIN counts as part of Φ for conjunction validity; for event validity it does not, since no event could have infinitely
+many partners within a window: the window is then exactly what loses the event.
+
+A trace of a real system ends with deliveries under way; a larger horizon allows for them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable
+from functools import partial
+from math import inf
+
+from fairlead.guarantees.shape import free_slots
+from fairlead.model.event import Event
+from fairlead.model.guarantee import Property
+from fairlead.model.plan import Disposal
+from fairlead.model.position import Position
+from fairlead.testing.interpreter import holds
+from fairlead.testing.properties.conjunctions import Conjunction
+from fairlead.testing.properties.negations import Between, interferes, stays_absent
+from fairlead.testing.properties.safety import Violation
+from fairlead.testing.properties.trace import Multicast, Stream, Trace
+
+Key = tuple[object, ...]
+HORIZON = 3
+POOL_MAX = 64
+"""Events of a stretch that are tried for one slot, the newest ones. A longer stretch without a round only makes the checker
+miss a round (it never invents one), and 64 to the power of the slots is already more than anyone waits for."""
+
+
+class Rounds:
+    """Counts rounds, event by event. `fixed` binds one slot to an event that every round must satisfy Φ with."""
+
+    def __init__(self, conjunction: Conjunction, between: Between, fixed: dict[int, Event], windowed: bool) -> None:
+        self.conjunction, self.between, self.fixed, self.windowed = conjunction, between, fixed, windowed
+        self.pools: list[list[Event]] = [[] for _ in conjunction.branch.slots]
+        self.count = 0
+
+    def feed(self, event: Event) -> None:
+        if len(self.fixed) == len(self.pools):  # a single event needs no partner: another one of its kind is a round
+            self.count += any(self.conjunction.takes(slot, event) for slot in self.fixed)
+            return
+        entered = [slot for slot in range(len(self.pools)) if slot not in self.fixed and self.conjunction.takes(slot, event)]
+        for slot in entered:
+            self._enter(self.pools[slot], event)
+        if any(self._complete((), {**self.fixed, slot: event}) for slot in entered):
+            self.count += 1
+            for pool in self.pools:
+                pool.clear()
+
+    def _enter(self, pool: list[Event], event: Event) -> None:
+        """Of events with equal values, as many as there are slots suffice."""
+        equal = [each for each in pool if each.row == event.row and each.type == event.type]
+        if len(equal) >= len(self.pools):
+            pool.remove(equal[0])
+        pool.append(event)
+        del pool[:-POOL_MAX]
+
+    def _complete(self, members: tuple[Event, ...], bound: dict[int, Event]) -> bool:
+        """Some assignment that begins with `members` and keeps to `bound` satisfies Φ."""
+        slot = len(members)
+        if slot == len(self.pools):
+            return self._admitted(members)
+        candidates = [bound[slot]] if slot in bound else self.pools[slot]
+        return any(self._fits(members, each) and self._complete((*members, each), bound) for each in candidates)
+
+    def _fits(self, members: tuple[Event, ...], event: Event) -> bool:
+        slot, branch = len(members), self.conjunction.branch
+        if any(event.position == member.position for member in members):
+            return False
+        if slot and branch.slots[slot - 1].type == branch.slots[slot].type:
+            older = event.position < members[-1].position
+            if older != self.conjunction.subscription.matching.recent:
+                return False
+        if branch.keys and slot and self.conjunction.key_of(slot, event) != self.conjunction.key_of(0, members[0]):
+            return False
+        tied = self.conjunction.tied(slot)
+        if not tied:
+            return True
+        binding = dict(enumerate((*members, event)))
+        return all(holds(each.condition, binding) for each in tied)
+
+    def _admitted(self, members: tuple[Event, ...]) -> bool:
+        """What can only be judged of the whole set: THEN, the window, WITHOUT."""
+        branch, within = self.conjunction.branch, self.conjunction.subscription.within_us
+        for precedence in branch.precedences:
+            if any(members[a].position >= members[b].position for a in precedence.left for b in precedence.right):
+                return False
+        times = [event.time for event in members if event.time is not None]
+        if self.windowed and within is not None and times and max(times) - min(times) > within:
+            return False
+        if any(interferes(self.conjunction, each, members, self.between) for each in branch.negations):
+            return False
+        return all(stays_absent(self.conjunction, each, members, self.between) for each in branch.absences)
+
+
+def conjunction_validity(trace: Trace, horizon: int = HORIZON) -> Violation | None:
+    """While rounds keep coming, relations keep coming."""
+    between = Between(trace)
+    for stream in trace.streams:
+        since = stream.deliveries[-1].time if stream.deliveries else -1
+        rounds = Rounds(stream.conjunction, between, {}, windowed=True)
+        for multicast in trace.in_order:
+            if multicast.time > since:
+                rounds.feed(multicast.event)
+        if rounds.count >= horizon:
+            after = f" after [{trace.called(*stream.deliveries[-1].events)}]" if stream.deliveries else ""
+            words = f"{stream.process} delivers nothing{after} although {rounds.count} complete sets are multicast"
+            return Violation(Property.CONJUNCTION_VALIDITY, words, stream.deliveries[-1:])
+    return None
+
+
+def event_validity(trace: Trace, horizon: int = HORIZON) -> Violation | None:
+    """An event that depends on no other member's values is delivered, if partners keep coming."""
+    between = Between(trace)
+    for stream in trace.streams:
+        conjunction = stream.conjunction
+        free = free_slots(conjunction.branch, conjunction.subscription.matching, conjunction.catalogue)
+        for slot in free:
+            found = _left_behind(trace, stream, slot, horizon, between)
+            if found is not None:
+                words = f"{stream.process} never delivers {trace.called(found.event)} although partners keep coming"
+                return Violation(Property.EVENT_VALIDITY, words, missing=found.event)
+    return None
+
+
+def _left_behind(trace: Trace, stream: Stream, slot: int, horizon: int, between: Between) -> Multicast | None:
+    conjunction = stream.conjunction
+    mine = partial(_counts, conjunction, slot)
+    gone, partners = _gone(stream, slot), _partners(trace, conjunction, slot)
+    ahead: dict[Key, list[float]] = {}  # sorted: when each of those before went
+    for multicast in filter(lambda each: mine(each.event), trace.in_order):
+        event = multicast.event
+        key = conjunction.key_of(slot, event)
+        before = ahead.setdefault(key, [])
+        if event.position not in stream.first_delivery and conjunction.takes(slot, event):
+            needed = horizon + len(before) - bisect_left(before, multicast.time)
+            places = [each.get(key, []) for each in partners]
+            if all(len(each) - bisect_right(each, event.position) >= needed for each in places):  # a round takes one of each
+                rounds = Rounds(conjunction, between, {slot: event}, windowed=False)
+                if _reaches(rounds, (each.event for each in trace.in_order if each.event.position > event.position), needed):
+                    return multicast
+        insort(before, gone.get(event.position, inf))
+    return None
+
+
+def _counts(conjunction: Conjunction, slot: int, event: Event) -> bool:
+    """The event enters the slot's queue: some instance of the type takes it."""
+    slots = conjunction.branch.slots_of_type[conjunction.branch.slots[slot].type]
+    return any(conjunction.takes(each, event) for each in slots)
+
+
+def _gone(stream: Stream, slot: int) -> dict[Position, int]:
+    """Since when an event is not queued any more. FIRST PREFIX keeps an event that was delivered, until it is delivered as the
+    oldest instance."""
+    sliding = stream.conjunction.subscription.disposal is Disposal.FIRST_PREFIX
+    found: dict[Position, int] = {}
+    for each in stream.deliveries:  # in the order of time
+        for place in each.members[slot : slot + 1] if sliding else each.members:
+            found.setdefault(place, each.time)
+    return found
+
+
+def _partners(trace: Trace, conjunction: Conjunction, slot: int) -> list[dict[Key, list[Position]]]:
+    """For each of the other slots, by key, the events that it takes, in order."""
+    found: list[dict[Key, list[Position]]] = []
+    for other in range(len(conjunction.branch.slots)):
+        if other != slot:
+            found.append({})
+            for each in trace.in_order:
+                if conjunction.takes(other, each.event):
+                    found[-1].setdefault(conjunction.key_of(other, each.event), []).append(each.event.position)
+    return found
+
+
+def _reaches(rounds: Rounds, events: Iterable[Event], needed: int) -> bool:
+    for event in events:
+        rounds.feed(event)
+        if rounds.count >= needed:
+            return True
+    return False

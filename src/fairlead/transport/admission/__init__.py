@@ -1,0 +1,1 @@
+"""Records let in: positions, sequences, types, values; or rejected with a code."""

@@ -1,0 +1,124 @@
+"""The fast way for Python values: whole columns at once, accepting only what cannot be doubted.
+
+Takes: a list of records. Gives: their columns by type, or None at the slightest doubt; then the judge (record_check.py) reads
+the records one by one. Never: raises for bad input, and never gives a value that the judge would not give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+from typing import Any
+
+import pyarrow as pa
+
+from fairlead.dataclass import dataclass
+from fairlead.model.columns import Codes, Rows, record_batch
+from fairlead.model.limits import LIMITS
+from fairlead.model.types import Kind
+from fairlead.model.values import INT_RANGE, plain_number
+from fairlead.transport.admission.converters import DOUBTS, NULL, column, only
+from fairlead.transport.admission.positions import Positions, positions_of_values
+from fairlead.transport.admission.record_check import Shape, Shapes, is_unicode
+
+
+@dataclass
+class Grouped:
+    """Valid records by type: what both ways give. `kept` are the places within the batch, None for all of them."""
+
+    codes: Sequence[int] | Codes
+    tables: dict[str, pa.RecordBatch]
+    sources: list[str | None] | None = None
+    sequences: list[int | None] | None = None
+    kept: list[int] | None = None
+    places: Mapping[str, Rows] | None = None
+    """The rows of each type, as Columns has them, where they are known."""
+    positions: Positions | None = None
+    """Those that the records brought along."""
+    last: int | None = None
+    """The last position of all records, where they brought them along; refused ones included."""
+
+
+def columnwise(records: list[Any], shapes: Shapes) -> Grouped | None:
+    """The records as columns if every one is a plain dict with plain values; None in doubt."""
+    if set(map(type, records)) != {dict}:
+        return None
+    try:
+        if shapes.default is None:
+            codes = list(map(shapes.code_of.__getitem__, map(itemgetter("type"), records)))
+        else:
+            codes = [shapes.code_of[record.get("type", shapes.default)] for record in records]
+        groups: dict[int, list[Any]] = {code: [] for code in set(codes)}
+        if len(groups) == 1:
+            groups = {codes[0]: records}
+        else:
+            for code, record in zip(codes, records, strict=True):
+                groups[code].append(record)
+        plain = [_exact_fields(groups[code], shapes.by_code[code]) for code in groups]
+        tables = {shapes.names[code]: table(groups[code], shapes.by_code[code]) for code in sorted(groups)}
+        grouped = Grouped(codes, tables)
+        if not all(plain):
+            grouped.sources = _sources(records)
+            grouped.sequences = _sequences(records, shapes.text)
+        if shapes.position_field is not None:
+            brought = positions_of_values(list(map(itemgetter(shapes.position_field), records)), text=shapes.text)
+            grouped.positions, grouped.last = brought, int(brought[-1])
+    except DOUBTS:
+        return None
+    return grouped
+
+
+def table(rows: list[Any], shape: Shape) -> pa.RecordBatch:
+    """The attribute columns of records of one type."""
+    arrays = [
+        column(list(map(itemgetter(each.name), rows)), each.type, allow_nan=shape.allow_nan, text=shape.text)
+        for each in shape.attributes
+    ]
+    return sized_batch(arrays, shape, len(rows))
+
+
+def sized_batch(arrays: list[pa.Array], shape: Shape, rows: int) -> pa.RecordBatch:
+    """The arrays as a batch; raises in doubt about event times and sizes."""
+    if shape.time_index is not None and arrays[shape.time_index].null_count:
+        raise ValueError("null event time")
+    longest = 0
+    for array in arrays:
+        if pa.types.is_string(array.type) or pa.types.is_binary(array.type):
+            import pyarrow.compute as pc
+
+            longest += pc.max(pc.binary_length(array)).as_py() or 0
+    if longest > LIMITS.event_bytes_max:
+        raise ValueError("perhaps an oversized record")
+    return record_batch(arrays, shape.schema, rows)
+
+
+def _exact_fields(rows: list[Any], shape: Shape) -> bool:
+    """True: every record has `type` and as many fields as the type has (and its position). False: some have `_source` or
+    `_sequence`. Raises if a record has other fields (that the attributes are there, taking them shows)."""
+    wanted = shape.fields
+    if set(map(len, rows)) == {wanted + 1} and all("type" in row for row in rows):
+        return True
+    for row in rows:
+        if len(row) != wanted + ("type" in row) + ("_source" in row) + ("_sequence" in row):
+            raise ValueError("missing or extra fields")
+    return False
+
+
+def _sources(records: list[Any]) -> list[str | None] | None:
+    values = [record.get("_source") for record in records]
+    only(values, str, NULL)
+    if not all(value is None or is_unicode(value) for value in values):
+        raise ValueError("not Unicode")
+    return values if any(value is not None for value in values) else None
+
+
+def _sequences(records: list[Any], text: bool) -> list[int | None] | None:
+    values = [record.get("_sequence") for record in records]
+    if text:
+        values = [None if value is None else int(plain_number(value)) for value in values]
+    only(values, int, NULL)
+    present = [value for value in values if value is not None]
+    low, high = INT_RANGE[Kind.BIGINT]
+    if present and not (low <= min(present) and max(present) <= high):
+        raise ValueError("out of range")
+    return values if present else None

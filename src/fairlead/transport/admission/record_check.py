@@ -1,0 +1,184 @@
+"""The judge: whether one record fits its type, exactly, and what its canonical values are.
+
+Everything else in this package that accepts records (bulk_check.py, casts.py) only makes it faster: it may accept what this
+module accepts, with the same values, and must leave every doubt to it. So all inputs agree, to the error.
+
+Takes: a record as a dict. Gives: its shape, canonical row, source and sequence, or a DataError without a place.
+Never: reads files, knows positions, or keeps anything between records.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from fairlead.errors import DataError
+from fairlead.model.columns import arrow_schema, text_array
+from fairlead.model.limits import LIMITS
+from fairlead.model.types import HEARTBEAT, Attribute, Catalogue, EventType, Kind
+from fairlead.model.values import INT_RANGE, canonical, plain_number
+from fairlead.transport.admission.problems import SPECIAL, not_published, oversized, quoted, unknown_field, unknown_type
+
+ABSENT: Any = object()
+NOT_FINITE_FIX = "use null, or --allow-nan, which lets NaN and infinities in from files"
+
+
+class Shape:
+    """One publishable type, prepared for reading."""
+
+    def __init__(self, event_type: EventType, code: int, allow_nan: bool, text: bool, position_field: str | None) -> None:
+        self.name = event_type.name
+        self.code = code
+        self.attributes = event_type.attributes
+        self.names = tuple(each.name for each in event_type.attributes)
+        known = frozenset(self.names) | frozenset(SPECIAL)
+        self.allowed = known if position_field is None else known | {position_field}
+        self.fields = len(self.names) + len(self.allowed) - len(known)
+        """Attributes, and the position where it is none of them."""
+        self.time_index = event_type.time_index
+        self.schema = arrow_schema(event_type)
+        self.decimals = frozenset(each.name for each in event_type.attributes if each.type.kind is Kind.DECIMAL)
+        self.allow_nan = allow_nan
+        self.text = text
+
+    def row(self, record: Mapping[Any, Any]) -> tuple[Any, ...]:
+        """The canonical values in the order of the attributes."""
+        for name in record:
+            if name not in self.allowed:
+                missing = [each for each in self.names if each not in record]
+                raise unknown_field(name, f"event type '{self.name}'", self.names, missing)
+        row = tuple(self._value(record.get(each.name, ABSENT), each) for each in self.attributes)
+        if self.time_index is not None and row[self.time_index] is None:
+            problem = f"the event time '{self.names[self.time_index]}' of '{self.name}' is null"
+            raise DataError("D006", problem, "every event of a type with TIME has a time")
+        if _bytes_over(row, LIMITS.event_bytes_max):
+            raise oversized(f"the record of '{self.name}'")
+        return row
+
+    def _value(self, value: Any, attribute: Attribute) -> Any:
+        if value is None or (type(value) is str and attribute.type.kind is Kind.STRING and value.isascii()):
+            return value
+        where = _Where(attribute.name, self.name)
+        if value is ABSENT:
+            raise DataError("D003", f"{where} is missing", f'null is a value: "{attribute.name}": null')
+        try:
+            result = canonical(value, attribute.type, text=self.text)
+        except ValueError as error:
+            if _is_not_finite(value):
+                raise DataError(
+                    "D005", f"{where}: {attribute.type} has no {str(value)[:40]}", "use null for an unknown value"
+                ) from None
+            raise DataError("D004", f"{where}: {error}", f"give a value of type {attribute.type} or null") from None
+        if attribute.type.kind is Kind.DOUBLE and not self.allow_nan and result is not None and not math.isfinite(result):
+            raise DataError("D005", f"{where} is {result}, not a finite number", NOT_FINITE_FIX)
+        if attribute.type.kind is Kind.STRING and result is not None and not is_unicode(result):
+            raise DataError("D016", f"{where}: {quoted(result)} is not valid Unicode text", "replace the lone surrogates")
+        return result
+
+
+class Shapes:
+    """All publishable types of a catalogue, numbered: declared ones in order, then Heartbeat. `position_field`: what has the
+    position of a record, where they bring it along; it may be an attribute, too."""
+
+    def __init__(self, catalogue: Catalogue, *, allow_nan: bool, text: bool = False, position_field: str | None = None) -> None:
+        publishable = [each for each in catalogue if not each.derived and not each.is_union]
+        self.default = publishable[0].name if len(publishable) == 1 else None
+        if all(each.name != HEARTBEAT.name for each in publishable):
+            publishable.append(catalogue[HEARTBEAT.name])
+        self.catalogue = catalogue
+        self.names = tuple(each.name for each in publishable)
+        self.name_array = text_array(self.names)
+        self.by_code = [Shape(each, code, allow_nan, text, position_field) for code, each in enumerate(publishable)]
+        self.code_of = {each.name: each.code for each in self.by_code}
+        self.by_name = {each.name: each for each in self.by_code}
+        self.attribute_names = frozenset(name for each in self.by_code for name in each.names)
+        self.position_field = position_field
+        self.special = SPECIAL if position_field is None else (*SPECIAL, position_field)
+        self.columns_known = tuple(dict.fromkeys([*self.special, *(name for each in self.by_code for name in each.names)]))
+        self.allow_nan = allow_nan
+        self.text = text
+        self.needs_decimal = any(attribute.type.kind is Kind.DECIMAL for each in publishable for attribute in each.attributes)
+
+    def shape_of(self, record: Mapping[Any, Any]) -> Shape:
+        """The shape that a record's `type` names."""
+        name = record.get("type", ABSENT)
+        if name is ABSENT:
+            if self.default is None:
+                raise DataError("D009", "the record has no `type`", "name the event type in the field `type`")
+            name = self.default
+        if not isinstance(name, str):
+            raise DataError("D009", f"`type` is not text but {quoted(name)}", "name the event type in the field `type`")
+        shape = self.by_name.get(name)
+        if shape is not None:
+            return shape
+        declared = self.catalogue.get(name)
+        if declared is None:
+            raise unknown_type(name, self.names)
+        raise not_published(declared)
+
+    def judge(self, record: Any) -> tuple[Shape, tuple[Any, ...], str | None, int | None]:
+        """Shape, canonical row, source and sequence of one record. A DataError given as a record is raised."""
+        if isinstance(record, DataError):
+            raise record
+        if not isinstance(record, Mapping):
+            fix = 'a record is {"type": …, attribute: value, …}'
+            raise DataError("D009", f"the record is not an object but {quoted(record)}", fix)
+        shape = self.shape_of(record)
+        row = shape.row(record)
+        return shape, row, _source(record.get("_source")), _sequence(record.get("_sequence"), self.text)
+
+
+class _Where(NamedTuple):
+    """An attribute as messages name it; put into words only where something is wrong."""
+
+    attribute: str
+    type: str
+
+    def __str__(self) -> str:
+        return f"attribute '{self.attribute}' of '{self.type}'"
+
+
+def _is_not_finite(value: Any) -> bool:
+    return not value.is_finite() if isinstance(value, Decimal) else isinstance(value, float) and not math.isfinite(value)
+
+
+def is_unicode(text: str) -> bool:
+    """False where lone surrogates keep the text from being UTF-8; JSON's escapes can make them."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _source(value: Any) -> str | None:
+    if value is None or (isinstance(value, str) and is_unicode(value)):
+        return value
+    raise DataError("D010", f"`_source` is not text but {quoted(value)}", "name the publisher as text, or leave it out")
+
+
+def _sequence(value: Any, text: bool) -> int | None:
+    if value is None:
+        return None
+    try:
+        if text and isinstance(value, str):
+            value = int(plain_number(value))
+        low, high = INT_RANGE[Kind.BIGINT]
+        if not isinstance(value, bool) and hasattr(value, "__index__") and low <= value <= high:
+            return int(value)
+    except ValueError:
+        pass
+    fix = "number the records of a source with integers"
+    raise DataError("D010", f"`_sequence` is not an integer of 64 bits but {quoted(value)}", fix)
+
+
+def _bytes_over(row: tuple[Any, ...], limit: int) -> bool:
+    """Whether the text and bytes of a row exceed the limit. A character has at most four bytes, so few rows are encoded."""
+    sized = [value for value in row if isinstance(value, (str, bytes))]
+    if 4 * sum(map(len, sized)) <= limit:
+        return False
+    return sum(len(value.encode()) if isinstance(value, str) else len(value) for value in sized) > limit

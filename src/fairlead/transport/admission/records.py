@@ -1,0 +1,59 @@
+"""Records: an iterable of dicts becomes Columns.
+
+A record has a `type`, exactly the attributes of that type, and optionally `_source` (text) and `_sequence` (an integer).
+`type` may be left out where only one type can be published. Heartbeats are always legal.
+
+Takes: records in their order. Gives: Columns batch by batch, in that order. Never: looks further ahead than one batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from fairlead.model.columns import Columns
+from fairlead.model.types import Catalogue
+from fairlead.transport.admission.gate import BATCH_ROWS, Batch, Intake, OnBad
+from fairlead.transport.admission.problems import Rejects
+from fairlead.transport.admission.sequences import LastSequences
+
+
+class RecordReader:
+    """Reads records in batches; positions go on counting over all calls of `read`. `position`: the field that has them, where
+    records bring them along."""
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        *,
+        start: int = 0,
+        batch_rows: int = BATCH_ROWS,
+        allow_nan: bool = True,
+        on_bad: OnBad = "stop",
+        rejects: Rejects | None = None,
+        last_sequences: LastSequences | None = None,
+        position: str | None = None,
+    ) -> None:
+        self.batch_rows = batch_rows
+        self.intake = Intake(catalogue, start, allow_nan, on_bad, rejects, last_sequences or LastSequences(), position)
+
+    @property
+    def position(self) -> int:
+        """The position of the next record; where records bring theirs along, the least that it may have."""
+        return self.intake.position
+
+    @property
+    def last_sequences(self) -> LastSequences:
+        return self.intake.last_sequences
+
+    def read(self, records: Iterable[Mapping[str, Any]]) -> Iterator[Columns]:
+        """One Columns for every `batch_rows` records; raises DataError at the first bad one (or skips it)."""
+        remaining = iter(records)
+        while batch := list(islice(remaining, self.batch_rows)):
+            yield self.intake.take(Batch(batch), self.intake.typed)
+
+
+def read_records(records: Iterable[Mapping[str, Any]], catalogue: Catalogue, **options: Any) -> Iterator[Columns]:
+    """`RecordReader(catalogue, **options).read(records)`"""
+    return RecordReader(catalogue, **options).read(records)

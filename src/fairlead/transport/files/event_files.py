@@ -1,0 +1,186 @@
+"""Files: JSON Lines (also of CloudEvents), CSV and Parquet become Columns, one after the other, in memory that does not grow
+with them.
+
+Takes: paths of files and directories. Gives: Columns whose positions go on counting, or rising, over all files.
+Never: writes, reorders, or reads a second file before the first has ended.
+
+A bad record stops the reading, or is skipped and handed to `rejects`. What concerns a whole file (it is not there, its
+header does not fit, a Parquet file is cut short) stops in both modes, since there is no record to skip.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+from fairlead.dataclass import dataclass
+from fairlead.errors import DataError
+from fairlead.model.columns import Columns
+from fairlead.model.types import Catalogue
+from fairlead.transport.admission.gate import BATCH_ROWS, Intake, OnBad
+from fairlead.transport.admission.problems import Rejects, did_you_mean
+from fairlead.transport.admission.sequences import LastSequences
+from fairlead.transport.files.csv_rows import csv_records
+from fairlead.transport.files.json_lines import json_records
+from fairlead.transport.files.parquet import EXPORTED, parquet_batches
+from fairlead.transport.files.text_lines import Lines, Progress, batches
+from fairlead.transport.tables.table_reader import Part, examined, take_rows
+from fairlead.transport.threads.read_ahead import read_ahead
+
+FORMATS = {  # the first ending that fits
+    ".cloudevents.jsonl": "cloudevents",
+    ".cloudevents.jsonl.gz": "cloudevents",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".json": "json",
+    ".jsonl.gz": "json",
+    ".ndjson.gz": "json",
+    ".json.gz": "json",
+    ".csv": "csv",
+    ".csv.gz": "csv",
+    ".parquet": "parquet",
+}
+PathLike = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What a full pass over the input found. `records` counts all of them: accepted, duplicate and rejected."""
+
+    records: int
+    events: int
+    duplicates: int
+    rejected: int
+
+
+def read_files(
+    paths: PathLike | Iterable[PathLike],
+    catalogue: Catalogue,
+    *,
+    on_bad: OnBad = "stop",
+    rejects: Rejects | None = None,
+    allow_nan: bool = False,
+    batch_rows: int | None = None,
+    progress: Progress | None = None,
+    start: int = 0,
+    last_sequences: LastSequences | None = None,
+    position: str | None = None,
+) -> Generator[Columns, None, None]:
+    """The records of the files as Columns. That every file exists and has a known format is checked at once; the rest as it
+    is read. Without `batch_rows`, text is read by BATCH_ROWS and Parquet by up to TABLE_ROWS records. `progress` is called
+    with the number of bytes (of the files, as stored) read since its last call. `position`: the field or column that has the
+    positions, rising over all files; without it they count from `start`.
+
+    Parquet is read ahead by a thread, which ends with the iterator, or when that is closed."""
+    files = resolve(paths)
+    intake = Intake(catalogue, start, allow_nan, on_bad, rejects, last_sequences or LastSequences(), position)
+    return _read(files, intake, batch_rows, progress or (lambda count: None))
+
+
+def validate_files(
+    paths: PathLike | Iterable[PathLike],
+    catalogue: Catalogue,
+    *,
+    on_bad: OnBad = "stop",
+    rejects: Rejects | None = None,
+    allow_nan: bool = False,
+    batch_rows: int | None = None,
+    progress: Progress | None = None,
+    start: int = 0,
+    last_sequences: LastSequences | None = None,
+    position: str | None = None,
+) -> Validation:
+    """Reads everything and keeps nothing: raises what `read_files` would raise, before a run has begun.
+    `last_sequences` is not changed."""
+    seen = LastSequences.load(last_sequences.dump()) if last_sequences is not None else LastSequences()
+    intake = Intake(catalogue, start, allow_nan, on_bad, rejects, seen, position)
+    events = sum(map(len, _read(resolve(paths), intake, batch_rows, progress or (lambda count: None))))
+    return Validation(intake.records, events, intake.duplicates, intake.rejected)
+
+
+def resolve(paths: PathLike | Iterable[PathLike]) -> list[Path]:
+    """The files to read: a directory stands for its files of known formats, by name. Raises D013."""
+    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    files: list[Path] = []
+    for each in map(Path, given):
+        if each.is_dir():
+            found = [file for file in each.iterdir() if file.is_file() and format_of(file) and file.name[0] not in "._"]
+            if not found:
+                raise DataError("D013", "the directory has no file of a known format", _known(), str(each))
+            files.extend(sorted(found, key=lambda file: file.name))
+        elif not each.exists():
+            near = did_you_mean(each.name, _neighbours(each))
+            raise DataError("D013", "the file does not exist", near or "check the path", str(each))
+        elif format_of(each) is None:
+            raise DataError("D013", "the file has an unknown format", _known(), str(each))
+        else:
+            files.append(each)
+    return files
+
+
+def bytes_of(paths: PathLike | Iterable[PathLike]) -> int:
+    """The size of everything that would be read: the total for `progress`."""
+    return sum(each.stat().st_size for each in resolve(paths))
+
+
+def format_of(path: Path) -> str | None:
+    name = path.name.lower()
+    return next((kind for ending, kind in FORMATS.items() if name.endswith(ending)), None)
+
+
+def _known() -> str:
+    return f"known formats: {', '.join(FORMATS)}"
+
+
+def _neighbours(path: Path) -> list[str]:
+    try:
+        return [each.name for each in path.parent.iterdir()]
+    except OSError:
+        return []
+
+
+def _read(files: list[Path], intake: Intake, batch_rows: int | None, progress: Progress) -> Generator[Columns, None, None]:
+    for path in files:
+        read = _parquet if format_of(path) == "parquet" else _text
+        yield from read(path, intake, batch_rows, progress)
+
+
+def _text(path: Path, intake: Intake, batch_rows: int | None, progress: Progress) -> Iterator[Columns]:
+    kind = format_of(path)
+    is_csv = kind == "csv"
+    shapes = intake.text if is_csv else intake.typed
+    records = csv_records if is_csv else json_records
+    if kind == "cloudevents":
+        from fairlead.transport.output.cloud_events import cloudevent_records as records
+    lines = Lines(path)
+    told = 0
+    try:
+        for batch in batches(records(lines, shapes, str(path)), str(path), batch_rows or BATCH_ROWS):
+            yield intake.take(batch, shapes)
+            progress(lines.bytes_read - told)
+            told = lines.bytes_read
+        progress(lines.bytes_read - told)
+    finally:
+        lines.close()
+
+
+def _parquet(path: Path, intake: Intake, batch_rows: int | None, progress: Progress) -> Iterator[Columns]:
+    size = path.stat().st_size
+    told = 0
+    parts = _examined(path, intake, batch_rows)
+    with closing(read_ahead(parts)) as ahead:
+        for part, first_row, rows in ahead:
+            yield take_rows(part, intake, file=str(path), first_row=first_row)
+            reached = size * (first_row + part.rows) // rows
+            progress(reached - told)
+            told = reached
+    progress(size - told)
+
+
+def _examined(path: Path, intake: Intake, batch_rows: int | None) -> Generator[tuple[Part, int, int], None, None]:
+    """The record batches of a file, as far as they can be read without knowing what came before."""
+    for batch, first_row, rows in parquet_batches(path, batch_rows):
+        shapes = intake.stored if EXPORTED in (batch.schema.metadata or {}) else intake.typed
+        yield examined(batch, shapes, str(path)), first_row, rows

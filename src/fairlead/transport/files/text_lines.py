@@ -1,0 +1,125 @@
+"""Text files as numbered lines and batches, in memory that does not grow with the file.
+
+Takes: the path of a text file, gzipped or not. Gives: `Line`s, and the batching of what a format made of them.
+Never: holds more than one line or one batch, nor more of a line than the largest event.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from fairlead.errors import DataError
+from fairlead.model.limits import LIMITS
+from fairlead.transport.admission.gate import Batch
+from fairlead.transport.admission.problems import oversized
+
+BATCH_BYTES_MAX = 64_000_000
+"""A batch ends at this much text even if it has few rows: 64 events of the largest size."""
+
+Progress = Callable[[int], None]
+COPY_AGAIN = "copy the file again"
+RECODE = "save it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE"
+BOM = b"\xef\xbb\xbf"
+WIDE_BOMS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
+"""Neither is UTF-8, so what begins so is surely something else."""
+
+
+Line = tuple[int, bytes, bool, DataError | None]
+"""Number, content with its newline, whether it had one, and the error that stands for a line that could not be read.
+A plain tuple, as Parsed: two named ones a line cost as much as parsing a tenth of it."""
+
+Parsed = tuple[int, str, Any]
+"""What a format made of a line or row: its number, its text, and the record or the DataError that stands for it."""
+
+
+class Lines:
+    """The lines of one file. `bytes_read` counts the bytes of the file itself, compressed if it is; of a pipe, which has no
+    size to compare it with, none."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._file = path.open("rb")
+            self._seekable = self._file.seekable()
+        except OSError as error:
+            raise unreadable(path, error) from None
+        self._stream: BinaryIO | gzip.GzipFile = gzip.GzipFile(fileobj=self._file) if path.suffix == ".gz" else self._file
+
+    def close(self) -> None:
+        self._stream.close()
+        self._file.close()
+
+    @property
+    def bytes_read(self) -> int:
+        return self._file.tell() if self._seekable else 0
+
+    def __iter__(self) -> Iterator[Line]:
+        most = LIMITS.event_bytes_max
+        limit = most + len(BOM) + len(b"\r\n") + 1
+        number = 0
+        try:
+            while content := self._stream.readline(limit):
+                number += 1
+                ended = content.endswith(b"\n")
+                if number == 1:
+                    if _is_wide(content):
+                        raise DataError("D016", "the file is UTF-16 or UTF-32, not UTF-8", RECODE, str(self._path))
+                    content = content.removeprefix(BOM)
+                if len(content) > most and len(content.rstrip(b"\r\n")) > most:
+                    yield number, content, ended or self._skip_rest(limit), oversized("the line")
+                else:
+                    yield number, content, ended, None
+        except EOFError:
+            yield number + 1, b"", False, DataError("D012", "the compressed file ends too early", COPY_AGAIN)
+        except (gzip.BadGzipFile, zlib.error) as error:
+            yield number + 1, b"", False, DataError("D013", f"the compressed file is damaged: {error}", COPY_AGAIN)
+        except OSError as error:
+            raise unreadable(self._path, error) from None
+
+    def _skip_rest(self, limit: int) -> bool:
+        while rest := self._stream.readline(limit):
+            if rest.endswith(b"\n"):
+                return True
+        return False
+
+
+def unreadable(path: Path, error: OSError) -> DataError:
+    return DataError("D013", f"the file cannot be read: {error.strerror or error}", "check its permissions", str(path))
+
+
+def _is_wide(head: bytes) -> bool:
+    """Whether a file that begins so has two or four bytes a character, with or without the mark that says so."""
+    return head.startswith(WIDE_BOMS) or (0 in head[:4] and any(head[:4]))
+
+
+def decoded(content: bytes, ended: bool = True) -> str | DataError:
+    """`ended`: whether the line has its newline. Without it, the file may have been cut in the middle of a character (D012)."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        if not ended and error.reason == "unexpected end of data":
+            return DataError("D012", "the file ends in the middle of a character", "let the writer finish, or copy it again")
+        problem = f"byte {error.start + 1} of the line is not UTF-8 (0x{content[error.start]:02x})"
+        return DataError("D016", problem, "save the file as UTF-8")
+
+
+def batches(parsed: Iterable[Parsed], file: str, rows_max: int) -> Iterator[Batch]:
+    """The records in batches of bounded rows and bytes."""
+    lines: list[int] = []
+    texts: list[str] = []
+    records: list[Any] = []
+    size = 0
+    for line, text, record in parsed:
+        lines.append(line)
+        texts.append(text)
+        records.append(record)
+        size += len(text)
+        if len(records) >= rows_max or size >= BATCH_BYTES_MAX:
+            yield Batch(records, file, lines, texts)
+            lines, texts, records, size = [], [], [], 0
+    if records:
+        yield Batch(records, file, lines, texts)

@@ -1,0 +1,124 @@
+"""A log in a folder, for one process at a time: everything that was done to it, in one journal.
+
+A record of the journal is a line of JSON with a length and a check sum, then the bytes it speaks of. Reading the journal again
+comes to the same streams, since the order of merged streams is that of the appends. A record that was not finished, at the end
+of the journal, was never acknowledged: it is cut off.
+
+Takes: a folder. Gives: the protocol of a log, on disk when it returns. Never: lets a second process in; holds more than
+fits into memory.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from fairlead.errors import LogError, StateError
+from fairlead.transport.files.documents import json_value
+from fairlead.transport.log.block import Block
+from fairlead.transport.log.memory_log import MemoryLog
+from fairlead.transport.log.protocol import Stream
+
+
+class FileLog(MemoryLog):
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        super().__init__()
+        self.folder = Path(folder)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._file = open(self.folder / "journal", "a+b")  # noqa: SIM115 - closed by close()
+        except OSError as error:
+            raise LogError("N005", f"the folder {str(folder)!r} cannot be used: {error.strerror}", "choose another") from None
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._file.close()
+            raise in_use(folder) from None
+        self._replay()
+
+    def _replay(self) -> None:
+        self._file.seek(0)
+        good = 0
+        while line := self._file.readline():
+            try:
+                record = json_value(line)
+                value = self._file.read(record["length"])
+            except (ValueError, KeyError, TypeError):
+                break
+            if len(value) < record["length"] or zlib.crc32(value) != record["check"]:
+                break
+            self._again(record, value)
+            good = self._file.tell()
+        self._file.seek(0, os.SEEK_END)
+        if self._file.tell() - good > self.bytes_max * 64:
+            problem = f"the journal is damaged at byte {good:,}, far from its end"
+            raise StateError("S130", problem, "restore it from a backup", str(self.folder / "journal"))
+        self._file.truncate(good)
+
+    def _again(self, record: dict[str, Any], value: bytes) -> None:
+        match record["do"]:
+            case "stream":
+                super()._made(record["name"], record["sources"])
+            case "append":
+                super()._appended(Block(payload=value, **record["block"]), record["at"])
+            case "remove stream":
+                self._removed(record["name"])
+            case "set":
+                super()._set(record["table"], record["key"], value)
+            case "remove":
+                self._tables.get(record["table"], {}).pop(record["key"], None)
+            case "object":
+                self._objects.setdefault(record["store"], {})[record["name"]] = value
+            case "remove object":
+                self._objects.get(record["store"], {}).pop(record["name"], None)
+
+    def _write(self, record: dict[str, Any], value: bytes = b"") -> None:
+        line = json.dumps(record | {"length": len(value), "check": zlib.crc32(value)})
+        try:
+            self._file.write(line.encode() + b"\n" + value)
+            self._file.flush()
+            os.fdatasync(self._file.fileno())
+        except OSError as error:
+            raise LogError("N004", f"the log cannot be written: {error.strerror}", "make room on the disk") from None
+
+    def _made(self, name: str, sources: Sequence[str]) -> None:
+        self._write({"do": "stream", "name": name, "sources": list(sources)})
+        super()._made(name, sources)
+
+    def _appended(self, block: Block, at: int) -> int:
+        fields = ("type", "source", "number", "sequence", "count", "schema", "writer", "marks")
+        self._write({"do": "append", "at": at, "block": {name: getattr(block, name) for name in fields}}, block.payload)
+        return super()._appended(block, at)
+
+    async def remove_stream(self, stream: Stream) -> None:
+        self._write({"do": "remove stream", "name": stream.name})
+        self._removed(stream.name)
+
+    def _set(self, table: str, key: str, value: bytes) -> None:
+        self._write({"do": "set", "table": table, "key": key}, value)
+        super()._set(table, key, value)
+
+    async def remove(self, table: str, key: str) -> None:
+        self._write({"do": "remove", "table": table, "key": key})
+        await super().remove(table, key)
+
+    async def put_object(self, store: str, name: str, value: bytes) -> None:
+        self._write({"do": "object", "store": store, "name": name}, value)
+        await super().put_object(store, name, value)
+
+    async def remove_object(self, store: str, name: str) -> None:
+        self._write({"do": "remove object", "store": store, "name": name})
+        await super().remove_object(store, name)
+
+    async def close(self) -> None:
+        self._file.close()
+
+
+def in_use(folder: str | os.PathLike[str]) -> LogError:
+    fix = "keep it open in one process and let the others connect to that one's URL (`fairlead up`)"
+    return LogError("N006", f"the folder {os.fspath(folder)!r} is in use by another process", fix)

@@ -1,0 +1,282 @@
+"""A log in a NATS server or cluster (JetStream).
+
+A type's stream takes subjects `fl.t.<type>.<source>` with the letters of a block behind them (route_marks.py), by which readers
+say what they want; a merged stream sources two others (names.py), which the server does by itself, whoever is connected. A
+block is appended on condition that the last one of its source, whatever its letters, is the one expected, so that what is sent
+again because an answer was lost is refused, for ever, and two publishers under one name find each other out.
+
+Takes: a URL and credentials. Gives: the protocol of a log. Never: drops what is stored (streams refuse when they are full).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import aclosing
+from datetime import UTC, datetime
+from typing import Any
+
+import nats
+import nats.errors
+from nats.aio.client import Client
+from nats.js.api import (
+    AckPolicy,
+    ConsumerConfig,
+    DeliverPolicy,
+    DiscardPolicy,
+    RawStreamMsg,
+    StorageType,
+    StreamConfig,
+    StreamInfo,
+    StreamSource,
+)
+from nats.js.errors import APIError, NotFoundError
+
+from fairlead.errors import LogError
+from fairlead.model.types import HEARTBEAT
+from fairlead.transport.log import names
+from fairlead.transport.log.block import Block, block_of
+from fairlead.transport.log.block_filter import Only
+from fairlead.transport.log.credentials import Access
+from fairlead.transport.log.jetstream.failures import Refusals, refused, translated, unreachable
+from fairlead.transport.log.jetstream.lag import behind_of
+from fairlead.transport.log.jetstream.merge_watch import Watching
+from fairlead.transport.log.jetstream.reader import Readers, read
+from fairlead.transport.log.jetstream.tables import Tables
+from fairlead.transport.log.protocol import Behind, Conflict, Stored, Stream
+
+DUPLICATES_SECONDS = 600.0
+CONNECT_SECONDS = 5
+ANSWER_SECONDS = 5.0
+NAME_IN_USE = 10058
+LIST = "$JS.API.STREAM.LIST"
+VERSION_MIN = (2, 11)
+"""The first that compares an append with the last message under any of several subjects."""
+
+
+class JetStreamLog:
+    """Made by `connect`."""
+
+    def __init__(self, client: Client, readers: Readers, refusals: Refusals, replicas: int) -> None:
+        self._client, self._readers, self._refusals, self._replicas = client, readers, refusals, replicas
+        self._js = client.jetstream(timeout=ANSWER_SECONDS)
+        self._tables = Tables(self._js, replicas, refusals)
+        self._opened: dict[str, Stream] = {}
+        self._unmarked: dict[tuple[str, str], int] = {}
+        """Sources whose last block is of a version without letters, and its sequence."""
+        self.bytes_max = client.max_payload - 2048
+        self.get = self._tables.get
+        self.remove = self._tables.remove
+        self.keys = self._tables.keys
+        self.put_object = self._tables.put_object
+        self.get_object = self._tables.get_object
+        self.remove_object = self._tables.remove_object
+        self.objects = self._tables.objects
+
+    async def put(self, table: str, key: str, value: bytes, revision: int | None = None) -> int:
+        return await self._tables.put(table, key, value, revision)
+
+    async def open_type(self, name: str) -> Stream:
+        return await self._open(names.type_stream(name), subjects=[names.type_subjects(name)], metadata={"types": name})
+
+    async def open_merged(self, types: Sequence[str]) -> Stream:
+        """Stream after stream along the order of the types, so that the shorter ones are there to be sourced."""
+        ordered = sorted(types)
+        await self.open_type(HEARTBEAT.name)
+        for at, name in enumerate(ordered):
+            await self.open_type(name)
+            part = ordered[: at + 1]
+            sources = [StreamSource(name=each) for each in names.merged_sources(part, HEARTBEAT.name)]
+            opened = await self._open(names.merged_stream(part), sources=sources, metadata={"types": " ".join(part)})
+        return opened
+
+    async def _open(self, name: str, **more: Any) -> Stream:
+        """Made by the first who needs it; the others find it. Two at the same time ask for the same, and get it. Type streams
+        stay; merged ones may have been swept since."""
+        if name in self._opened:
+            return self._opened[name]
+        with translated(self._refusals):
+            try:
+                found = await self._js.stream_info(name)
+                if "subjects" in more and found.config.subjects != more["subjects"]:  # of a version without letters
+                    found = await self._js.update_stream(found.config, subjects=more["subjects"])
+            except NotFoundError:
+                found = await self._made(name, more)
+        if "sources" not in more:
+            self._opened[name] = stream_of(found)
+        return stream_of(found)
+
+    async def _made(self, name: str, more: dict[str, Any]) -> StreamInfo:
+        config = StreamConfig(
+            name=name,
+            storage=StorageType.FILE,
+            num_replicas=self._replicas,
+            discard=DiscardPolicy.NEW,
+            allow_direct=True,
+            duplicate_window=DUPLICATES_SECONDS,
+            **more,
+        )
+        try:
+            return await self._js.add_stream(config)
+        except APIError as error:
+            if error.err_code == NAME_IN_USE:
+                return await self._js.stream_info(name)
+            raise
+
+    async def append(self, block: Block, after: int) -> int:
+        """The server compares with the last block of the source under any letters. All name the subjects alike: where servers
+        are several, that is how they see that another attempt is under way."""
+        of_source = names.source_subjects(block.type, block.source)
+        expected = 0 if after == self._unmarked.get((block.type, block.source)) else after
+        headers = block.headers() | {
+            "Nats-Expected-Last-Subject-Sequence": str(expected),
+            "Nats-Expected-Last-Subject-Sequence-Subject": of_source,
+        }
+        with translated(self._refusals):
+            subject = names.subject(block.type, block.source, block.letters)
+            asked = self._js.publish(subject, block.payload, timeout=ANSWER_SECONDS, headers=headers)
+            answer = await self._refusals.heeded(asked, subject)
+        if answer.duplicate:
+            raise Conflict(f"the log has a block {block.id}")  # whose it is has to be seen
+        return answer.seq
+
+    async def last_of(self, type: str, source: str) -> Stored | None:
+        stream = names.type_stream(type)
+        with translated(self._refusals):
+            found = await self._last(stream, names.source_subjects(type, source))
+            if found is None:
+                found = await self._last(stream, names.unmarked_subject(type, source))
+                if found is not None:
+                    self._unmarked[type, source] = found.seq or 0
+        if found is None:
+            return None
+        return Stored(found.seq or 0, 0, block_of(found.headers, found.data or b"", f"{stream} {found.seq}"))
+
+    async def _last(self, stream: str, subjects: str) -> RawStreamMsg | None:
+        try:
+            return await self._js.get_last_msg(stream, subjects)  # by the leader: a replica may be behind
+        except NotFoundError:
+            return None
+
+    async def sources(self, type: str) -> list[str]:
+        with translated(self._refusals):
+            try:
+                found = await self._js.stream_info(names.type_stream(type), subjects_filter=names.type_subjects(type))
+            except NotFoundError:
+                return []
+        return sorted({names.source_of(each) for each in found.state.subjects or ()})
+
+    async def read(self, stream: Stream, after: int, only: Only | None = None) -> AsyncIterator[Sequence[Stored]]:
+        subjects = None if only is None else wanted_subjects(only)
+        watching = asyncio.create_task(self._watched(stream))
+        try:
+            whole = read(self._client, self._js, self._readers, self._refusals, stream, after, subjects)
+            async with aclosing(whole) as reading:
+                async for some in reading:
+                    yield some
+        finally:
+            watching.cancel()
+
+    async def _watched(self, stream: Stream) -> None:
+        if self._replicas > 1 and stream.name.startswith(names.MERGED):
+            await Watching(self._client, self._js, self._refusals, stream.name).run()
+
+    async def last(self, stream: Stream, only: Only | None = None) -> int:
+        with translated(self._refusals):
+            if only is None:
+                return (await self._js.stream_info(stream.name)).state.last_seq
+            found = [await self._last(stream.name, each) for each in wanted_subjects(only)]
+        return max((each.seq or 0 for each in found if each is not None), default=0)
+
+    async def before(self, stream: Stream, time: int) -> int:
+        """By a consumer that begins at that time: its first block, less one."""
+        at = datetime.fromtimestamp(time // 1_000_000, UTC).replace(microsecond=time % 1_000_000)
+        config = ConsumerConfig(
+            deliver_policy=DeliverPolicy.BY_START_TIME, opt_start_time=at, ack_policy=AckPolicy.NONE, mem_storage=True
+        )
+        with translated(self._refusals):
+            made = await self._js.add_consumer(stream.name, config)
+            await self._js.delete_consumer(stream.name, made.name)
+        return made.delivered.stream_seq if made.delivered else 0
+
+    async def merged(self) -> list[Stream]:
+        return [stream_of(each) for each in await self._every_merged()]
+
+    async def behind(self) -> list[Behind]:
+        return behind_of(await self._every_merged())
+
+    async def _every_merged(self) -> list[StreamInfo]:
+        found: list[StreamInfo] = []
+        with translated(self._refusals):
+            while every := await self._refusals.heeded(self._js.streams_info(offset=len(found)), LIST):
+                found += every
+        return [each for each in found if (each.config.name or "").startswith(names.MERGED)]
+
+    async def remove_stream(self, stream: Stream) -> None:
+        with translated(self._refusals):
+            await self._js.delete_stream(stream.name)
+
+    async def close(self) -> None:
+        if not self._client.is_closed:
+            await self._client.close()
+
+
+def stream_of(info: StreamInfo) -> Stream:
+    return Stream(info.config.name or "", "" if info.created is None else info.created.isoformat())
+
+
+def wanted_subjects(only: Only) -> list[str]:
+    found = []
+    for each in only.types:
+        route = only.routes.get(each)
+        found += [names.type_subjects(each)] if route is None else names.route_subjects(each, route)
+    return found
+
+
+async def connect(url: str, access: Access, replicas: int) -> JetStreamLog:
+    """Raises LogError where nobody answers, or the server does not let us in."""
+    refusals, readers, client = Refusals(), Readers(), Client()
+    first: list[Exception] = []
+
+    async def noted(error: Exception) -> None:
+        first.append(error)
+        await refusals.note(error)
+
+    options: dict[str, Any] = {
+        "servers": url.split(","),
+        "error_cb": noted,
+        "reconnected_cb": readers.reconnected,
+        "connect_timeout": CONNECT_SECONDS,
+        "max_reconnect_attempts": 1,
+        "reconnect_time_wait": 0.2,
+        "allow_reconnect": True,
+        "ping_interval": 10,
+    }
+    if access.encrypted:
+        options["tls"] = access.context()
+    options |= {name: value for name, value in access.credentials().items() if value is not None}
+    try:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            await client.connect(**options)
+        client.options["max_reconnect_attempts"] = -1  # who was let in once waits for the server to come back
+    except (nats.errors.Error, OSError, TimeoutError, ValueError, ssl.SSLError) as error:
+        await _quietly(client.close())
+        cause = next((each for each in first if "uthoriz" in str(each) or "uthentic" in str(each)), None)
+        if cause is not None or isinstance(error, nats.errors.AuthorizationError):
+            raise refused(cause or error) from None
+        shown = first[0] if first else error
+        raise unreachable(url, str(shown) or type(shown).__name__) from None
+    version = client.connected_server_version
+    if (version.major, version.minor) < VERSION_MIN:
+        await _quietly(client.close())
+        problem = f"the server is of version {version.major}.{version.minor}, which cannot compare what is appended"
+        raise LogError("N012", problem, "use nats-server 2.11 or later")
+    return JetStreamLog(client, readers, refusals, replicas)
+
+
+async def _quietly(closing: Awaitable[None]) -> None:
+    try:
+        await closing
+    except Exception:
+        return

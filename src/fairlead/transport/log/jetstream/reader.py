@@ -1,0 +1,201 @@
+"""Reading a stream of a NATS server, in order, from a sequence on, without end.
+
+A consumer without acknowledgements hands out blocks as we ask for them; the place is ours, so whenever the server is in doubt
+(a restart, a new leader, a message that did not come) a new consumer begins behind the last block that we have.
+
+    1. ask for more when what came is read and less than half of what was asked for is still to come: a slow reader asks less
+    2. the server sends, and a sign of life every few seconds
+    3. anything out of order, an ended request or silence: begin again, behind the last block
+
+Takes: a connection, a stream and a sequence. Gives: lists of stored blocks. Never: skips, repeats or reorders.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import AsyncGenerator, Sequence
+
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.js import JetStreamContext
+from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
+
+from fairlead.errors import LogError
+from fairlead.transport.log.block import block_of
+from fairlead.transport.log.jetstream.failures import Refusals, translated
+from fairlead.transport.log.protocol import Stored, Stream, Unavailable
+
+ASK = 512
+BUDGET, ASK_BYTES_MIN, ASK_BYTES_MAX = 24_000_000, 1_100_000, 4_000_000
+"""Blocks and bytes asked for at a time; each reader may have asked twice. A server gives up a connection on which 64 MB wait,
+so the readers of a connection share less than that. One block has up to a megabyte."""
+LIFE_SECONDS = 2.0
+SILENCE_SECONDS = 5.0
+AGAIN_SECONDS = 0.25
+GIVE_UP_SECONDS = 60.0
+ENDED = ("Batch Completed", "Message Size Exceeds MaxBytes")
+"""What the server says of a request that has come to its end; of others, the consumer is gone or somewhere else."""
+
+
+class Again(Exception):
+    """The consumer is of no use any more."""
+
+
+class Readers:
+    """All that read over one connection."""
+
+    def __init__(self) -> None:
+        self.active: set[Reading] = set()
+
+    @property
+    def bytes_each(self) -> int:
+        return min(ASK_BYTES_MAX, max(ASK_BYTES_MIN, BUDGET // (2 * max(1, len(self.active)))))
+
+    async def reconnected(self) -> None:
+        """What they have asked for is forgotten: they begin again at once."""
+        for each in self.active:
+            each.begin_again()
+
+
+class Reading:
+    """One consumer and what came of it."""
+
+    def __init__(
+        self,
+        client: Client,
+        js: JetStreamContext,
+        readers: Readers,
+        stream: Stream,
+        after: int,
+        subjects: list[str] | None = None,
+    ) -> None:
+        self._client, self._js, self._readers, self._stream, self._subjects = client, js, readers, stream, subjects
+        self._lost = False
+        self._after, self._delivered = after, 0
+        self._came: deque[Msg] = deque()
+        self._event = asyncio.Event()
+        self._to_come = 0
+        self._next = ""
+        self._inbox = ""
+
+    def begin_again(self) -> None:
+        self._lost = True
+        self._event.set()
+
+    async def open(self, refusals: Refusals) -> None:
+        self._readers.active.add(self)
+        config = ConsumerConfig(
+            deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
+            opt_start_seq=self._after + 1,
+            ack_policy=AckPolicy.NONE,
+            inactive_threshold=30.0,
+            mem_storage=True,
+            num_replicas=1,
+            filter_subjects=self._subjects,
+        )
+        asked = self._js.add_consumer(self._stream.name, config)
+        made = await refusals.heeded(asked, f"$JS.API.CONSUMER.CREATE.{self._stream.name}")
+        self._name = made.name
+        self._next = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream.name}.{made.name}"
+        self._inbox = self._client.new_inbox()
+        self._subscription = await self._client.subscribe(
+            self._inbox, cb=self._take, pending_msgs_limit=-1, pending_bytes_limit=-1
+        )
+
+    async def close(self) -> None:
+        self._readers.active.discard(self)
+        if self._inbox and self._client.is_connected:
+            await self._subscription.unsubscribe()
+            await self._client.publish(f"$JS.API.CONSUMER.DELETE.{self._stream.name}.{self._name}")
+
+    async def _take(self, message: Msg) -> None:
+        self._came.append(message)
+        self._event.set()
+
+    async def _ask(self) -> None:
+        if self._to_come <= ASK // 2:  # 1
+            wanted = {
+                "batch": ASK,
+                "max_bytes": self._readers.bytes_each,
+                "expires": int(30e9),
+                "idle_heartbeat": int(LIFE_SECONDS * 1e9),
+            }
+            await self._client.publish(self._next, json.dumps(wanted).encode(), reply=self._inbox)
+            self._to_come += ASK
+
+    async def blocks(self) -> list[Stored]:
+        """What came, at least one block. Raises Again."""
+        while True:
+            await self._ask()
+            if not self._came:
+                self._event.clear()
+                try:
+                    async with asyncio.timeout(SILENCE_SECONDS):
+                        await self._event.wait()  # 2
+                except TimeoutError:
+                    raise Again("silence") from None
+            if self._lost:
+                raise Again("a new connection")  # 3
+            found = []
+            while self._came:
+                message = self._came.popleft()
+                if message.reply.startswith("$JS.ACK."):
+                    found.append(self._stored(message))
+                else:
+                    self._status(message)
+            if found:
+                return found
+
+    def _stored(self, message: Msg) -> Stored:
+        words = message.reply.split(".")
+        place = -5 if len(words) in (9, 11) else -6  # the newer form has one more word at its end
+        sequence, number, nanoseconds = (int(each) for each in words[place + 1 : place + 4])
+        if number != self._delivered + 1 or sequence <= self._after:
+            raise Again("a block did not come")  # 3
+        self._delivered, self._after = number, sequence
+        self._to_come -= 1
+        place_of = f"{self._stream.name} {sequence}"
+        return Stored(sequence, nanoseconds // 1000, block_of(message.headers, message.data, place_of))
+
+    def _status(self, message: Msg) -> None:
+        """A sign of life, or a request that is over; what was not sent of it has to be asked for again."""
+        told = message.headers or {}
+        status = told.get("Status", "")
+        if status in ("100", ""):
+            return
+        if status not in ("404", "408") and told.get("Description") not in ENDED:
+            raise Again(status)  # 3
+        self._to_come = max(0, self._to_come - int(told.get("Nats-Pending-Messages", ASK)))
+
+
+async def read(
+    client: Client,
+    js: JetStreamContext,
+    readers: Readers,
+    refusals: Refusals,
+    stream: Stream,
+    after: int,
+    subjects: list[str] | None = None,
+) -> AsyncGenerator[Sequence[Stored], None]:
+    """With `subjects`, the blocks under these."""
+    loop = asyncio.get_running_loop()
+    alive = loop.time()
+    while True:
+        reading = Reading(client, js, readers, stream, after, subjects)
+        try:
+            with translated(refusals):
+                await reading.open(refusals)
+                while True:
+                    found = await reading.blocks()
+                    after, alive = found[-1].sequence, loop.time()
+                    yield found
+        except Again:
+            alive = max(alive, loop.time() - GIVE_UP_SECONDS / 2)
+        except Unavailable as error:
+            if client.is_closed or loop.time() - alive > GIVE_UP_SECONDS:
+                raise LogError("N001", f"the server does not answer: {error}", "start it, then subscribe again") from None
+        finally:
+            await reading.close()
+        await asyncio.sleep(AGAIN_SECONDS)

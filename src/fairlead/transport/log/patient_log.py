@@ -1,0 +1,112 @@
+"""A log that asks again where there was no answer, for as long as one is willing to wait.
+
+Everything but `append` may be done twice; of a value that was to replace a known one, a repeat finds out whether it did. Those
+who read the same stream read it together (shared_reader.py).
+
+Takes: a log. Gives: the same, which raises LogError instead of Unavailable. Never: sends a block again (block_store.py does).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from fairlead.errors import LogError
+from fairlead.transport.log.block import Block
+from fairlead.transport.log.block_filter import Only
+from fairlead.transport.log.protocol import Behind, Conflict, Entry, Log, Stored, Stream, Unavailable
+from fairlead.transport.log.shared_reader import Sharing
+
+Answer = TypeVar("Answer")
+PAUSE_SECONDS = 0.2
+
+
+class PatientLog:
+    def __init__(self, log: Log, patience: float) -> None:
+        self._log, self.patience = log, patience
+        self.bytes_max = log.bytes_max
+        self.read = Sharing(log).read
+
+    async def _asked(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self.patience
+        while True:
+            try:
+                return await ask()
+            except Unavailable as error:
+                if loop.time() > end:
+                    raise LogError("N001", f"the server does not answer: {error}", "start it again, or wait longer") from None
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    async def open_type(self, name: str) -> Stream:
+        return await self._asked(lambda: self._log.open_type(name))
+
+    async def open_merged(self, types: Sequence[str]) -> Stream:
+        return await self._asked(lambda: self._log.open_merged(types))
+
+    async def append(self, block: Block, after: int) -> int:
+        return await self._log.append(block, after)
+
+    async def last_of(self, type: str, source: str) -> Stored | None:
+        return await self._asked(lambda: self._log.last_of(type, source))
+
+    async def sources(self, type: str) -> list[str]:
+        return await self._asked(lambda: self._log.sources(type))
+
+    async def last(self, stream: Stream, only: Only | None = None) -> int:
+        return await self._asked(lambda: self._log.last(stream, only))
+
+    async def before(self, stream: Stream, time: int) -> int:
+        return await self._asked(lambda: self._log.before(stream, time))
+
+    async def get(self, table: str, key: str) -> Entry | None:
+        return await self._asked(lambda: self._log.get(table, key))
+
+    async def put(self, table: str, key: str, value: bytes, revision: int | None = None) -> int:
+        asked = 0
+
+        async def ask() -> int:
+            nonlocal asked
+            asked += 1
+            try:
+                return await self._log.put(table, key, value, revision)
+            except Conflict:
+                found = await self._log.get(table, key)
+                if found is not None and asked > 1 and found.value == value:
+                    return found.revision
+                if (0 if found is None else found.revision) == revision:  # refused, and yet nothing has changed
+                    raise Unavailable("another attempt is under way") from None
+                raise
+
+        return await self._asked(ask)
+
+    async def remove(self, table: str, key: str) -> None:
+        await self._asked(lambda: self._log.remove(table, key))
+
+    async def keys(self, table: str) -> list[str]:
+        return await self._asked(lambda: self._log.keys(table))
+
+    async def put_object(self, store: str, name: str, value: bytes) -> None:
+        await self._asked(lambda: self._log.put_object(store, name, value))
+
+    async def get_object(self, store: str, name: str) -> bytes | None:
+        return await self._asked(lambda: self._log.get_object(store, name))
+
+    async def remove_object(self, store: str, name: str) -> None:
+        await self._asked(lambda: self._log.remove_object(store, name))
+
+    async def objects(self, store: str) -> list[str]:
+        return await self._asked(lambda: self._log.objects(store))
+
+    async def merged(self) -> list[Stream]:
+        return await self._asked(self._log.merged)
+
+    async def behind(self) -> list[Behind]:
+        return await self._asked(self._log.behind)
+
+    async def remove_stream(self, stream: Stream) -> None:
+        await self._asked(lambda: self._log.remove_stream(stream))
+
+    async def close(self) -> None:
+        await self._log.close()

@@ -1,0 +1,187 @@
+"""Reading a stream once for all who read it in one process.
+
+What comes of a stream is kept for a while, and each of its readers has a place in it.
+
+    1. who wants to read from where a reading is, or was a moment ago, joins it; for others a new one begins
+    2. a reading waits for those who are slow, but not for long while others have nothing to do: then it goes on without them,
+       and they begin anew where they are
+    3. who has read everything goes over to a reading that is farther, if its own place is kept there; readings that have come
+       to the same place so become one, and one without readers ends
+
+Takes: a log. Gives: `read`, as the log has it. Never: skips, repeats or reorders; holds a reader up for another one that has
+stopped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_right
+from collections.abc import AsyncGenerator, Hashable, Sequence
+from contextlib import aclosing, suppress
+from itertools import accumulate
+
+from fairlead.transport.log.block_filter import Only
+from fairlead.transport.log.protocol import Log, Stored, Stream
+from fairlead.transport.log.tasks import ended
+
+UNREAD_MAX = 8_000_000
+"""Bytes that the slowest reader may have before it."""
+KEPT_MAX = 2_000_000
+"""Bytes that are kept though all have read them, for those who come."""
+SLOW_SECONDS = 0.5
+"""Who takes nothing for so long, while others wait, is left behind."""
+
+
+class Reader:
+    """`at`: the number of the next block to take, in its reading. `idle`: it has taken everything."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+        self.idle = False
+
+
+class Reading:
+    """What comes of a stream behind `after`, and how far its readers are in it."""
+
+    def __init__(self, log: Log, stream: Stream, after: int, only: Only | None) -> None:
+        self._before = after
+        self._first = 0
+        self._blocks: list[Stored] = []
+        self._ends: list[int] = []
+        """The bytes of all blocks up to each, from the beginning of the reading on."""
+        self._bytes = 0
+        self._readers: set[Reader] = set()
+        self._failed: Exception | None = None
+        self._news, self._taken = asyncio.Event(), asyncio.Event()
+        self._task = asyncio.create_task(self._read(log, stream, after, only))
+
+    @property
+    def reached(self) -> int:
+        return self._blocks[-1].sequence if self._blocks else self._before
+
+    @property
+    def is_read(self) -> bool:
+        return bool(self._readers)
+
+    @property
+    def has_failed(self) -> bool:
+        return self._failed is not None
+
+    def has_kept(self, after: int) -> bool:
+        """Whether one who has read up to there can go on here."""
+        return not self.has_failed and self._before <= after <= self.reached
+
+    def join(self, after: int) -> Reader:
+        reader = Reader(self._first + bisect_right(self._blocks, after, key=lambda each: each.sequence))
+        self._readers.add(reader)
+        return reader
+
+    def leave(self, reader: Reader) -> None:
+        self._readers.discard(reader)
+        self._taken.set()
+
+    async def end(self) -> None:
+        await ended(self._task)
+
+    def has_more(self, reader: Reader) -> bool:
+        return reader.at < self._first + len(self._blocks)
+
+    async def next(self, reader: Reader) -> Sequence[Stored]:
+        """All that the reader has not taken, at least one block; none where it was left behind. Raises what reading raised."""
+        while not self.has_more(reader):
+            if self._failed is not None:
+                raise self._failed
+            reader.idle = True
+            await self._news.wait()
+        reader.idle = False
+        if reader.at < self._first:
+            return []
+        self._readers.add(reader)  # who was left behind may have come in time
+        found = self._blocks[reader.at - self._first :]
+        reader.at += len(found)
+        self._taken.set()
+        return found
+
+    async def _read(self, log: Log, stream: Stream, after: int, only: Only | None) -> None:
+        try:
+            async with aclosing(log.read(stream, after, only)) as reading:  # type: ignore[type-var]
+                async for some in reading:
+                    self._blocks += some
+                    self._ends += accumulate((len(each.block.payload) for each in some), initial=self._bytes)
+                    self._ends.pop(-1 - len(some))
+                    self._bytes = self._ends[-1]
+                    self._tell()
+                    while self._unread() > UNREAD_MAX:
+                        await self._some_took()  # 2
+                    self._forget()
+        except Exception as error:
+            self._failed = error
+            self._tell()
+
+    def _tell(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
+
+    def _unread(self) -> int:
+        return self._bytes - self._end_before(min((each.at for each in self._readers), default=self._first))
+
+    def _end_before(self, number: int) -> int:
+        """The bytes of all blocks before this one."""
+        at = number - self._first
+        return self._ends[at - 1] if at > 0 else self._ends[0] - len(self._blocks[0].block.payload)
+
+    async def _some_took(self) -> None:
+        self._taken.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SLOW_SECONDS):
+                await self._taken.wait()
+                return
+        idle = [each.at for each in self._readers if each.idle]
+        if idle:
+            self._readers = {each for each in self._readers if each.at >= min(idle)}
+
+    def _forget(self) -> None:
+        """What all have read, but for the newest of it."""
+        slowest = min((each.at for each in self._readers), default=self._first)
+        count = bisect_right(self._ends, self._bytes - KEPT_MAX, hi=max(0, slowest - self._first))
+        if count:
+            self._before = self._blocks[count - 1].sequence
+            self._first += count
+            del self._blocks[:count], self._ends[:count]
+
+
+class Sharing:
+    """All readings of one log."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._readings: dict[Hashable, list[Reading]] = {}
+
+    async def read(self, stream: Stream, after: int, only: Only | None = None) -> AsyncGenerator[Sequence[Stored], None]:
+        key = stream, None if only is None else (only.types, tuple(sorted(only.routes.items())))
+        while True:
+            readings = self._readings.setdefault(key, [])
+            reading = _best(readings, after)  # 1
+            if reading is None:
+                reading = Reading(self._log, stream, after, only)
+                readings.append(reading)
+            reader = reading.join(after)
+            try:
+                while reading.has_more(reader) or reading.has_failed or _best(readings, after) is reading:  # 3
+                    found = await reading.next(reader)
+                    if not found:
+                        break
+                    after = found[-1].sequence
+                    yield found
+            finally:
+                reading.leave(reader)
+                if not reading.is_read and reading in readings:
+                    readings.remove(reading)
+                    await reading.end()
+                    if not readings:
+                        self._readings.pop(key, None)
+
+
+def _best(readings: Sequence[Reading], after: int) -> Reading | None:
+    """Of those where one can go on who has read up to there, the one that is farthest; of several the first."""
+    return max((each for each in readings if each.has_kept(after)), key=lambda each: each.reached, default=None)

@@ -1,0 +1,1 @@
+"""Relations and rejected records as files and CloudEvents."""

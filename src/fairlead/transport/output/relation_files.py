@@ -1,0 +1,334 @@
+"""Relations and rejected records to files: all of it, or nothing.
+
+What is written goes to a file beside the target, which takes the target's place only when `close` has succeeded, and is
+removed when anything fails. Several outputs appear together: `prepare` all of them, which is where a full disk is noticed,
+then `close` them. `-` is the standard output, for JSON Lines.
+
+Takes: relations, or rejected records, in the order of delivery. Gives: JSON Lines or Parquet. Never: holds more than one
+batch of them, nor leaves a half written file under the target's name.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from itertools import groupby
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Protocol, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fairlead.errors import DataError, UsageError
+from fairlead.matching.results.delivery_order import Interleaved
+from fairlead.matching.results.relations import Relations, joined
+from fairlead.matching.results.result_table import table_of_objects
+from fairlead.model.layout import Layout, layout_of
+from fairlead.model.plan import Plan
+from fairlead.model.relation import Relation
+from fairlead.model.types import Kind
+from fairlead.transport.admission.problems import Rejected, unwritable
+from fairlead.transport.threads.write_behind import Behind, Call
+
+ROW_GROUP_RELATIONS = 65_536
+ROW_GROUP_BYTES = 64_000_000
+"""Relations held before they become a row group: this many, or this much of them."""
+BATCHES_HELD = 8
+"""Batches whose relations become columns together: with them, the events of these batches are held, and those of two such
+groups more while they are written."""
+TEXTS_AT_ONCE, NUMBERS_AT_ONCE = 1024, 16_384
+"""Values after which the Parquet writer looks whether a page is full; texts may be long."""
+WHOLE = (Kind.INT, Kind.BIGINT, Kind.TIMESTAMP, Kind.INTERVAL)
+OBJECTS = 8192
+"""Relations that are objects already are made columns so many at a time."""
+
+
+class RelationWriter(Protocol):
+    """`close` makes the file appear, `abort` removes what there is of it. As a context manager it does the one or the other.
+    `prepare` does everything of `close` that can fail, and leaves the target as it is."""
+
+    def write(self, relations: Sequence[Relation]) -> None: ...
+    def prepare(self) -> None: ...
+    def close(self) -> None: ...
+    def abort(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
+
+
+def open_relations(path: str | os.PathLike[str], plan: Plan) -> RelationWriter:
+    """The writer of a plan's relations, by the path's ending; raises before anything is computed if it cannot be written."""
+    name = os.fspath(path).lower()
+    if name == "-" or name.endswith((".jsonl", ".ndjson", ".json")):
+        return JsonLinesWriter(path)
+    if name.endswith(".parquet"):
+        return ParquetWriter(path, layout_of(plan))
+    fix = "end it in .jsonl or .parquet, or use - for JSON Lines"
+    raise UsageError("A103", f"cannot tell the format of {os.fspath(path)!r}", fix)
+
+
+class Target:
+    """A file that appears whole or not at all, with the permissions of the file it replaces. Devices and pipes (`/dev/null`)
+    are written directly."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._shown = os.fspath(path)
+        if not self._shown:
+            raise DataError("D018", "the output has no name", "name a file", "''")
+        with self.guarded():
+            mode = _mode_of(path)
+            self.path = Path(os.path.realpath(path))
+            if mode is not None and stat.S_ISDIR(mode):
+                raise DataError("D018", "the output is a directory", "name a file in it", self._shown)
+            direct = mode is not None and not stat.S_ISREG(mode)
+            self._part = self.path if direct else self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
+            self.file: IO[bytes] = self._part.open("wb") if direct or mode is None else _opened(self._part, stat.S_IMODE(mode))
+        self._prepared = False
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """What the operating system refuses, as D018 with the path."""
+        try:
+            yield
+        except OSError as error:
+            raise unwritable("the output", error, self._shown) from None
+
+    def prepare(self) -> None:
+        """Everything on the disk, not yet under its name: what can fail has not touched an earlier file."""
+        self.file.flush()
+        if self._part != self.path:
+            os.fsync(self.file.fileno())
+        self.file.close()
+        self._prepared = True
+
+    def commit(self) -> None:
+        """1. everything on the disk; 2. under its name; 3. the name on the disk. In this order a crash leaves the old file or
+        the new one, and of several outputs the later ones are never there without the earlier ones."""
+        if not self._prepared:
+            self.prepare()  # 1
+        if self._part != self.path:
+            os.replace(self._part, self.path)  # 2
+            with suppress(OSError):  # 3: not every file system can, and it is too late to fail
+                _sync(self.path.parent)
+
+    def discard(self) -> None:
+        with suppress(OSError):  # it is thrown away: what could not be flushed does not matter
+            self.file.close()
+        if self._part != self.path:
+            self._part.unlink(missing_ok=True)
+
+
+def _mode_of(path: str | os.PathLike[str]) -> int | None:
+    """Of what stands there, or None. Raises where a path leads nowhere for ever: a loop of symbolic links."""
+    try:
+        return os.stat(path).st_mode
+    except FileNotFoundError:
+        return None
+
+
+def _opened(path: Path, mode: int) -> IO[bytes]:
+    """A new file that nobody else can read for a moment who could not read the earlier one."""
+    with suppress(FileNotFoundError):
+        path.unlink()
+    file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode & 0o700), "wb")
+    os.fchmod(file.fileno(), mode)
+    return file
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class _Writer:
+    """What all writers share: the target, and leaving it whole or not at all."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._target = None if os.fspath(path) == "-" else Target(path)
+        self._prepared = self._done = False
+
+    def _finish(self) -> None:
+        """Writes what is still held."""
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Whatever fails inside removes what there is of the file."""
+        try:
+            with self._target.guarded() if self._target is not None else nullcontext():
+                yield
+        except BaseException:
+            self.abort()
+            raise
+
+    def prepare(self) -> None:
+        if self._prepared or self._done:
+            return
+        with self._all_or_nothing():
+            if self._target is None:
+                sys.stdout.flush()
+            else:
+                self._finish()
+                self._target.prepare()
+        self._prepared = True
+
+    def close(self) -> None:
+        if self._done:
+            return
+        self.prepare()
+        if self._target is not None:
+            with self._all_or_nothing():
+                self._target.commit()
+        self._done = True
+
+    def abort(self) -> None:
+        if not self._done and self._target is not None:
+            self._target.discard()
+        self._done = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+
+    def _line(self, value: dict[str, Any]) -> None:
+        if self._target is None:
+            ascii_only = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
+            sys.stdout.write(json.dumps(value, ensure_ascii=ascii_only, allow_nan=False) + "\n")
+        else:
+            with self._target.guarded():
+                self._target.file.write(json.dumps(value, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+
+
+class JsonLinesWriter(_Writer):
+    """One relation a line, as `Relation.to_json` gives it."""
+
+    def write(self, relations: Sequence[Relation]) -> None:
+        for relation in relations:
+            self._line(relation.to_json())
+
+
+class ParquetWriter(_Writer):
+    """The table of model/layout.py. A thread makes columns of the relations and writes them, row group by row group, while the
+    next ones are matched; until it has ended, the tables held and the file are its own."""
+
+    def __init__(self, path: str | os.PathLike[str], layout: Layout) -> None:
+        super().__init__(path)
+        if self._target is None:
+            raise UsageError("A103", "Parquet cannot be written to the standard output", "name a file")
+        self._layout = layout
+        self._found: list[Relations] = []
+        self._held: list[pa.Table] = []
+        self._behind = Behind()
+        self._parquet = pq.ParquetWriter(self._target.file, layout.schema, **_options(layout))
+
+    def write(self, relations: Sequence[Relation]) -> None:
+        if isinstance(relations, Relations):
+            if self._found and _engine_of(relations) != _engine_of(self._found[0]):
+                self._behind.do(self._converting())
+            self._found += [relations] if len(relations) else []
+            if len(self._found) == BATCHES_HELD or sum(map(len, self._found)) >= ROW_GROUP_RELATIONS:
+                self._behind.do(self._converting())
+        else:
+            if self._found:
+                self._behind.do(self._converting())
+            if relations:
+                self._behind.do(lambda: self._hold(relation_tables(relations, self._layout)))
+
+    def _converting(self) -> Call:
+        """The call that makes columns of what kernels found, many batches at once."""
+        found, self._found = self._found, []
+        return lambda: self._hold([joined(found).to_arrow(self._layout)])
+
+    def _hold(self, tables: Iterable[pa.Table]) -> None:
+        for table in tables:
+            self._held.append(table)
+            count, size = sum(each.num_rows for each in self._held), sum(each.nbytes for each in self._held)
+            if count >= ROW_GROUP_RELATIONS or size >= ROW_GROUP_BYTES:
+                self._write()
+
+    def _write(self) -> None:
+        held, self._held = pa.concat_tables(self._held), []
+        assert self._target is not None
+        with self._target.guarded():
+            self._parquet.write_table(held)
+
+    def _finish(self) -> None:
+        self._behind.end()
+        if self._found:
+            self._converting()()
+        if self._held:
+            self._write()
+        self._parquet.close()
+
+    def abort(self) -> None:
+        if not self._done and not self._prepared:
+            with suppress(Exception):  # what failed is known, or does not matter any more
+                self._behind.end()
+            with suppress(OSError, pa.ArrowException):
+                self._parquet.close()
+        super().abort()
+
+
+def _options(layout: Layout) -> dict[str, Any]:
+    """Dictionaries only where values repeat: names and texts. Ids are random digits: nothing compresses or bounds them. Whole
+    numbers and times by their differences: a tenth less to write, in time and in bytes."""
+    attributes = [(f"members.list.element.{each.name}", each.type.kind) for each in layout.members]
+    attributes += [(f"emitted.{each.name}", each.type.kind) for each in layout.emitted]
+    fixed = ["members.list.element.type", "members.list.element.place", "emitted.type", "subscription", "branch", "place"]
+    numbers = ["completed_at", "positions.list.element", "members.list.element.position"]
+    counted = [*numbers, *(name for name, kind in attributes if kind in WHOLE)]
+    texts = any(kind in (Kind.STRING, Kind.BINARY) for _, kind in attributes)
+    names = [*fixed, *numbers, *(name for name, _ in attributes)]
+    return {
+        "use_dictionary": [*fixed, *(name for name, kind in attributes if kind is Kind.STRING)],
+        "compression": {"id": "none"} | dict.fromkeys(names, "snappy"),
+        "column_encoding": dict.fromkeys(counted, "DELTA_BINARY_PACKED"),
+        "write_statistics": names,
+        "write_batch_size": TEXTS_AT_ONCE if texts else NUMBERS_AT_ONCE,
+    }
+
+
+class RejectWriter(_Writer):
+    """A JSON Lines file of rejected records. It is itself the `rejects` of a reader, and counts."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__(path)
+        self.count = 0
+
+    def __call__(self, rejected: Rejected) -> None:
+        self.count += 1
+        self._line(rejected.to_json())
+
+
+def relation_tables(relations: Sequence[Relation], layout: Layout) -> Iterator[pa.Table]:
+    """Relations as tables of the layout. What kernels found is never an object on the way."""
+    if isinstance(relations, (Relations, Interleaved)):
+        yield relations.to_arrow(layout)
+    else:
+        for low in range(0, len(relations), OBJECTS):
+            yield table_of_objects(layout, relations[low : low + OBJECTS])
+
+
+def relation_table(batches: Sequence[Sequence[Relation]], layout: Layout) -> pa.Table:
+    """All relations of batches, in their order."""
+    tables = [layout.schema.empty_table()]
+    for engine, group in groupby((each for each in batches if len(each)), key=_engine_of):
+        for relations in [joined(list(group))] if engine is not None else group:  # type: ignore[arg-type]
+            tables += relation_tables(relations, layout)
+    return pa.concat_tables(tables)
+
+
+def _engine_of(relations: Sequence[Relation]) -> object:
+    """What tells relations of one engine, whose columns can be joined, from those of another; None where they are objects."""
+    return relations.build if isinstance(relations, Relations) else None

@@ -1,0 +1,1 @@
+"""Tables of Arrow, pandas and polars as Columns."""

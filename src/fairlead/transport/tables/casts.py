@@ -1,0 +1,149 @@
+"""The fast way for Arrow columns: casts to the declared data type that lose nothing.
+
+Takes: a column as it came. Gives: an array in Arrow's form of the declared data type, or raises one of DOUBTS; then the
+judge reads the rows one by one (`values_of` gives them as Python values). Never: rounds, truncates or guesses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as is_
+
+from fairlead.errors import DataError
+from fairlead.model.columns import ARROW, arrow_type, decimals_at
+from fairlead.model.types import DataType, Kind
+from fairlead.model.values import EPOCH, TIMESTAMP_RANGE, Opaque, canonical
+from fairlead.transport.admission.converters import MICROSECONDS, finite, in_range, iso_timestamps, seconds
+
+
+def cast(column: pa.Array, wanted: DataType, *, allow_nan: bool) -> pa.Array:
+    """The column as the wanted data type. Raises one of DOUBTS where it is not plainly right."""
+    target = arrow_type(wanted)
+    if is_.is_null(column.type):
+        return pa.nulls(len(column), target)
+    array = CASTS[wanted.kind](column, wanted)
+    return array if allow_nan else finite(array)
+
+
+def plain(column: pa.Array) -> pa.Array:
+    """Without the wrappings that say nothing about the values: extension types, dictionaries, views, large offsets."""
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    if is_.is_dictionary(column.type):
+        try:
+            column = column.dictionary_decode()
+        except pa.ArrowException as error:
+            problem = f"the dictionary of a column is damaged: {error}"
+            raise DataError("D004", problem, "write the table anew", "table") from None
+    if is_.is_large_string(column.type) or is_.is_string_view(column.type):
+        return column.cast(pa.string())
+    if is_.is_large_binary(column.type) or is_.is_binary_view(column.type) or is_.is_fixed_size_binary(column.type):
+        return column.cast(pa.binary())
+    return column
+
+
+def _boolean(column: pa.Array, wanted: DataType) -> pa.Array:
+    _sure(is_.is_boolean(column.type))
+    return column
+
+
+def _integer(column: pa.Array, wanted: DataType) -> pa.Array:
+    _sure(is_.is_integer(column.type))
+    return _as(column, ARROW[wanted.kind])
+
+
+def _double(column: pa.Array, wanted: DataType) -> pa.Array:
+    _sure(is_.is_floating(column.type) or is_.is_integer(column.type))
+    return _as(column, ARROW[Kind.DOUBLE], safe=False)  # integers beyond 2**53 round to the nearest, as float(int) does
+
+
+def _decimal(column: pa.Array, wanted: DataType) -> pa.Array:
+    if is_.is_decimal(column.type):
+        return decimals_at(column, arrow_type(wanted))
+    return pa.array([canonical(value, wanted) for value in column.to_pylist()], arrow_type(wanted))
+
+
+def _string(column: pa.Array, wanted: DataType) -> pa.Array:
+    _sure(is_.is_string(column.type))
+    column.validate(full=True)  # Arrow and Parquet do not promise that strings are UTF-8
+    return column
+
+
+def _timestamp(column: pa.Array, wanted: DataType) -> pa.Array:
+    if is_.is_timestamp(column.type):
+        exact = _as(column, pa.timestamp("us", column.type.tz))  # raises where a value is finer than a microsecond
+        return in_range(exact.view(MICROSECONDS))  # without a zone it is UTC
+    if is_.is_string(column.type):
+        return iso_timestamps(_string(column, wanted))
+    _sure(is_.is_integer(column.type) or is_.is_floating(column.type))
+    return seconds(column)
+
+
+def _binary(column: pa.Array, wanted: DataType) -> pa.Array:
+    if is_.is_string(column.type):
+        return pa.array([canonical(value, wanted) for value in _string(column, wanted).to_pylist()], pa.binary())
+    _sure(is_.is_binary(column.type))
+    return column
+
+
+def _as(column: pa.Array, target: pa.DataType, *, safe: bool = True) -> pa.Array:
+    """A cast that costs nothing where there is nothing to do; Arrow's copies."""
+    return column if column.type.equals(target) else column.cast(target, safe=safe)
+
+
+def _sure(holds: bool) -> None:
+    if not holds:
+        raise TypeError("a column of another type")
+
+
+CASTS: dict[Kind, Callable[[pa.Array, DataType], pa.Array]] = {
+    Kind.BOOLEAN: _boolean,
+    Kind.INT: _integer,
+    Kind.BIGINT: _integer,
+    Kind.DOUBLE: _double,
+    Kind.DECIMAL: _decimal,
+    Kind.STRING: _string,
+    Kind.TIMESTAMP: _timestamp,
+    Kind.BINARY: _binary,
+}
+
+
+def values_of(column: pa.Array) -> list[Any]:
+    """The column as Python values for the judge, whatever it holds."""
+    try:
+        if is_.is_timestamp(column.type):
+            return _moments(column)
+        return list(column.to_pylist())
+    except UnicodeDecodeError:
+        raw = column.cast(pa.binary()).to_pylist()
+        return [None if value is None else value.decode("utf-8", "surrogateescape") for value in raw]
+    except (ValueError, OverflowError, pa.ArrowException):
+        return [Opaque(_shown(scalar)) if scalar.is_valid else None for scalar in column]
+
+
+def _shown(scalar: pa.Scalar) -> str:
+    try:
+        return str(scalar)
+    except (ValueError, OverflowError):  # a date or duration that Python's own cannot hold
+        return f"a {scalar.type} out of range"
+
+
+def _moments(column: pa.Array) -> list[Any]:
+    per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[column.type.unit]
+    moments: list[Any] = []
+    for ticks in column.cast(pa.int64()).to_pylist():
+        if ticks is None:
+            moments.append(None)
+            continue
+        micros, finer = divmod(ticks * 10**6, per_second)
+        if finer:
+            moments.append(Opaque(f"{ticks} ns since 1970, finer than a microsecond"))
+        elif not TIMESTAMP_RANGE[0] <= micros <= TIMESTAMP_RANGE[1]:
+            moments.append(Opaque(f"{ticks} {column.type.unit} since 1970, not in the years 1 to 9999"))
+        else:
+            moments.append(EPOCH + timedelta(microseconds=micros))
+    return moments

@@ -1,0 +1,1 @@
+"""Threads that read ahead and write behind."""
