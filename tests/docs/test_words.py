@@ -1,11 +1,14 @@
-"""The documentation uses established words: no page has a phrase of words.py."""
+"""Documentation and `--help` use established words: none has a phrase of words.py."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
+from fairlead.cli.command_table import cli
 from tests.docs.words import findings
 
 ROOT = Path(__file__).parents[2]
@@ -48,6 +51,23 @@ PLAIN = [
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_a_page_has_none_of_the_phrases(page: Path) -> None:
     found = findings(page.read_text("utf-8"), page.relative_to(ROOT))
+    assert not found, "\n" + "\n".join(map(str, found))
+
+
+def helps(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
+    """The help of a command and of those below it, each paragraph in one line."""
+    context = click.Context(command, info_name=name, max_content_width=10_000, terminal_width=10_000)
+    yield name, command.get_help(context)
+    if isinstance(command, click.Group):
+        for each in command.list_commands(context):
+            below = command.get_command(context, each)
+            assert below is not None
+            yield from helps(below, f"{name} {each}")
+
+
+@pytest.mark.parametrize(("name", "text"), [pytest.param(*each, id=each[0]) for each in helps(cli, "fairlead")])
+def test_help_has_none_of_the_phrases(name: str, text: str) -> None:
+    found = findings(text, f"{name} --help")
     assert not found, "\n" + "\n".join(map(str, found))
 
 
