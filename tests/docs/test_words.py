@@ -12,7 +12,13 @@ from fairlead.cli.command_table import cli
 from tests.docs.words import findings
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *(
+        ROOT / name
+        for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "benchmarks/README.md", "conformance/README.md")
+    ),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 
 EARLIER = [
     "A durable one goes on exactly behind what it acknowledged",
@@ -41,7 +47,7 @@ PLAIN = [
     "The stream lags behind by 2,000 blocks.",
     "`match` takes 0.3 s for a million events.",
     "A table cannot be read if it has no header.",
-    "The arguments and the searches behind each verdict.",
+    "The arguments and the searches behind each verdict, behind the seam.",
     "`goes on behind` is code.",
     "one block per type, one task per key, a row in a table",
 ]

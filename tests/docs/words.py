@@ -41,7 +41,8 @@ PHRASES: dict[str, str] = {
     r"(?:type|line|name|event|relation|slice|task|block|point|second)\b": "one … per …",
     r"\bbytes an event\b|\b(?:ms|s|µs|microseconds) an? (?:event|block|row|task|batch)\b": "per event",
     # place
-    r"\bbehind (?:it|them|that|this|what|which|the|its|their|others|rows)\b|\bexactly behind\b": "after",
+    r"\bbehind (?:it|them|that|this|what|which|its|their|others|rows|the (?:frontier|last|first|relation|event|block)s?)\b|"
+    r"\bexactly behind\b": "after",
     # functions
     rf"{CODE} (?:gives?|takes?)\b(?! (?:\d|about|as long|up|over|time|longer|less))|\| (?:gives|takes) \|": "returns, accepts",
     # errors
