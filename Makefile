@@ -9,7 +9,7 @@ SEED ?= 1
 .DEFAULT_GOAL := help
 .PHONY: help install run test check lint types layers format equal fuzz failures search grammar clean
 
-help:  ## what there is
+help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 .venv/installed: pyproject.toml
@@ -21,7 +21,7 @@ help:  ## what there is
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	touch $@
 
-install: .venv/installed  ## make .venv with the package and what it needs
+install: .venv/installed  ## create .venv with the package and its dependencies
 
 .venv/installed-run: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[live,spark$(shell command -v java >/dev/null || echo ,java)]'
@@ -43,30 +43,30 @@ lint: .venv/installed-dev  ## ruff only
 types: .venv/installed-dev  ## mypy, strict
 	$(BIN)/mypy
 
-layers: .venv/installed-dev  ## who may import whom
+layers: .venv/installed-dev  ## which package may import which
 	$(BIN)/lint-imports
 
-format: .venv/installed-dev  ## write the one style
+format: .venv/installed-dev  ## format the code
 	$(BIN)/ruff format src tests examples benchmarks
 	$(BIN)/ruff check --fix src tests examples benchmarks
 
 equal: .venv/installed-dev  ## the matcher equals the reference on CASES=20000 generated cases
 	FAIRLEAD_CASES=$(CASES) $(BIN)/python -m pytest tests/matching/equality/test_equal_to_reference.py tests/matching/equality/test_keys.py -n auto --hypothesis-show-statistics
 
-fuzz: .venv/installed-dev  ## random texts, states, plans and files for MINUTES=10, from the seed SEED=1 on
+fuzz: .venv/installed-dev  ## random texts, states, plans and files for MINUTES=10, starting with the seed SEED=1
 	$(BIN)/python -m tests.fuzz --minutes $(MINUTES) --seed $(SEED)
 
 failures: .venv/installed-dev  ## servers, links, readers and writers fail for SECONDS=600 by the schedule SEED=1
 	$(BIN)/python -m fairlead.testing.live --seconds $(SECONDS) --seed $(SEED)
 
-search: .venv/installed-dev  ## search counterexamples for all options, clauses and 14 properties anew
+search: .venv/installed-dev  ## search counterexamples for all options, clauses and 14 properties again
 	$(BIN)/python -m fairlead.testing.counterexamples.search --cases 1000 --seed 1 --jobs 2 --write
 	$(BIN)/python -m fairlead.testing.counterexamples.clause_search --cases 400 --seed 1 --write
 	$(BIN)/python -m fairlead.testing.counterexamples.runtime_worlds
 
-grammar: .venv/installed  ## make the parser's tables anew, after a change of grammar.lark
+grammar: .venv/installed  ## generate the parser's tables, after a change of grammar.lark
 	$(BIN)/python -m fairlead.language.parsing.table_builder > tables.json.part
 	mv tables.json.part src/fairlead/language/parsing/tables.json
 
-clean:  ## remove what make made
+clean:  ## remove what make created
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -31,11 +31,11 @@ from fairlead.cli.shell import Shell
 @click.group(cls=Shell, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, "--version", message="fairlead %(version)s")
 def cli() -> None:
-    """Fair, strongly ordered event correlation: every subscriber with the same interest gets the same composite
-    events, in the same order.
+    """Fair, strongly ordered event correlation: subscribers with the same rules get the same composite events, in the
+    same order.
 
     \b
-    Begin with a rule file and some events:
+    Start with a rule file and some events:
       fairlead run market.fl --events quotes.jsonl
       fairlead explain market.fl
       fairlead why market.fl --events quotes.jsonl --at 7
@@ -46,7 +46,7 @@ def cli() -> None:
       fairlead publish --from quotes.jsonl --declare market.fl
       fairlead tail market.fl --start earliest
 
-    Exit codes: 0 fine, 1 bad rules or data, a difference or a failed test, 2 wrong usage, 130 interrupted.
+    Exit codes: 0 success; 1 invalid rules or data, a difference or a failed test; 2 wrong usage; 130 interrupted.
     """
 
 

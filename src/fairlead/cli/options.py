@@ -54,21 +54,21 @@ events_option = click.option(
     help="Files or directories of events, read in this order: .jsonl, .csv (also .gz) or .parquet.",
 )
 until_option = click.option(
-    "--until", metavar="TIME", help="Nothing more comes up to and including this time: absences due by then are decided."
+    "--until", metavar="TIME", help="There are no more events up to and including this time: decide absences that are due."
 )
 position_option = click.option(
     "--position",
     "position_field",
     metavar="COLUMN",
-    help="The field or column that has the position, such as the offset in a log.",
+    help="The field or column with the position, such as the offset in a log.",
 )
-allow_nan_option = click.option("--allow-nan", is_flag=True, help="Let NaN and infinities in; without it they are bad records.")
+allow_nan_option = click.option("--allow-nan", is_flag=True, help="Accept NaN and infinities; without it they are bad records.")
 event_by_event_option = click.option(
     "--event-by-event",
     is_flag=True,
-    help="Without machine code, some hundred times slower: the way for rules that cannot be compiled (U001).",
+    help="Run in Python, for rules that cannot be compiled to machine code (U001); about a hundred times slower.",
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON value on the standard output.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON value to standard output.")
 
 
 def print_json(value: Any, err: bool = False) -> None:

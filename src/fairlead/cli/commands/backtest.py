@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 BAR_WIDTH = 40
 
 
-@click.command(cls=EventsCommand, short_help="Count relations by subscription and day over files of the past, on Spark.")
+@click.command(cls=EventsCommand, short_help="Count relations by subscription and day in historical files, on Spark.")
 @rules_argument
 @events_option
 @form_option
 @order_option
 @type_option
-@click.option("--since", metavar="TIME", help="Only events from this day or time on.")
-@click.option("--until", metavar="TIME", help="Only events up to this day or time; absences due by then are decided.")
+@click.option("--since", metavar="TIME", help="Read only events from this day or time.")
+@click.option("--until", metavar="TIME", help="Read only events up to this day or time; decide absences that are due by then.")
 @on_bad_option
-@click.option("--plot", "picture", metavar="FILE", help="Draw it, too: .png, .svg or .pdf (needs matplotlib).")
+@click.option("--plot", "picture", metavar="FILE", help="Also draw the counts: .png, .svg or .pdf (needs matplotlib).")
 @buckets_option
 @master_option
 @setting_option
@@ -62,8 +62,9 @@ def backtest(
       fairlead backtest market.fl --events year/ --since 2026-01-01 --until 2026-03-31
       fairlead backtest market.fl --events year/ --order-by at --plot year.png
 
-    A relation counts on the day (UTC) of the event that completed it. Events before --since are not read, so what began with
-    them is not found: begin a window (WITHIN) earlier. Without --order-by, events stand in the order of the column `at`.
+    A relation counts for the day (UTC) of the event that completed it. Events before --since are not read, so relations
+    that include them are not found: start earlier, by the length of the window (WITHIN). Without --order-by, events are
+    ordered by the column `at`.
     """
     from fairlead.cli.rules import load_plan
     from fairlead.runtime.spark.backtest import backtest as tested

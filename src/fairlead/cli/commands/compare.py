@@ -33,10 +33,11 @@ def compare(ctx: click.Context, first: str, second: str, where: Where, as_json: 
       fairlead compare desk-1 desk-2 --url nats://127.0.0.1:4222
       fairlead compare desk-1 exported.receipt.json --url nats://127.0.0.1:4222
 
-    Of a subscriber, what it has acknowledged is compared. What is a file is taken for one.
+    For a subscriber, the acknowledged relations are compared. If a file with the name exists, the file is used.
 
-    Equal: exit code 0, and how many relations agree. Different: exit code 1, and the first relation that differs. Two
-    outputs name it exactly, with its id and positions; receipts name it as exactly as their samples allow.
+    If they are equal, the exit code is 0 and the command prints how many relations agree. If they differ, the exit code
+    is 1 and it prints the first difference: from two outputs exactly, with id and positions; from receipts as exactly as
+    their samples allow.
     """
     from fairlead.cli.deliveries import is_receipt
     from fairlead.cli.shell import BAD

@@ -17,25 +17,25 @@ ALL = "all"
 
 @click.command(short_help="Show the plan, the signature and the guarantees.")
 @rules_argument
-@click.option("--subscription", "-s", metavar="NAME", help="Only this one.")
+@click.option("--subscription", "-s", metavar="NAME", help="Show only this subscription.")
 @click.option(
     "--counterexample",
     is_flag=False,
     flag_value=ALL,
     metavar="[PROPERTY]",
-    help="A trace for this property, or for every property that is lost: `--counterexample`, or "
-    "`--counterexample covering-agreement`. Stands after RULES.",
+    help="Print a trace for every lost property, or for one: `--counterexample`, or "
+    "`--counterexample covering-agreement`. Write it after RULES.",
 )
 @click.option(
     "--runtime",
     type=click.Choice(["embedded", "spark", "live"]),
     default="embedded",
     show_default=True,
-    help="The runtime whose guarantees are shown.",
+    help="Show the guarantees of this runtime.",
 )
 @json_option
 def explain(rules: str, subscription: str | None, counterexample: str | None, runtime: str, as_json: bool) -> None:
-    """Show what RULES ask for and which of the fourteen properties of delivery they keep.
+    """Show what RULES ask for, and which of the fourteen delivery properties they keep.
 
     \b
     Examples:
@@ -44,9 +44,9 @@ def explain(rules: str, subscription: str | None, counterexample: str | None, ru
       fairlead explain market.fl --counterexample covering-agreement
       fairlead explain market.fl --runtime live
 
-    Out come, for each subscription, its signature and conditions, and a table of the properties: kept, kept per key or
-    lost, the clause that loses it, why, and where that is shown. Below it stands on which runtimes a publisher's order
-    holds across types, and what other runtimes lose.
+    For each subscription, prints its signature and conditions, and a table of the properties: kept, kept per key or lost,
+    the clause that loses it, why, and the source. Below the table, it shows which runtimes keep a publisher's order
+    across types, and what other runtimes lose.
     """
     from fairlead.cli.rules import load_plan
     from fairlead.explanation import explain as explained

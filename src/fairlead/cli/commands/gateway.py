@@ -6,16 +6,18 @@ import click
 
 
 @click.command(short_help="Serve publish and subscribe over HTTP, server-sent events and WebSockets.")
-@click.option("--url", metavar="URL", help="The NATS server or cluster; FAIRLEAD_URL, or else a server of its own.")
-@click.option("--data", metavar="FOLDER", help="Where a server of its own keeps the log; without it, nothing is kept.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
-@click.option("--port", default=0, show_default=True, help="The port; 0 takes a free one.")
-@click.option("--source", metavar="NAME", help="The name under which it publishes events whose source does not number them.")
 @click.option(
-    "--prefix", metavar="TEXT", help="What the types of CloudEvents begin with; without it, any text up to the last dot."
+    "--url", metavar="URL", help="The NATS server or cluster. [default: FAIRLEAD_URL; if that is not set, start a server]"
+)
+@click.option("--data", metavar="FOLDER", help="Where the started server stores the log; without it, the log is temporary.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", default=0, show_default=True, help="The port; 0 chooses a free one.")
+@click.option("--source", metavar="NAME", help="The source name for events that have no source and sequence of their own.")
+@click.option(
+    "--prefix", metavar="TEXT", help="The prefix to remove from CloudEvent types; without it, everything up to the last dot."
 )
 @click.option(
-    "--origin", "origins", metavar="URL", multiple=True, help="A web page's origin that may ask; several are allowed."
+    "--origin", "origins", metavar="URL", multiple=True, help="Allow requests from web pages of this origin; can be repeated."
 )
 @click.option("--body-max", default=8_000_000, show_default=True, help="The largest body of a request, in bytes.")
 def gateway(
@@ -28,8 +30,8 @@ def gateway(
     origins: tuple[str, ...],
     body_max: int,
 ) -> None:
-    """Serve publish and subscribe over HTTP, server-sent events and WebSockets; docs/gateway.md, and /openapi.json when it
-    runs. With FAIRLEAD_GATEWAY_TOKEN in the environment, requests must bear that token.
+    """Serve publish and subscribe over HTTP, server-sent events and WebSockets. See docs/gateway.md, and /openapi.json of
+    the running gateway. If FAIRLEAD_GATEWAY_TOKEN is set in the environment, requests need that bearer token.
 
     \b
     Examples:

@@ -14,28 +14,28 @@ if TYPE_CHECKING:
     from fairlead.runtime.live.client import Client
 
 
-@click.group(short_help="Take events from Kafka, and send relations to it.")
+@click.group(short_help="Read events from Kafka, and send relations to it.")
 def kafka() -> None:
-    """Kafka, for those who have it (pip install 'fairlead[kafka,live]')."""
+    """Connect Kafka to the log. Install it with pip install 'fairlead[kafka,live]'."""
 
 
-brokers_option = click.option("--brokers", required=True, metavar="HOST:PORT,...", help="Brokers of Kafka.")
+brokers_option = click.option("--brokers", required=True, metavar="HOST:PORT,...", help="The Kafka brokers.")
 topic_option = click.option("--topic", required=True, help="The topic.")
-url_option = click.option("--url", metavar="URL", help="The NATS server or cluster; FAIRLEAD_URL if it is not given.")
-properties_option = click.option("--properties", metavar="FILE", help="key=value lines for the client of Kafka: TLS, SASL.")
+url_option = click.option("--url", metavar="URL", help="The NATS server or cluster. [default: FAIRLEAD_URL]")
+properties_option = click.option("--properties", metavar="FILE", help="key=value lines for the Kafka client: TLS, SASL.")
 
 
-@kafka.command("in", short_help="Events of a topic into the log, each once.")
+@kafka.command("in", short_help="Store the messages of a topic in the log, each once.")
 @brokers_option
 @topic_option
 @click.option("--type", "type_name", required=True, metavar="TYPE", help="The declared type of the events.")
 @url_option
 @properties_option
-@click.option("--source", default="kafka", show_default=True, help="What sources are called: SOURCE-TOPIC-PARTITION.")
+@click.option("--source", default="kafka", show_default=True, help="The prefix of source names: SOURCE-TOPIC-PARTITION.")
 @click.option(
-    "--on-bad", type=click.Choice(["stop", "skip"]), default="stop", show_default=True, help="Where a message is bad."
+    "--on-bad", type=click.Choice(["stop", "skip"]), default="stop", show_default=True, help="What to do with a bad message."
 )
-@click.option("--until-end", is_flag=True, help="Stop where the topic ends now; without it, go on until interrupted.")
+@click.option("--until-end", is_flag=True, help="Stop at the current end of the topic; without it, run until interrupted.")
 def bring_in(
     brokers: str,
     topic: str,
@@ -46,8 +46,8 @@ def bring_in(
     on_bad: str,
     until_end: bool,
 ) -> None:
-    """Store the messages of a topic as events of a type: JSON objects of its attributes, or CloudEvents. The partition is the
-    source and the offset its sequence, so that a restart goes on exactly where the log says, and nothing is stored twice.
+    """Store the messages of a topic as events of a type: JSON objects of its attributes, or CloudEvents. The partition is
+    the source and the offset its sequence, so a restart resumes from what the log has, and nothing is stored twice.
 
     \b
     Example:
@@ -67,21 +67,21 @@ def bring_in(
     _run(url, work)
 
 
-@kafka.command("out", short_help="Relations of a subscription to a topic, each once.")
+@kafka.command("out", short_help="Send the relations of rules to a topic, each once.")
 @click.argument("rules", metavar="RULES")
 @brokers_option
 @topic_option
-@click.option("--name", required=True, help="The durable subscriber's name.")
-@click.option("--start", default="new", show_default=True, help="Where a new subscriber begins: new, earliest, snapshot.")
+@click.option("--name", required=True, help="The name of the durable subscriber.")
+@click.option("--start", default="new", show_default=True, help="Where a new subscriber starts: new, earliest, snapshot.")
 @url_option
 @properties_option
-@click.option("--partition", default=0, show_default=True, help="The partition; one, since it keeps the order.")
+@click.option("--partition", default=0, show_default=True, help="The partition; only one, to keep the order.")
 @click.option(
     "--what",
     type=click.Choice(["relations", "cloudevents", "emitted"]),
     default="relations",
     show_default=True,
-    help="The values.",
+    help="What a message contains.",
 )
 def send_out(
     rules: str,
@@ -94,7 +94,8 @@ def send_out(
     partition: int,
     what: str,
 ) -> None:
-    """Send the relations of RULES to a topic, with their ids as keys. A restart goes on behind the last message there.
+    """Send the relations of RULES to a topic, with their ids as keys. A restart resumes after the last message in the
+    topic.
 
     \b
     Example:

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from fairlead.model.plan import LintWarning
 
 
-@click.command(short_help="Check rule files and warn of what is probably not meant.")
+@click.command(short_help="Check rule files, and warn about probable mistakes.")
 @click.argument("rules", metavar="RULES...", nargs=-1, required=True)
-@click.option("--strict", is_flag=True, help="Warnings fail too (exit code 1).")
+@click.option("--strict", is_flag=True, help="Exit with code 1 on warnings too.")
 @json_option
 @click.pass_context
 def lint(ctx: click.Context, rules: tuple[str, ...], strict: bool, as_json: bool) -> None:
@@ -26,8 +26,8 @@ def lint(ctx: click.Context, rules: tuple[str, ...], strict: bool, as_json: bool
       fairlead lint market.fl
       fairlead lint rules/*.fl --strict
 
-    Out comes one entry for each finding, in the order of the files. Errors fail (exit code 1), warnings only with
-    --strict.
+    Prints one entry for each finding, in the order of the files. The exit code is 1 if there are errors; with --strict,
+    also if there are warnings.
     """
     from fairlead.cli.shell import BAD
 

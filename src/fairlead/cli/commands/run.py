@@ -72,19 +72,21 @@ class Job:
 @events_option
 @position_option
 @click.option(
-    "--stream", "stream_field", metavar="COLUMN", help="The column that tells the streams of an exported disjunction apart."
+    "--stream", "stream_field", metavar="COLUMN", help="The column that distinguishes the streams of an exported disjunction."
 )
-@click.option("--subscription", "-s", "subscriptions", multiple=True, metavar="NAME", help="Only this one; again for more.")
-@click.option("--out", metavar="FILE", help="Write the relations here: .jsonl, .parquet, or - for the standard output.")
-@click.option("--receipt", metavar="FILE", help="Write the receipt (JSON) here, for `fairlead compare`.")
-@click.option("--state", metavar="FILE", help="Go on with what an earlier run left here, and leave it for the next one.")
 @click.option(
-    "--on-bad", type=click.Choice(["stop", "skip"]), default="stop", show_default=True, help="What a bad record does."
+    "--subscription", "-s", "subscriptions", multiple=True, metavar="NAME", help="Run only this subscription; can be repeated."
 )
-@click.option("--rejects", metavar="FILE", help="With --on-bad skip: bad records and reasons. [default: OUT.rejects.jsonl]")
+@click.option("--out", metavar="FILE", help="Write the relations here: .jsonl, .parquet, or - for standard output.")
+@click.option("--receipt", metavar="FILE", help="Write the receipt (JSON) here, for `fairlead compare`.")
+@click.option("--state", metavar="FILE", help="Resume from the state in this file, and save it for the next run.")
+@click.option(
+    "--on-bad", type=click.Choice(["stop", "skip"]), default="stop", show_default=True, help="What to do with a bad record."
+)
+@click.option("--rejects", metavar="FILE", help="With --on-bad skip: where to write bad records. [default: OUT.rejects.jsonl]")
 @allow_nan_option
 @until_option
-@click.option("--batch-rows", type=click.IntRange(min=1), metavar="N", help="Records read at a time; the memory this takes.")
+@click.option("--batch-rows", type=click.IntRange(min=1), metavar="N", help="Records per batch; more of them need more memory.")
 @event_by_event_option
 @json_option
 @click.option("--quiet", "-q", is_flag=True, help="No progress and no summary.")
@@ -117,15 +119,15 @@ def run(
       fairlead run market.fl --events exported.parquet --position position
       fairlead run either.fl --events exported.parquet --position position --stream stream
 
-    Out come the number of relations of each subscription, the first of them, what the order guarantees, and a receipt: two
-    runs with the same receipt delivered the same relations in the same order.
+    Prints the number of relations of each subscription, the first relations, what the order guarantees, and a receipt:
+    two runs with the same receipt delivered the same relations in the same order.
 
-    Files appear whole or not at all: after a bad record there is none. Where relations go to the standard output or a pipe,
-    the input is read twice, once to check every record before the first relation is written. `--on-bad skip` sets bad
-    records aside instead. RULES may be - (standard input).
+    Files appear whole or not at all: if there is a bad record, none is written. If relations go to standard output or a
+    pipe, the input is read twice, first to validate every record before the first relation is written. `--on-bad skip`
+    skips bad records instead. RULES can be - (standard input).
 
-    With --state, runs over several files one after the other deliver what one run over all of them would. The rules may have
-    changed: what is the same is resumed, what is new is started here, and the summary says which is which.
+    With --state, runs over consecutive files deliver what one run over all of them would deliver. The rules can change
+    between runs: unchanged subscriptions are resumed, new ones are started here, and the summary lists them.
     """
     if rejects is not None and on_bad == "stop":
         raise click.UsageError("--rejects needs --on-bad skip: in stop mode the first bad record ends the run")

@@ -34,39 +34,43 @@ events_option = click.option(
     help="Files, folders or patterns of events: Parquet, JSON Lines or CSV, also s3a://… and hdfs://….",
 )
 form_option = click.option(
-    "--events-format", type=click.Choice(["parquet", "jsonl", "csv"]), help="Where no ending tells it, as of an empty folder."
+    "--events-format",
+    type=click.Choice(["parquet", "jsonl", "csv"]),
+    help="The format, if no file extension shows it (empty folders).",
 )
 order_option = click.option(
-    "--order-by", multiple=True, metavar="COLUMN", help="The column that orders the events; again for a second one."
+    "--order-by", multiple=True, metavar="COLUMN", help="The column that orders the events; can be repeated."
 )
-type_option = click.option("--type-column", default="type", show_default=True, metavar="COLUMN", help="Has the event types.")
+type_option = click.option(
+    "--type-column", default="type", show_default=True, metavar="COLUMN", help="The column with the event types."
+)
 master_option = click.option("--master", metavar="URL", help="Where Spark runs. [default: local[*], all cores of this machine]")
 setting_option = click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of the Spark session.")
 buckets_option = click.option(
     "--buckets",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Tasks that the keys of PER are spread over. [default: the cores]",
+    help="The number of tasks for the keys of PER. [default: number of cores]",
 )
 on_bad_option = click.option(
-    "--on-bad", type=click.Choice(["stop", "skip"]), default="stop", show_default=True, help="What a bad record does."
+    "--on-bad", type=click.Choice(["stop", "skip"]), default="stop", show_default=True, help="What to do with a bad record."
 )
 
 
 @click.group(short_help="Run rules on Apache Spark, over files or streams.")
 def spark() -> None:
-    """Rules on Apache Spark: large files, clusters and streams. Needs pip install 'fairlead[spark,java]'."""
+    """Run rules on Apache Spark: large files, clusters and streams. Install it with pip install 'fairlead[spark,java]'."""
 
 
 @spark.command(short_help="Show how the rules would run: tasks, keys, shuffles, settings.")
 @rules_argument
 @buckets_option
-@click.option("--stream", is_flag=True, help="As a stream.")
+@click.option("--stream", is_flag=True, help="Explain a stream instead of a batch job.")
 @click.option("--master", metavar="URL", help="Where Spark would run. [default: local[*]]")
 @json_option
 def explain(rules: str, buckets: int | None, stream: bool, master: str | None, as_json: bool) -> None:
-    """Show the physical shape of RULES: which subscriptions are spread over tasks by key, which are not and why, what is
-    shuffled, and the settings of a session. Nothing runs, and Spark need not be installed.
+    """Show how RULES would run: which subscriptions are spread over tasks by key, which are not and why, what is
+    shuffled, and the settings of a session. This runs nothing and does not need an installed Spark.
 
     \b
     Example:
@@ -116,29 +120,41 @@ class Asked:
     type=click.Choice(["parquet", "jsonl", "csv", "delta", "iceberg"]),
     default="parquet",
     show_default=True,
-    help="Of all that is written.",
+    help="The output format.",
 )
-@click.option("--late", metavar="PATH", help="The folder for events that come too late. [default: OUT.late]")
+@click.option("--late", metavar="PATH", help="The folder for late events. [default: OUT.late]")
 @click.option("--rejected", metavar="PATH", help="The folder for bad records. [default: OUT.rejected]")
-@click.option("--overwrite", is_flag=True, help="Replace folders that are there.")
+@click.option("--overwrite", is_flag=True, help="Replace existing folders.")
 @order_option
-@click.option("--position", metavar="COLUMN", help="The column that has the position itself, such as the offset in a log.")
+@click.option("--position", metavar="COLUMN", help="The column with the position, such as the offset in a log.")
 @type_option
-@click.option("--source", metavar="COLUMN", help="Who published a row.")
-@click.option("--sequence", metavar="COLUMN", help="As what number of its source: what a source has passed is dropped.")
+@click.option("--source", metavar="COLUMN", help="The column with the publisher of a row.")
+@click.option("--sequence", metavar="COLUMN", help="The column with the row's number in its source; repeats are dropped.")
 @on_bad_option
 @until_option
-@click.option("--stream", is_flag=True, help="Go on with what comes into the folders of events.")
-@click.option("--once", is_flag=True, help="With --stream: end when all that is there now has been read.")
-@click.option("--checkpoint", metavar="DIR", help="With --stream: where it goes on from. [default: OUT.checkpoint]")
+@click.option("--stream", is_flag=True, help="Run as a stream: continue with new files in the folders.")
+@click.option("--once", is_flag=True, help="With --stream: stop when all existing files are read.")
+@click.option("--checkpoint", metavar="DIR", help="With --stream: where to resume from. [default: OUT.checkpoint]")
 @click.option(
-    "--frontier", type=click.Choice(["types", "stream"]), help="With --stream: what comes in order, each type or all of them."
+    "--frontier",
+    type=click.Choice(["types", "stream"]),
+    help="With --stream: what arrives in order, each type or the whole stream.",
 )
-@click.option("--delay", metavar="TIME", help="With --frontier: how far events may be out of order, such as '10 seconds'.")
-@click.option("--every", default="1 second", show_default=True, metavar="TIME", help="With --stream: a micro-batch each.")
-@click.option("--files-per-batch", type=click.IntRange(min=1), metavar="N", help="With --stream: at most so many files each.")
+@click.option("--delay", metavar="TIME", help="With --frontier: how far events can be out of order, such as '10 seconds'.")
 @click.option(
-    "--metrics-port", type=click.IntRange(0, 65535), metavar="PORT", help="With --stream: metrics for Prometheus, on 127.0.0.1."
+    "--every", default="1 second", show_default=True, metavar="TIME", help="With --stream: the interval of micro-batches."
+)
+@click.option(
+    "--files-per-batch",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="With --stream: the maximum number of files per micro-batch.",
+)
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="With --stream: serve Prometheus metrics on this port of 127.0.0.1.",
 )
 @buckets_option
 @master_option
@@ -183,9 +199,9 @@ def run(
       fairlead spark run market.fl --events quotes/ --position offset --out rallies --format jsonl
       fairlead spark run market.fl --events incoming/ --stream --frontier stream --order-by at --out rallies
 
-    The order of the events is that of the columns named, never that of files or lines. Relations are written in the order of
-    delivery; of a stream, each micro-batch has a folder. What is late or bad is written apart. A stream that is ended with
-    Ctrl-C or a termination ends after the micro-batch that runs, and goes on from its checkpoint when it is started again.
+    Events are ordered by the columns you name, never by files or lines. Relations are written in the order of delivery; a
+    stream writes one folder per micro-batch. Late and bad events are written to separate folders. Ctrl-C or termination
+    ends a stream after the current micro-batch; when you start it again, it resumes from its checkpoint.
     """
     from fairlead.runtime.spark.input.files import Ordered
     from fairlead.runtime.spark.output.folders import outputs

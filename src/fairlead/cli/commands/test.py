@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from fairlead.model.plan import Plan
 
 
-@click.command(short_help="Run the tests that stand beside rule files.")
+@click.command(short_help="Run the tests of rule files.")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
-@click.option("-k", "keyword", metavar="TEXT", help="Only tests whose name contains this text (in any case).")
+@click.option("-k", "keyword", metavar="TEXT", help="Run only tests whose name contains this text (not case-sensitive).")
 @event_by_event_option
 @json_option
 @click.pass_context
@@ -27,7 +27,7 @@ def test(ctx: click.Context, paths: tuple[str, ...], keyword: str | None, event_
 
     \b
     Examples:
-      fairlead test market.fl            runs market.test.yaml (or .toml) beside it
+      fairlead test market.fl            runs market.test.yaml (or .toml) in the same directory
       fairlead test rules/ -k rally      all tests below rules/ with "rally" in their name
 
     \b
@@ -40,8 +40,8 @@ def test(ctx: click.Context, paths: tuple[str, ...], keyword: str | None, event_
           expect:
             - {subscription: Rally, positions: [0, 1, 2, 3], emitted: {gain: 2.0}}
 
-    Out come the tests that fail, each with what was expected and what came, and `N passed, N failed`. Exit code 1 if one
-    failed.
+    Prints the tests that fail, each with the expected and the actual result, and `N passed, N failed`. The exit code is 1
+    if a test failed.
     """
     from fairlead.cli.rule_tests import find, load
     from fairlead.cli.shell import BAD

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 VERDICT_STYLES = {"matched": "green", "pending": "yellow", "waiting": "yellow", "noted": "cyan", "not read": "dim"}
 
 
-@click.command(cls=EventsCommand, short_help="Say why an event matched or did not.")
+@click.command(cls=EventsCommand, short_help="Explain why an event matched or did not match.")
 @rules_argument
 @events_option
 @click.option(
     "--at", "position", required=True, metavar="POSITION", help="The event's position: 7, or 7+1 for a derived event."
 )
 @position_option
-@click.option("--subscription", "-s", metavar="NAME", help="Only this one.")
+@click.option("--subscription", "-s", metavar="NAME", help="Show only this subscription.")
 @allow_nan_option
 @until_option
 @json_option
@@ -48,15 +48,15 @@ def why(
     until: str | None,
     as_json: bool,
 ) -> None:
-    """Replay the events of FILEs and say what became of the one at POSITION, for each subscription.
+    """Replay the events of FILEs and explain what became of the event at POSITION, for each subscription.
 
     \b
     Example:
       fairlead why market.fl --events quotes.jsonl --at 7
 
-    Out comes a verdict (not read, no key, refused, noted, expired, disposed, waiting, cancelled, pending or matched) and
-    its reason: the condition that is not true with the values it read, the window, the disposal, the missing partner.
-    Positions count from 0 over all records of all files, unless --position names the field that has them.
+    Prints a verdict (not read, no key, refused, noted, expired, too early, disposed, waiting, cancelled, pending or
+    matched) and its reason: the condition that is not true with the values it read, the window, the disposal, the missing
+    partner. Positions count from 0 over all records of all files, unless --position names the field with the positions.
     """
     from fairlead.cli.rules import load_plan
     from fairlead.model.arguments import subscription_named

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 @log_options
 @json_option
 def declare(types: str, where: Where, as_json: bool) -> None:
-    """Declare the types of TYPES, a file of TYPE declarations or a whole rule file, whose subscriptions are left alone.
+    """Declare the types in TYPES: a file of TYPE declarations, or a rule file, whose subscriptions are ignored.
 
     \b
     Examples:
       fairlead declare market.fl --url nats://127.0.0.1:4222
       echo 'TYPE Login (user STRING)' | fairlead declare -
 
-    The same again changes nothing. Attributes may be added at the end: events from before have null there. Anything else is
-    refused (A243), since it would change what stored events mean.
+    Declaring the same type again changes nothing. You can add attributes at the end; they are null in earlier events. Any
+    other change is refused (A243), because it would change the meaning of stored events.
     """
     from fairlead.cli.rules import read_rules
 

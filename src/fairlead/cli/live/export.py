@@ -13,11 +13,12 @@ from fairlead.cli.options import json_option, print_json, rules_argument
 @click.command(short_help="Write the events that rules read to a file, with their positions.")
 @rules_argument
 @click.option("--out", required=True, metavar="FILE", help="The Parquet file; it appears whole or not at all.")
-@click.option("--subscription", "-s", metavar="NAME", help="The stream that this one reads, where the rules read several.")
+@click.option("--subscription", "-s", metavar="NAME", help="Export the stream of this subscription, if the rules read several.")
 @log_options
 @json_option
 def export(rules: str, out: str, subscription: str | None, where: Where, as_json: bool) -> None:
-    """Write the events that RULES read, as they stand in the log now, to FILE. Their column `position` is their place there.
+    """Write the events that RULES read to FILE, up to the current end of the log. The column `position` is their position
+    in the log.
 
     \b
     Examples:
@@ -26,9 +27,9 @@ def export(rules: str, out: str, subscription: str | None, where: Where, as_json
 
     The second command finds the relations that live subscribers found, in the same order and under the same ids.
 
-    Subscriptions that read different types read different streams, each with an order of its own. Of rules that have such
-    subscriptions, --subscription says which stream; `run --subscription` runs those that read it. A disjunction reads a
-    stream for each of its conjunctions; its file has a column `stream` more, for `run --stream stream`.
+    Subscriptions that read different types read different streams, each with its own order. For such rules, select a
+    stream with --subscription; `run --subscription` runs the subscriptions that read it. A disjunction reads one stream
+    for each of its conjunctions; its file has an additional column `stream`, for `run --stream stream`.
     """
     from fairlead.cli.progress import counting
     from fairlead.cli.rules import naming, read_rules

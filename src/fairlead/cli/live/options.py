@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 URL_VARIABLE = "FAIRLEAD_URL"
 Command = TypeVar("Command", bound=Callable[..., Any])
 CREDENTIALS = {
-    "user": ("NAME", "Whom the server knows us as."),
-    "password": ("TEXT", "Better in FAIRLEAD_PASSWORD: others see the arguments of a process."),
-    "token": ("TEXT", "Better in FAIRLEAD_TOKEN."),
-    "nkey": ("FILE", "The seed of an NKey."),
-    "ca": ("FILE", "Who vouches for the server (TLS, PEM)."),
-    "certificate": ("FILE", "Our certificate (PEM)."),
-    "key": ("FILE", "The key of our certificate (PEM)."),
+    "user": ("NAME", "The user name."),
+    "password": ("TEXT", "The password. Prefer the environment variable: other users can see the arguments of a process."),
+    "token": ("TEXT", "The token. Prefer the environment variable."),
+    "nkey": ("FILE", "The file with the seed of an NKey."),
+    "ca": ("FILE", "The certificate authority of the server (TLS, PEM)."),
+    "certificate": ("FILE", "The client certificate (PEM)."),
+    "key": ("FILE", "The key of the client certificate (PEM)."),
 }
 
 

@@ -23,13 +23,16 @@ if TYPE_CHECKING:
     multiple=True,
     required=True,
     metavar="FILE",
-    help="A file or directory: .jsonl, .cloudevents.jsonl, .csv (also .gz) or .parquet; again for more.",
+    help="A file or directory: .jsonl, .cloudevents.jsonl, .csv (also .gz) or .parquet; can be repeated.",
 )
-@click.option("--type", "type_name", metavar="NAME", help="All of it is events of this type; records need no field `type`.")
+@click.option("--type", "type_name", metavar="NAME", help="All records have this type; they need no field `type`.")
 @click.option("--declare", "rules", metavar="RULES", help="Declare the types of this file first.")
-@click.option("--source", metavar="NAME", help="Publish under this name. [default: a new one]")
+@click.option("--source", metavar="NAME", help="The source name to publish under. [default: a new one]")
 @click.option(
-    "--batch-rows", type=click.IntRange(min=1), metavar="N", help="Records stored before the next are sent; see below."
+    "--batch-rows",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Records per batch; each batch is stored before the next is sent.",
 )
 @allow_nan_option
 @log_options
@@ -46,7 +49,8 @@ def publish(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Publish the events of FILEs: all are checked first, then all are stored. A bad record means that nothing is published.
+    """Publish the events of FILEs. All of them are validated before any is stored: if there is a bad record, nothing is
+    published.
 
     \b
     Examples:
@@ -54,8 +58,8 @@ def publish(
       fairlead publish --from quotes.csv --type StockQuote --source feed-7
       fairlead publish --from day.parquet --batch-rows 100
 
-    Events of one type keep their order. Between types the log decides, once and for everybody: it takes the types of a batch
-    as they arrive. Smaller batches (--batch-rows) stay closer to the order of the file, and take longer.
+    Events of one type keep their order. Between types, the log decides the order, once for all subscribers, as the types
+    of a batch arrive. Smaller batches (--batch-rows) keep closer to the order of the file, and take longer.
     """
     from fairlead.cli.live.declare import declare_types
     from fairlead.cli.progress import Progress

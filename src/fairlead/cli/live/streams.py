@@ -14,11 +14,9 @@ if TYPE_CHECKING:
     from fairlead.runtime.live.overview import Overview
 
 
-@click.command(short_help="Show the streams of a log and how far its subscribers are.")
-@click.option("--sweep", is_flag=True, help="Remove merged streams that nobody needs any more, first.")
-@click.option(
-    "--forget", "forgotten", multiple=True, metavar="NAME", help="A durable subscriber that will not come back; again for more."
-)
+@click.command(short_help="Show the streams of a log and the lag of its subscribers.")
+@click.option("--sweep", is_flag=True, help="First remove merged streams that have no readers left.")
+@click.option("--forget", "forgotten", multiple=True, metavar="NAME", help="Remove this durable subscriber; can be repeated.")
 @log_options
 @json_option
 def streams(sweep: bool, forgotten: tuple[str, ...], where: Where, as_json: bool) -> None:
@@ -30,9 +28,9 @@ def streams(sweep: bool, forgotten: tuple[str, ...], where: Where, as_json: bool
       fairlead streams --json | jq '.subscribers[] | select(.lag > 100)'
       fairlead streams --forget desk-1 --sweep
 
-    Events travel in blocks. A merged stream is behind by the blocks that its sources have and it has not. A subscriber's
-    lag is in blocks, and at most what it has not read: where it stands between two of its stored states, only its own
-    process knows.
+    Events are stored in blocks. The column `behind` counts the blocks that the sources of a merged stream have and the
+    stream does not have yet. The lag of a subscriber is in blocks, computed from its last stored state: it is an upper
+    bound, because only the subscriber's own process knows the exact lag.
     """
     with where.opened() as fl:
         for each in forgotten:

@@ -55,21 +55,28 @@ class Tailed:
 
 @click.command(short_help="Print relations as they complete in a log.")
 @rules_argument
-@click.option("--name", metavar="NAME", help="A durable subscriber: the next time, it resumes after what was written.")
+@click.option(
+    "--name", metavar="NAME", help="Make the subscriber durable: the next run with this name resumes after what was written."
+)
 @click.option(
     "--start",
     default="new",
     show_default=True,
     metavar="WHERE",
-    help="Where a new subscriber begins: new, earliest, snapshot, a position or a time.",
+    help="Where a new subscriber starts: new, earliest, snapshot, a position or a time.",
 )
-@click.option("--count", type=click.IntRange(min=1), metavar="N", help="End after so many relations.")
-@click.option("--follow/--until-end", default=True, help="Wait for more, or end with what is stored now.  [default: follow]")
+@click.option("--count", type=click.IntRange(min=1), metavar="N", help="Stop after this many relations.")
 @click.option(
-    "--out", default="-", metavar="FILE", help="Instead of the standard output: .jsonl or .parquet, there at the end."
+    "--follow/--until-end", default=True, help="Wait for more events, or stop at the current end of the log.  [default: follow]"
+)
+@click.option(
+    "--out",
+    default="-",
+    metavar="FILE",
+    help="Write the relations here: .jsonl or .parquet, complete at the end. [default: standard output]",
 )
 @click.option("--receipt", metavar="FILE", help="Write the receipt (JSON) here at the end, for `fairlead compare`.")
-@click.option("--emit/--no-emit", default=True, help="Store what the rules EMIT, or only look.  [default: emit]")
+@click.option("--emit/--no-emit", default=True, help="Store what the rules EMIT, or store nothing.  [default: emit]")
 @log_options
 @json_option
 @click.option("--quiet", "-q", is_flag=True, help="No summary.")
@@ -86,7 +93,7 @@ def tail(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Print the relations of RULES as they complete, one JSON object a line, as `fairlead run --out -` does.
+    """Print the relations of RULES as they complete, one JSON object per line, like `fairlead run --out -`.
 
     \b
     Examples:
@@ -95,12 +102,12 @@ def tail(
       fairlead tail market.fl --name desk-1 | jq --unbuffered .emitted
       fairlead tail market.fl --start 2026-01-31T10:00:00Z --count 10
 
-    RULES may leave out types that are declared. With --name, relations are acknowledged when they are written: started again
-    under that name, the command resumes after them, wherever it was ended. With --out or --receipt that is at the end, when
-    the files are there; if one cannot be written, nothing is acknowledged. `snapshot` begins with the newest state that
-    others with the same rules have put down, and delivers what they deliver from there on. The summary, with the receipt of
-    each subscription, goes to the standard error, or with --out to the standard output. Ctrl-C ends it: what came by then
-    stands in FILE.
+    RULES can omit types that are declared in the log. With --name, relations are acknowledged when they are written: if you
+    start the command again with that name, it resumes after them, however it ended. With --out or --receipt, they are
+    acknowledged at the end, when the files are complete; if one cannot be written, nothing is acknowledged. `--start snapshot`
+    starts from the newest snapshot of subscribers with the same rules, and delivers what they deliver from there on. The
+    summary, with the receipt of each subscription, goes to standard error, or with --out to standard output. Stop the command
+    with Ctrl-C; FILE then has all relations up to that point.
     """
     from fairlead.cli.outputs import refuse_nameless, refuse_overlap
     from fairlead.cli.progress import counting

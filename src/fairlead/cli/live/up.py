@@ -18,18 +18,20 @@ PORT_FILE = "port"
 
 
 @click.command(short_help="Start a durable server on this machine.")
-@click.option("--data", metavar="DIR", default="fairlead-data", show_default=True, help="Where the log is kept.")
+@click.option("--data", metavar="DIR", default="fairlead-data", show_default=True, help="Where to store the log.")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     metavar="N",
-    help="On 127.0.0.1; 0 takes a free one. [default: that of the last time, at first a free one]",
+    help="The port on 127.0.0.1; 0 chooses a free one. [default: the same as last time, a free one at first]",
 )
-@click.option("--bytes-max", type=click.IntRange(min=1), metavar="N", help="Refuse to store more than so many bytes.")
-@click.option("--fast", is_flag=True, help="Do not wait for the disk at every block: a power failure may lose two minutes.")
+@click.option("--bytes-max", type=click.IntRange(min=1), metavar="N", help="The maximum size of the log in bytes.")
+@click.option(
+    "--fast", is_flag=True, help="Do not sync every block to the disk: a power failure can lose two minutes of events."
+)
 @json_option
 def up(data: str, port: int | None, bytes_max: int | None, fast: bool, as_json: bool) -> None:
-    """Start a server (NATS JetStream) that keeps its log in DIR, and stop it with Ctrl-C.
+    """Start a server (NATS JetStream) that stores its log in DIR. Stop it with Ctrl-C.
 
     \b
     Examples:
@@ -43,8 +45,8 @@ def up(data: str, port: int | None, bytes_max: int | None, fast: bool, as_json: 
       fairlead publish --from quotes.jsonl --declare market.fl
       fairlead tail market.fl --start earliest
 
-    What a publisher was told is stored is on the disk. Only this machine can connect; a server for others, with TLS and
-    accounts, is set up with NATS itself, and used with --url. Interrupted or terminated, it ends with exit code 0.
+    Acknowledged events are on the disk. Only this machine can connect. For a server that other machines use, with TLS and
+    accounts, set up NATS itself and use --url. When interrupted or terminated, the exit code is 0.
     """
     from fairlead.errors import LogError
     from fairlead.transport.log.jetstream.server import Server

@@ -125,7 +125,7 @@ def _counts(table: Table) -> str:
     counts = ", ".join(f"{each} {table.judged(each):,}" for each in Property)
     return (
         f"Seed {table.seed}, {table.cases:,} random cases for each of the {len(Shape)} shapes, horizon {table.horizon} rounds. "
-        f"Random cases that judged each property, in every cell: {counts}."
+        f"Number of random cases that tested each property, in every cell: {counts}."
     )
 
 

@@ -29,19 +29,19 @@ _STREAMING = "org.apache.spark.sql.execution.streaming"
 SETTINGS: Mapping[str, Setting] = MappingProxyType(
     {
         "spark.sql.streaming.stateStore.providerClass": Setting(
-            f"{_STREAMING}.state.RocksDBStateStoreProvider", "transformWithState runs on no other store", needed=True
+            f"{_STREAMING}.state.RocksDBStateStoreProvider", "transformWithState supports no other store", needed=True
         ),
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": Setting(
-            "true", "a batch writes what changed, not a snapshot of all state", needed=True
+            "true", "a batch writes only what changed, not a snapshot of all state", needed=True
         ),
         "spark.sql.execution.arrow.maxRecordsPerBatch": Setting(
-            "131072", "kernels run over whole columns: 13 times the rows for each call into Python", needed=True
+            "131072", "kernels run over whole columns: 13 times the rows per call into Python", needed=True
         ),
         "spark.sql.execution.arrow.pyspark.enabled": Setting(
-            "true", "tables of pandas go in and out as Arrow, on Spark 4.1 too"
+            "true", "pandas tables are converted through Arrow, also on Spark 4.1"
         ),
-        "spark.sql.session.timeZone": Setting("UTC", "a TIMESTAMP has no zone, and what Spark prints of it should not either"),
-        "spark.ui.enabled": Setting("false", "no web server; set it to true to look into a slow job"),
+        "spark.sql.session.timeZone": Setting("UTC", "a TIMESTAMP has no zone, and Spark should print it without one"),
+        "spark.ui.enabled": Setting("false", "no web server; set it to true to inspect a slow job"),
         "spark.ui.showConsoleProgress": Setting("false", "no progress bar between the lines of a command"),
     }
 )
@@ -51,12 +51,12 @@ LOCAL_SETTINGS: Mapping[str, Setting] = MappingProxyType(
     {
         "spark.sql.streaming.checkpointFileManagerClass": Setting(
             f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager",
-            "on a local disk Hadoop starts a process for each file else: 130 ms a batch become 25",
+            "otherwise Hadoop starts a process per file on a local disk: 130 ms per batch instead of 25",
         ),
         "spark.python.unix.domain.socket.enabled": Setting(
-            "true", "two full TCP connections of a worker can wait for each other for minutes on new kernels; these cannot"
+            "true", "on new kernels, two full TCP connections of a worker can block each other for minutes; Unix sockets cannot"
         ),
-        "spark.shuffle.compress": Setting("false", "blobs are copied through the page cache for less than packing them costs"),
+        "spark.shuffle.compress": Setting("false", "copying blobs through the page cache costs less than compressing them"),
     }
 )
 """What is right on one machine alone: on HDFS the other file manager has the atomic rename."""
@@ -89,15 +89,15 @@ def settings_for(master: str, folder: Path | str) -> dict[str, Setting]:
     made = {
         **SETTINGS,
         "spark.sql.warehouse.dir": Setting(f"{folder}/warehouse", "no spark-warehouse in the working directory"),
-        OPTIONS: Setting(options, "errors only, from the first line on"),
+        OPTIONS: Setting(options, "errors only, from the first line"),
     }
     cores = local_cores(master)
     if cores is not None:
         made |= LOCAL_SETTINGS
-        why = "errors only, from the first line on; the collector that does not handle a blob as a special case"
+        why = "errors only, from the first line; a garbage collector without a special case for large blobs"
         made[OPTIONS] = Setting(f"{options} {COLLECTOR}", why)
         made["spark.sql.shuffle.partitions"] = Setting(
-            str(cores), "one for each core, not 200; a stream keeps the number that it began with"
+            str(cores), "one per core, not 200; a stream keeps the number that it started with"
         )
         made["spark.driver.memory"] = Setting(f"{_heap_gib()}g", "a quarter of the memory, 1 to 8 GiB; Spark's default is 1")
     return dict(sorted(made.items()))

@@ -1,0 +1,87 @@
+"""Documentation and `--help` use established words: none has a phrase of words.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from fairlead.cli.command_table import cli
+from tests.docs.words import findings
+from tests.root import ROOT
+
+PAGES = [
+    *(
+        ROOT / name
+        for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "benchmarks/README.md", "conformance/README.md")
+    ),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+
+EARLIER = [
+    "A durable one goes on exactly behind what it acknowledged",
+    "States of the matcher are put down now and then",
+    "the first bad one is told with its code",
+    "An event that comes late is late.",
+    "So who has a disjunction needs the right to publish `Heartbeat`",
+    "and `to_log` is not to be had (A260)",
+    "an argument or option that cannot be, a test file without the form below",
+    "| `FIRST` (unless said) | the oldest events that fit |",
+    "| `.csv` | one JSON object a line |",
+    "blocks behind them are a stream a type",
+    "| function | gives |",
+    "`publish_many` takes tables of pyarrow",
+    "| code | problem | mends it |",
+    "breaks something, mends it, and one fault of each kind",
+    "two at the same time under one name are found out (S131)",
+    "a column `stream` tells them apart",
+    "its derived events lose for whoever reads them",
+    "they stand at the head of the queue for good",
+]
+"""Sentences of earlier editions, each with a phrase that must be found."""
+
+PLAIN = [
+    "Late events are never reordered; they are reported as late.",
+    "The stream lags behind by 2,000 blocks.",
+    "`match` takes 0.3 s for a million events.",
+    "A table cannot be read if it has no header.",
+    "The arguments and the searches behind each verdict, behind the seam.",
+    "`goes on behind` is code.",
+    "one block per type, one task per key, a row in a table",
+]
+"""What is said in established words."""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_a_page_has_none_of_the_phrases(page: Path) -> None:
+    found = findings(page.read_text("utf-8"), page.relative_to(ROOT))
+    assert not found, "\n" + "\n".join(map(str, found))
+
+
+def helps(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
+    """The help of a command and of those below it, each paragraph in one line."""
+    context = click.Context(command, info_name=name, max_content_width=10_000, terminal_width=10_000)
+    yield name, command.get_help(context)
+    if isinstance(command, click.Group):
+        for each in command.list_commands(context):
+            below = command.get_command(context, each)
+            assert below is not None
+            yield from helps(below, f"{name} {each}")
+
+
+@pytest.mark.parametrize(("name", "text"), [pytest.param(*each, id=each[0]) for each in helps(cli, "fairlead")])
+def test_help_has_none_of_the_phrases(name: str, text: str) -> None:
+    found = findings(text, f"{name} --help")
+    assert not found, "\n" + "\n".join(map(str, found))
+
+
+@pytest.mark.parametrize("sentence", EARLIER)
+def test_a_phrase_of_earlier_editions_is_found(sentence: str) -> None:
+    assert findings(sentence, "page")
+
+
+@pytest.mark.parametrize("sentence", PLAIN)
+def test_plain_sentences_raise_no_alarm(sentence: str) -> None:
+    assert findings(sentence, "page") == []

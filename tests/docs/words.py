@@ -1,0 +1,92 @@
+"""Phrases that the documentation does not use, each with the established word of the field.
+
+A phrase is a regular expression over one line of prose; code, between backticks or fences, does not count. It should be precise
+enough to have no false alarm: better one that misses a case than one that somebody has to switch off.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+CODE = "`…`"
+"""What stands for code within a line, so that a phrase can say "after code"."""
+
+PHRASES: dict[str, str] = {
+    # resuming and saving
+    r"\b(?:go|goes|went|going) on\b": "resume, continue",
+    r"\bput(?:s|ting)? (?:down|aside)\b|\bset(?:s|ting)? aside\b": "snapshot, save; skip",
+    r"\bnow and then\b": "periodically",
+    r"\bfor good\b": "permanently",
+    # reporting
+    r"\b(?:is|are|was|were|be|been|being) told\b|\btold (?:apart|with)\b": "is reported, is returned with",
+    r"\btells? (?:\w+ )?apart\b": "distinguishes",
+    r"\bfound out\b": "detected",
+    # arriving
+    r"\b(?:come|comes|came|coming) (?:late|again)\b": "late event; is redelivered, is repeated",
+    r"\bwhat (?:comes|came)\b": "incoming events",
+    r"\bas (?:they|it) comes?\b": "as it arrives",
+    # persons
+    r"\bwho(?:m|ever)\b": "subscribers that, publishers that",
+    r"\bwho (?:has|have|publish\w*|reads?|subscribes?|needs?|wants?|opens?|extends?|cannot|waits?)\b": "a subscriber with, …",
+    r"\b(?:those|everybody|everyone|anybody|nobody) who\b|\beverybody with\b": "all subscribers that",
+    # what is allowed
+    r"\bnot to be had\b": "is not supported",
+    r"\bcannot be(?=\s*(?:[,.;:|)]|$))": "is invalid, is not supported",
+    r"\bunless (?:it is )?(?:said|told|asked)\b": "default; unless you pass …",
+    # numbers
+    r"\b(?:an?|one) (?:[\w-]+ ){0,2}(?:stream|record|row|message|object|range|process|task|blob|event) an? "
+    r"(?:type|line|name|event|relation|slice|task|block|point|second)\b": "one … per …",
+    r"\bbytes an event\b|\b(?:ms|s|µs|microseconds) an? (?:event|block|row|task|batch)\b": "per event",
+    # place
+    r"\bbehind (?:it|them|that|this|what|which|its|their|others|rows|the (?:frontier|last|first|relation|event|block)s?)\b|"
+    r"\bexactly behind\b": "after",
+    # functions
+    rf"{CODE} (?:gives?|takes?)\b(?! (?:\d|about|as long|up|over|time|longer|less))|\| (?:gives|takes) \|": "returns, accepts",
+    # errors
+    r"\bfaults?\b": "error, failure",
+    r"\bmend(?:s|ed|ing)?\b": "fix",
+    # sentences of earlier editions
+    r"\bwhat kernels found\b": "the kernel's matches",
+    r"\bis full refuses\b": "publishing fails when the log is full",
+    r"\btaken as it is\b": "is used unchanged",
+    r"\bpromise only\b": "every row is tested",
+    r"\bgoes when it goes\b": "stops with the command",
+    r"\bif you can tell\b": "filter irrelevant rows first",
+    r"\bwith its element then\b": "qualify it with its alias",
+    r"\bhas no end to say\b": "is not supported on streams",
+    r"\bbrings? (?:\w+ )?(?:\w+ )?along\b": "contains",
+    r"\bleads? nowhere\b": "is not a valid path",
+    r"\bwhere (?:one|it) (?:was|is) (?:ended|said)\b": "resumes from",
+}
+_PHRASES = [(re.compile(pattern, re.IGNORECASE), better) for pattern, better in PHRASES.items()]
+
+
+class Finding(NamedTuple):
+    place: str
+    phrase: str
+    better: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: “{self.phrase}”; better: {self.better}"
+
+
+def prose(text: str) -> Iterator[tuple[int, str]]:
+    """The numbered lines of a page without code and addresses of links."""
+    fenced = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif not fenced:
+            yield number, re.sub(r"\]\([^)]*\)", "]", re.sub(r"``.*?``|`[^`]*`", CODE, line))
+
+
+def findings(text: str, page: str | Path) -> list[Finding]:
+    return [
+        Finding(f"{page}:{number}", found[0], better)
+        for number, line in prose(text)
+        for pattern, better in _PHRASES
+        for found in pattern.finditer(line)
+    ]
