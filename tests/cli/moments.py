@@ -103,9 +103,9 @@ def calling(owner: Any, name: str, which: int, ready: Callable[[], None]) -> Non
 
 
 def preparing(which: int, ready: Callable[[], None]) -> None:
-    from fairlead.transport.output.relation_files import Target
+    from fairlead.transport.output.relation_files import OutputFile
 
-    calling(Target, "prepare", which, ready)
+    calling(OutputFile, "prepare", which, ready)
 
 
 def naming(which: int, ready: Callable[[], None]) -> None:

@@ -3,14 +3,14 @@
 from collections.abc import Iterable
 
 from fairlead import Relation
-from fairlead.testing.conformance import Outcome
+from fairlead.testing.conformance import CaseOutcome
 from tests.root import ROOT
 
 FOLDER = ROOT / "conformance"
 
 
-def outcome(relations: Iterable[Relation], duplicates: int) -> Outcome:
-    return Outcome(
+def outcome(relations: Iterable[Relation], duplicates: int) -> CaseOutcome:
+    return CaseOutcome(
         [
             {
                 "subscription": each.subscription,

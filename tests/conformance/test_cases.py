@@ -9,9 +9,9 @@ from fairlead.errors import UsageError
 from fairlead.model.plan import Disposal, Matching
 from fairlead.testing.conformance import (
     Case,
+    CaseOutcome,
     ConformanceSuite,
-    Expected,
-    Outcome,
+    ExpectedDelivery,
     conforms,
     load_cases,
     moment,
@@ -104,16 +104,18 @@ def relation(*positions: int) -> dict[str, object]:
 
 
 def test_relations_are_compared_in_order_and_none_may_be_missing_or_too_many() -> None:
-    case = Case("n", "s", "", (), expect=(Expected("S", (0, 1)), Expected("S", (2, 3))))
-    assert conforms(case, Outcome([relation(0, 1), relation(2, 3)]))
-    assert not conforms(case, Outcome([relation(2, 3), relation(0, 1)]))
-    assert not conforms(case, Outcome([relation(0, 1)]))
-    assert not conforms(case, Outcome([relation(0, 1), relation(2, 3), relation(4, 5)]))
+    case = Case("n", "s", "", (), expect=(ExpectedDelivery("S", (0, 1)), ExpectedDelivery("S", (2, 3))))
+    assert conforms(case, CaseOutcome([relation(0, 1), relation(2, 3)]))
+    assert not conforms(case, CaseOutcome([relation(2, 3), relation(0, 1)]))
+    assert not conforms(case, CaseOutcome([relation(0, 1)]))
+    assert not conforms(case, CaseOutcome([relation(0, 1), relation(2, 3), relation(4, 5)]))
 
 
 def test_the_report_shows_expected_and_got_side_by_side() -> None:
-    case = Case("a name", "here", "MATCH A", ({"type": "A", "v": 1},), expect=(Expected("S", (0,)),), why="so", file="f.yaml")
-    shown = report(case, Outcome([relation(0), relation(1)]))
+    case = Case(
+        "a name", "here", "MATCH A", ({"type": "A", "v": 1},), expect=(ExpectedDelivery("S", (0,)),), why="so", file="f.yaml"
+    )
+    shown = report(case, CaseOutcome([relation(0), relation(1)]))
     assert "a name (f.yaml, from here)" in shown
     assert "0  {type: 'A', v: 1}" in shown
     assert "  S [0]    | S [0]\n" in shown
@@ -122,8 +124,8 @@ def test_the_report_shows_expected_and_got_side_by_side() -> None:
 
 def test_a_case_that_wants_an_error_fails_without_one() -> None:
     class Silent(ConformanceSuite):
-        def run(self, *_: object) -> Outcome:
-            return Outcome()
+        def run(self, *_: object) -> CaseOutcome:
+            return CaseOutcome()
 
     with pytest.raises(AssertionError, match=r"expected: error D003\ngot: +no error"):
         Silent().check(Case("n", "s", "", (), error="D003"))

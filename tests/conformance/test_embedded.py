@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 import fairlead
-from fairlead.testing.conformance import ConformanceSuite, Outcome, load_cases
+from fairlead.testing.conformance import CaseOutcome, ConformanceSuite, load_cases
 from tests.conformance.cases import FOLDER, outcome
 
 
 @pytest.mark.parametrize("case", load_cases(FOLDER), ids=str)
 class TestEmbedded(ConformanceSuite):
-    def run(self, rules: str, events: list[dict[str, Any]], until: datetime | None) -> Outcome:
+    def run(self, rules: str, events: list[dict[str, Any]], until: datetime | None) -> CaseOutcome:
         result = fairlead.match(fairlead.compile(rules), events, until=until)
         return outcome(result, result.duplicates)

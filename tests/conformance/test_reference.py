@@ -7,7 +7,7 @@ import pytest
 
 from fairlead.language import compile_text
 from fairlead.model.values import microseconds
-from fairlead.testing.conformance import ConformanceSuite, Outcome, load_cases
+from fairlead.testing.conformance import CaseOutcome, ConformanceSuite, load_cases
 from fairlead.testing.reference import ReferenceMatcher
 from fairlead.transport.admission.records import read_records
 from tests.conformance.cases import FOLDER, outcome
@@ -15,7 +15,7 @@ from tests.conformance.cases import FOLDER, outcome
 
 @pytest.mark.parametrize("case", load_cases(FOLDER), ids=str)
 class TestReference(ConformanceSuite):
-    def run(self, rules: str, events: list[dict[str, Any]], until: datetime | None) -> Outcome:
+    def run(self, rules: str, events: list[dict[str, Any]], until: datetime | None) -> CaseOutcome:
         plan = compile_text(rules)
         batches = list(read_records(events, plan.catalogue))
         ordered = [event for columns in batches for event in columns.events(plan.catalogue)]

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from fairlead.language import compile_text
-from fairlead.matching.compiled.running.vector import MANY, Rows, truth
+from fairlead.matching.compiled.running.vector import MANY, TypeRows, truth
 from fairlead.matching.expressions.functions import like_pattern
 from fairlead.model.expression import Condition, Field, Like
 from fairlead.model.types import Kind
@@ -60,7 +60,7 @@ def case(seed: int) -> None:
     assert by_column.tolist() == [*wanted, False], f"{about} by columns of {column.to_pylist()!r}"
     for many in (1, MANY):  # the kernels' lane takes few rows by distinct values, many by columns
         repeated = pa.concat_arrays([column] * many).slice(1)
-        rows = Rows(TYPE, pa.RecordBatch.from_arrays([repeated], ["s"]), None, lambda: np.zeros(0, dtype=np.int64))
+        rows = TypeRows(TYPE, pa.RecordBatch.from_arrays([repeated], ["s"]), None, lambda: np.zeros(0, dtype=np.int64))
         for negated in (False, True):
             found = truth(Condition(((Like(Field(0, "s", Kind.STRING), pattern, negated),),)), rows)
             expected_rows = (([each != negated for each in wanted] + [False]) * many)[1:]

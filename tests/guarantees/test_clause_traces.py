@@ -13,12 +13,12 @@ import fairlead
 from fairlead.guarantees import Runtime, counterexample_named, derive, source_order
 from fairlead.guarantees.clause_traces import ClauseEntry, load_clause_traces
 from fairlead.guarantees.runtime_traces import load_runtime_traces
-from fairlead.guarantees.shape import Shape, is_at_most, shape_of
+from fairlead.guarantees.shape import ConjunctionShape, is_at_most, shape_of
 from fairlead.model.guarantee import Guarantee, Property, Verdict
 from fairlead.model.plan import Plan
 from fairlead.testing.counterexamples.clause_search import claims_of
 from fairlead.testing.counterexamples.clause_table import CLAUSES
-from fairlead.testing.counterexamples.clause_worlds import Clause, clause_world, plan_of_world
+from fairlead.testing.counterexamples.clause_worlds import AddedClause, clause_world, plan_of_world
 from fairlead.testing.counterexamples.runtime_worlds import RUNTIMES, dumped_runtimes, run_orders
 from fairlead.testing.counterexamples.search import CELLS, cell_code
 from fairlead.testing.counterexamples.table_writer import dumped
@@ -37,8 +37,8 @@ EVENT UNION W = A + C
 """
 
 
-@pytest.mark.parametrize("clause", Clause, ids=lambda each: each.value)
-def test_every_trace_shows_the_loss_with_the_clause_and_not_without_it(clause: Clause) -> None:
+@pytest.mark.parametrize("clause", AddedClause, ids=lambda each: each.value)
+def test_every_trace_shows_the_loss_with_the_clause_and_not_without_it(clause: AddedClause) -> None:
     entries = [each for each in TRACES.entries if each.clause == clause.value]
     assert len(entries) >= 16
     for entry in entries:
@@ -112,11 +112,11 @@ def test_whatever_is_lost_in_any_plan_on_any_runtime_has_a_trace_of_that_propert
         assert str(wanted) in str(found)
 
 
-@pytest.mark.parametrize("clause", Clause, ids=lambda each: each.value)
-def test_another_seed_finds_no_claim_of_a_simple_shape_that_has_no_trace(clause: Clause) -> None:
+@pytest.mark.parametrize("clause", AddedClause, ids=lambda each: each.value)
+def test_another_seed_finds_no_claim_of_a_simple_shape_that_has_no_trace(clause: AddedClause) -> None:
     """A claim without a trace is not made (derive), so a rule that claims too much would go unnoticed."""
     unbacked = set()
-    for shape, number in product((Shape.EVENT, Shape.ALIKE, Shape.SINGLES), range(12)):
+    for shape, number in product((ConjunctionShape.EVENT, ConjunctionShape.ALIKE, ConjunctionShape.SINGLES), range(12)):
         world = clause_world(clause, shape, 77, number)
         if world is None:
             continue

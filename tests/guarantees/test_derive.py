@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from fairlead.errors import LanguageError
-from fairlead.guarantees import Shape, counterexample, derive, shape_of
+from fairlead.guarantees import ConjunctionShape, counterexample, derive, shape_of
 from fairlead.guarantees.clauses import duration
 from fairlead.guarantees.shape import SIMPLER, free_slots, is_at_most
 from fairlead.model.guarantee import Guarantee, Property, Verdict
@@ -210,8 +210,8 @@ def test_the_shape_of_a_pattern(text: str, code: str) -> None:
 
 
 def test_shapes_are_ordered_from_the_single_event_up() -> None:
-    assert all(is_at_most(Shape.EVENT, each) for each in Shape)
-    order = list(Shape)
+    assert all(is_at_most(ConjunctionShape.EVENT, each) for each in ConjunctionShape)
+    order = list(ConjunctionShape)
     assert all(order.index(below) < order.index(each) for each, under in SIMPLER.items() for below in under)
 
 

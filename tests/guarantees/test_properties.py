@@ -12,7 +12,7 @@ from fairlead.testing.counterexamples.runtime_worlds import run_orders
 from fairlead.testing.counterexamples.scenarios import Pattern, Scenario, catalogue_of, event_type, plan_of
 from fairlead.testing.properties.checkers import CHECKERS, violations
 from fairlead.testing.properties.conjunctions import conjunctions_of
-from fairlead.testing.properties.trace import Delivery, Multicast, Process, Trace
+from fairlead.testing.properties.trace import Multicast, Process, Trace, TraceDelivery
 from fairlead.testing.properties.validity import conjunction_validity, event_validity
 from tests.guarantees.worlds import by_engine, terse, trace_from
 
@@ -51,7 +51,7 @@ class Told:
                 multicasts.append(Multicast(process, time, self.event(words[0])))
             else:
                 conjunction = next(each for each in self.processes if each.name == process).subscription[int(number or 0)]
-                deliveries.append(Delivery(process, time, conjunction.identity, tuple(map(self.event, words))))
+                deliveries.append(TraceDelivery(process, time, conjunction.identity, tuple(map(self.event, words))))
         return Trace(tuple(self.processes), tuple(multicasts), tuple(deliveries))
 
 
@@ -114,7 +114,7 @@ def test_a_relation_that_does_not_satisfy_the_conjunction_is_not_admitted(story:
 
 def test_a_relation_of_a_conjunction_that_the_process_does_not_have_is_not_admitted() -> None:
     trace = Told((PAIR,))(FAULTLESS.replace("p2 gets", "p1 gets").replace("p2", "p3"))
-    stranger = Delivery("p1", 99, "another conjunction", trace.deliveries[0].events)
+    stranger = TraceDelivery("p1", 99, "another conjunction", trace.deliveries[0].events)
     found = CHECKERS[Property.ADMISSION](Trace(trace.processes, trace.multicasts, (*trace.deliveries, stranger)))
     assert found is not None
     assert "does not subscribe" in found.words
@@ -251,7 +251,7 @@ WITHOUT N n BETWEEN a AND b WHERE n.x = a.x
     spoilt = trace_from(text, terse("A:1 N:1 B:0 " * 4, "x"))
     assert violations(spoilt) == []
     events = tuple(spoilt.multicasts[at].event for at in (0, 2))
-    delivery = Delivery("p1", 99, spoilt.streams[0].conjunction.identity, events)
+    delivery = TraceDelivery("p1", 99, spoilt.streams[0].conjunction.identity, events)
     found = CHECKERS[Property.ADMISSION](Trace(spoilt.processes, spoilt.multicasts, (delivery,)))
     assert found is not None
     assert "WITHOUT" in found.words

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from fairlead.guarantees.shape import Shape, shape_of
+from fairlead.guarantees.shape import ConjunctionShape, shape_of
 from fairlead.model.canonical import in_canonical_order
 from fairlead.model.guarantee import Property
 from fairlead.testing.counterexamples.directed_scenarios import THEOREMS, Theorem
@@ -22,8 +22,8 @@ from tests.guarantees.worlds import by_engine, by_reference, compiled, trace_fro
 SEED = 20_000
 
 
-@pytest.mark.parametrize("shape", Shape, ids=lambda each: each.code)
-def test_the_quick_matcher_equals_the_reference(shape: Shape) -> None:
+@pytest.mark.parametrize("shape", ConjunctionShape, ids=lambda each: each.code)
+def test_the_quick_matcher_equals_the_reference(shape: ConjunctionShape) -> None:
     for number in range(14):
         world = scenario(shape, SEED, number)
         if world.period:
@@ -36,8 +36,8 @@ def test_the_quick_matcher_equals_the_reference(shape: Shape) -> None:
             assert run(world, *cell).lines() == expected.lines(), (SEED, shape, number, cell_code(cell))
 
 
-@pytest.mark.parametrize("shape", Shape, ids=lambda each: each.code)
-def test_the_text_of_a_scenario_compiles_to_its_plan(shape: Shape) -> None:
+@pytest.mark.parametrize("shape", ConjunctionShape, ids=lambda each: each.code)
+def test_the_text_of_a_scenario_compiles_to_its_plan(shape: ConjunctionShape) -> None:
     for number in range(6):
         world = scenario(shape, SEED, number)
         cell = CELLS[number % len(CELLS)]
@@ -66,7 +66,7 @@ def test_the_traces_of_the_theorems_show_what_they_are_said_to_show(theorem: The
 def test_shrinking_keeps_the_violation_and_never_grows() -> None:
     cell = next(each for each in CELLS if cell_code(each) == "MR-I")
     check = CHECKERS[Property.TYPE_FIFO_ORDER]
-    worlds = [scenario(Shape.SEVERAL_ALIKE, 5, number) for number in range(60)]
+    worlds = [scenario(ConjunctionShape.SEVERAL_ALIKE, 5, number) for number in range(60)]
     violating = [world for world in worlds if check(run(world, *cell)) is not None][:3]
     assert violating
     for world in violating:
@@ -77,8 +77,8 @@ def test_shrinking_keeps_the_violation_and_never_grows() -> None:
 
 
 def test_a_scenario_is_a_function_of_seed_shape_and_number() -> None:
-    assert scenario(Shape.SEVERAL_ACROSS, 3, 4) == scenario(Shape.SEVERAL_ACROSS, 3, 4)
-    assert scenario(Shape.SEVERAL_ACROSS, 3, 4) != scenario(Shape.SEVERAL_ACROSS, 3, 5)
+    assert scenario(ConjunctionShape.SEVERAL_ACROSS, 3, 4) == scenario(ConjunctionShape.SEVERAL_ACROSS, 3, 4)
+    assert scenario(ConjunctionShape.SEVERAL_ACROSS, 3, 4) != scenario(ConjunctionShape.SEVERAL_ACROSS, 3, 5)
 
 
 def test_a_trace_from_the_language_equals_the_trace_of_the_search() -> None:

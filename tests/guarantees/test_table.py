@@ -8,8 +8,8 @@ import pytest
 
 from fairlead.guarantees import load_table
 from fairlead.guarantees.paper import PAPER
-from fairlead.guarantees.shape import Shape, is_at_most, shape_of
-from fairlead.guarantees.table import Entry
+from fairlead.guarantees.shape import ConjunctionShape, is_at_most, shape_of
+from fairlead.guarantees.table import LostProperty
 from fairlead.model.guarantee import Property
 from fairlead.testing.counterexamples.random_scenarios import scenario
 from fairlead.testing.counterexamples.scenario_matcher import run
@@ -24,11 +24,11 @@ REFERENCE_EVENTS_MAX = 14
 """The reference tries whole assignments only: a long trace of a wide conjunction would take it minutes."""
 
 
-def named(entry: Entry) -> str:
+def named(entry: LostProperty) -> str:
     return f"{entry.cell}/{entry.loses}/{entry.shape.code}"
 
 
-def replays(entry: Entry, runner: Runner) -> None:
+def replays(entry: LostProperty, runner: Runner) -> None:
     found = load_table().counterexample(entry)
     trace = trace_from(found.rules, [dict(each) for each in found.events], found.publishers, runner)
     assert tuple(trace.lines()) == found.steps
@@ -82,7 +82,7 @@ def test_what_the_arguments_say_of_every_cell_is_what_was_found() -> None:
         assert table.losses(cell, Property.COVERING_AGREEMENT)
         lost_parts = disposal == "I" or cell in ("MR-IP", "MRC-IP")
         assert bool(table.losses(cell, Property.CONJUNCTION_TOTAL_ORDER)) is lost_parts
-        assert not any(entry.shape is Shape.EVENT for each in Property for entry in table.losses(cell, each))
+        assert not any(entry.shape is ConjunctionShape.EVENT for each in Property for entry in table.losses(cell, each))
 
 
 def test_what_table_4_1_lists_as_lost_is_lost_but_for_two_entries() -> None:
@@ -108,8 +108,8 @@ def test_the_same_seed_gives_the_same_bytes_whatever_the_number_of_processes() -
     assert '"cell": "FR-I"' in once
 
 
-@pytest.mark.parametrize("shape", Shape, ids=lambda each: each.code)
-def test_another_seed_finds_no_loss_that_the_table_does_not_have(shape: Shape) -> None:
+@pytest.mark.parametrize("shape", ConjunctionShape, ids=lambda each: each.code)
+def test_another_seed_finds_no_loss_that_the_table_does_not_have(shape: ConjunctionShape) -> None:
     for number in range(12):
         world = scenario(shape, 77, number)
         events = events_of(world)

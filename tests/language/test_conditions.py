@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from fairlead.errors import LanguageError
 from fairlead.language.checking.conditions import Every, Some, formula, normal_form
-from fairlead.language.checking.scope import Member, Scope
+from fairlead.language.checking.scope import AliasMember, Scope
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, Span
 from fairlead.language.parsing.parser import parse
@@ -17,7 +17,7 @@ from .sentences import condition, refused_in, refused_where, subscription
 
 NAMES = ("a", "b", "c", "d")
 FACTS = EventType("Facts", tuple(Attribute(name, DataType(Kind.BOOLEAN)) for name in NAMES))
-SCOPE = Scope({"f": Member("f", FACTS, (0,))})
+SCOPE = Scope({"f": AliasMember("f", FACTS, (0,))})
 
 
 def texts(rule):

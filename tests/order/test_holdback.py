@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.errors import StateError
-from fairlead.order.holdback import Frontier, HoldBack, Released, head_and_rest, with_head
+from fairlead.order.holdback import Frontier, HoldBack, ReleasedRows, head_and_rest, with_head
 from fairlead.order.total import order_column
 
 TYPES = ("A", "B")
@@ -46,7 +46,7 @@ def tables(rows: Iterable[Row], kind: str = "whole numbers") -> dict[str, pa.Tab
     }
 
 
-def shown(given: Released, kind: str = "whole numbers") -> list[tuple[int, Row]]:
+def shown(given: ReleasedRows, kind: str = "whole numbers") -> list[tuple[int, Row]]:
     """What a round released, each row with its position."""
     back = {KINDS[kind][1](n): n for n in range(100)}
     found: list[tuple[int, Row]] = []
@@ -57,7 +57,7 @@ def shown(given: Released, kind: str = "whole numbers") -> list[tuple[int, Row]]
     return sorted(found)
 
 
-def late_rows(given: Released, kind: str = "whole numbers") -> list[Row]:
+def late_rows(given: ReleasedRows, kind: str = "whole numbers") -> list[Row]:
     back = {KINDS[kind][1](n): n for n in range(100)}
     return [
         (name, back[row["_order0"]], row["_order1"], row["x"])

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.errors import InvariantError, StateError, UsageError
-from fairlead.order.merging import Merging, Released
+from fairlead.order.merging import Merging, ReleasedMessage
 
 Message = tuple[int, str | None]
 """Stored time and item; None for a heartbeat. The sequence is the place in the input, times ten."""
@@ -34,7 +34,7 @@ def in_one_order(given: Inputs) -> Found:
     return [(name, sequence, item) for _, name, sequence, item in sorted(placed, key=lambda each: each[:3]) if item]
 
 
-def shown(released: Sequence[Released[str]]) -> Found:
+def shown(released: Sequence[ReleasedMessage[str]]) -> Found:
     return [(each.input, each.sequence, each.item) for each in released]
 
 
@@ -134,7 +134,7 @@ def test_a_heartbeat_moves_a_quiet_input_on() -> None:
     assert merging.push("quotes", 5, 1, "q1") == []
     assert merging.waits_for() == ("news",)
     assert merging.heartbeat("news", 5, 1) == []  # at 5, news comes first: it could still bring something
-    assert merging.heartbeat("news", 6, 2) == [Released("quotes", 5, 1, "q1")]
+    assert merging.heartbeat("news", 6, 2) == [ReleasedMessage("quotes", 5, 1, "q1")]
     assert merging.held == 0
 
 

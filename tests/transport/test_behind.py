@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from fairlead.transport.threads.write_behind import Behind
+from fairlead.transport.threads.write_behind import WriteBehind
 
 
 def test_calls_are_done_in_order_before_the_end() -> None:
@@ -16,7 +16,7 @@ def test_calls_are_done_in_order_before_the_end() -> None:
         time.sleep(0.001)
         done.append(number)
 
-    behind = Behind()
+    behind = WriteBehind()
     for number in range(20):
         behind.do(lambda number=number: call(number))  # type: ignore[misc]
     behind.end()
@@ -35,7 +35,7 @@ def test_a_failure_surfaces_and_nothing_is_done_after_it() -> None:
             time.sleep(0.001)
             behind.do(lambda number=number: done.append(number))  # type: ignore[misc]
 
-    behind = Behind()
+    behind = WriteBehind()
     behind.do(fail)
     with pytest.raises(OSError, match="No space"):
         go_on()
@@ -44,7 +44,7 @@ def test_a_failure_surfaces_and_nothing_is_done_after_it() -> None:
 
 
 def test_a_failure_of_the_last_call_surfaces_at_the_end() -> None:
-    behind = Behind()
+    behind = WriteBehind()
     behind.do(lambda: 1 / 0)  # type: ignore[arg-type,return-value]
     with pytest.raises(ZeroDivisionError):
         behind.end()

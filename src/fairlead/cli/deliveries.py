@@ -1,6 +1,6 @@
 """What runs left behind: their relations (JSON Lines or Parquet) and receipts, read back one at a time.
 
-Takes: a path. Gives: `Delivery`s in order, in memory that does not grow with the file, or a Receipt.
+Takes: a path. Gives: `WrittenDelivery`s in order, in memory that does not grow with the file, or a Receipt.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HEAD_BYTES = 1_000_000
 
 
 @dataclass(frozen=True)
-class Delivery:
+class WrittenDelivery:
     """A relation as it was written, the same for both formats."""
 
     subscription: str
@@ -44,7 +44,7 @@ class Delivery:
     def named(self) -> dict[str, Any]:
         return {"subscription": self.subscription, "id": self.id, "positions": list(self.positions)}
 
-    def differences(self, other: Delivery) -> Iterator[tuple[str, Any, Any]]:
+    def differences(self, other: WrittenDelivery) -> Iterator[tuple[str, Any, Any]]:
         """The fields in which two deliveries differ, with their values."""
         for each in fields(self):
             a, b = getattr(self, each.name), getattr(other, each.name)
@@ -71,18 +71,18 @@ def read_receipt(path: str) -> Receipt:
         raise DataError("D011", f"the receipt is not valid JSON: {error.problem}", fix, error.at(path)) from None
 
 
-def read_deliveries(path: str) -> Iterator[Delivery]:
+def read_deliveries(path: str) -> Iterator[WrittenDelivery]:
     return _parquet(path) if path.lower().endswith(".parquet") else _json_lines(path)
 
 
-def _json_lines(path: str) -> Iterator[Delivery]:
+def _json_lines(path: str) -> Iterator[WrittenDelivery]:
     with opened(path, "the file") as file:
         for number, line in enumerate(file, 1):
             if line.isspace():
                 continue
             try:
                 row = json_value(line)
-                yield Delivery(
+                yield WrittenDelivery(
                     row["subscription"],
                     row["id"],
                     row["branch"],
@@ -96,7 +96,7 @@ def _json_lines(path: str) -> Iterator[Delivery]:
                 raise DataError("D011", problem, fix, Place(number, file=path)) from None
 
 
-def _parquet(path: str) -> Iterator[Delivery]:
+def _parquet(path: str) -> Iterator[WrittenDelivery]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -117,7 +117,7 @@ def _parquet(path: str) -> Iterator[Delivery]:
         raise DataError("D013", f"the file does not hold relations: {error}", fix, path) from None
 
 
-def _of_batch(batch: pa.RecordBatch, held: Mapping[str, Any]) -> Iterator[Delivery]:
+def _of_batch(batch: pa.RecordBatch, held: Mapping[str, Any]) -> Iterator[WrittenDelivery]:
     """The relations of a batch of rows; `held` says which column has which attribute (model/layout.py)."""
     members = batch.column("members")
     flat = members.flatten()
@@ -135,7 +135,9 @@ def _of_batch(batch: pa.RecordBatch, held: Mapping[str, Any]) -> Iterator[Delive
     )
     for subscription, relation_id, branch, completed_at, derived, (low, high) in plain:
         values = {name: value for name, value in (derived or {}).items() if name != "type"}
-        yield Delivery(subscription, relation_id, branch, completed_at, tuple(places[low:high]), events[low:high], values)
+        yield WrittenDelivery(
+            subscription, relation_id, branch, completed_at, tuple(places[low:high]), events[low:high], values
+        )
 
 
 def _objects(structs: pa.StructArray, held: Mapping[str, Mapping[str, str]]) -> list[dict[str, Any] | None]:

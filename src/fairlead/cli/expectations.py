@@ -1,7 +1,7 @@
 """Runs one rule test and says how its result differs from what was expected.
 
-Takes: rules (compiled, or the error they gave) and a RuleTest. Gives: `Outcome`, whose `differences` are empty where the
-test passed. Never: reads a file.
+Takes: rules (compiled, or the error they gave) and a RuleTest. Gives: `RuleTestOutcome`, whose `differences` are empty where
+the test passed. Never: reads a file.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Any
 
-from fairlead.cli.rule_tests import Expected, RuleTest
+from fairlead.cli.rule_tests import ExpectedRelation, RuleTest
 from fairlead.cli.screen import counted, shown_positions
 from fairlead.dataclass import dataclass
 from fairlead.errors import FairleadError
@@ -24,7 +24,7 @@ from fairlead.runtime.embedded import Result, match
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RuleTestOutcome:
     test: RuleTest
     differences: tuple[str, ...]
 
@@ -33,17 +33,17 @@ class Outcome:
         return not self.differences
 
 
-def run_test(rules: Plan | FairleadError, test: RuleTest, event_by_event: bool = False) -> Outcome:
+def run_test(rules: Plan | FairleadError, test: RuleTest, event_by_event: bool = False) -> RuleTestOutcome:
     try:
         if isinstance(rules, FairleadError):
             raise rules
         result = match(rules, list(test.events), until=test.until, event_by_event=event_by_event)
     except FairleadError as error:
-        return Outcome(test, () if error.code == test.error else tuple(_unexpected(test, error)))
+        return RuleTestOutcome(test, () if error.code == test.error else tuple(_unexpected(test, error)))
     if test.error is not None:
         found = counted(len(result), "relation")
-        return Outcome(test, (f"expected error {test.error}", f"got no error, and {found}"))
-    return Outcome(test, tuple(_differences(rules, test, result)))
+        return RuleTestOutcome(test, (f"expected error {test.error}", f"got no error, and {found}"))
+    return RuleTestOutcome(test, tuple(_differences(rules, test, result)))
 
 
 def _unexpected(test: RuleTest, error: FairleadError) -> Iterator[str]:
@@ -80,7 +80,7 @@ def _shown_relations(relations: tuple[Relation, ...]) -> Iterator[str]:
         yield f"  … and {len(relations) - SHOWN_RELATIONS:,} more"
 
 
-def _first_difference(plan: Plan, name: str, wanted: tuple[Expected, ...], got: tuple[Relation, ...]) -> Iterator[str]:
+def _first_difference(plan: Plan, name: str, wanted: tuple[ExpectedRelation, ...], got: tuple[Relation, ...]) -> Iterator[str]:
     """The first relation that differs, field by field, with the events at its positions."""
     for number, (want, have) in enumerate(zip_longest(wanted, got), 1):
         if want is None:
@@ -100,7 +100,7 @@ def _first_difference(plan: Plan, name: str, wanted: tuple[Expected, ...], got: 
             return
 
 
-def _shown_expected(want: Expected) -> str:
+def _shown_expected(want: ExpectedRelation) -> str:
     if want.positions is not None:
         return f"[{shown_positions(want.positions)}]"
     return f"emitted {want.emitted}" if want.emitted is not None else "one more"
@@ -111,7 +111,7 @@ def _members(relation: Relation) -> Iterator[str]:
         yield f"    {each.position}: {each.to_json()}"
 
 
-def _fields(plan: Plan, want: Expected, have: Relation) -> Iterator[str]:
+def _fields(plan: Plan, want: ExpectedRelation, have: Relation) -> Iterator[str]:
     if want.positions is not None and tuple(map(str, want.positions)) != tuple(map(str, have.positions)):
         yield f"  expected  positions [{shown_positions(want.positions)}]"
         yield f"  got       positions [{shown_positions(have.positions)}]"

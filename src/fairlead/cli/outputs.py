@@ -14,14 +14,14 @@ from typing import Self
 import click
 
 from fairlead.errors import UsageError
-from fairlead.transport.output.relation_files import Target
+from fairlead.transport.output.relation_files import OutputFile
 
 
 class SmallOutput:
     """A small file as a context manager; without a path it does nothing."""
 
     def __init__(self, path: str | None) -> None:
-        self._target = None if path is None else Target(path)
+        self._target = None if path is None else OutputFile(path)
         self._done = False
 
     def write(self, content: str | bytes) -> None:

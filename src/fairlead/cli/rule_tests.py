@@ -27,7 +27,7 @@ EXPECTED_KEYS = {"subscription", "positions", "completed_at", "emitted", "events
 
 
 @dataclass(frozen=True)
-class Expected:
+class ExpectedRelation:
     """One relation as a test wants it; None is not compared. Attributes that are left out are not compared either."""
 
     positions: tuple[int | str, ...] | None
@@ -43,7 +43,7 @@ class RuleTest:
     name: str
     events: tuple[Any, ...]
     until: Any
-    expect: dict[str, int | tuple[Expected, ...]]
+    expect: dict[str, int | tuple[ExpectedRelation, ...]]
     nothing: bool
     error: str | None
 
@@ -137,10 +137,10 @@ def _test(content: Any, number: int, path: Path) -> RuleTest:
     )
 
 
-def _by_subscription(wanted: Any, place: str) -> dict[str, int | tuple[Expected, ...]]:
+def _by_subscription(wanted: Any, place: str) -> dict[str, int | tuple[ExpectedRelation, ...]]:
     """A list of relations, each with its subscription; or for each subscription its relations or their number."""
     if isinstance(wanted, list):
-        listed: dict[str, list[Expected]] = {}
+        listed: dict[str, list[ExpectedRelation]] = {}
         for each in wanted:
             _keys(each, EXPECTED_KEYS, {"subscription"}, place)
             listed.setdefault(str(each["subscription"]), []).append(_expected(each, place))
@@ -148,7 +148,7 @@ def _by_subscription(wanted: Any, place: str) -> dict[str, int | tuple[Expected,
     if not isinstance(wanted, dict):
         fix = "a list of {subscription: …, positions: […]}, or a map such as {Rally: 2}"
         raise UsageError("A202", "`expect` is neither a list nor a map", fix=fix, place=place)
-    found: dict[str, int | tuple[Expected, ...]] = {}
+    found: dict[str, int | tuple[ExpectedRelation, ...]] = {}
     for name, value in wanted.items():
         if isinstance(value, int) and not isinstance(value, bool):
             found[str(name)] = value
@@ -161,7 +161,7 @@ def _by_subscription(wanted: Any, place: str) -> dict[str, int | tuple[Expected,
     return found
 
 
-def _expected(content: dict[str, Any], place: str) -> Expected:
+def _expected(content: dict[str, Any], place: str) -> ExpectedRelation:
     positions, events, emitted = content.get("positions"), content.get("events"), content.get("emitted")
     if not isinstance(positions, list | None):
         raise UsageError("A202", "`positions` is not a list", fix="positions: [0, 1]", place=place)
@@ -169,7 +169,7 @@ def _expected(content: dict[str, Any], place: str) -> Expected:
         raise UsageError("A202", "`emitted` is not a map", fix="emitted: {gain: 2.0}", place=place)
     if events is not None and not (isinstance(events, list) and all(isinstance(each, dict) for each in events)):
         raise UsageError("A202", "`events` is not a list of maps", fix="events: [{type: …}, {value: 10.0}]", place=place)
-    return Expected(
+    return ExpectedRelation(
         None if positions is None else tuple(positions),
         content.get("completed_at"),
         emitted,

@@ -20,12 +20,12 @@ from fairlead.runtime.embedded import Run
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fairlead.cli.commands.run import Job
+    from fairlead.cli.commands.run import RunArguments
 
 
 @dataclass(frozen=True)
 class Summary:
-    job: Job
+    job: RunArguments
     plan: Plan
     events: int
     duplicates: int
@@ -41,7 +41,7 @@ class Summary:
     """By subscription, over all runs with the same state; none without --state."""
 
     @classmethod
-    def of(cls, job: Job, plan: Plan, run: Run, first: tuple[Relation, ...], rejected: int, seconds: float) -> Summary:
+    def of(cls, job: RunArguments, plan: Plan, run: Run, first: tuple[Relation, ...], rejected: int, seconds: float) -> Summary:
         waiting = tuple(run.engines[0].waiting())
         receipts = {name: book.receipt() for name, book in run.books.items()}
         return cls(

@@ -2,13 +2,13 @@
 
 from fairlead.guarantees.derive import counterexample, counterexample_named, derive
 from fairlead.guarantees.runtimes import Runtime, SourceOrder, source_order
-from fairlead.guarantees.shape import Shape, shape_of
+from fairlead.guarantees.shape import ConjunctionShape, shape_of
 from fairlead.guarantees.table import Counterexample, Table, load_table
 
 __all__ = [
+    "ConjunctionShape",
     "Counterexample",
     "Runtime",
-    "Shape",
     "SourceOrder",
     "Table",
     "counterexample",

@@ -14,7 +14,7 @@ from pkgutil import get_data
 from typing import Any
 
 from fairlead.dataclass import dataclass
-from fairlead.guarantees.shape import Shape, is_at_most
+from fairlead.guarantees.shape import ConjunctionShape, is_at_most
 from fairlead.guarantees.table import Counterexample, cell_options, rules_text
 from fairlead.model.guarantee import Property
 
@@ -26,7 +26,7 @@ class ClauseEntry:
     clause: str
     loses: Property
     cell: str
-    shape: Shape
+    shape: ConjunctionShape
     trace: str
     steps: str
     explanation: str
@@ -42,7 +42,7 @@ class ClauseTraces:
 
     @cached_property
     def entries(self) -> tuple[ClauseEntry, ...]:
-        shapes = {each.code: each for each in Shape}
+        shapes = {each.code: each for each in ConjunctionShape}
         return tuple(
             ClauseEntry(
                 *(each["clause"], Property(each["property"]), cell, shapes[each["shape"]]),
@@ -64,7 +64,7 @@ class ClauseTraces:
     def by_name(self) -> Mapping[str, ClauseEntry]:
         return {each.name: each for each in self.entries}
 
-    def loss(self, clause: str, cell: str, wanted: Property, shape: Shape) -> ClauseEntry | None:
+    def loss(self, clause: str, cell: str, wanted: Property, shape: ConjunctionShape) -> ClauseEntry | None:
         """What shows that the clause takes the property from a conjunction of this shape, or None."""
         return next((each for each in self._by_claim.get((clause, cell, wanted), ()) if is_at_most(each.shape, shape)), None)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from fairlead.guarantees.shape import Shape, free_slots, overlaps, shape_of
+from fairlead.guarantees.shape import ConjunctionShape, free_slots, overlaps, shape_of
 from fairlead.model.guarantee import Guarantee, Property, Verdict
 from fairlead.model.plan import Absence, Branch, Disposal, Matching, Subscription
 from fairlead.model.types import Catalogue
@@ -98,10 +98,10 @@ def _pairs_in_turn(subscription: Subscription, branch: Branch, catalogue: Catalo
         return True
     if len(frozenset().union(*(_members(branch, each) for each in branch.absences))) > 1:
         return False
-    if shape_of(branch, catalogue) is Shape.ALIKE:
+    if shape_of(branch, catalogue) is ConjunctionShape.ALIKE:
         return subscription.disposal is Disposal.FIRST_PREFIX
     return (
-        shape_of(branch, catalogue) is Shape.SINGLES
+        shape_of(branch, catalogue) is ConjunctionShape.SINGLES
         and subscription.matching in (Matching.FIRST, Matching.FIRST_CONTIGUOUS)
         and subscription.disposal is not Disposal.INFIX_POSTFIX
     )

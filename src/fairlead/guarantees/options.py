@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from fairlead.guarantees.paper import PAPER
 from fairlead.guarantees.reasons import Blame, reason
-from fairlead.guarantees.shape import Shape, free_slots, links, shape_for_event_validity, shape_of
-from fairlead.guarantees.table import Entry, Table, load_table
+from fairlead.guarantees.shape import ConjunctionShape, free_slots, links, shape_for_event_validity, shape_of
+from fairlead.guarantees.table import LostProperty, Table, load_table
 from fairlead.model.guarantee import Guarantee, Property, Verdict
 from fairlead.model.plan import Branch, Disposal, Matching, Subscription
 from fairlead.model.types import Catalogue
@@ -27,7 +27,9 @@ def cell_of(subscription: Subscription) -> str:
     return f"{subscription.matching.code}-{subscription.disposal.code}"
 
 
-def entry_for(subscription: Subscription, branch: Branch, wanted: Property, catalogue: Catalogue | None = None) -> Entry | None:
+def entry_for(
+    subscription: Subscription, branch: Branch, wanted: Property, catalogue: Catalogue | None = None
+) -> LostProperty | None:
     """The entry of the table that says the branch loses the property, or None."""
     shape = shape_of(branch, catalogue)
     if wanted is Property.EVENT_VALIDITY:
@@ -50,7 +52,7 @@ def lost_by_options(subscription: Subscription, branch: Branch, wanted: Property
     )
 
 
-def _blame(table: Table, subscription: Subscription, wanted: Property, shape: Shape) -> Blame:
+def _blame(table: Table, subscription: Subscription, wanted: Property, shape: ConjunctionShape) -> Blame:
     """The first option whose default would keep the property for the shape that loses it; failing that, the pattern."""
     matching, disposal = subscription.matching, subscription.disposal
     if matching.recent and not table.loss(f"FR-{disposal.code}", wanted, shape):

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pkgutil import get_data
 from typing import Any
 
-from fairlead.guarantees.shape import Shape
+from fairlead.guarantees.shape import ConjunctionShape
 from fairlead.guarantees.table import Counterexample, cell_options, rules_text
 from fairlead.model.guarantee import Property
 
@@ -33,7 +33,7 @@ def runtime_counterexample(name: str) -> Counterexample | None:
         f"trace {name}",
         Property(name.split("/")[1]),
         CELL,
-        Shape.EVENT,
+        ConjunctionShape.EVENT,
         rules_text(trace["types"], trace["subscriptions"], *cell_options(CELL)),
         tuple({name: value for name, value in event.items() if name != "by"} for event in trace["events"]),
         tuple(event["by"] for event in trace["events"]),

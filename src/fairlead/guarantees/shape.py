@@ -23,7 +23,7 @@ from fairlead.model.plan import Branch, Matching
 from fairlead.model.types import Catalogue
 
 
-class Shape(Enum):
+class ConjunctionShape(Enum):
     """Each with its code in the table and its words. A later one is never simpler than an earlier one."""
 
     EVENT = ("E", "a single event")
@@ -47,23 +47,23 @@ class Shape(Enum):
         return self.value[1]
 
 
-SIMPLER: dict[Shape, tuple[Shape, ...]] = {
-    Shape.EVENT: (),
-    Shape.ALIKE: (Shape.EVENT,),
-    Shape.UNLIKE: (Shape.ALIKE,),
-    Shape.WITHIN: (Shape.UNLIKE,),
-    Shape.SINGLES: (Shape.EVENT,),
-    Shape.SINGLES_ACROSS: (Shape.SINGLES,),
-    Shape.SEVERAL_ALIKE: (Shape.SINGLES, Shape.ALIKE),
-    Shape.SEVERAL_ALIKE_ACROSS: (Shape.SEVERAL_ALIKE, Shape.SINGLES_ACROSS),
-    Shape.SEVERAL_UNLIKE: (Shape.SEVERAL_ALIKE, Shape.UNLIKE),
-    Shape.SEVERAL_WITHIN: (Shape.SEVERAL_UNLIKE, Shape.WITHIN),
-    Shape.SEVERAL_ACROSS: (Shape.SEVERAL_WITHIN, Shape.SEVERAL_ALIKE_ACROSS),
+SIMPLER: dict[ConjunctionShape, tuple[ConjunctionShape, ...]] = {
+    ConjunctionShape.EVENT: (),
+    ConjunctionShape.ALIKE: (ConjunctionShape.EVENT,),
+    ConjunctionShape.UNLIKE: (ConjunctionShape.ALIKE,),
+    ConjunctionShape.WITHIN: (ConjunctionShape.UNLIKE,),
+    ConjunctionShape.SINGLES: (ConjunctionShape.EVENT,),
+    ConjunctionShape.SINGLES_ACROSS: (ConjunctionShape.SINGLES,),
+    ConjunctionShape.SEVERAL_ALIKE: (ConjunctionShape.SINGLES, ConjunctionShape.ALIKE),
+    ConjunctionShape.SEVERAL_ALIKE_ACROSS: (ConjunctionShape.SEVERAL_ALIKE, ConjunctionShape.SINGLES_ACROSS),
+    ConjunctionShape.SEVERAL_UNLIKE: (ConjunctionShape.SEVERAL_ALIKE, ConjunctionShape.UNLIKE),
+    ConjunctionShape.SEVERAL_WITHIN: (ConjunctionShape.SEVERAL_UNLIKE, ConjunctionShape.WITHIN),
+    ConjunctionShape.SEVERAL_ACROSS: (ConjunctionShape.SEVERAL_WITHIN, ConjunctionShape.SEVERAL_ALIKE_ACROSS),
 }
 """The shapes directly below each. What a simpler shape loses, a richer one loses too (the table is checked for it)."""
 
 
-def is_at_most(simple: Shape, rich: Shape) -> bool:
+def is_at_most(simple: ConjunctionShape, rich: ConjunctionShape) -> bool:
     """`simple` is `rich` or lies below it."""
     return simple is rich or any(is_at_most(simple, below) for below in SIMPLER[rich])
 
@@ -104,23 +104,29 @@ def alike(branch: Branch, name: str, tied: tuple[frozenset[int], ...]) -> bool:
     return len({unary_texts(branch, slot) for slot in slots}) == 1 and not any(link & set(slots) for link in tied)
 
 
-def shape_of(branch: Branch, catalogue: Catalogue | None = None) -> Shape:
+def shape_of(branch: Branch, catalogue: Catalogue | None = None) -> ConjunctionShape:
     tied = links(branch, catalogue)
     return _shape(branch, tied, [name for name in branch.queue_types if len(branch.slots_of_type[name]) > 1])
 
 
-def _shape(branch: Branch, tied: tuple[frozenset[int], ...], multiple: list[str]) -> Shape:
+def _shape(branch: Branch, tied: tuple[frozenset[int], ...], multiple: list[str]) -> ConjunctionShape:
     interchangeable = all(alike(branch, name, tied) for name in multiple)
     if len(branch.slots) == 1:
-        return Shape.EVENT
+        return ConjunctionShape.EVENT
     if len(branch.queue_types) == 1:
-        return Shape.WITHIN if tied else Shape.ALIKE if interchangeable else Shape.UNLIKE
+        return ConjunctionShape.WITHIN if tied else ConjunctionShape.ALIKE if interchangeable else ConjunctionShape.UNLIKE
     if not multiple:
-        return Shape.SINGLES_ACROSS if tied else Shape.SINGLES
+        return ConjunctionShape.SINGLES_ACROSS if tied else ConjunctionShape.SINGLES
     if interchangeable:
-        return Shape.SEVERAL_ALIKE_ACROSS if tied else Shape.SEVERAL_ALIKE
+        return ConjunctionShape.SEVERAL_ALIKE_ACROSS if tied else ConjunctionShape.SEVERAL_ALIKE
     across = any(len({branch.slots[slot].type for slot in link}) > 1 for link in tied)
-    return Shape.SEVERAL_ACROSS if across else Shape.SEVERAL_WITHIN if tied else Shape.SEVERAL_UNLIKE
+    return (
+        ConjunctionShape.SEVERAL_ACROSS
+        if across
+        else ConjunctionShape.SEVERAL_WITHIN
+        if tied
+        else ConjunctionShape.SEVERAL_UNLIKE
+    )
 
 
 def oldest_slot(branch: Branch, name: str, matching: Matching) -> int:
@@ -137,7 +143,7 @@ def free_slots(branch: Branch, matching: Matching, catalogue: Catalogue | None =
     return tuple(slot for name in branch.queue_types if (slot := oldest_slot(branch, name, matching)) not in bound)
 
 
-def shape_for_event_validity(branch: Branch, catalogue: Catalogue | None = None) -> Shape:
+def shape_for_event_validity(branch: Branch, catalogue: Catalogue | None = None) -> ConjunctionShape:
     """The shape as far as FIRST cares: a type with several instances of which the oldest is linked has no event to which
     the property promises anything, and FIRST takes the head of every free queue whatever the linked ones do."""
     tied = links(branch, catalogue)
@@ -145,6 +151,3 @@ def shape_for_event_validity(branch: Branch, catalogue: Catalogue | None = None)
     multiple = [name for name in branch.queue_types if len(branch.slots_of_type[name]) > 1]
     promising = [name for name in multiple if branch.slots_of_type[name][0] in free]
     return _shape(branch, tied, promising)
-
-
-__all__ = ["SIMPLER", "Shape", "free_slots", "is_at_most", "links", "overlaps", "shape_for_event_validity", "shape_of"]

@@ -13,7 +13,7 @@ from pkgutil import get_data
 from typing import Any
 
 from fairlead.dataclass import dataclass
-from fairlead.guarantees.shape import Shape, is_at_most
+from fairlead.guarantees.shape import ConjunctionShape, is_at_most
 from fairlead.model.guarantee import Property
 from fairlead.model.plan import Disposal, Matching
 
@@ -25,7 +25,7 @@ class Counterexample:
     name: str
     violates: Property
     cell: str
-    shape: Shape
+    shape: ConjunctionShape
     rules: str
     events: tuple[Mapping[str, Any], ...]
     publishers: tuple[str, ...]
@@ -47,12 +47,12 @@ class Counterexample:
 
 
 @dataclass(frozen=True)
-class Entry:
+class LostProperty:
     """A cell loses the property for conjunctions of at least this shape."""
 
     cell: str
     loses: Property
-    shape: Shape
+    shape: ConjunctionShape
     trace: str
     explanation: str
 
@@ -74,29 +74,29 @@ class Table:
         self.horizon: int = raw["horizon"]
 
     @cached_property
-    def entries(self) -> tuple[Entry, ...]:
-        shapes = {each.code: each for each in Shape}
+    def entries(self) -> tuple[LostProperty, ...]:
+        shapes = {each.code: each for each in ConjunctionShape}
         return tuple(
-            Entry(each["cell"], Property(each["property"]), shapes[each["shape"]], each["trace"], each["violation"])
+            LostProperty(each["cell"], Property(each["property"]), shapes[each["shape"]], each["trace"], each["violation"])
             for each in self.raw["lost"]
         )
 
     @cached_property
-    def _by_cell(self) -> Mapping[tuple[str, Property], tuple[Entry, ...]]:
-        found: dict[tuple[str, Property], tuple[Entry, ...]] = {}
+    def _by_cell(self) -> Mapping[tuple[str, Property], tuple[LostProperty, ...]]:
+        found: dict[tuple[str, Property], tuple[LostProperty, ...]] = {}
         for entry in self.entries:
             found[entry.cell, entry.loses] = (*found.get((entry.cell, entry.loses), ()), entry)
         return found
 
     @cached_property
-    def by_name(self) -> Mapping[str, Entry]:
+    def by_name(self) -> Mapping[str, LostProperty]:
         return {each.full_name: each for each in self.entries}
 
-    def losses(self, cell: str, wanted: Property) -> tuple[Entry, ...]:
+    def losses(self, cell: str, wanted: Property) -> tuple[LostProperty, ...]:
         """The simplest shapes that lose the property in the cell; none: kept by every shape, as far as the search saw."""
         return self._by_cell.get((cell, wanted), ())
 
-    def loss(self, cell: str, wanted: Property, shape: Shape) -> Entry | None:
+    def loss(self, cell: str, wanted: Property, shape: ConjunctionShape) -> LostProperty | None:
         """Why a conjunction of this shape loses the property in the cell, or None."""
         return next((each for each in self.losses(cell, wanted) if is_at_most(each.shape, shape)), None)
 
@@ -108,7 +108,7 @@ class Table:
     def _judged(self) -> Mapping[Property, int]:
         return {each: sum(per_shape.get(str(each), 0) for per_shape in self.raw["judged"].values()) for each in Property}
 
-    def counterexample(self, entry: Entry) -> Counterexample:
+    def counterexample(self, entry: LostProperty) -> Counterexample:
         trace = self.raw["traces"][entry.trace]
         steps = self.raw["steps"][f"{entry.trace} {entry.cell}"]
         return Counterexample(

@@ -16,14 +16,14 @@ from fairlead.language.lint import lint
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault
 from fairlead.language.parsing.parser import parse
-from fairlead.language.parsing.text import Source
+from fairlead.language.parsing.text import RuleText
 from fairlead.model.canonical import Identity, identity_of, in_canonical_order
 from fairlead.model.plan import Plan, Subscription
 from fairlead.model.types import Catalogue, EventType
 
 
 def compile_text(text: str, file: str | None = None) -> Plan:
-    source = Source(text, file)
+    source = RuleText(text, file)
     collecting = gc.isenabled()
     gc.disable()  # what is made here stays, and has no cycles: looking for some takes a third of the time of a long text
     try:
@@ -35,7 +35,7 @@ def compile_text(text: str, file: str | None = None) -> Plan:
             gc.enable()
 
 
-def _compile(source: Source) -> Plan:
+def _compile(source: RuleText) -> Plan:
     """1. parse · 2. declared types · 3. emitters before readers · 4. each subscription, its derived type then known to
     those after it · 5. branches in canonical order, digests, upstream ones first · 6. lint."""
     rules = parse(source.text)  # 1
@@ -60,7 +60,7 @@ def _refuse_repeats(rules: syntax.Rules) -> None:
 
 
 def _check_all(
-    rules: syntax.Rules, sequence: list[int], declared: Catalogue, source: Source
+    rules: syntax.Rules, sequence: list[int], declared: Catalogue, source: RuleText
 ) -> tuple[Catalogue, dict[int, Checked]]:
     catalogue, found = declared, dict[int, Checked]()
     names, emitted = frozenset(each.name for each in declared), set[str]()

@@ -29,7 +29,7 @@ class Spent(Exception):
     """The batch takes more work than it may. Never leaves the engine."""
 
 
-class Matcher(Protocol):
+class InstanceMatcher(Protocol):
     """Whose instances are put back."""
 
     def put_back(self, number: int, key: Key, instance: Instance | None) -> None:
@@ -46,8 +46,8 @@ class Attempt:
 
     def __init__(self) -> None:
         self.spent, self.limit = 0, UNLIMITED
-        self._instances: dict[tuple[Matcher, int, Key], Instance | None] = {}
-        self._seen: dict[Matcher, int | None] = {}
+        self._instances: dict[tuple[InstanceMatcher, int, Key], Instance | None] = {}
+        self._seen: dict[InstanceMatcher, int | None] = {}
 
     def begin(self, limit: int) -> None:
         """Whatever was done before stays."""
@@ -65,12 +65,12 @@ class Attempt:
         if self.spent > self.limit:
             raise Spent
 
-    def keep_seen(self, matcher: Matcher, seen: int | None) -> None:
+    def keep_seen(self, matcher: InstanceMatcher, seen: int | None) -> None:
         """Before the matcher sees a time."""
         if self.limit != UNLIMITED:
             self._seen.setdefault(matcher, seen)
 
-    def keep(self, matcher: Matcher, number: int, key: Key, instance: Instance | None) -> None:
+    def keep(self, matcher: InstanceMatcher, number: int, key: Key, instance: Instance | None) -> None:
         """Before an instance changes, appears or goes."""
         if self.limit != UNLIMITED and (matcher, number, key) not in self._instances:
             self._instances[matcher, number, key] = None if instance is None else instance.copy()

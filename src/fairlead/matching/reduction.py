@@ -22,7 +22,7 @@ from fairlead.dataclass import dataclass
 
 
 @dataclass(frozen=True)
-class Link:
+class SlotComparison:
     """`left sign right`, where each side reads one slot."""
 
     left: int
@@ -36,7 +36,7 @@ class Constraint:
     the neighbour of the first in their queue, in the direction of the matching."""
 
     slots: frozenset[int]
-    link: Link | None = None
+    link: SlotComparison | None = None
     order: tuple[int, int] | None = None
     beside: tuple[int, int] | None = None
 

@@ -10,7 +10,7 @@
 Attributes of one name share a column if their types agree; if not, each has its own, called `Type.attribute`. Which column
 holds which attribute is in the schema's metadata, so that a file can be read back without the plan.
 
-Takes: a plan. Gives: `Layout` and its Arrow schema. Never: sees a relation.
+Takes: a plan. Gives: `ResultLayout` and its Arrow schema. Never: sees a relation.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ RESERVED = ("type", "position", "place")
 
 
 @dataclass(frozen=True)
-class Column:
+class ResultColumn:
     """A column for attributes: which attribute of each event type it holds, by number."""
 
     name: str
@@ -45,14 +45,14 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Layout:
+class ResultLayout:
     """`types` and `subscriptions` are the dictionaries of the columns of these names; `derived` that of `emitted.type`."""
 
     subscriptions: tuple[str, ...]
     types: tuple[str, ...]
-    members: tuple[Column, ...]
+    members: tuple[ResultColumn, ...]
     derived: tuple[str, ...]
-    emitted: tuple[Column, ...]
+    emitted: tuple[ResultColumn, ...]
     catalogue: Catalogue
 
     @cached_property
@@ -79,7 +79,7 @@ class Layout:
         held = {"members": self._held(self.types, self.members), "emitted": self._held(self.derived, self.emitted)}
         return pa.schema(columns, metadata={METADATA: json.dumps(held)})
 
-    def _held(self, types: Iterable[str], columns: tuple[Column, ...]) -> dict[str, dict[str, str]]:
+    def _held(self, types: Iterable[str], columns: tuple[ResultColumn, ...]) -> dict[str, dict[str, str]]:
         """By type and attribute, the name of the column."""
         found: dict[str, dict[str, str]] = {}
         for name in types:
@@ -88,14 +88,14 @@ class Layout:
         return found
 
 
-def layout_of(plan: Plan, subscription: str | None = None) -> Layout:
+def layout_of(plan: Plan, subscription: str | None = None) -> ResultLayout:
     """The layout for all relations of a plan, or for those of one subscription."""
     plan = plan.whole or plan
     chosen = [each for each in plan.subscriptions if subscription in (None, each.name)]
     slots = {slot.type for each in chosen for branch in each.branches for slot in branch.slots}
     types = tuple(sorted({name for slot in slots for name in plan.catalogue.accepts(slot)}))
     derived = tuple(dict.fromkeys(each.emits for each in chosen if each.emits))
-    return Layout(
+    return ResultLayout(
         tuple(each.name for each in chosen),
         types,
         columns_of_types(types, plan.catalogue, RESERVED),
@@ -110,7 +110,7 @@ def relation_schema(plan: Plan) -> pa.Schema:
     return layout_of(plan).schema
 
 
-def columns_of_types(types: tuple[str, ...], catalogue: Catalogue, reserved: tuple[str, ...]) -> tuple[Column, ...]:
+def columns_of_types(types: tuple[str, ...], catalogue: Catalogue, reserved: tuple[str, ...]) -> tuple[ResultColumn, ...]:
     """The columns that hold the attributes of all these types."""
     found: dict[str, dict[str, DataType]] = {}
     for name in types:
@@ -120,9 +120,9 @@ def columns_of_types(types: tuple[str, ...], catalogue: Catalogue, reserved: tup
     for attribute_name, by_type in found.items():
         numbers = {name: catalogue[name].index[attribute_name] for name in by_type}
         if len(set(by_type.values())) == 1 and attribute_name not in reserved:
-            columns.append(Column(attribute_name, next(iter(by_type.values())), numbers))
+            columns.append(ResultColumn(attribute_name, next(iter(by_type.values())), numbers))
         else:
-            columns += [Column(f"{name}.{attribute_name}", by_type[name], {name: numbers[name]}) for name in by_type]
+            columns += [ResultColumn(f"{name}.{attribute_name}", by_type[name], {name: numbers[name]}) for name in by_type]
     return tuple(columns)
 
 

@@ -39,7 +39,7 @@ import pyarrow.compute as pc
 from fairlead.errors import StateError
 from fairlead.model.blobs import buffer_of, unpacked
 from fairlead.model.types import HEARTBEAT
-from fairlead.order.total import Order, in_order, order_column, sortable
+from fairlead.order.total import RowOrder, in_order, order_column, sortable
 
 VERSION = 1
 ALIGNED = 64
@@ -64,10 +64,10 @@ class Frontier:
 
 
 @dataclass(frozen=True, eq=False)
-class Released:
+class ReleasedRows:
     """`tables` and the order of their rows, which take the positions from `first` on; and what is late, by type."""
 
-    order: Order
+    order: RowOrder
     tables: Mapping[str, pa.Table]
     first: int
     late: Mapping[str, pa.Table]
@@ -84,7 +84,7 @@ class HoldBack:
         self.late = 0
         self.held: dict[str, pa.Table] = {}
 
-    def step(self, arrivals: Mapping[str, pa.Table]) -> Released:
+    def step(self, arrivals: Mapping[str, pa.Table]) -> ReleasedRows:
         """One round. No order column has a null or a NaN."""
         late: dict[str, pa.Table] = {}
         latest: dict[str, Value] = {}
@@ -108,7 +108,7 @@ class HoldBack:
         first = self.next
         self.next += len(order)
         self.late += sum(map(len, late.values()))
-        return Released(order, given, first, late)
+        return ReleasedRows(order, given, first, late)
 
     @property
     def next_position(self) -> int:
@@ -230,7 +230,7 @@ def _before(values: pa.Array, bound: Bound | None) -> Mask:
     return found
 
 
-def _without_repeats(order: Order, given: Mapping[str, pa.Table], late: dict[str, pa.Table]) -> dict[str, pa.Table]:
+def _without_repeats(order: RowOrder, given: Mapping[str, pa.Table], late: dict[str, pa.Table]) -> dict[str, pa.Table]:
     """Of rows with one position the first; the others are late."""
     positions = np.empty(len(order), dtype=np.int64)
     for name in order.types:

@@ -32,7 +32,7 @@ VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Released(Generic[Item]):
+class ReleasedMessage(Generic[Item]):
     """A message in the one order. `time`: its stored time, made monotone within its input."""
 
     input: str
@@ -42,7 +42,7 @@ class Released(Generic[Item]):
 
 
 @dataclass(slots=True)
-class Input:
+class MergedInput:
     """How far an input was seen: the sequence and the time of its last message; None before the first. `ended`: nothing more
     comes. `done`: the last message before all that are held, as sequence and time."""
 
@@ -68,20 +68,20 @@ class Merging(Generic[Item]):
         if not given or len(set(given)) != len(given):
             fix = "name every input once, and at least one"
             raise UsageError("A230", f"the inputs to merge are {', '.join(map(repr, given)) or 'none'}", fix)
-        self._inputs = {name: Input() for name in sorted(given)}
+        self._inputs = {name: MergedInput() for name in sorted(given)}
         self._held: list[tuple[int, str, int, Item | Beat[Item]]] = []
         self.held = 0
 
-    def push(self, name: str, stored: int, sequence: int, item: Item) -> list[Released[Item]]:
+    def push(self, name: str, stored: int, sequence: int, item: Item) -> list[ReleasedMessage[Item]]:
         """The next message of an input, and what may go now that it is there."""
         return self._take(name, stored, sequence, item)
 
-    def heartbeat(self, name: str, stored: int, sequence: int, item: Item | None = None) -> list[Released[Item]]:
+    def heartbeat(self, name: str, stored: int, sequence: int, item: Item | None = None) -> list[ReleasedMessage[Item]]:
         """A message of an input that says how far its time is, and for which nobody waits. It is given out where it is an
         item."""
         return self._take(name, stored, sequence, Beat(item))
 
-    def end(self, name: str) -> list[Released[Item]]:
+    def end(self, name: str) -> list[ReleasedMessage[Item]]:
         """Nothing more comes in this input."""
         self._inputs[name].ended = True
         return self._release()
@@ -94,7 +94,7 @@ class Merging(Generic[Item]):
         """By input the sequence of the last message that is done with; None where a reader that goes on begins anew."""
         return {name: None if each.done is None else each.done[0] for name, each in self._inputs.items()}
 
-    def _take(self, name: str, stored: int, sequence: int, item: Item | Beat[Item]) -> list[Released[Item]]:
+    def _take(self, name: str, stored: int, sequence: int, item: Item | Beat[Item]) -> list[ReleasedMessage[Item]]:
         mine = self._inputs[name]
         rises = mine.sequence is None or sequence > mine.sequence
         require(rises and not mine.ended, "the sequences of an input rise", input=name, last=mine.sequence, got=sequence)
@@ -104,16 +104,16 @@ class Merging(Generic[Item]):
         self.held += not isinstance(item, Beat)
         return self._release()
 
-    def _release(self) -> list[Released[Item]]:
-        found: list[Released[Item]] = []
+    def _release(self) -> list[ReleasedMessage[Item]]:
+        found: list[ReleasedMessage[Item]] = []
         while self._held and not self._behind(self._held[0]):
             time, name, sequence, item = heappop(self._held)
             self._inputs[name].done = sequence, time
             if not isinstance(item, Beat):
                 self.held -= 1
-                found.append(Released(name, time, sequence, item))
+                found.append(ReleasedMessage(name, time, sequence, item))
             elif item.item is not None:
-                found.append(Released(name, time, sequence, item.item))
+                found.append(ReleasedMessage(name, time, sequence, item.item))
         return found
 
     def _behind(self, message: tuple[int, str, int, Item | Beat[Item]]) -> tuple[str, ...]:
@@ -141,5 +141,5 @@ class Merging(Generic[Item]):
         for name, done in state["inputs"].items():
             if done is not None:
                 sequence, time = map(int, done)
-                loaded._inputs[name] = Input(sequence, time, done=(sequence, time))
+                loaded._inputs[name] = MergedInput(sequence, time, done=(sequence, time))
         return loaded

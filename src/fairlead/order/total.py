@@ -36,7 +36,7 @@ def order_column(number: int) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Order:
+class RowOrder:
     """The rows of arrivals, first to last: `types[codes[i]]`, and row `rows[i]` of that type's table."""
 
     types: tuple[str, ...]
@@ -65,7 +65,7 @@ class Order:
         return {name: np.flatnonzero(self.codes == code) for code, name in enumerate(self.types)}
 
 
-def in_order(arrivals: Arrivals, keys: int) -> Order:
+def in_order(arrivals: Arrivals, keys: int) -> RowOrder:
     """The total order by `keys` order columns, none of which has a null."""
     types = tuple(sorted((name for name in arrivals if len(arrivals[name])), key=_rank))
     sizes = [len(arrivals[name]) for name in types]
@@ -81,7 +81,7 @@ def in_order(arrivals: Arrivals, keys: int) -> Order:
     alike[1:] &= codes[1:] == codes[:-1]
     if alike.any():
         _settle(arrivals, types, codes, rows, alike, keys)
-    return Order(types, codes, rows, int(same.sum()))
+    return RowOrder(types, codes, rows, int(same.sum()))
 
 
 def _rank(name: str) -> tuple[bool, str]:

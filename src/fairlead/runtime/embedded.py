@@ -32,7 +32,7 @@ from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
 from fairlead.model.types import DataType, Kind
 from fairlead.model.values import canonical
-from fairlead.runtime.parts import Part, parts_of
+from fairlead.runtime.parts import OrderPart, parts_of
 from fairlead.runtime.run_state import RunState
 from fairlead.transport.admission.sequences import LastSequences
 from fairlead.transport.events import read_events
@@ -54,7 +54,7 @@ class Run:
         plan: Plan,
         *,
         event_by_event: bool = False,
-        parts: Sequence[Part] = (),
+        parts: Sequence[OrderPart] = (),
         resumed: RunState | None = None,
         keep: bool = False,
     ) -> None:
@@ -238,7 +238,7 @@ def match(
 
 
 def _require_parts(parts: Any) -> None:
-    if not isinstance(parts, Sequence) or not all(isinstance(each, Part) for each in parts):
+    if not isinstance(parts, Sequence) or not all(isinstance(each, OrderPart) for each in parts):
         raise wrong_kind("Run", "parts", parts, "parts of the plan", "leave it out, or pass runtime.parts.parts_of(plan)")
 
 
@@ -248,7 +248,7 @@ def _read(
     order_by: Sequence[str] | str | None,
     position: str | None,
     stream: str | None,
-    parts: Sequence[Part],
+    parts: Sequence[OrderPart],
 ) -> Iterable[tuple[int, Columns]]:
     """The events, and which part they are for."""
     if order_by is not None:

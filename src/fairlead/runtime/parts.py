@@ -20,7 +20,7 @@ from fairlead.model.types import HEARTBEAT, Catalogue
 
 
 @dataclass(frozen=True)
-class Part:
+class OrderPart:
     """`types`: the concrete types that it reads, by name."""
 
     plan: Plan
@@ -36,17 +36,17 @@ def types_of(branch: Branch, catalogue: Catalogue) -> tuple[str, ...]:
     return tuple(sorted(catalogue.input_of(branch.types) - {HEARTBEAT.name}))
 
 
-def parts_of(plan: Plan) -> tuple[Part, ...]:
+def parts_of(plan: Plan) -> tuple[OrderPart, ...]:
     """By types."""
     if any(needs_one_order(plan, each) for each in plan.subscriptions):
-        return (Part(plan, tuple(sorted(logged_types(plan, (each.name for each in plan.subscriptions))))),)
+        return (OrderPart(plan, tuple(sorted(logged_types(plan, (each.name for each in plan.subscriptions))))),)
     read = [[types_of(branch, plan.catalogue) for branch in each.branches] for each in plan.subscriptions]
     found = sorted({types for mine in read for types in mine})
     if len(found) == 1:
-        return (Part(plan, found[0]),)
+        return (OrderPart(plan, found[0]),)
     parts = []
     for types in found:
         numbers = [[at for at, of_branch in enumerate(mine) if of_branch == types] for mine in read]
         chosen = [each.only(mine) for each, mine in zip(plan.subscriptions, numbers, strict=True) if mine]
-        parts.append(Part(replace(plan, subscriptions=tuple(chosen), guarantees={}, whole=plan), types))
+        parts.append(OrderPart(replace(plan, subscriptions=tuple(chosen), guarantees={}, whole=plan), types))
     return tuple(parts)

@@ -47,7 +47,7 @@ EARLY_MAX = 1000
 
 
 @dataclass(frozen=True)
-class Finding:
+class BranchFinding:
     """What became of the event in one branch of one subscription."""
 
     subscription: str
@@ -68,7 +68,7 @@ class Finding:
 
 
 @dataclass
-class Watch:
+class WatchedBranch:
     """What is known so far about the event in one branch."""
 
     verdict: str = "not read"
@@ -78,15 +78,15 @@ class Watch:
 
 
 @dataclass
-class Target:
+class WatchedEvent:
     position: Position
     event: Event | None = None
-    watches: dict[tuple[str, int], Watch] = field(default_factory=dict)
+    watches: dict[tuple[str, int], WatchedBranch] = field(default_factory=dict)
 
 
-def why(plan: Plan, batches: Iterable[Columns], position: int | str, until: int | None = None) -> list[Finding]:
+def why(plan: Plan, batches: Iterable[Columns], position: int | str, until: int | None = None) -> list[BranchFinding]:
     """What became of the event at `position`, for each branch of each subscription."""
-    engines = [WatchedUnit(each.plan, Target(_wanted(position))) for each in partition(plan)]
+    engines = [WatchedUnit(each.plan, WatchedEvent(_wanted(position))) for each in partition(plan)]
     for columns in batches:
         for engine in engines:
             engine.feed(columns)
@@ -101,11 +101,13 @@ def why(plan: Plan, batches: Iterable[Columns], position: int | str, until: int 
         raise _nothing_there(_wanted(position), max((each.last for each in engines), default=Position(-1)))
     targets = {each.name: engine.target for engine in engines for each in engine.plan.subscriptions if engine.delivers(each)}
     return [
-        Finding(each.name, number, watch.verdict, watch.reasons)
+        BranchFinding(each.name, number, watch.verdict, watch.reasons)
         for each in plan.subscriptions
         if each.name in targets
         for number in each.in_text_order
-        for watch in (targets[each.name].watches.get((each.name, number), Watch(reasons=(_not_read(each, number, found[0]),))),)
+        for watch in (
+            targets[each.name].watches.get((each.name, number), WatchedBranch(reasons=(_not_read(each, number, found[0]),))),
+        )
     ]
 
 
@@ -132,7 +134,7 @@ def _not_read(subscription: Subscription, number: int, event: Event) -> str:
 class WatchedPlaces(Places):
     """The places of the engine, with an eye on who settles where: so an event is found that no subscription reads."""
 
-    def __init__(self, places: Places, target: Target) -> None:
+    def __init__(self, places: Places, target: WatchedEvent) -> None:
         self.places, self.target = places, target
 
     def free(self) -> Position:
@@ -146,7 +148,7 @@ class WatchedPlaces(Places):
 
 
 class WatchedUnit(UnitEngine):
-    def __init__(self, plan: Plan, target: Target) -> None:
+    def __init__(self, plan: Plan, target: WatchedEvent) -> None:
         super().__init__(plan, lambda subscription, catalogue: WatchedSubscription(subscription, catalogue, target))
         self.target = target
 
@@ -161,7 +163,7 @@ class WatchedUnit(UnitEngine):
 class WatchedSubscription(IncrementalSubscription):
     """The engine's matcher, with an eye on one event."""
 
-    def __init__(self, subscription: Subscription, catalogue: Catalogue, target: Target) -> None:
+    def __init__(self, subscription: Subscription, catalogue: Catalogue, target: WatchedEvent) -> None:
         super().__init__(subscription, catalogue)
         self.target = target
         pairs = zip(subscription.branches, self.conjunctions, strict=True)
@@ -180,7 +182,7 @@ class WatchedSubscription(IncrementalSubscription):
 
     def _judge(self, number: int, conjunction: Conjunction, event: Event) -> None:
         """Key and attribute conditions, before the event enters."""
-        watch = self.target.watches[self.subscription.name, number] = Watch("no key")
+        watch = self.target.watches[self.subscription.name, number] = WatchedBranch("no key")
         for route in conjunction.routes[event.type]:
             keyless = [at for at in route.key if event.row[at] is None or event.row[at] != event.row[at]]
             if keyless:
@@ -256,7 +258,7 @@ class WatchedSubscription(IncrementalSubscription):
                     ),
                 )
 
-    def _note_cancelled(self, watch: Watch, undecided: list[Pending], event: Event) -> None:
+    def _note_cancelled(self, watch: WatchedBranch, undecided: list[Pending], event: Event) -> None:
         for each in undecided:
             if each.cancelled and self._is_member(each.match.members):
                 watch.verdict = "cancelled"

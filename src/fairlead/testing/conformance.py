@@ -33,7 +33,7 @@ Record = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Expected:
+class ExpectedDelivery:
     """One relation that must be delivered. What is None is not compared."""
 
     subscription: str
@@ -52,7 +52,7 @@ class Case:
     rules: str
     events: tuple[Record, ...]
     until: datetime | None = None
-    expect: tuple[Expected, ...] | None = None
+    expect: tuple[ExpectedDelivery, ...] | None = None
     error: str | None = None
     error_contains: str = ""
     duplicates: int | None = None
@@ -64,7 +64,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CaseOutcome:
     """What a runtime delivered, in order: for each relation its subscription, positions, emitted, completed_at, branch."""
 
     relations: Sequence[Record] = field(default=())
@@ -74,7 +74,7 @@ class Outcome:
 class ConformanceSuite:
     """Subclass it, implement `run`, and parametrise the subclass with "case" (see the top of this module)."""
 
-    def run(self, rules: str, events: list[dict[str, Any]], until: datetime | None) -> Outcome:
+    def run(self, rules: str, events: list[dict[str, Any]], until: datetime | None) -> CaseOutcome:
         """All relations of a finite input. Raises the FairleadError that bad rules or bad events cause."""
         raise NotImplementedError
 
@@ -87,20 +87,20 @@ class ConformanceSuite:
             outcome = self.run(case.rules, [dict(event) for event in case.events], case.until)
         except FairleadError as error:
             if case.error is None or not error.code.startswith(case.error) or case.error_contains not in str(error):
-                raise AssertionError(report(case, Outcome(), error)) from error
+                raise AssertionError(report(case, CaseOutcome(), error)) from error
             return
         if not conforms(case, outcome):
             raise AssertionError(report(case, outcome))
 
 
-def conforms(case: Case, outcome: Outcome) -> bool:
+def conforms(case: Case, outcome: CaseOutcome) -> bool:
     if case.expect is None or len(case.expect) != len(outcome.relations):
         return False
     counted = case.duplicates is None or case.duplicates == outcome.duplicates
     return counted and all(map(agrees, case.expect, outcome.relations))
 
 
-def agrees(wanted: Expected, got: Record) -> bool:
+def agrees(wanted: ExpectedDelivery, got: Record) -> bool:
     return (
         wanted.subscription == got["subscription"]
         and wanted.positions == tuple(got["positions"])
@@ -145,7 +145,7 @@ def moment(text: str) -> datetime:
 # --- telling what differs
 
 
-def report(case: Case, outcome: Outcome, error: FairleadError | None = None) -> str:
+def report(case: Case, outcome: CaseOutcome, error: FairleadError | None = None) -> str:
     """The case, its events with their positions, and expected beside got."""
     lines = [f"{case.name} ({case.file}, from {case.source})", *_indented(case.rules), "events:"]
     lines += [f"  {at:>3}  {_flow(event)}" for at, event in enumerate(case.events)]
@@ -163,7 +163,7 @@ def _error_lines(case: Case, error: FairleadError | None) -> list[str]:
     return [f"expected: {wanted}", f"got:      {error or 'no error'}"]
 
 
-def _differences(case: Case, outcome: Outcome) -> list[str]:
+def _differences(case: Case, outcome: CaseOutcome) -> list[str]:
     rows = [("expected", "got", "")]
     for wanted, got in zip_longest(case.expect or (), outcome.relations):
         left = "–" if wanted is None else _expected(wanted)
@@ -176,12 +176,12 @@ def _differences(case: Case, outcome: Outcome) -> list[str]:
     return lines
 
 
-def _expected(wanted: Expected) -> str:
+def _expected(wanted: ExpectedDelivery) -> str:
     parts = {"branch": wanted.branch, "completed_at": wanted.completed_at, "emitted": wanted.emitted}
     return _relation(wanted.subscription, wanted.positions, {name: value for name, value in parts.items() if value is not None})
 
 
-def _got(got: Record, wanted: Expected | None) -> str:
+def _got(got: Record, wanted: ExpectedDelivery | None) -> str:
     names = [name for name in ("branch", "completed_at", "emitted") if wanted is None or getattr(wanted, name) is not None]
     return _relation(got["subscription"], got["positions"], {name: got[name] for name in names})
 
@@ -259,9 +259,9 @@ def _case(raw: Any, file: Record, name: str) -> Case:
     )
 
 
-def _expectation(raw: Any, place: str) -> Expected:
+def _expectation(raw: Any, place: str) -> ExpectedDelivery:
     _known(raw, RELATION_KEYS, place)
-    return Expected(**(raw | {"positions": tuple(raw["positions"])}))
+    return ExpectedDelivery(**(raw | {"positions": tuple(raw["positions"])}))
 
 
 def _known(raw: Any, keys: Mapping[str, bool], place: str) -> None:

@@ -1,6 +1,6 @@
 """What a listener asks for: the query of a stream.
 
-Takes: a request. Gives: `Asked`. Never: opens anything.
+Takes: a request. Gives: `ListenerQuery`. Never: opens anything.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FORMATS = ("json", "cloudevents")
 
 
 @dataclass(frozen=True)
-class Asked:
+class ListenerQuery:
     """`after`: the id of the last delivery that the listener has."""
 
     name: str
@@ -29,7 +29,7 @@ class Asked:
     window: int
 
     @classmethod
-    def of(cls, request: web.Request) -> Asked:
+    def of(cls, request: web.Request) -> ListenerQuery:
         query = request.query
         kind = query.get("format") or ("cloudevents" if "cloudevents" in request.headers.get("Accept", "") else "json")
         if kind not in FORMATS:

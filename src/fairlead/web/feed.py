@@ -27,7 +27,7 @@ from fairlead.transport.output.relation_events import relation_event
 PART = re.compile(r"0|([1-9][0-9]{0,18})-([0-9a-f]{32})")
 
 
-class Given(NamedTuple):
+class GroupProgress(NamedTuple):
     """Of a group: everything up to this relation."""
 
     number: int = 0
@@ -37,7 +37,7 @@ class Given(NamedTuple):
         return f"{self.number}-{self.relation}" if self.number else "0"
 
 
-class Delivery(NamedTuple):
+class FeedDelivery(NamedTuple):
     id: str
     relation: Relation
 
@@ -46,9 +46,9 @@ class Feed:
     def __init__(self, sub: LiveSubscription, after: str | None = None) -> None:
         self._sub = sub
         self._keys = sorted(sub.receipts)
-        self._given = dict.fromkeys(self._keys, Given())
-        self._sent: dict[str, deque[Given]] = {key: deque() for key in self._keys}
-        self._resume: dict[str, Given] = {}
+        self._given = dict.fromkeys(self._keys, GroupProgress())
+        self._sent: dict[str, deque[GroupProgress]] = {key: deque() for key in self._keys}
+        self._resume: dict[str, GroupProgress] = {}
         if after:
             self._resume = {key: each for key, each in self._parsed(after).items() if each.number}
             self._given |= self._resume
@@ -57,19 +57,19 @@ class Feed:
     def unacknowledged(self) -> int:
         return sum(map(len, self._sent.values()))
 
-    def __aiter__(self) -> AsyncIterator[Delivery]:
+    def __aiter__(self) -> AsyncIterator[FeedDelivery]:
         return self._deliveries()
 
-    async def _deliveries(self) -> AsyncIterator[Delivery]:
+    async def _deliveries(self) -> AsyncIterator[FeedDelivery]:
         async for batch in self._sub.batches():
             for key, number, relation in batch.numbered():
-                if key in self._resume and await self._was_given(key, Given(number, relation.id)):
+                if key in self._resume and await self._was_given(key, GroupProgress(number, relation.id)):
                     continue
-                given = self._given[key] = Given(number, relation.id)
+                given = self._given[key] = GroupProgress(number, relation.id)
                 self._sent[key].append(given)
-                yield Delivery(self._id(), relation)
+                yield FeedDelivery(self._id(), relation)
 
-    async def _was_given(self, key: str, now: Given) -> bool:
+    async def _was_given(self, key: str, now: GroupProgress) -> bool:
         """Whether this is not behind the relation after which to resume."""
         last = self._resume[key]
         if now.number < last.number:
@@ -104,11 +104,13 @@ class Feed:
     def _id(self) -> str:
         return ".".join(str(self._given[key]) for key in self._keys)
 
-    def _parsed(self, text: str) -> dict[str, Given]:
+    def _parsed(self, text: str) -> dict[str, GroupProgress]:
         parts = [PART.fullmatch(each) for each in text.split(".")]
         if len(parts) != len(self._keys) or not all(parts):
             raise UsageError("A275", "the id is not of a delivery of this subscription", "send an id as it was given")
-        return {key: Given(int(each[1] or 0), each[2] or "") for key, each in zip(self._keys, parts, strict=True) if each}
+        return {
+            key: GroupProgress(int(each[1] or 0), each[2] or "") for key, each in zip(self._keys, parts, strict=True) if each
+        }
 
 
 def _not_delivered() -> UsageError:

@@ -45,7 +45,7 @@ class Counts(NamedTuple):
 
 
 @dataclass(eq=False)
-class Part:
+class PublishedPart:
     """Events of one request that go to one place. `numbers`: theirs, where their source numbers them."""
 
     outbox: Outbox
@@ -89,8 +89,8 @@ class Publishing:
         stored = sum(each for each in new if isinstance(each, int))
         return Counts(stored, len(records) - stored)
 
-    async def _checked(self, records: Sequence[tuple[str, Any]]) -> list[tuple[Part, pa.RecordBatch]]:
-        parts: dict[tuple[str, str | None], Part] = {}
+    async def _checked(self, records: Sequence[tuple[str, Any]]) -> list[tuple[PublishedPart, pa.RecordBatch]]:
+        parts: dict[tuple[str, str | None], PublishedPart] = {}
         try:
             for _, record in records:
                 await self._add(record, parts)
@@ -101,18 +101,18 @@ class Publishing:
 
     async def _find_first(self, records: Sequence[tuple[str, Any]]) -> None:
         """Raises what is wrong with the first record that is, with its place."""
-        parts: dict[tuple[str, str | None], Part] = {}
+        parts: dict[tuple[str, str | None], PublishedPart] = {}
         for place, record in records:
             try:
                 (await self._add(record, parts)).outbox.checking.row(record)
             except DataError as error:
                 raise at(error, place) from None
 
-    async def _add(self, record: Any, parts: dict[tuple[str, str | None], Part]) -> Part:
+    async def _add(self, record: Any, parts: dict[tuple[str, str | None], PublishedPart]) -> PublishedPart:
         name, source, number = _special(record)
         part = parts.get((name, source))
         if part is None:
-            part = parts[name, source] = Part(await self._publisher.outbox(name), source, [], [])
+            part = parts[name, source] = PublishedPart(await self._publisher.outbox(name), source, [], [])
         part.records.append(record)
         if number is not None:
             if part.numbers and number <= part.numbers[-1]:
@@ -121,7 +121,7 @@ class Publishing:
             part.numbers.append(number)
         return part
 
-    async def _store(self, part: Part, batch: pa.RecordBatch, blocks: Sequence[tuple[int, bytes]]) -> int:
+    async def _store(self, part: PublishedPart, batch: pa.RecordBatch, blocks: Sequence[tuple[int, bytes]]) -> int:
         if part.source is not None:
             return await self._of(part.outbox.checking.type.name, part.source).store(
                 batch, part.numbers, part.outbox.checking.schema

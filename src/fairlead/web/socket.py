@@ -20,7 +20,7 @@ from aiohttp import WSCloseCode, WSMsgType, web
 
 from fairlead.errors import FairleadError, UsageError
 from fairlead.transport.files.documents import json_value
-from fairlead.web.asked import Asked
+from fairlead.web.asked import ListenerQuery
 from fairlead.web.faults import told
 from fairlead.web.feed import Writing
 from fairlead.web.gateway import GATEWAY, Gateway
@@ -31,7 +31,7 @@ BEAT_SECONDS, CLOSE_SECONDS = 20.0, 3.0
 
 
 async def socket(request: web.Request) -> web.StreamResponse:
-    gateway, asked = request.app[GATEWAY], Asked.of(request)
+    gateway, asked = request.app[GATEWAY], ListenerQuery.of(request)
     ws = web.WebSocketResponse(timeout=CLOSE_SECONDS, heartbeat=BEAT_SECONDS, max_msg_size=MESSAGE_BYTES_MAX)
     if not ws.can_prepare(request).ok:
         raise UsageError("A274", "this is not the beginning of a WebSocket", "connect with a WebSocket client")
@@ -53,7 +53,7 @@ async def socket(request: web.Request) -> web.StreamResponse:
     return ws
 
 
-async def _talk(gateway: Gateway, ws: web.WebSocketResponse, session: Session, asked: Asked) -> None:
+async def _talk(gateway: Gateway, ws: web.WebSocketResponse, session: Session, asked: ListenerQuery) -> None:
     """Both directions, until one of them ends."""
     room = asyncio.Event()
     tasks = {
@@ -70,7 +70,9 @@ async def _talk(gateway: Gateway, ws: web.WebSocketResponse, session: Session, a
         await asyncio.wait(tasks)
 
 
-async def _send(gateway: Gateway, ws: web.WebSocketResponse, session: Session, asked: Asked, room: asyncio.Event) -> None:
+async def _send(
+    gateway: Gateway, ws: web.WebSocketResponse, session: Session, asked: ListenerQuery, room: asyncio.Event
+) -> None:
     writing = Writing(session.sub, asked.cloudevents)
     async for id, relation in session.feed:
         await ws.send_str(writing.text({"id": id, "relation": writing.value(relation)}))

@@ -20,7 +20,7 @@ from itertools import count
 from aiohttp import web
 
 from fairlead.errors import FairleadError
-from fairlead.web.asked import Asked
+from fairlead.web.asked import ListenerQuery
 from fairlead.web.faults import told
 from fairlead.web.feed import Writing
 from fairlead.web.gateway import GATEWAY, Gateway
@@ -34,7 +34,7 @@ LOOK_SECONDS, TURNS = 0.25, 40
 
 
 async def events(request: web.Request) -> web.StreamResponse:
-    gateway, asked = request.app[GATEWAY], Asked.of(request)
+    gateway, asked = request.app[GATEWAY], ListenerQuery.of(request)
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
     async with AsyncExitStack() as held:
         session = await gateway.sessions.open(held, asked.name, "sse", asked.rules, asked.start, asked.after)

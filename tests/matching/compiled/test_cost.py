@@ -18,7 +18,7 @@ import pytest
 from fairlead.language import compile_text
 from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.planning.cost import LOG, ONE, C, Costs, K, N, plus, shown, times
-from fairlead.matching.compiled.running.batch import Batch
+from fairlead.matching.compiled.running.batch import KernelBatch
 from fairlead.matching.compiled.running.branch import KernelBranch
 from fairlead.model.plan import Plan
 from fairlead.transport.admission.records import RecordReader
@@ -172,7 +172,7 @@ class Bench:
     def feed(self, events: Iterable[tuple[str, int, int]], times: Iterable[int] = repeat(0)) -> None:
         records = [{"type": name, "k": 0, "x": x, "y": y, "at": at} for (name, x, y), at in zip(events, times, strict=False)]
         for columns in self.reader.read(records):
-            self.branch.feed(Batch(columns, self.plan.catalogue))
+            self.branch.feed(KernelBatch(columns, self.plan.catalogue))
 
     def accesses(self, event: tuple[str, int, int], at: int = 0) -> int:
         """For this one event."""

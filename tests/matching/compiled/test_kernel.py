@@ -19,7 +19,7 @@ from fairlead.language import compile_text
 from fairlead.matching.compiled.codegen import ordered_index as tree
 from fairlead.matching.compiled.codegen import queues
 from fairlead.matching.compiled.planning.shape_builder import Refused, shape_of
-from fairlead.matching.compiled.running.batch import Batch
+from fairlead.matching.compiled.running.batch import KernelBatch
 from fairlead.matching.compiled.running.branch import KernelBranch
 from fairlead.matching.interpreted.matcher import IncrementalSubscription
 from fairlead.model.identity import MINOR_BITS
@@ -51,7 +51,7 @@ def by_kernel(kernel: KernelBranch, plan: Plan, events: list[dict[str, Any]], si
     completed: Matches = []
     decided: Matches = []
     for columns in read_events(events, plan.catalogue, batch_rows=size):
-        for found, made in zip(kernel.feed(Batch(columns, plan.catalogue)), (completed, decided), strict=True):
+        for found, made in zip(kernel.feed(KernelBatch(columns, plan.catalogue)), (completed, decided), strict=True):
             made += [
                 (major(at), [major(ref) for ref in refs])
                 for at, refs in zip(found.at.tolist(), found.refs.tolist(), strict=True)

@@ -12,7 +12,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from fairlead.language import compile_text
-from fairlead.matching.compiled.running.batch import Batch
+from fairlead.matching.compiled.running.batch import KernelBatch
 from fairlead.matching.compiled.running.branch import KernelBranch
 from fairlead.matching.interpreted.matcher import IncrementalSubscription
 from fairlead.transport.events import read_events
@@ -66,7 +66,7 @@ def test_a_kernel_keeps_exactly_the_noted_events_that_the_incremental_matcher_ke
     kernel = KernelBranch(subscription, subscription.branches[0], plan.catalogue)
     matcher = IncrementalSubscription(replace(subscription), plan.catalogue)
     for columns in read_events(case.events, plan.catalogue, batch_rows=size):
-        kernel.feed(Batch(columns, plan.catalogue))
+        kernel.feed(KernelBatch(columns, plan.catalogue))
         for each in columns.events(plan.catalogue):
             list(matcher.arrive(each))
     assert state_of(kernel) == {

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 from fairlead.language import compile_text
 from fairlead.matching.compiled.codegen import reduced_search as semijoins
-from fairlead.matching.compiled.running.batch import Batch
+from fairlead.matching.compiled.running.batch import KernelBatch
 from fairlead.matching.compiled.running.branch import KernelBranch
 from fairlead.matching.interpreted import search
 from fairlead.matching.interpreted.conjunction import Conjunction
-from fairlead.matching.reduction import Constraint, Link, Reduction, reduced_orders
+from fairlead.matching.reduction import Constraint, Reduction, SlotComparison, reduced_orders
 from fairlead.model.plan import Plan
 from fairlead.transport.events import read_events
 from tests.matching.compiled.test_cost import STATE, Counted
@@ -152,10 +152,10 @@ def accesses_by_kernel(plan: Plan, given: list[dict[str, Any]]) -> int:
     branch = KernelBranch(subscription, subscription.branches[0], plan.catalogue)
     names, plain = branch.source.arguments, branch.kernel
     batches = list(read_events(given, plan.catalogue, batch_rows=len(given) - 1))
-    branch.feed(Batch(batches[0], plan.catalogue))
+    branch.feed(KernelBatch(batches[0], plan.catalogue))
     branch.kernel = lambda *held: plain(*(Counted(g) if n in STATE else g for n, g in zip(names, held, strict=True)))
     Counted.total = 0
-    branch.feed(Batch(batches[1], plan.catalogue))
+    branch.feed(KernelBatch(batches[1], plan.catalogue))
     return Counted.total
 
 
@@ -179,7 +179,7 @@ def test_orders_that_follow_from_others_are_left_out() -> None:
 
 def test_a_tree_needs_no_second_try_and_a_circle_does() -> None:
     def plan(pairs: list[tuple[int, int]], newest: int | None = None) -> Reduction:
-        return Reduction(4, newest, [Constraint(frozenset(pair), Link(pair[0], "<", pair[1])) for pair in pairs])
+        return Reduction(4, newest, [Constraint(frozenset(pair), SlotComparison(pair[0], "<", pair[1])) for pair in pairs])
 
     assert plan([(0, 1), (1, 2), (1, 3)]).wide == 0
     assert plan([(0, 1), (1, 2), (2, 3), (0, 3)]).wide == 1

@@ -9,7 +9,7 @@ import numpy as np
 from fairlead.language import compile_text
 from fairlead.matching.outcome import Match
 from fairlead.matching.results.event_store import Store
-from fairlead.matching.results.relations import Block, Relations, joined
+from fairlead.matching.results.relations import MatchBlock, Relations, joined
 from fairlead.model.identity import position_word, relation_id
 from fairlead.model.position import Position
 from fairlead.model.relation import Relation
@@ -20,15 +20,15 @@ PLAN = compile_text("TYPE A (x INT) " + " ".join(f"SUBSCRIPTION S{n} MATCH A a O
 BEFORE = Position(7, -1_000_000)
 
 
-def block(number: int, branch: int, at: list[Position], members: list[list[int]], ranks: list[int] | None = None) -> Block:
+def block(number: int, branch: int, at: list[Position], members: list[list[int]], ranks: list[int] | None = None) -> MatchBlock:
     refs = np.array([[position_word(Position(each)) for each in row] for row in members], dtype=np.int64)
     words = np.array([position_word(each) for each in at], dtype=np.int64)
     ranked = None if ranks is None else np.array(ranks, dtype=np.int64)
     phase = 0 if BEFORE in at else 1
-    return Block(PLAN.subscriptions[number], number, branch, words, refs, phase, ranks=ranked)
+    return MatchBlock(PLAN.subscriptions[number], number, branch, words, refs, phase, ranks=ranked)
 
 
-def relations_of(blocks: list[Block]) -> Relations:
+def relations_of(blocks: list[MatchBlock]) -> Relations:
     store = Store()
     store.add(COLUMNS)
 

@@ -9,7 +9,7 @@ from random import Random
 from fairlead.engine import Engine
 from fairlead.errors import FairleadError
 from fairlead.language import compile_text
-from fairlead.runtime.live.grouping import Group
+from fairlead.runtime.live.grouping import StreamGroup
 from fairlead.runtime.live.selecting import only_group
 from fairlead.transport.admission.records import read_records
 from tests.fuzz.rules import rules
@@ -26,7 +26,7 @@ class Given:
     text: str
     texts: tuple[str, ...]
     events: tuple[Record, ...]
-    group: Group = field(repr=False, compare=False)
+    group: StreamGroup = field(repr=False, compare=False)
 
     def __str__(self) -> str:
         return f"seed {self.seed}"

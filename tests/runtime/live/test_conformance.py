@@ -28,7 +28,7 @@ from fairlead.model.relation import Relation
 from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.ranges import blocks_between
 from fairlead.runtime.live.subscribing import LiveSubscription
-from fairlead.testing.conformance import Case, ConformanceSuite, Outcome, conforms, load_cases
+from fairlead.testing.conformance import Case, CaseOutcome, ConformanceSuite, conforms, load_cases
 from fairlead.transport.log.block import positions
 from tests.conformance.cases import FOLDER
 from tests.transport.log.logs import run
@@ -65,7 +65,7 @@ def listed(cases: tuple[Case, ...]) -> list[Case]:
 
 @pytest.mark.parametrize("case", listed(CASES), ids=str)
 class TestInMemory(ConformanceSuite):
-    def run(self, rules: str, events: list[dict[str, Any]], until: datetime | None) -> Outcome:
+    def run(self, rules: str, events: list[dict[str, Any]], until: datetime | None) -> CaseOutcome:
         return run(lambda: delivered("memory:", rules, events, until))
 
 
@@ -74,7 +74,7 @@ SERVED = listed(CASES) if os.environ.get("FAIRLEAD_LIVE_CASES") == "all" else li
 
 @pytest.mark.parametrize("case", SERVED, ids=str)
 class TestOnAServer(ConformanceSuite):
-    def run(self, rules: str, events: list[dict[str, Any]], until: datetime | None) -> Outcome:
+    def run(self, rules: str, events: list[dict[str, Any]], until: datetime | None) -> CaseOutcome:
         return run(lambda: delivered(None, rules, events, until))
 
 
@@ -96,7 +96,7 @@ def test_every_exception_is_of_a_case() -> None:
     assert {*TOLD_OTHERWISE, *NOT_SAID} <= {case.name for case in CASES}
 
 
-async def delivered(url: str | None, rules: str, events: list[dict[str, Any]], until: datetime | None) -> Outcome:
+async def delivered(url: str | None, rules: str, events: list[dict[str, Any]], until: datetime | None) -> CaseOutcome:
     """Nothing more comes up to `until`: a heartbeat just after it says so in a log."""
     stream = [*events]
     if until is not None:
@@ -109,7 +109,7 @@ async def delivered(url: str | None, rules: str, events: list[dict[str, Any]], u
             await fl.publish(name, {key: value for key, value in event.items() if key != "type"}, wait=True)
             found += await read(sub)
         found += await read(sub)
-        return Outcome(await in_one_order(fl, sub, found, [str(event.get("type", only)) for event in stream]))
+        return CaseOutcome(await in_one_order(fl, sub, found, [str(event.get("type", only)) for event in stream]))
 
 
 async def read(sub: LiveSubscription) -> list[Relation]:

@@ -20,7 +20,7 @@ from fairlead.testing.live.verdict.log_copy import copied
 from fairlead.transport.log.jetstream.lag import behind_of
 from fairlead.transport.log.jetstream.server import Server
 from fairlead.transport.log.names import merged_stream
-from fairlead.transport.log.protocol import Behind
+from fairlead.transport.log.protocol import MergeLag
 from tests.transport.log.logs import run
 
 TYPES = "TYPE A (x INT); TYPE B (x INT)"
@@ -130,4 +130,4 @@ STATE = {"messages": 0, "bytes": 0, "first_seq": 0, "last_seq": 0, "consumer_cou
 
 def test_a_stream_that_is_merged_of_a_merged_one_lacks_what_that_one_lacks() -> None:
     found = behind_of([info("FL_M_2", "A B", FL_M_1=3, FL_T_B=5), info("FL_M_1", "A", FL_T_A=7, FL_T_Heartbeat=0)])
-    assert found == [Behind("FL_M_1", ("A",), 7), Behind("FL_M_2", ("A", "B"), 15)]
+    assert found == [MergeLag("FL_M_1", ("A",), 7), MergeLag("FL_M_2", ("A", "B"), 15)]

@@ -23,7 +23,7 @@ from fairlead.model.columns import arrow_type
 from fairlead.model.layout import layout_of
 from fairlead.model.plan import Plan
 from fairlead.model.types import DataType, Kind
-from fairlead.testing.conformance import Case, ConformanceSuite, Outcome, load_cases
+from fairlead.testing.conformance import Case, CaseOutcome, ConformanceSuite, load_cases
 from tests.conformance.cases import FOLDER
 
 CASES = load_cases(FOLDER)
@@ -66,7 +66,7 @@ NOT_SAID: Mapping[str, str] = {
 
 
 @pytest.fixture(scope="module")
-def found(spark: SparkSession) -> Iterator[Mapping[str, Future[Outcome]]]:
+def found(spark: SparkSession) -> Iterator[Mapping[str, Future[CaseOutcome]]]:
     """All cases, begun at once: each test waits for its own. Generating Java code for so few rows costs more than it saves."""
     small = spark.newSession()
     for name, value in SMALL.items():
@@ -81,22 +81,22 @@ def found(spark: SparkSession) -> Iterator[Mapping[str, Future[Outcome]]]:
 @pytest.mark.parametrize("case", [case for case in CASES if case.name not in {*TOLD_OTHERWISE, *NOT_SAID}], ids=str)
 class TestSpark(ConformanceSuite):
     @pytest.fixture(autouse=True)
-    def _outcome(self, found: Mapping[str, Future[Outcome]], case: Case) -> None:
+    def _outcome(self, found: Mapping[str, Future[CaseOutcome]], case: Case) -> None:
         self.outcome = found[case.name]
 
-    def run(self, rules: str, events: list[dict[str, Any]], until: datetime | None) -> Outcome:
+    def run(self, rules: str, events: list[dict[str, Any]], until: datetime | None) -> CaseOutcome:
         return self.outcome.result()
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.name in TOLD_OTHERWISE], ids=str)
-def test_what_columns_show_is_refused_before_anything_runs(found: Mapping[str, Future[Outcome]], case: Case) -> None:
+def test_what_columns_show_is_refused_before_anything_runs(found: Mapping[str, Future[CaseOutcome]], case: Case) -> None:
     error = found[case.name].exception()
     assert isinstance(error, FairleadError)
     assert error.code == TOLD_OTHERWISE[case.name][0]
 
 
 @pytest.mark.parametrize("name", NOT_SAID)
-def test_columns_that_no_type_has_are_left_alone(found: Mapping[str, Future[Outcome]], name: str) -> None:
+def test_columns_that_no_type_has_are_left_alone(found: Mapping[str, Future[CaseOutcome]], name: str) -> None:
     assert found[name].exception() is None
 
 
@@ -104,7 +104,7 @@ def test_every_exception_is_of_a_case() -> None:
     assert {*TOLD_OTHERWISE, *NOT_SAID, *IN_UTC} <= {case.name for case in CASES}
 
 
-def run(spark: SparkSession, case: Case) -> Outcome:
+def run(spark: SparkSession, case: Case) -> CaseOutcome:
     plan = fairlead.compile(case.rules)
     if case.error is not None:  # what no subscription reads is not looked at
         read = {name for each in plan.subscriptions for name in each.reads(plan.catalogue)}
@@ -117,7 +117,7 @@ def run(spark: SparkSession, case: Case) -> Outcome:
         relations = fl.match(plan, frames_of(spark, plan, events), order_by=ORDER, until=case.until, **options)
         rows = relations.orderBy("completed_at", "turn").toArrow().to_pylist()
     told = [row for row in rows if row["verdict"] == "in order"]
-    return Outcome([shown(plan, row) for row in told], sum(row["verdict"] == "repeated" for row in rows))
+    return CaseOutcome([shown(plan, row) for row in told], sum(row["verdict"] == "repeated" for row in rows))
 
 
 def shown(plan: Plan, row: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from fairlead.testing.live.actors.publisher import key_of
 from fairlead.testing.live.actors.setting import MERGED, NAMES, TYPES
 from fairlead.testing.live.verdict import checks
 from fairlead.testing.live.verdict.comparison import PLANS
-from fairlead.testing.live.verdict.deliveries import Given, given
+from fairlead.testing.live.verdict.deliveries import DeliveredNumbers, given
 from fairlead.testing.live.verdict.log_copy import Copy, copied
 from fairlead.testing.live.verdict.trace import Subscriber, trace_of_run
 
@@ -68,7 +68,7 @@ def subscriber(copy: Copy, name: str, break_it: Callable[[list[Any]], object] = 
             for number, each in enumerate(checks.expected(copy, group), 1)
         ]
         break_it(lines)
-        found[str(at)] = Given(lines)
+        found[str(at)] = DeliveredNumbers(lines)
     return Subscriber(name, PLANS[name], found)
 
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fairlead.transport.log.credentials import Access
+from fairlead.transport.log.credentials import Credentials
 from fairlead.transport.log.file_log import FileLog
 from fairlead.transport.log.jetstream.log import connect
 from fairlead.transport.log.jetstream.server import Server
@@ -29,7 +29,7 @@ async def a_log(kind: str) -> AsyncIterator[Log]:
             await log.close()
         else:
             with Server(folder, durable=False) as server:
-                connected = await connect(server.url, Access(), 1)
+                connected = await connect(server.url, Credentials(), 1)
                 yield connected
                 await connected.close()
 

@@ -21,7 +21,7 @@ from fairlead.model.types import Attribute, DataType, EventType, Kind
 from fairlead.testing.live.cluster.servers import Cluster
 from fairlead.transport.log.block import BYTES_MAX, EVENTS_MAX, Block, block_of, decode, pieces, positions
 from fairlead.transport.log.block_filter import Only
-from fairlead.transport.log.credentials import Access
+from fairlead.transport.log.credentials import Credentials
 from fairlead.transport.log.file_log import FileLog
 from fairlead.transport.log.jetstream.log import JetStreamLog, connect
 from fairlead.transport.log.jetstream.server import Server
@@ -92,7 +92,7 @@ def test_in_a_cluster_one_of_several_attempts_is_stored_whatever_their_letters(t
 
     async def work() -> None:
         with Cluster(tmp_path) as cluster:
-            logs = [await connect(cluster.url, Access(), 3) for _ in range(3)]
+            logs = [await connect(cluster.url, Credentials(), 3) for _ in range(3)]
             patient = PatientLog(logs[0], 60)
             await patient.open_type("A")
             after = number = 0

@@ -14,7 +14,7 @@ from nats.js.api import ClusterInfo, StreamConfig, StreamInfo, StreamSourceInfo,
 import fairlead
 from fairlead.transport.log.jetstream import merge_watch as jetstream_watching
 from fairlead.transport.log.jetstream.failures import Refusals, translated
-from fairlead.transport.log.jetstream.merge_progress import Progress
+from fairlead.transport.log.jetstream.merge_progress import MergeProgress
 from fairlead.transport.log.jetstream.merge_watch import Watching, is_silent
 from fairlead.transport.log.protocol import Unavailable
 from tests.runtime.live.test_subscribing import TYPES
@@ -96,7 +96,7 @@ def test_a_merged_stream_that_takes_up_nothing_of_a_source_that_has_more_stands_
             js = client.jetstream()
             await fl.declare(TYPES)
             stream = await fl.log.open_merged(["A", "B"])
-            progress = Progress(js)
+            progress = MergeProgress(js)
 
             async def looked() -> bool:
                 return await progress.stands_still(await js.stream_info(stream.name))

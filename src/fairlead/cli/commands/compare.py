@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fairlead.cli.live.options import Where, log_options
+from fairlead.cli.live.options import LogAddress, log_options
 from fairlead.cli.options import json_option, print_json
 
 if TYPE_CHECKING:
-    from fairlead.cli.deliveries import Delivery
+    from fairlead.cli.deliveries import WrittenDelivery
     from fairlead.deliver.receipt import Receipt
 
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @log_options
 @json_option
 @click.pass_context
-def compare(ctx: click.Context, first: str, second: str, where: Where, as_json: bool) -> None:
+def compare(ctx: click.Context, first: str, second: str, where: LogAddress, as_json: bool) -> None:
     """Compare what two runs or subscribers delivered. A and B are receipts (`run --receipt`), relations (`run --out`), or,
     with --url, names of durable subscribers.
 
@@ -56,7 +56,7 @@ def compare(ctx: click.Context, first: str, second: str, where: Where, as_json: 
         ctx.exit(BAD)
 
 
-def _subscribers(where: Where, first: str, second: str) -> dict[str, Any]:
+def _subscribers(where: LogAddress, first: str, second: str) -> dict[str, Any]:
     """At least one side is a durable subscriber, which has a receipt for each of its groups; the other may be a file."""
     from fairlead.deliver.receipt import compare as compared
 
@@ -107,7 +107,7 @@ def _outputs(first: str, second: str) -> dict[str, Any]:
     return {"equal": True, "agreed": agreed, "problem": "", "first": None}
 
 
-def _problem(agreed: int, left: Delivery | None, right: Delivery | None) -> str:
+def _problem(agreed: int, left: WrittenDelivery | None, right: WrittenDelivery | None) -> str:
     lines = [f"relation {agreed + 1:,} differs; {agreed:,} before it agree"]
     lines += [f"  {side}: {each.shown() if each else 'has no more'}" for side, each in (("A", left), ("B", right))]
     if left and right and left.id == right.id:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fairlead.model.columns import Columns
     from fairlead.model.relation import Relation
     from fairlead.runtime.embedded import Run
-    from fairlead.runtime.parts import Part
+    from fairlead.runtime.parts import OrderPart
     from fairlead.transport.admission.problems import Rejects
     from fairlead.transport.files.text_lines import Progress
 
@@ -36,7 +36,7 @@ SHOWN_RELATIONS = 5
 
 
 @dataclass(frozen=True)
-class Job:
+class RunArguments:
     """What the arguments ask for."""
 
     rules: str
@@ -135,7 +135,7 @@ def run(
         raise click.UsageError("--stream needs --position, and stops at the first bad record")
     if state is not None and (stream_field or until):
         raise click.UsageError("--state needs one stream that goes on: leave out --stream and --until")
-    job = Job(
+    job = RunArguments(
         rules, events, out, receipt, on_bad, rejects, allow_nan, until, batch_rows, not quiet, event_by_event, position_field,
         subscriptions, stream_field, state,
     )  # fmt: skip
@@ -150,7 +150,7 @@ def run(
         summary.show(console(err=out == "-"))
 
 
-def perform(job: Job) -> Summary:
+def perform(job: RunArguments) -> Summary:
     """The steps, whose order keeps half a result from appearing:
 
     1. Compile the rules and find the files. 2. Open the outputs beside their targets. 3. In stop mode, check all input first
@@ -222,7 +222,7 @@ def perform(job: Job) -> Summary:
     return Summary.of(job, plan, running, tuple(first), rejects.count if rejects else 0, perf_counter() - began)
 
 
-def refuse_pipes(job: Job, files: list[Path]) -> None:
+def refuse_pipes(job: RunArguments, files: list[Path]) -> None:
     """What is read twice must be a file: a pipe would be empty the second time, or wait for another writer."""
     from fairlead.cli.outputs import appears_at_once
     from fairlead.errors import UsageError
@@ -234,9 +234,9 @@ def refuse_pipes(job: Job, files: list[Path]) -> None:
 
 
 def _batches(
-    job: Job,
+    job: RunArguments,
     running: Run,
-    parts: Sequence[Part],
+    parts: Sequence[OrderPart],
     files: list[Path],
     rejects: Rejects | None,
     progress: Progress,

@@ -87,7 +87,7 @@ def explain(rules: str, buckets: int | None, stream: bool, master: str | None, a
 
 
 @dataclass(frozen=True)
-class Asked:
+class SparkRunArguments:
     """What the arguments of `run` ask for."""
 
     rules: str
@@ -215,7 +215,7 @@ def run(
                 raise click.UsageError(f"{name} needs --stream")
     require_order(order_by, position, stream, frontier, delay)
     places = outputs(out, form, late, rejected)
-    asked = Asked(
+    asked = SparkRunArguments(
         rules, events, form_named(events_format), Ordered(order_by, position, type_column, source, sequence), places,
         checkpoint or f"{places.relations}.checkpoint", stream, once, every, files_per_batch, frontier, delay, until, buckets,
         on_bad, overwrite, metrics_port,
@@ -327,7 +327,7 @@ class Stopping(threading.Event):
                 signal.signal(number, handler)
 
 
-def _batch(running: Any, plan: Plan, asked: Asked) -> Done:
+def _batch(running: Any, plan: Plan, asked: SparkRunArguments) -> Done:
     from fairlead.runtime.spark.file_jobs import run_batch
     from fairlead.runtime.spark.input.files import read
 
@@ -337,7 +337,7 @@ def _batch(running: Any, plan: Plan, asked: Asked) -> Done:
     )
 
 
-def _stream(running: Any, plan: Plan, asked: Asked, stopping: Stopping) -> Done:
+def _stream(running: Any, plan: Plan, asked: SparkRunArguments, stopping: Stopping) -> Done:
     from fairlead.runtime.spark.file_jobs import run_stream
     from fairlead.runtime.spark.input.files import read
     from fairlead.runtime.spark.stream.progress import watch
@@ -399,7 +399,7 @@ def following(now: Snapshot) -> Any:
     return made
 
 
-def _show(done: Done, asked: Asked) -> None:
+def _show(done: Done, asked: SparkRunArguments) -> None:
     from fairlead.cli.screen import console, counted, table
 
     screen = console()

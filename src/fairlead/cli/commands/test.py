@@ -10,7 +10,7 @@ import click
 from fairlead.cli.options import event_by_event_option, json_option, print_json
 
 if TYPE_CHECKING:
-    from fairlead.cli.expectations import Outcome
+    from fairlead.cli.expectations import RuleTestOutcome
     from fairlead.cli.rule_tests import RuleTestFile
     from fairlead.errors import FairleadError
     from fairlead.model.plan import Plan
@@ -69,7 +69,7 @@ def test(ctx: click.Context, paths: tuple[str, ...], keyword: str | None, event_
         ctx.exit(BAD)
 
 
-def _outcomes(file: RuleTestFile, keyword: str | None, event_by_event: bool) -> list[Outcome]:
+def _outcomes(file: RuleTestFile, keyword: str | None, event_by_event: bool) -> list[RuleTestOutcome]:
     from fairlead.cli.expectations import run_test
 
     chosen = [each for each in file.tests if keyword is None or keyword.lower() in each.name.lower()]
@@ -90,7 +90,7 @@ def _compiled(path: Path) -> Plan | FairleadError:
         return error
 
 
-def _as_json(file: RuleTestFile, outcome: Outcome) -> dict[str, Any]:
+def _as_json(file: RuleTestFile, outcome: RuleTestOutcome) -> dict[str, Any]:
     return {
         "file": str(file.path),
         "name": outcome.test.name,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fairlead.model.columns import Columns
     from fairlead.model.event import Event
     from fairlead.model.types import Catalogue
-    from fairlead.runtime.why import Finding
+    from fairlead.runtime.why import BranchFinding
 
 VERDICT_STYLES = {"matched": "green", "pending": "yellow", "waiting": "yellow", "noted": "cyan", "not read": "dim"}
 
@@ -88,7 +88,7 @@ def _noting(batches: Iterable[Columns], position: str, catalogue: Catalogue, see
         yield columns
 
 
-def _show(position: str, seen: list[Event], findings: list[Finding]) -> None:
+def _show(position: str, seen: list[Event], findings: list[BranchFinding]) -> None:
     from rich.text import Text
 
     from fairlead.cli.screen import console

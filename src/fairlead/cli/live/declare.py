@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fairlead.cli.live.options import Where, log_options
+from fairlead.cli.live.options import LogAddress, log_options
 from fairlead.cli.options import json_option, print_json
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.argument("types", metavar="TYPES")
 @log_options
 @json_option
-def declare(types: str, where: Where, as_json: bool) -> None:
+def declare(types: str, where: LogAddress, as_json: bool) -> None:
     """Declare the types in TYPES: a file of TYPE declarations, or a rule file, whose subscriptions are ignored.
 
     \b

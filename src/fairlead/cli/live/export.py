@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import click
 
-from fairlead.cli.live.options import Where, log_options
+from fairlead.cli.live.options import LogAddress, log_options
 from fairlead.cli.options import json_option, print_json, rules_argument
 
 
@@ -16,7 +16,7 @@ from fairlead.cli.options import json_option, print_json, rules_argument
 @click.option("--subscription", "-s", metavar="NAME", help="Export the stream of this subscription, if the rules read several.")
 @log_options
 @json_option
-def export(rules: str, out: str, subscription: str | None, where: Where, as_json: bool) -> None:
+def export(rules: str, out: str, subscription: str | None, where: LogAddress, as_json: bool) -> None:
     """Write the events that RULES read to FILE, up to the current end of the log. The column `position` is their position
     in the log.
 

@@ -1,6 +1,6 @@
 """Where the log is, and who we are to it: the options that all commands on a log share.
 
-Takes: options, completed by the environment. Gives: `Where`, which opens a client. Never: starts a server: that is `up`.
+Takes: options, completed by the environment. Gives: `LogAddress`, which opens a client. Never: starts a server: that is `up`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CREDENTIALS = {
 
 
 @dataclass(frozen=True)
-class Where:
+class LogAddress:
     """A log, as the options name it."""
 
     url: str | None
@@ -56,7 +56,7 @@ def log_options(command: Command) -> Command:
     @wraps(command)
     def called(*args: Any, url: str | None, **options: Any) -> Any:
         credentials = {name: options.pop(name) for name in CREDENTIALS}
-        return command(*args, where=Where(url, credentials), **options)
+        return command(*args, where=LogAddress(url, credentials), **options)
 
     for name, (metavar, told) in reversed(CREDENTIALS.items()):
         called = click.option(f"--{name}", metavar=metavar, help=f"{told} [env: FAIRLEAD_{name.upper()}]")(called)

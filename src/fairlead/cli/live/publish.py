@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fairlead.cli.live.options import Where, log_options
+from fairlead.cli.live.options import LogAddress, log_options
 from fairlead.cli.options import allow_nan_option, json_option, print_json
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def publish(
     source: str | None,
     batch_rows: int | None,
     allow_nan: bool,
-    where: Where,
+    where: LogAddress,
     as_json: bool,
     quiet: bool,
 ) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fairlead.cli.live.options import Where, log_options
+from fairlead.cli.live.options import LogAddress, log_options
 from fairlead.cli.options import json_option, print_json
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option("--forget", "forgotten", multiple=True, metavar="NAME", help="Remove this durable subscriber; can be repeated.")
 @log_options
 @json_option
-def streams(sweep: bool, forgotten: tuple[str, ...], where: Where, as_json: bool) -> None:
+def streams(sweep: bool, forgotten: tuple[str, ...], where: LogAddress, as_json: bool) -> None:
     """Show the types and merged streams of a log, and its durable subscribers.
 
     \b

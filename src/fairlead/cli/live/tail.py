@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fairlead.cli.live.options import Where, log_options
+from fairlead.cli.live.options import LogAddress, log_options
 from fairlead.cli.options import json_option, print_json, rules_argument
 from fairlead.cli.shell import TERMINATED
 from fairlead.dataclass import dataclass
@@ -89,7 +89,7 @@ def tail(
     out: str,
     receipt: str | None,
     emit: bool,
-    where: Where,
+    where: LogAddress,
     as_json: bool,
     quiet: bool,
 ) -> None:

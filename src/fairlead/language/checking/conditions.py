@@ -17,7 +17,7 @@ from fairlead.language.checking.expressions import atom, between, typed
 from fairlead.language.checking.scope import Scope
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, Span
-from fairlead.language.parsing.text import Source
+from fairlead.language.parsing.text import RuleText
 from fairlead.model.expression import Atom, Condition, Predicate, Truth, condition_slots
 from fairlead.model.limits import LIMITS
 from fairlead.model.types import Kind
@@ -62,7 +62,7 @@ def conjuncts(node: syntax.Expression, negated: bool = False) -> Iterator[Conjun
             yield Conjunct(node, negated)
 
 
-def predicate(conjunct: Conjunct, scope: Scope, source: Source) -> Predicate:
+def predicate(conjunct: Conjunct, scope: Scope, source: RuleText) -> Predicate:
     condition = normal_form(formula(conjunct.node, scope, conjunct.negated), conjunct.span)
     text = source.shown(conjunct.span)
     return Predicate(condition, condition_slots(condition), f"NOT ({text})" if conjunct.negated else text)

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fairlead.language.checking.scope import Member, attribute_of
+from fairlead.language.checking.scope import AliasMember, attribute_of
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, did_you_mean, listed
 from fairlead.model.types import INTEGER, EventType, Kind
 
-BranchTypes = tuple[Mapping[str, Member], tuple[EventType, ...]]
+BranchTypes = tuple[Mapping[str, AliasMember], tuple[EventType, ...]]
 """A branch's members by alias, and every type that it reads."""
 
 
@@ -52,7 +52,7 @@ def _check_aliases(key: syntax.Key, branches: Sequence[BranchTypes]) -> None:
             raise Fault("L030", part.alias.span, f"there is no element '{part.alias.text}' in the pattern", meant)
 
 
-def _attributes(key: syntax.Key, members: Mapping[str, Member], types: tuple[EventType, ...]) -> dict[str, str]:
+def _attributes(key: syntax.Key, members: Mapping[str, AliasMember], types: tuple[EventType, ...]) -> dict[str, str]:
     """For each type of a branch the attribute that is this key."""
     chosen: dict[str, str] = {}
     for part in key.parts:

@@ -11,22 +11,24 @@ from dataclasses import replace
 
 from fairlead.language.checking.conditions import conjuncts, predicate
 from fairlead.language.checking.literals import duration
-from fairlead.language.checking.pattern import Shape, check_readable
-from fairlead.language.checking.scope import Member, Scope, check_index
+from fairlead.language.checking.pattern import BranchPattern, check_readable
+from fairlead.language.checking.scope import AliasMember, Scope, check_index
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, did_you_mean, listed
-from fairlead.language.parsing.text import Source
+from fairlead.language.parsing.text import RuleText
 from fairlead.model.canonical import clauses_in_order
 from fairlead.model.expression import Predicate
 from fairlead.model.plan import Absence, NegationBetween
 from fairlead.model.types import Catalogue
 
-Belonging = dict[str, tuple[syntax.Without, Member]]
+Belonging = dict[str, tuple[syntax.Without, AliasMember]]
 """The clauses of a branch by alias, each with the slot of its absent event."""
 Negations = tuple[tuple[NegationBetween, ...], tuple[Absence, ...]]
 
 
-def negated_members(clauses: Sequence[syntax.Without], shapes: Sequence[Shape], catalogue: Catalogue) -> list[Belonging]:
+def negated_members(
+    clauses: Sequence[syntax.Without], shapes: Sequence[BranchPattern], catalogue: Catalogue
+) -> list[Belonging]:
     """For each branch the clauses that belong to it, as the text has them."""
     found: list[Belonging] = [{} for _ in shapes]
     for clause in clauses:
@@ -40,11 +42,11 @@ def negated_members(clauses: Sequence[syntax.Without], shapes: Sequence[Shape], 
                 problem = f"the absent event is called '{alias}', like another of the pattern"
                 raise Fault("L021", clause.alias.span, problem, f"give it an alias: WITHOUT {clause.type.text} x …")
             slot = len(shapes[at].slots) + len(found[at])
-            found[at][alias] = (clause, Member(alias, catalogue[clause.type.text], (slot,)))
+            found[at][alias] = (clause, AliasMember(alias, catalogue[clause.type.text], (slot,)))
     return found
 
 
-def in_canonical_order(belonging: Belonging, shape: Shape, source: Source) -> Belonging:
+def in_canonical_order(belonging: Belonging, shape: BranchPattern, source: RuleText) -> Belonging:
     """The clauses of one branch as `clauses_in_order` has them, with slots in that order."""
     if len(belonging) < 2:
         return belonging
@@ -56,7 +58,7 @@ def in_canonical_order(belonging: Belonging, shape: Shape, source: Source) -> Be
     return found
 
 
-def negations(belonging: Belonging, shape: Shape, source: Source) -> Negations:
+def negations(belonging: Belonging, shape: BranchPattern, source: RuleText) -> Negations:
     """The clauses of one branch, checked."""
     between: list[NegationBetween] = []
     absences: list[Absence] = []
@@ -75,7 +77,7 @@ def negations(belonging: Belonging, shape: Shape, source: Source) -> Negations:
     return tuple(between), tuple(absences)
 
 
-def _slot(anchor: syntax.Reference, members: Mapping[str, Member]) -> int:
+def _slot(anchor: syntax.Reference, members: Mapping[str, AliasMember]) -> int:
     member = members[anchor.head.text]
     if anchor.index is None and member.count > 1:
         problem = f"'{member.alias}' has {member.count} instances"
@@ -83,7 +85,7 @@ def _slot(anchor: syntax.Reference, members: Mapping[str, Member]) -> int:
     return member.slots[(check_index(anchor.index, member) if anchor.index else 1) - 1]
 
 
-def _predicates(clause: syntax.Without, member: Member, scope: Scope, source: Source) -> tuple[Predicate, ...]:
+def _predicates(clause: syntax.Without, member: AliasMember, scope: Scope, source: RuleText) -> tuple[Predicate, ...]:
     if clause.where is None:
         return ()
     found = tuple(predicate(each, scope, source) for each in conjuncts(clause.where.condition))
@@ -93,14 +95,14 @@ def _predicates(clause: syntax.Without, member: Member, scope: Scope, source: So
     return found
 
 
-def _check_timed(clause: syntax.Without, member: Member, anchor: Member) -> None:
+def _check_timed(clause: syntax.Without, member: AliasMember, anchor: AliasMember) -> None:
     for word, type_ in ((clause.type, member.type), (clause.anchors[0].head, anchor.type)):
         if not type_.timed:
             problem = f"WITHOUT … WITHIN needs times, and events of type '{type_.name}' have none"
             raise Fault("L057", word.span, problem, f"declare {type_.name} with TIME, or use WITHOUT … BETWEEN")
 
 
-def _unknown_anchor(clause: syntax.Without, shapes: Sequence[Shape]) -> Fault:
+def _unknown_anchor(clause: syntax.Without, shapes: Sequence[BranchPattern]) -> Fault:
     known = list(dict.fromkeys(alias for shape in shapes for alias in shape.members))
     for anchor in clause.anchors:
         if anchor.head.text not in known:

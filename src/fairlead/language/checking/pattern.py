@@ -2,7 +2,7 @@
 
     A x AND A y[2] THEN B   →   slots A[1]=x, A[2]=y[1], A[3]=y[2], B[1]   and   {A[1], A[2], A[3]} before {B[1]}
 
-Takes: the pattern as written and the types. Gives: one `Shape` per branch. Never: reads another clause.
+Takes: the pattern as written and the types. Gives: one `BranchPattern` per branch. Never: reads another clause.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import product
 
 from fairlead.dataclass import dataclass
-from fairlead.language.checking.scope import Member
+from fairlead.language.checking.scope import AliasMember
 from fairlead.language.checking.types import unknown_type
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault
@@ -26,17 +26,17 @@ ALTERNATIVES_SHOWN_MAX = 6
 
 
 @dataclass(frozen=True)
-class Shape:
+class BranchPattern:
     """A branch before its conditions."""
 
     nodes: tuple[syntax.Element, ...]
     elements: tuple[Element, ...]
     slots: tuple[Slot, ...]
     precedences: tuple[Precedence, ...]
-    members: Mapping[str, Member]
+    members: Mapping[str, AliasMember]
 
 
-def shapes(pattern: syntax.Pattern, catalogue: Catalogue) -> tuple[Shape, ...]:
+def shapes(pattern: syntax.Pattern, catalogue: Catalogue) -> tuple[BranchPattern, ...]:
     return tuple(_shape(branch, catalogue) for branch in _branches(pattern))
 
 
@@ -87,15 +87,15 @@ def _grouped(text: str, joined: str) -> str:
     return f"({text})" if joined == " AND " and " THEN " in text else text
 
 
-def _shape(pattern: syntax.Pattern, catalogue: Catalogue) -> Shape:
+def _shape(pattern: syntax.Pattern, catalogue: Catalogue) -> BranchPattern:
     nodes = tuple(syntax.elements(pattern))
     _check(nodes, catalogue)
     elements, slots, places = _layout(tuple((n.alias.text, n.type.text, n.count.value if n.count else 1) for n in nodes))
     members = {
-        element.alias: Member(element.alias, catalogue[element.type], places[element.alias], element.quantifier.most)
+        element.alias: AliasMember(element.alias, catalogue[element.type], places[element.alias], element.quantifier.most)
         for element in elements
     }
-    return Shape(nodes, elements, slots, _precedences(pattern, places), members)
+    return BranchPattern(nodes, elements, slots, _precedences(pattern, places), members)
 
 
 @lru_cache(maxsize=1024)

@@ -16,7 +16,7 @@ from fairlead.model.types import Attribute, EventType
 
 
 @dataclass(frozen=True)
-class Member:
+class AliasMember:
     """An alias: its type and its slots. An alias of another branch has no slots; it reads as NULL."""
 
     alias: str
@@ -31,7 +31,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Scope:
-    members: Mapping[str, Member]
+    members: Mapping[str, AliasMember]
     negated: frozenset[str] = frozenset()
     """Aliases of WITHOUT clauses, which only their own WHERE can see."""
 
@@ -65,7 +65,7 @@ class Scope:
             index = check_index(reference.index, member)
         return member.slots[index - 1] if member.present else None
 
-    def instances(self, reference: syntax.Reference) -> tuple[Member, Attribute | None]:
+    def instances(self, reference: syntax.Reference) -> tuple[AliasMember, Attribute | None]:
         """What an aggregate ranges over: all instances of one alias, or one attribute of them."""
         if reference.index:
             problem = f"an aggregate takes all instances of '{reference.head.text}'"
@@ -78,7 +78,7 @@ class Scope:
         member = self.member(reference.head)
         return member, attribute_of(member.type, reference.attribute) if reference.attribute else None
 
-    def member(self, word: syntax.Word) -> Member:
+    def member(self, word: syntax.Word) -> AliasMember:
         found = self.members.get(word.text)
         if found:
             return found
@@ -91,11 +91,11 @@ class Scope:
         fix = f"the element is called '{called}'" if called else meant
         raise Fault("L030", word.span, f"there is no element or attribute '{word.text}' in the pattern", fix)
 
-    def _having(self, attribute: str) -> list[Member]:
+    def _having(self, attribute: str) -> list[AliasMember]:
         having = [each for each in self.members.values() if each.type.attribute(attribute)]
         return [each for each in having if each.present] or having[:1]
 
-    def _bare(self, word: syntax.Word, having: list[Member]) -> Field | Literal:
+    def _bare(self, word: syntax.Word, having: list[AliasMember]) -> Field | Literal:
         if len(having) > 1:
             named = listed(f"{each.alias}.{word.text}" for each in having)
             raise Fault("L031", word.span, f"'{word.text}' is ambiguous: several elements have it", f"write {named}")
@@ -116,7 +116,7 @@ def attribute_of(type_: EventType, word: syntax.Word) -> Attribute:
     raise Fault("L012", word.span, f"{sort} '{type_.name}' has no attribute '{word.text}'", fix)
 
 
-def check_index(index: syntax.Whole, member: Member) -> int:
+def check_index(index: syntax.Whole, member: AliasMember) -> int:
     if index.value < 1:
         raise Fault("L032", index.span, "instances count from 1", f"write {member.alias}[1]")
     if index.value > member.count:

@@ -15,12 +15,12 @@ from fairlead.language.checking.emission import emission
 from fairlead.language.checking.keys import display, keys
 from fairlead.language.checking.literals import duration
 from fairlead.language.checking.negation import in_canonical_order, negated_members, negations
-from fairlead.language.checking.pattern import Shape, shapes
-from fairlead.language.checking.scope import Member, Scope
+from fairlead.language.checking.pattern import BranchPattern, shapes
+from fairlead.language.checking.scope import AliasMember, Scope
 from fairlead.language.checking.where import Placed, where
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault
-from fairlead.language.parsing.text import Source
+from fairlead.language.parsing.text import RuleText
 from fairlead.model.plan import Branch, Disposal, Emission, Matching, Subscription
 from fairlead.model.types import Catalogue, EventType
 
@@ -40,13 +40,13 @@ NAMES: dict[type[syntax.Clause], str] = {
 class Checked:
     node: syntax.Subscription
     subscription: Subscription
-    shapes: tuple[Shape, ...]
+    shapes: tuple[BranchPattern, ...]
     conjuncts: tuple[tuple[Placed, ...], ...]
     """For each branch its predicates with the places they came from."""
     emitted: EventType | None = None
 
 
-def checked(node: syntax.Subscription, catalogue: Catalogue, declared: frozenset[str], source: Source) -> Checked:
+def checked(node: syntax.Subscription, catalogue: Catalogue, declared: frozenset[str], source: RuleText) -> Checked:
     """1. the clauses, each once · 2. pattern to slots · 3. WITHOUT · 4. WHERE · 5. PER · 6. options · 7. EMIT"""
     _check_repeats(node)  # 1
     built = shapes(node.pattern, catalogue)  # 2
@@ -101,7 +101,7 @@ def _find(node: syntax.Subscription, wanted: type[ClauseType]) -> ClauseType | N
 
 
 def _keyed(
-    per: syntax.Per, branches: tuple[Branch, ...], members: Sequence[dict[str, Member]], catalogue: Catalogue
+    per: syntax.Per, branches: tuple[Branch, ...], members: Sequence[dict[str, AliasMember]], catalogue: Catalogue
 ) -> tuple[Branch, ...]:
     types = [tuple(catalogue[name] for name in branch.types) for branch in branches]
     found = keys(per, list(zip(members, types, strict=True)))
@@ -112,13 +112,13 @@ def _emitting(branches: tuple[Branch, ...], fields: tuple[Emission, ...]) -> tup
     return tuple(replace(branch, emission=each) for branch, each in zip(branches, fields, strict=True))
 
 
-def _joint_scopes(built: Sequence[Shape], hidden: frozenset[str]) -> list[Scope]:
+def _joint_scopes(built: Sequence[BranchPattern], hidden: frozenset[str]) -> list[Scope]:
     """For EMIT: the aliases that another branch has, and this one has not, read as NULL."""
     everywhere = {alias: replace(member, slots=()) for shape in reversed(built) for alias, member in shape.members.items()}
     return [Scope({**everywhere, **shape.members}, hidden) for shape in built]
 
 
-def _window(node: syntax.Subscription, built: Sequence[Shape]) -> int | None:
+def _window(node: syntax.Subscription, built: Sequence[BranchPattern]) -> int | None:
     clause = _find(node, syntax.Within)
     if clause is None:
         return None

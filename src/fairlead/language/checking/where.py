@@ -11,13 +11,13 @@ from fairlead.language.checking.conditions import Conjunct, conjuncts, predicate
 from fairlead.language.checking.scope import Scope
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault
-from fairlead.language.parsing.text import Source
+from fairlead.language.parsing.text import RuleText
 from fairlead.model.expression import Predicate
 
 Placed = tuple[Conjunct, Predicate]
 
 
-def where(clause: syntax.Where, scopes: Sequence[Scope], source: Source) -> list[list[Placed]]:
+def where(clause: syntax.Where, scopes: Sequence[Scope], source: RuleText) -> list[list[Placed]]:
     """For each branch its predicates with the conjuncts they came from."""
     placed: list[list[Placed]] = [[] for _ in scopes]
     for conjunct in conjuncts(clause.condition):

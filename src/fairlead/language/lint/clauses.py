@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fairlead.language.checking.subscription import Checked
-from fairlead.language.lint.finding import Finding
+from fairlead.language.lint.finding import LintFinding
 from fairlead.language.parsing import syntax
 from fairlead.model.plan import Absence, Disposal, NegationBetween
 from fairlead.model.types import Catalogue, Kind
 
 
-def anything_cancels(checked: Checked, catalogue: Catalogue) -> Iterator[Finding]:
+def anything_cancels(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
     """W006: a WITHOUT with neither WHERE nor PER is about every event of its type."""
     for clause in checked.node.withouts:
         if clause.where is None and not checked.subscription.per:
             name = clause.type.text
             fix = f"add WHERE {clause.alias.text}.… = …, or PER"
-            yield Finding("W006", clause.span, f"any {name} at all counts here, whatever it is about", fix)
+            yield LintFinding("W006", clause.span, f"any {name} at all counts here, whatever it is about", fix)
 
 
-def condition_beside_the_absent_event(checked: Checked, catalogue: Catalogue) -> Iterator[Finding]:
+def condition_beside_the_absent_event(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
     """W007: a conjunct of a WITHOUT's WHERE that is about members only does not restrict the pattern."""
     said: set[str] = set()
     clauses = {each.alias.text: each for each in checked.node.withouts}
@@ -34,10 +34,12 @@ def condition_beside_the_absent_event(checked: Checked, catalogue: Catalogue) ->
                     problem = (
                         f"'{predicate.text}' does not name '{negation.alias}': where it is not true, no event is ruled out"
                     )
-                    yield Finding("W007", where.condition.span, problem, "move it to the WHERE of the pattern, before WITHOUT")
+                    yield LintFinding(
+                        "W007", where.condition.span, problem, "move it to the WHERE of the pattern, before WITHOUT"
+                    )
 
 
-def floating_key(checked: Checked, catalogue: Catalogue) -> Iterator[Finding]:
+def floating_key(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
     """W011: keys that are equal on paper may differ in their last bit."""
     clause = next((each for each in checked.node.clauses if isinstance(each, syntax.Per)), None)
     if clause is None:
@@ -46,15 +48,15 @@ def floating_key(checked: Checked, catalogue: Catalogue) -> Iterator[Finding]:
         used = {(name, parts[at]) for branch in checked.subscription.branches for name, parts in branch.keys}
         attributes = [catalogue[name].attribute(attribute) for name, attribute in sorted(used)]
         if any(each and each.type.kind is Kind.DOUBLE for each in attributes):
-            yield Finding(
+            yield LintFinding(
                 "W011", key.span, "a DOUBLE is a fragile key: equal means equal to the last bit", "use a whole number or text"
             )
 
 
-def unbounded_queues(checked: Checked, catalogue: Catalogue) -> Iterator[Finding]:
+def unbounded_queues(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
     """W012: a disposal that leaves older events behind, and no window that lets go of them."""
     subscription = checked.subscription
     clause = next((each for each in checked.node.clauses if isinstance(each, syntax.DisposalClause)), None)
     if clause and subscription.disposal is not Disposal.PREFIX_INFIX and subscription.within_us is None:
         problem = f"DISPOSAL {clause.words} leaves events in the queues, and nothing bounds how long they stay"
-        yield Finding("W012", clause.span, problem, "add WITHIN if memory matters")
+        yield LintFinding("W012", clause.span, problem, "add WITHIN if memory matters")

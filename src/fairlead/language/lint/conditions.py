@@ -6,21 +6,21 @@ from collections.abc import Callable, Iterable, Iterator
 
 from fairlead.language.checking.subscription import Checked
 from fairlead.language.checking.where import Placed
-from fairlead.language.lint.finding import Finding
+from fairlead.language.lint.finding import LintFinding
 from fairlead.model.expression import Expression, In, Literal, Predicate
 from fairlead.model.types import Catalogue
 
 
-def constant(checked: Checked, catalogue: Catalogue) -> Iterator[Finding]:
+def constant(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
     """W008: a conjunct that reads no event is the same for all of them."""
     for conjunct, predicate in _once(checked, lambda each: not each.slots):
-        yield Finding("W008", conjunct.span, f"'{predicate.text}' reads no event", "name an attribute, or leave it out")
+        yield LintFinding("W008", conjunct.span, f"'{predicate.text}' reads no event", "name an attribute, or leave it out")
 
 
-def not_in_null(checked: Checked, catalogue: Catalogue) -> Iterator[Finding]:
+def not_in_null(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
     """W009: `x NOT IN (1, NULL)` is false or unknown, never true."""
     for conjunct, _ in _once(checked, _is_never_true):
-        yield Finding(
+        yield LintFinding(
             "W009", conjunct.span, "NOT IN with NULL among the options is never true", "leave out NULL, and add IS NOT NULL"
         )
 

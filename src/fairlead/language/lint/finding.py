@@ -11,11 +11,11 @@ from fairlead.model.types import Catalogue
 
 
 @dataclass(frozen=True)
-class Finding:
+class LintFinding:
     code: str
     span: Span
     problem: str
     fix: str
 
 
-Rule = Callable[[Checked, Catalogue], Iterator[Finding]]
+Rule = Callable[[Checked, Catalogue], Iterator[LintFinding]]

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-from fairlead.language.checking.pattern import Shape
+from fairlead.language.checking.pattern import BranchPattern
 from fairlead.language.checking.subscription import Checked
 from fairlead.language.lint.expressions import expressions, outside_aggregates
-from fairlead.language.lint.finding import Finding
+from fairlead.language.lint.finding import LintFinding
 from fairlead.language.parsing import syntax
 from fairlead.model.expression import Compare, Field, Predicate
 from fairlead.model.plan import Branch
 from fairlead.model.types import Catalogue
 
 
-def one_type_twice(checked: Checked, catalogue: Catalogue) -> Iterator[Finding]:
+def one_type_twice(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
     """W002: `A x AND A y` is not "in any order": both sit in the queue of A."""
     relation = "after" if checked.subscription.matching.recent else "before"
     for shape in checked.shapes:
@@ -29,10 +29,10 @@ def one_type_twice(checked: Checked, catalogue: Catalogue) -> Iterator[Finding]:
                     if relation == "before"
                     else (f"use MATCHING FIRST if {x} is to stand before {y}")
                 )
-                yield Finding("W002", other.span, problem, fix)
+                yield LintFinding("W002", other.span, problem, fix)
 
 
-def order_that_never_matches(checked: Checked, catalogue: Catalogue) -> Iterator[Finding]:
+def order_that_never_matches(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
     """W003: THEN asks for the opposite of the order in which the matching option numbers the instances."""
     recent = checked.subscription.matching.recent
     for shape in checked.shapes:
@@ -41,10 +41,10 @@ def order_that_never_matches(checked: Checked, catalogue: Catalogue) -> Iterator
             one, other = shape.members[x], shape.members[y]
             if one.type == other.type and (one.slots[0] < other.slots[0]) == recent:
                 problem = f"this never matches: under {checked.subscription.matching.words} '{y}' is older than '{x}'"
-                yield Finding("W003", aliases[y].span, problem, "use MATCHING FIRST, or AND in place of THEN")
+                yield LintFinding("W003", aliases[y].span, problem, "use MATCHING FIRST, or AND in place of THEN")
 
 
-def index_missing(checked: Checked, catalogue: Catalogue) -> Iterator[Finding]:
+def index_missing(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
     """W004: `q.value` where q has several instances means the first."""
     counts = {element.alias.text: element.count.value for shape in checked.shapes for element in shape.nodes if element.count}
     if max(counts.values(), default=1) == 1:
@@ -57,12 +57,12 @@ def index_missing(checked: Checked, catalogue: Catalogue) -> Iterator[Finding]:
                 said.add(alias)
                 shown = str(each) if each.head.text == alias else f"{alias}.{each}"
                 problem = f"'{each}' means the first instance of '{alias}' only"
-                yield Finding(
+                yield LintFinding(
                     "W004", each.span, problem, f"write {shown.replace(alias, f'{alias}[1]', 1)}, or an aggregate of all"
                 )
 
 
-def recent_runs_backwards(checked: Checked, catalogue: Catalogue) -> Iterator[Finding]:
+def recent_runs_backwards(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
     """W005: under RECENT q[1] is the newest. Of no interest where nothing tells the instances apart."""
     if not checked.subscription.matching.recent:
         return
@@ -72,10 +72,10 @@ def recent_runs_backwards(checked: Checked, catalogue: Catalogue) -> Iterator[Fi
             alias = element.alias.text
             if element.count and element.count.value > 1 and alias in told_apart:
                 problem = f"under RECENT instance 2 is older than instance 1: {alias}[1] is the newest"
-                yield Finding("W005", element.span, problem, "number the instances from the newest, or use MATCHING FIRST")
+                yield LintFinding("W005", element.span, problem, "number the instances from the newest, or use MATCHING FIRST")
 
 
-def broken_rise(checked: Checked, catalogue: Catalogue) -> Iterator[Finding]:
+def broken_rise(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
     """W015: `q[1].x < q[2].x AND q[2].x < q[3].x` reads like an unbroken run, but others may stand between, of any key."""
     if checked.subscription.matching.contiguous or checked.subscription.per:
         return
@@ -89,7 +89,7 @@ def broken_rise(checked: Checked, catalogue: Catalogue) -> Iterator[Finding]:
             if steps[rising] == 2:
                 problem = f"'{predicate.text}': between instances that rise or fall others may stand that do not"
                 fix = "add MATCHING FIRST CONTIGUOUS for an unbroken run, PER for the events of one key, or both"
-                yield Finding("W015", conjunct.span, problem, fix)
+                yield LintFinding("W015", conjunct.span, problem, fix)
                 return
 
 
@@ -103,7 +103,7 @@ def _rising(predicate: Predicate, branch: Branch) -> tuple[str, str] | None:
     return None
 
 
-def _ordered(shape: Shape) -> set[tuple[str, str]]:
+def _ordered(shape: BranchPattern) -> set[tuple[str, str]]:
     """Pairs of aliases that a THEN puts in order."""
     return {
         (shape.slots[left].alias, shape.slots[right].alias)

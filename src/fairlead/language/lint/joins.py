@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fairlead.language.checking.subscription import Checked
-from fairlead.language.lint.finding import Finding
+from fairlead.language.lint.finding import LintFinding
 from fairlead.model.expression import Compare, Field, Predicate
 from fairlead.model.plan import Branch
 from fairlead.model.types import Catalogue, Kind
@@ -18,7 +18,7 @@ KEY_KINDS = frozenset({Kind.STRING, Kind.INT, Kind.BIGINT, Kind.DECIMAL, Kind.BI
 """Equal times, truths and floating-point numbers are rarely keys."""
 
 
-def equality_without_per(checked: Checked, catalogue: Catalogue) -> Iterator[Finding]:
+def equality_without_per(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
     if checked.subscription.per:
         return
     said: set[str] = set()
@@ -31,7 +31,7 @@ def equality_without_per(checked: Checked, catalogue: Catalogue) -> Iterator[Fin
             if clause not in said:
                 said.add(clause)
                 problem = f"'{predicate.text}' joins without PER: a match on one value disposes of events of all others"
-                yield Finding(
+                yield LintFinding(
                     "W001",
                     conjunct.span,
                     problem,

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from fairlead.language.checking.subscription import Checked
 from fairlead.language.lint import clauses, conditions, instances, joins, unused
-from fairlead.language.lint.finding import Finding, Rule
+from fairlead.language.lint.finding import LintFinding, Rule
 from fairlead.language.parsing import syntax
-from fairlead.language.parsing.text import Source
+from fairlead.language.parsing.text import RuleText
 from fairlead.model.plan import LintWarning
 from fairlead.model.types import Catalogue
 
@@ -31,11 +31,11 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def lint(checked: Sequence[Checked], catalogue: Catalogue, rules: syntax.Rules, source: Source) -> tuple[LintWarning, ...]:
+def lint(checked: Sequence[Checked], catalogue: Catalogue, rules: syntax.Rules, source: RuleText) -> tuple[LintWarning, ...]:
     found = [(each.subscription.name, finding) for each in checked for rule in RULES for finding in rule(each, catalogue)]
     whole = [(None, finding) for finding in unused.types(checked, catalogue, rules)]
     return tuple(_warning(finding, name, source) for name, finding in (*found, *whole))
 
 
-def _warning(finding: Finding, subscription: str | None, source: Source) -> LintWarning:
+def _warning(finding: LintFinding, subscription: str | None, source: RuleText) -> LintWarning:
     return LintWarning(finding.code, finding.problem, finding.fix, source.place(finding.span), subscription)

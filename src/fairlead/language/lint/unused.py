@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fairlead.language.checking.subscription import Checked
-from fairlead.language.lint.finding import Finding
+from fairlead.language.lint.finding import LintFinding
 from fairlead.language.parsing import syntax
 from fairlead.model.types import Catalogue
 
 
-def types(checked: Sequence[Checked], catalogue: Catalogue, rules: syntax.Rules) -> Iterator[Finding]:
+def types(checked: Sequence[Checked], catalogue: Catalogue, rules: syntax.Rules) -> Iterator[LintFinding]:
     if not checked:
         return  # a text of types only is a library
     used: set[str] = set()
@@ -22,4 +22,4 @@ def types(checked: Sequence[Checked], catalogue: Catalogue, rules: syntax.Rules)
     for declaration in rules.declarations:
         if declaration.name.text not in used:
             problem = f"no subscription reads or emits '{declaration.name.text}'"
-            yield Finding("W010", declaration.name.span, problem, "remove it, or use it")
+            yield LintFinding("W010", declaration.name.span, problem, "remove it, or use it")

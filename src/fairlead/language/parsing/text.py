@@ -21,7 +21,7 @@ _BETWEEN_WORDS = re.compile(r"('(?>[^'\n]+|'')*+')|(?:--[^\n]*|/\*.*?\*/|\s+)++"
 
 
 @dataclass(frozen=True)
-class Source:
+class RuleText:
     text: str
     file: str | None = None
 

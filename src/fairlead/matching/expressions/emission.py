@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fairlead.matching.compiled.running.vector import NUMBERS, Rows, Vector, evaluate
+from fairlead.matching.compiled.running.vector import NUMBERS, TypeRows, Vector, evaluate
 from fairlead.matching.expressions.aggregates import aggregated
 from fairlead.matching.expressions.closures import Evaluator, compile_value, slot_types
 from fairlead.matching.results.chunk import Numbers
@@ -115,7 +115,7 @@ class Members:
         columns = [self.column(leaf) for leaf in read]
         table = pa.RecordBatch.from_arrays(columns, [str(at) for at in range(len(read))])
         over_one = _over_one(node, {leaf: Field(0, str(at), leaf.kind) for at, leaf in enumerate(read)})
-        return evaluate(over_one, Rows(schema, table, None, lambda: np.zeros(len(self), dtype=np.int64)))
+        return evaluate(over_one, TypeRows(schema, table, None, lambda: np.zeros(len(self), dtype=np.int64)))
 
     def column(self, leaf: Leaf) -> pa.Array:
         """What an expression reads of the members."""

@@ -26,7 +26,7 @@ from fairlead.model.types import Catalogue, EventType
 
 
 @dataclass(frozen=True)
-class Clause:
+class CompiledNegation:
     """A WITHOUT clause, compiled: which events it notes, and when one of them forbids a relation."""
 
     clause: Negated
@@ -253,7 +253,7 @@ def _acceptor(branch: Branch, slots: tuple[int, ...], types: list[EventType]) ->
     return accepts
 
 
-def _negated(branch: Branch, clause: Negated, types: list[EventType]) -> Clause:
+def _negated(branch: Branch, clause: Negated, types: list[EventType]) -> CompiledNegation:
     own = [compile_condition(each.condition, types) for each in clause.predicates if each.slots == (clause.slot,)]
     rest = tuple(compile_condition(each.condition, types) for each in clause.predicates if each.slots != (clause.slot,))
     binding: list[Event | None] = [None] * len(types)
@@ -263,4 +263,4 @@ def _negated(branch: Branch, clause: Negated, types: list[EventType]) -> Clause:
         return all(check(binding) for check in own)
 
     anchor = clause.left if isinstance(clause, NegationBetween) else clause.anchor
-    return Clause(clause, accepts, rest, branch.queue_types.index(branch.slots[anchor].type))
+    return CompiledNegation(clause, accepts, rest, branch.queue_types.index(branch.slots[anchor].type))

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from fairlead.matching.attempt import Attempt
 from fairlead.matching.expressions.closures import Check, Evaluator, compile_condition, compile_value, slot_types
 from fairlead.matching.interpreted.reduced_search import Semijoin
-from fairlead.matching.reduction import Constraint, Link, Reduction, reduced_orders
+from fairlead.matching.reduction import Constraint, Reduction, SlotComparison, reduced_orders
 from fairlead.model.event import Event
 from fairlead.model.expression import Compare, Predicate, slots_of
 from fairlead.model.plan import Branch, Matching
@@ -192,7 +192,7 @@ def _constraints(branch: Branch, catalogue: Catalogue, recent: bool, contiguous:
         for b in range(a + 1, len(branch.slots)):
             if one.type != branch.slots[b].type and accepted[a] & accepted[b]:
                 place = _place(a), _place(b)
-                made.append((Constraint(frozenset({a, b}), Link(a, "!=", b)), _apart(a, b), place))
+                made.append((Constraint(frozenset({a, b}), SlotComparison(a, "!=", b)), _apart(a, b), place))
     for clause in branch.negations:
         mine = set(catalogue.accepts(clause.type))
         read = {slot for each in clause.predicates for slot in each.slots} - {clause.slot}
@@ -210,7 +210,7 @@ def _entry(predicate: Predicate, types: list[EventType]) -> Entry:
                 one, two = compile_value(atom.left, types), compile_value(atom.right, types)
                 if {atom.left.kind, atom.right.kind} == {Kind.DECIMAL, Kind.DOUBLE}:
                     one, two = _as_double(one), _as_double(two)
-                return Constraint(slots, Link(min(left), atom.operator, min(right))), check, (one, two)
+                return Constraint(slots, SlotComparison(min(left), atom.operator, min(right))), check, (one, two)
     return Constraint(slots), check, None
 
 

@@ -16,7 +16,7 @@ from fairlead.dataclass import dataclass
 from fairlead.matching.interpreted.instance import Held, Instance, Key, Pending
 from fairlead.matching.outcome import Match
 from fairlead.matching.results.chunk import chunk_of_events
-from fairlead.matching.state.content import NEVER, NO_EVENTS, Content, Events, Form, Group, events_of_chunk, form_of
+from fairlead.matching.state.content import NEVER, NO_EVENTS, Content, Events, Form, InstanceTable, events_of_chunk, form_of
 from fairlead.model.columns import canonical_rows
 from fairlead.model.event import Event
 from fairlead.model.identity import position_of, position_word
@@ -53,7 +53,7 @@ def content_of_objects(held: Sequence[Held], plan: Plan) -> Content:
     return Content(seen, groups, _events([events[word] for word in sorted(events)], plan.catalogue))
 
 
-def _group(form: Form, rows: _Rows, events: dict[int, Event]) -> Group:
+def _group(form: Form, rows: _Rows, events: dict[int, Event]) -> InstanceTable:
     def word(event: Event) -> int:
         at = position_word(event.position)
         events[at] = event
@@ -62,7 +62,7 @@ def _group(form: Form, rows: _Rows, events: dict[int, Event]) -> Group:
     instances = rows.instances
     waiting = [(at, each) for at, instance in enumerate(instances) for each in instance.pending]
     members = [word(event) for _, each in waiting for event in each.match.members]
-    return Group(
+    return InstanceTable(
         form,
         np.array(rows.subscription, dtype=np.int64),
         np.array(rows.branch, dtype=np.int64),
@@ -119,7 +119,7 @@ def objects_of_content(content: Content, plan: Plan) -> list[Held]:
     return held
 
 
-def _keys(group: Group) -> list[Key]:
+def _keys(group: InstanceTable) -> list[Key]:
     columns = []
     for column in group.keys:
         counted = pa.types.is_timestamp(column.type) or pa.types.is_duration(column.type)

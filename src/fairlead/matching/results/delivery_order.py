@@ -22,7 +22,7 @@ from fairlead.matching.results.relations import NOT_DUE, PAGE, Relations
 from fairlead.matching.results.result_table import table_of_objects
 from fairlead.model.identity import Words as Ids
 from fairlead.model.identity import from_hex, position_word, to_hex
-from fairlead.model.layout import Layout
+from fairlead.model.layout import ResultLayout
 from fairlead.model.relation import Relation
 
 __all__ = ["LAZY", "NOT_DUE", "Interleaved", "Objects", "by_turn", "completed", "in_one_order", "interleaved"]
@@ -143,11 +143,11 @@ class Interleaved(Sequence[Relation]):
             if isinstance(each, LAZY):
                 each.narrow()
 
-    def to_arrow(self, layout: Layout) -> pa.Table:
+    def to_arrow(self, layout: ResultLayout) -> pa.Table:
         """The result table (model/layout.py)."""
         return self.table_of(layout, np.arange(len(self)))
 
-    def table_of(self, layout: Layout, places: Numbers) -> pa.Table:
+    def table_of(self, layout: ResultLayout, places: Numbers) -> pa.Table:
         """The result table of those at some places of the delivery."""
         chosen = Interleaved(self.parts, self.owner[places], self.place[places])
         tables, order = [layout.schema.empty_table()], [np.zeros(0, dtype=np.int64)]

@@ -17,7 +17,7 @@ import numpy as np
 
 from fairlead.errors import require
 from fairlead.matching.results.chunk import Chunk, Numbers, Times, Words
-from fairlead.matching.results.taken_rows import Part, Taken, parts_of
+from fairlead.matching.results.taken_rows import ChunkRows, Taken, parts_of
 from fairlead.model.columns import Columns
 from fairlead.model.event import Event
 from fairlead.model.types import Catalogue
@@ -45,7 +45,7 @@ class View:
 
     def take(self, words: Words) -> Taken:
         """The rows of these words, in any order, repeated or not."""
-        parts: list[Part] = []
+        parts: list[ChunkRows] = []
         at, left = np.arange(len(words)), words
         for layer in self.layers:
             if not len(left):

@@ -20,10 +20,10 @@ from fairlead.dataclass import dataclass
 from fairlead.matching.outcome import Match
 from fairlead.matching.results.chunk import Numbers, Words
 from fairlead.matching.results.event_store import View, distinct, joined_view
-from fairlead.matching.results.result_table import Rows, table_of_blocks
+from fairlead.matching.results.result_table import BlockRows, table_of_blocks
 from fairlead.model.identity import Words as Ids
 from fairlead.model.identity import position_of, relation_ids, to_hex
-from fairlead.model.layout import Layout
+from fairlead.model.layout import ResultLayout
 from fairlead.model.plan import Subscription
 from fairlead.model.position import Position
 from fairlead.model.relation import Relation
@@ -43,7 +43,7 @@ TABLE_ROWS = 131_072
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class MatchBlock:
     """The matches of one branch in a batch, in order: the word of the place of completion, and the members' words by slot.
     Phase 0 is what an absence's deadline decided; it stands before what an event at the same place completes."""
 
@@ -65,21 +65,21 @@ class Block:
         """As in the text."""
         return self.subscription.number(self.branch)
 
-    def moved(self, behind: int) -> Block:
+    def moved(self, behind: int) -> MatchBlock:
         """Behind so many relations that are delivered before."""
         assert self.ranks is not None
         return replace(self, ranks=self.ranks + behind)
 
 
-def united(blocks: Sequence[Block]) -> list[Block]:
+def united(blocks: Sequence[MatchBlock]) -> list[MatchBlock]:
     """What several parts of a batch led to, in their order: one block again for each branch and phase."""
-    groups: dict[tuple[int, int, int], list[Block]] = {}
+    groups: dict[tuple[int, int, int], list[MatchBlock]] = {}
     for each in blocks:
         groups.setdefault((each.phase, each.number, each.branch), []).append(each)
     return [_united(group) for group in groups.values()]
 
 
-def _united(group: Sequence[Block]) -> Block:
+def _united(group: Sequence[MatchBlock]) -> MatchBlock:
     def joined(parts: Sequence[Numbers | None]) -> Numbers | None:
         there = [each for each in parts if each is not None]
         return np.concatenate(there) if there else None
@@ -92,7 +92,7 @@ def _united(group: Sequence[Block]) -> Block:
 class Relations(Sequence[Relation]):
     """The relations of a batch in the order of delivery."""
 
-    def __init__(self, blocks: Sequence[Block], view: View, catalogue: Catalogue, build: Build) -> None:
+    def __init__(self, blocks: Sequence[MatchBlock], view: View, catalogue: Catalogue, build: Build) -> None:
         self.blocks = sorted((each for each in blocks if len(each)), key=lambda each: (each.phase, each.number, each.branch))
         self.view = view if self.blocks else View([])
         self.catalogue, self.build = catalogue, build
@@ -152,7 +152,7 @@ class Relations(Sequence[Relation]):
         if self.blocks:
             self.view = self.view.narrowed(np.concatenate([block.refs.reshape(-1) for block in self.blocks]))
 
-    def to_arrow(self, layout: Layout) -> pa.Table:
+    def to_arrow(self, layout: ResultLayout) -> pa.Table:
         """The result table (model/layout.py)."""
         pieces = [self._table(layout, low, min(low + TABLE_ROWS, len(self))) for low in range(0, len(self), TABLE_ROWS)]
         return pa.concat_tables(pieces) if pieces else layout.schema.empty_table()
@@ -173,10 +173,10 @@ class Relations(Sequence[Relation]):
         found = ids_of_blocks(self.blocks)
         return found if self.order is None else found[self.order]
 
-    def _rows(self, places: Numbers | slice) -> list[Rows]:
+    def _rows(self, places: Numbers | slice) -> list[BlockRows]:
         """The relations at some places of the delivery, by block."""
         if len(self.blocks) == 1 and self.order is None:
-            return [Rows(self.blocks[0], slice(None), places)]
+            return [BlockRows(self.blocks[0], slice(None), places)]
         numbers = np.arange(len(self))[places] if self.order is None else self.order[places]
         owner = np.searchsorted(self.starts, numbers, side="right") - 1
         by_owner = np.argsort(owner, kind="stable")
@@ -185,10 +185,10 @@ class Relations(Sequence[Relation]):
         for at, block in enumerate(self.blocks):
             mine = by_owner[ends[at - 1] if at else 0 : ends[at]]
             if len(mine):
-                found.append(Rows(block, mine, numbers[mine] - self.starts[at]))
+                found.append(BlockRows(block, mine, numbers[mine] - self.starts[at]))
         return found
 
-    def table_of(self, layout: Layout, places: Numbers) -> pa.Table:
+    def table_of(self, layout: ResultLayout, places: Numbers) -> pa.Table:
         """The result table of those at some places of the delivery."""
         return table_of_blocks(layout, self._rows(places), self.view, self.id_words()[places])
 
@@ -213,7 +213,7 @@ class Relations(Sequence[Relation]):
         owners = np.searchsorted(self.starts, numbers, side="right") - 1
         return [self.blocks[at].subscription.name for at in owners.tolist()]
 
-    def _table(self, layout: Layout, low: int, high: int) -> pa.Table:
+    def _table(self, layout: ResultLayout, low: int, high: int) -> pa.Table:
         try:
             return table_of_blocks(layout, self._rows(slice(low, high)), self.view, self.id_words()[low:high])
         except (pa.ArrowInvalid, pa.ArrowCapacityError):  # more than 2 GB of text in one column
@@ -263,7 +263,7 @@ def joined(batches: Sequence[Relations]) -> Relations:
     first = batches[0]
     if len(batches) == 1:
         return first
-    mine: dict[tuple[int, int, int], list[Block]] = {}
+    mine: dict[tuple[int, int, int], list[MatchBlock]] = {}
     before = 0
     for batch in batches:
         for block in batch.blocks:
@@ -276,7 +276,7 @@ def joined(batches: Sequence[Relations]) -> Relations:
     return made
 
 
-def _joined_block(blocks: Sequence[Block]) -> Block:
+def _joined_block(blocks: Sequence[MatchBlock]) -> MatchBlock:
     deadlines = [block.deadlines for block in blocks if block.deadlines is not None]
     ranks = [block.ranks for block in blocks if block.ranks is not None]
     return replace(
@@ -288,7 +288,7 @@ def _joined_block(blocks: Sequence[Block]) -> Block:
     )
 
 
-def ids_of_blocks(blocks: Sequence[Block]) -> Ids:
+def ids_of_blocks(blocks: Sequence[MatchBlock]) -> Ids:
     """The ids of all relations, block after block; blocks of one width are computed together."""
     lengths = [len(block) for block in blocks]
     starts = np.cumsum([0, *lengths])

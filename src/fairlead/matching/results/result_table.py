@@ -23,18 +23,18 @@ from fairlead.model.columns import arrow_array, number_array, text_array
 from fairlead.model.event import Event
 from fairlead.model.identity import Words as Ids
 from fairlead.model.identity import from_hex, hex_digits, majors_of, places_of, position_word
-from fairlead.model.layout import Column, Layout
+from fairlead.model.layout import ResultColumn, ResultLayout
 from fairlead.model.relation import Relation
 
 if TYPE_CHECKING:
-    from fairlead.matching.results.relations import Block
+    from fairlead.matching.results.relations import MatchBlock
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class BlockRows:
     """Some rows of a block: `at` is the place of each among the rows of the table."""
 
-    block: Block
+    block: MatchBlock
     at: Numbers | slice
     rows: Numbers | slice
 
@@ -74,7 +74,7 @@ class Frame:
         return np.concatenate(([0], np.cumsum(self.width)))
 
 
-def table_of_blocks(layout: Layout, rows: Sequence[Rows], view: View, ids: Ids) -> pa.Table:
+def table_of_blocks(layout: ResultLayout, rows: Sequence[BlockRows], view: View, ids: Ids) -> pa.Table:
     frame = Frame.of(len(ids))
     for each in rows:
         frame.subscription[each.at] = layout.subscriptions.index(each.block.subscription.name)
@@ -83,7 +83,7 @@ def table_of_blocks(layout: Layout, rows: Sequence[Rows], view: View, ids: Ids) 
     return _table(layout, frame, ids, view.take(_words(frame, rows)), _emitted_of_blocks(layout, rows, view, len(ids)))
 
 
-def _words(frame: Frame, rows: Sequence[Rows]) -> Numbers:
+def _words(frame: Frame, rows: Sequence[BlockRows]) -> Numbers:
     """The members of all rows, one after the other."""
     if len(rows) == 1 and isinstance(rows[0].at, slice):
         return np.ascontiguousarray(rows[0].refs).reshape(-1)
@@ -93,7 +93,7 @@ def _words(frame: Frame, rows: Sequence[Rows]) -> Numbers:
     return words
 
 
-def table_of_objects(layout: Layout, relations: Sequence[Relation]) -> pa.Table:
+def table_of_objects(layout: ResultLayout, relations: Sequence[Relation]) -> pa.Table:
     if not relations:
         return layout.schema.empty_table()
     frame = Frame.of(len(relations))
@@ -114,7 +114,7 @@ def table_of_objects(layout: Layout, relations: Sequence[Relation]) -> pa.Table:
     return _table(layout, frame, ids, Taken(words, list(found)), _emitted_of_objects(layout, relations))
 
 
-def _table(layout: Layout, frame: Frame, ids: Ids, members: Taken, emitted: pa.Array) -> pa.Table:
+def _table(layout: ResultLayout, frame: Frame, ids: Ids, members: Taken, emitted: pa.Array) -> pa.Table:
     offsets, count = number_array(frame.offsets.astype(np.int32)), len(ids)
     positions, schema = number_array(majors_of(members.words)), layout.schema
     structs = pa.StructArray.from_arrays(
@@ -140,7 +140,7 @@ def _table(layout: Layout, frame: Frame, ids: Ids, members: Taken, emitted: pa.A
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _emitted_of_blocks(layout: Layout, rows: Sequence[Rows], view: View, count: int) -> pa.Array:
+def _emitted_of_blocks(layout: ResultLayout, rows: Sequence[BlockRows], view: View, count: int) -> pa.Array:
     """Each block's derived events, computed in its own order and then put in that of the table."""
     if not any(each.block.subscription.emits for each in rows):
         return pa.nulls(count, layout.emitted_type)
@@ -157,7 +157,7 @@ def _emitted_of_blocks(layout: Layout, rows: Sequence[Rows], view: View, count: 
     return joined if len(parts) == 1 else joined.take(number_array(np.argsort(np.concatenate(at))))
 
 
-def _emitted_of_objects(layout: Layout, relations: Sequence[Relation]) -> pa.Array:
+def _emitted_of_objects(layout: ResultLayout, relations: Sequence[Relation]) -> pa.Array:
     if not any(each.emitted_type for each in relations):
         return pa.nulls(len(relations), layout.emitted_type)
     mine: dict[str | None, list[int]] = {}
@@ -176,15 +176,15 @@ def _emitted_of_objects(layout: Layout, relations: Sequence[Relation]) -> pa.Arr
     return pa.concat_arrays(parts).take(number_array(order))
 
 
-def _numbers(layout: Layout, name: str) -> range:
+def _numbers(layout: ResultLayout, name: str) -> range:
     return range(len(layout.catalogue[name].attributes))
 
 
-def _emitted(layout: Layout, name: str, made: Sequence[pa.Array], count: int) -> pa.Array:
+def _emitted(layout: ResultLayout, name: str, made: Sequence[pa.Array], count: int) -> pa.Array:
     """The attributes of one derived type in the columns of all."""
     codes = number_array(np.full(count, layout.derived.index(name), dtype=np.int32))
 
-    def column(each: Column) -> pa.Array:
+    def column(each: ResultColumn) -> pa.Array:
         return made[each.sources[name]] if name in each.sources else pa.nulls(count, each.field.type)
 
     names = pa.DictionaryArray.from_arrays(codes, text_array(layout.derived))

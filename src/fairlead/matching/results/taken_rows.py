@@ -30,7 +30,7 @@ FEW = 8
 """Of so many times fewer rows than the chunk has, each is looked for; else all are counted once."""
 
 
-class Part(NamedTuple):
+class ChunkRows(NamedTuple):
     """Rows of one type in one chunk: which of the rows asked for they are, and where they lie in the chunk and in the table."""
 
     type: str
@@ -41,25 +41,25 @@ class Part(NamedTuple):
     inner: Numbers
 
 
-def parts_of(chunk: Chunk, at: Numbers, rows: Numbers) -> Iterator[Part]:
+def parts_of(chunk: Chunk, at: Numbers, rows: Numbers) -> Iterator[ChunkRows]:
     """The rows of a chunk by type."""
     if not len(rows):
         return
     tables = chunk.columns.tables
     names = [(code, name) for code, name in enumerate(chunk.columns.types) if name in tables]
     if len(names) == 1:
-        yield Part(names[0][1], chunk, tables[names[0][1]], at, rows, rows)
+        yield ChunkRows(names[0][1], chunk, tables[names[0][1]], at, rows, rows)
         return
     codes, few = chunk.columns.code_array[rows], FEW * len(rows) < len(chunk)
     for code, name in names:
         mine = np.flatnonzero(codes == code)
         if len(mine):
             inner = np.searchsorted(chunk.columns.places[name], rows[mine]) if few else chunk.inner[rows[mine]]
-            yield Part(name, chunk, tables[name], at[mine], rows[mine], inner)
+            yield ChunkRows(name, chunk, tables[name], at[mine], rows[mine], inner)
 
 
 class Taken:
-    def __init__(self, words: Words, parts: Sequence[Part]) -> None:
+    def __init__(self, words: Words, parts: Sequence[ChunkRows]) -> None:
         self.words, self.parts = words, parts
 
     def __len__(self) -> int:
@@ -80,7 +80,7 @@ class Taken:
         joined = pa.concat_arrays(pieces) if pieces else pa.nulls(0, wanted)
         return joined.take(pa.array(index, mask=index < 0 if start < len(index) else None))
 
-    def _numbers(self, wanted: pa.DataType, plain: Any, found: Sequence[tuple[Part, pa.Array]]) -> pa.Array:
+    def _numbers(self, wanted: pa.DataType, plain: Any, found: Sequence[tuple[ChunkRows, pa.Array]]) -> pa.Array:
         """Values of a fixed size, by their bytes."""
         values, known = np.zeros(len(self), dtype=plain), None
         if sum(len(part.at) for part, _ in found) < len(self) or any(column.null_count for _, column in found):

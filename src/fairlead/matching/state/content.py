@@ -1,7 +1,8 @@
 """What matchers remember, as columns: the one form that every matcher gives and takes, the same for the same history.
 
-Branches of one *form* (as many queues, as many members, keys of the same types) share a `Group`: a row for each instance, that
-is for each key of a branch that is in use. All events that anything refers to stand once, in `Events`, in their order.
+Branches of one *form* (as many queues, as many members, keys of the same types) share a `InstanceTable`: a row for each
+instance, that is for each key of a branch that is in use. All events that anything refers to stand once, in `Events`, in their
+order.
 
 Gives: `Content`, its parts, and their canonical order. Never: bytes (encoding.py), objects (interpreted/state.py) or kernels
 (compiled/).
@@ -39,7 +40,7 @@ class Form:
 
 
 @dataclass(frozen=True)
-class Group:
+class InstanceTable:
     """Instances in the order of subscription, branch and key. What waits is in the order of subscription, deadline, members and
     branch."""
 
@@ -73,7 +74,7 @@ class Group:
     def _ends(self) -> Numbers:
         return np.cumsum(self._totals)
 
-    def taken(self, rows: Numbers) -> Group:
+    def taken(self, rows: Numbers) -> InstanceTable:
         """Some instances, in this order, with what waits in the order that it has."""
         totals = self._totals[rows]
         first = self._ends[rows] - totals
@@ -82,7 +83,7 @@ class Group:
         new_number[rows] = np.arange(len(rows))
         owner = new_number[self.owner]
         waits = np.flatnonzero(owner >= 0)
-        return Group(
+        return InstanceTable(
             self.form,
             self.subscription[rows],
             self.branch[rows],
@@ -97,14 +98,14 @@ class Group:
             self.members[waits],
         )
 
-    def ordered(self) -> Group:
+    def ordered(self) -> InstanceTable:
         """In the canonical order."""
         if len(self) < 2:
             return self.in_order_of_deadlines()
         order = canonical_order((pa.array(self.subscription), pa.array(self.branch), *self.keys))
         return self.taken(order).in_order_of_deadlines()
 
-    def in_order_of_deadlines(self) -> Group:
+    def in_order_of_deadlines(self) -> InstanceTable:
         """What waits in the canonical order."""
         if len(self.owner) < 2:
             return self
@@ -122,7 +123,7 @@ def canonical_order(columns: Sequence[pa.Array]) -> Numbers:
     return order.astype(np.int64)
 
 
-def joined(groups: Sequence[Group]) -> Group:
+def joined(groups: Sequence[InstanceTable]) -> InstanceTable:
     """Groups of one form, without a branch in common, as one."""
     if len(groups) == 1:
         return groups[0]
@@ -131,7 +132,7 @@ def joined(groups: Sequence[Group]) -> Group:
     names = ("subscription", "branch", "clock", "loose", "lengths", "words", "deadline", "cancelled", "members")
     parts: dict[str, Any] = {name: np.concatenate([getattr(each, name) for each in groups]) for name in names}
     keys = tuple(pa.concat_arrays(each) for each in zip(*(group.keys for group in groups), strict=True))
-    return Group(groups[0].form, keys=keys, owner=np.concatenate(owners), **parts).ordered()
+    return InstanceTable(groups[0].form, keys=keys, owner=np.concatenate(owners), **parts).ordered()
 
 
 @dataclass(frozen=True)
@@ -186,7 +187,7 @@ def events_of_chunk(chunk: Chunk, catalogue: Catalogue) -> Events:
 class Content:
     seen: Sequence[int | None]
     """By subscription, the latest time that it was told, where it waits for something (WITHOUT ... WITHIN)."""
-    groups: Mapping[Form, Group]
+    groups: Mapping[Form, InstanceTable]
     """Those that have an instance."""
     events: Events
 

@@ -40,7 +40,7 @@ from fairlead.matching.state.content import (
     Content,
     Events,
     Form,
-    Group,
+    InstanceTable,
     events_of_chunk,
     form_of,
     forms_of,
@@ -85,7 +85,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Entry:
+class StateEntry:
     """Where the state of a subscription stands: which one it is of a unit. `silent`: it was not delivered there."""
 
     digest: str
@@ -168,7 +168,7 @@ def _events_columns(events: Events, catalogue: Catalogue, unit: int) -> dict[str
     return made
 
 
-def _group_columns(group: Group, number: str) -> dict[str, pa.Array]:
+def _group_columns(group: InstanceTable, number: str) -> dict[str, pa.Array]:
     instances = {
         "subscription": small(group.subscription),
         "branch": small(group.branch),
@@ -225,16 +225,16 @@ class State:
     def __init__(self, found: Mapping[str, pa.Array], without: Collection[str] = ()) -> None:
         self._found, self._without, self._agreed = found, without, False
         self.last = Position(found["major"][0].as_py(), found["minor"][0].as_py())
-        self.entries: list[Entry] = []
+        self.entries: list[StateEntry] = []
         counts: dict[int, int] = {}
         for each in found["subscriptions"].values.to_pylist():
             number = counts[each["unit"]] = counts.get(each["unit"], -1) + 1
-            self.entries.append(Entry(number=number, **each))
+            self.entries.append(StateEntry(number=number, **each))
         if not all(START <= each.since <= self.last.major for each in self.entries):
             raise unsound("a subscription began after the last position")
 
     @cached_property
-    def _at(self) -> Mapping[tuple[str, str, int], Entry]:
+    def _at(self) -> Mapping[tuple[str, str, int], StateEntry]:
         return {(each.digest, each.frame, each.since): each for each in reversed(self.entries)}
 
     def since(self, plan: Plan) -> dict[str, int]:
@@ -277,7 +277,7 @@ class State:
             if entry is not None:
                 wanted.setdefault(entry.unit, []).append((entry.number, number))
                 seen[number] = entry.seen
-        parts: dict[Form, list[Group]] = {}
+        parts: dict[Form, list[InstanceTable]] = {}
         events: list[Events] = []
         for at, pairs in wanted.items():
             groups = list(self._groups(at, pairs, plan))
@@ -289,7 +289,7 @@ class State:
         groups_of_forms = {form: joined(each).ordered() for form, each in parts.items()}
         return Content(seen, groups_of_forms, _together(events, plan.catalogue))
 
-    def _groups(self, unit: int, pairs: Sequence[tuple[int, int]], plan: Plan) -> Iterable[Group]:
+    def _groups(self, unit: int, pairs: Sequence[tuple[int, int]], plan: Plan) -> Iterable[InstanceTable]:
         """The instances of some subscriptions of a unit, under the numbers that they have now."""
         number = 0
         for name in self._found:
@@ -297,7 +297,7 @@ class State:
                 continue
             number = int(name.rpartition(" ")[2])
             owners = large(_fields(self._found[name])["subscription"])
-            whole: Group | None = None
+            whole: InstanceTable | None = None
             for old, new in pairs:
                 rows = np.flatnonzero(owners == old)
                 if not len(rows):
@@ -360,11 +360,11 @@ def _rows(rows: pa.StructArray, schema: pa.Schema) -> pa.RecordBatch:
     return record_batch(columns, schema, len(rows))
 
 
-def _group(form: Form, found: Mapping[str, pa.Array], number: str) -> Group:
+def _group(form: Form, found: Mapping[str, pa.Array], number: str) -> InstanceTable:
     table = _fields(found[f"instances {number}"])
     waiting = _fields(found[f"waiting {number}"]) if f"waiting {number}" in found else {}
     members = [_plain(waiting[f"member {at}"]) for at in range(form.members)] if waiting else [NO_NUMBERS] * form.members
-    return Group(
+    return InstanceTable(
         form,
         large(table["subscription"]),
         large(table["branch"]),

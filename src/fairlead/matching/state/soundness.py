@@ -23,7 +23,7 @@ import pyarrow as pa
 from fairlead.dataclass import dataclass
 from fairlead.matching.results.chunk import Numbers, Words
 from fairlead.matching.state.body import distrusted, unsound
-from fairlead.matching.state.content import NEVER, Content, Events, Form, Group, Mask, form_of
+from fairlead.matching.state.content import NEVER, Content, Events, Form, InstanceTable, Mask, form_of
 from fairlead.model.columns import arrow_schema
 from fairlead.model.identity import MINOR_BITS, MINOR_MASK, POSITIONS_MAX
 from fairlead.model.limits import LIMITS
@@ -228,7 +228,7 @@ class _Asked:
         )
 
 
-def _require_group(form: Form, group: Group, known: _Known, plan: Plan, used: Mask) -> None:
+def _require_group(form: Form, group: InstanceTable, known: _Known, plan: Plan, used: Mask) -> None:
     """`used`: of the events, those that something refers to; noted here."""
     _require_columns(form, group)
     kinds = _kinds(form, group, plan)
@@ -254,7 +254,7 @@ def _require_group(form: Form, group: Group, known: _Known, plan: Plan, used: Ma
             _require_waits(asked, group, waits, [each[waits] for each in members], known)
 
 
-def _require_columns(form: Form, group: Group) -> None:
+def _require_columns(form: Form, group: InstanceTable) -> None:
     size, waits = len(group), len(group.owner)
     shapes = {
         "subscription": (size,), "branch": (size,), "clock": (size,), "lengths": (size, form.queues), "owner": (waits,),
@@ -278,7 +278,7 @@ def _require_columns(form: Form, group: Group) -> None:
     _say(not waits or (int(group.owner.min()) >= 0 and int(group.owner.max()) < size), "something waits for no instance")
 
 
-def _kinds(form: Form, group: Group, plan: Plan) -> Mapping[_Asked, Numbers]:
+def _kinds(form: Form, group: InstanceTable, plan: Plan) -> Mapping[_Asked, Numbers]:
     """Instances by what their branches ask."""
     found: dict[_Asked, list[Numbers]] = {}
     for number, at, rows in _by_branch(group):
@@ -291,14 +291,14 @@ def _kinds(form: Form, group: Group, plan: Plan) -> Mapping[_Asked, Numbers]:
     return {asked: np.concatenate(rows) for asked, rows in found.items()}
 
 
-def _by_branch(group: Group) -> Iterator[tuple[int, int, Numbers]]:
+def _by_branch(group: InstanceTable) -> Iterator[tuple[int, int, Numbers]]:
     subscription, branch = group.subscription, group.branch
     starts = np.flatnonzero(np.concatenate(([True], (subscription[1:] != subscription[:-1]) | (branch[1:] != branch[:-1]))))
     for low, high in zip(starts.tolist(), [*starts[1:].tolist(), len(group)], strict=True):
         yield int(subscription[low]), int(branch[low]), np.arange(low, high)
 
 
-def _require_order(group: Group) -> None:
+def _require_order(group: InstanceTable) -> None:
     """2. Each instance once, in the canonical order; likewise what waits."""
     if len(group) > 1:
         columns: list[Any] = [group.subscription, group.branch, *group.keys]
@@ -331,7 +331,7 @@ def _rises(columns: Sequence[Any]) -> bool:
 
 
 def _require_queues(
-    asked: _Asked, group: Group, mine: Numbers, owners: Numbers, queues: Numbers, rows: Numbers, known: _Known
+    asked: _Asked, group: InstanceTable, mine: Numbers, owners: Numbers, queues: Numbers, rows: Numbers, known: _Known
 ) -> None:
     """3. What instances of one kind have queued."""
     clock = group.clock[mine]
@@ -351,7 +351,7 @@ def _require_queues(
             known.require_keys(rows[here], asked.keys[queue], group.keys, owners[here])
 
 
-def _require_waits(asked: _Asked, group: Group, waits: Numbers, members: list[Numbers], known: _Known) -> None:
+def _require_waits(asked: _Asked, group: InstanceTable, waits: Numbers, members: list[Numbers], known: _Known) -> None:
     """4. What waits in instances of one kind."""
     _say(bool(asked.absences), "something waits where nothing is absent")
     words = np.sort(group.members[waits], axis=1)

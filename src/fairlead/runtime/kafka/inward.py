@@ -64,7 +64,7 @@ async def bring_in(client: Client, topic: Topic, stop: asyncio.Event) -> int:
     publisher = Publisher(client.log, registry, None, 0.0, 1.0)
     checking = (await publisher.outbox(topic.type)).checking
     await publisher.close(flush=False)
-    taking = Taking(client, topic, checking, Reading(registry, topic.type))
+    taking = Taking(client, topic, checking, MessageReader(registry, topic.type))
     try:
         while not stop.is_set() and not (topic.until_end and taking.done):
             await taking.look()  # 1
@@ -75,7 +75,7 @@ async def bring_in(client: Client, topic: Topic, stop: asyncio.Event) -> int:
         await taking.close()
 
 
-class Reading:
+class MessageReader:
     """Messages to records."""
 
     def __init__(self, registry: Registry, type: str) -> None:
@@ -106,7 +106,7 @@ class Reading:
 
 
 class Taking:
-    def __init__(self, client: Client, topic: Topic, checking: Checking, reading: Reading) -> None:
+    def __init__(self, client: Client, topic: Topic, checking: Checking, reading: MessageReader) -> None:
         self._client, self._topic, self._checking, self._reading = client, topic, checking, reading
         self.consumer: Consumer = brokers.consumer(topic.brokers, topic.properties)
         self._thread = ThreadPoolExecutor(1)

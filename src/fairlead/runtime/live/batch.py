@@ -24,7 +24,7 @@ from fairlead.transport.output.relation_files import relation_table
 
 
 @dataclass(frozen=True, eq=False)
-class Numbering:
+class DeliveryNumbers:
     """Of relations that are delivered one after the other. `keys`: the groups that they are of; `firsts`: the number of the
     first relation of each, from 1 on; `owner`: by relation, which of the groups; None where there is one."""
 
@@ -64,10 +64,10 @@ class Numbering:
         place = number - self.firsts[mine]
         return place if self.owner is None or place < 0 else int(np.flatnonzero(self.owner == mine)[place])
 
-    def behind(self, count: int) -> Numbering:
+    def behind(self, count: int) -> DeliveryNumbers:
         """Without the first ones."""
         firsts = tuple(each + 1 for each in self.lasts_of(count).values())
-        return Numbering(self.count - count, self.keys, firsts, None if self.owner is None else self.owner[count:])
+        return DeliveryNumbers(self.count - count, self.keys, firsts, None if self.owner is None else self.owner[count:])
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +77,7 @@ class Batch(Sequence[Relation]):
 
     plan: Plan
     relations: Sequence[Relation]
-    numbering: Numbering
+    numbering: DeliveryNumbers
 
     def __len__(self) -> int:
         return len(self.relations)

@@ -15,7 +15,7 @@ from fairlead.errors import DataError, UsageError
 from fairlead.model.columns import arrow_array, arrow_schema, arrow_type, record_batch
 from fairlead.model.types import Catalogue, EventType, Kind
 from fairlead.transport.admission.problems import oversized
-from fairlead.transport.admission.record_check import Shape, Shapes
+from fairlead.transport.admission.record_check import RecordShape, Shapes
 from fairlead.transport.events import read_events
 from fairlead.transport.log.block import schema_digest
 from fairlead.transport.tables.table_reader import TABLE_ROWS, examined, is_table, record_batches
@@ -30,7 +30,7 @@ class Checking:
         self.type = event_type
         self.schema = schema_digest(event_type)
         self._optional = dict.fromkeys(sorted(optional))
-        self._shape = Shape(event_type, 0, allow_nan=True, text=False, position_field=None)
+        self._shape = RecordShape(event_type, 0, allow_nan=True, text=False, position_field=None)
         self._catalogue = Catalogue(
             (EventType(event_type.name, event_type.attributes, time_attribute=event_type.time_attribute),)
         )

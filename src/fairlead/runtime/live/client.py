@@ -24,7 +24,7 @@ from fairlead.model.types import Catalogue
 from fairlead.runtime.live.export import Exported, export
 from fairlead.runtime.live.gathering import Gathering
 from fairlead.runtime.live.leases import sweep
-from fairlead.runtime.live.opening import Place, place_of
+from fairlead.runtime.live.opening import LogPlace, place_of
 from fairlead.runtime.live.overview import Overview, overview_of
 from fairlead.runtime.live.publisher import Publisher
 from fairlead.runtime.live.record import compared, forget, receipts_of
@@ -32,7 +32,7 @@ from fairlead.runtime.live.registry import Registry
 from fairlead.runtime.live.selecting import selected
 from fairlead.runtime.live.starting import Start
 from fairlead.runtime.live.subscribing import LiveSubscription
-from fairlead.transport.log.credentials import Access
+from fairlead.transport.log.credentials import Credentials
 from fairlead.transport.log.patient_log import PatientLog
 from fairlead.transport.log.protocol import Log
 
@@ -47,7 +47,7 @@ PATIENCE_SECONDS = 60.0
 class Client:
     """Made by `fairlead.connect`."""
 
-    def __init__(self, place: Place, source: str | None, linger: float, patience: float, heartbeat: float | None) -> None:
+    def __init__(self, place: LogPlace, source: str | None, linger: float, patience: float, heartbeat: float | None) -> None:
         self._place, self._source, self._linger = place, source, linger
         self._patience, self._heartbeat = patience, heartbeat
         self._held = ExitStack()
@@ -219,7 +219,7 @@ def connect(
     for argument, path in files.items():
         require_kind("connect", argument, path, (str, os.PathLike, NONE), "a path or None", f'connect({argument}="…")')
     nkey, ca, certificate, key = (None if path is None else os.fspath(path) for path in (nkey, ca, certificate, key))
-    access = Access(user, password, token, nkey, ca, certificate, key)
+    access = Credentials(user, password, token, nkey, ca, certificate, key)
     return Client(place_of(url, data, replicas, access), source, linger, patience, heartbeat)
 
 

@@ -16,10 +16,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from fairlead.dataclass import dataclass
 from fairlead.matching.results.delivery_order import by_turn
 from fairlead.model.plan import Plan
-from fairlead.runtime.live.batch import Batch, Numbering
+from fairlead.runtime.live.batch import Batch, DeliveryNumbers
 from fairlead.runtime.live.follower import Follower, Heard
 from fairlead.runtime.live.following import Following
-from fairlead.runtime.live.grouping import Group
+from fairlead.runtime.live.grouping import StreamGroup
 from fairlead.runtime.live.ledger import Ledger
 from fairlead.transport.log.protocol import Stream
 
@@ -28,7 +28,7 @@ from fairlead.transport.log.protocol import Stream
 class Followed:
     """A group of the subscriber."""
 
-    group: Group
+    group: StreamGroup
     streams: Sequence[Stream]
     key: str
     follower: Follower
@@ -41,7 +41,7 @@ class Course:
     def __init__(self, plan: Plan, followed: Iterable[Followed], following: Following) -> None:
         self.plan, self.following = plan, following
         self.followed = {each.key: each for each in followed}
-        self._open: deque[Numbering] = deque()
+        self._open: deque[DeliveryNumbers] = deque()
         """What is not acknowledged, where there are several."""
 
     def batch_of(self, heard: Sequence[Heard]) -> Batch | None:
@@ -63,12 +63,12 @@ class Course:
         keys = tuple(each.key for each, _ in fresh)
         if len(fresh) == 1:
             ((one, count),) = fresh
-            numbering = Numbering(len(one.found.relations), keys, (one.found.first,))
+            numbering = DeliveryNumbers(len(one.found.relations), keys, (one.found.first,))
             return Batch(self.plan, one.found.relations, numbering).behind(count)
         known = [count for _, count in fresh]
         together = by_turn([each.found.relations for each, _ in fresh], [each.turns for each, _ in fresh], known)
         firsts = tuple(each.found.first + count for each, count in fresh)
-        return Batch(self.plan, together, Numbering(len(together), keys, firsts, together.owner))
+        return Batch(self.plan, together, DeliveryNumbers(len(together), keys, firsts, together.owner))
 
     def up_to(self, key: str, number: int) -> Mapping[str, int]:
         """By group, the number of its last delivery up to this one of a group, where there is any."""

@@ -20,7 +20,7 @@ import pyarrow as pa
 from fairlead.dataclass import dataclass
 from fairlead.errors import UnsupportedError
 from fairlead.model.columns import arrow_array, arrow_schema, record_batch
-from fairlead.model.layout import Layout, layout_of
+from fairlead.model.layout import ResultLayout, layout_of
 from fairlead.model.plan import Plan, Subscription
 from fairlead.model.relation import Relation
 from fairlead.model.types import NO_TIME, EventType, Kind
@@ -42,7 +42,7 @@ class Deriving:
         return self.plan.catalogue[str(self.subscription.emits)]
 
     @cached_property
-    def layout(self) -> Layout:
+    def layout(self) -> ResultLayout:
         return layout_of(self.plan, self.subscription.name)
 
     def blocks(self, relations: Sequence[Relation], number: int, sequence: int) -> Iterator[Block]:

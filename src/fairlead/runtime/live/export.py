@@ -24,10 +24,10 @@ from fairlead.runtime.live.ranges import blocks_until
 from fairlead.runtime.live.selecting import Selection, select
 from fairlead.runtime.live.wide import Wide
 from fairlead.transport.files.parquet import EXPORTED
-from fairlead.transport.log.credentials import Access
+from fairlead.transport.log.credentials import Credentials
 from fairlead.transport.log.patient_log import PatientLog
 from fairlead.transport.log.protocol import Log
-from fairlead.transport.output.relation_files import Target
+from fairlead.transport.output.relation_files import OutputFile
 
 PATIENCE_SECONDS = 60.0
 
@@ -47,12 +47,12 @@ def export_events(
     path: str | os.PathLike[str],
     *,
     position: str = "position",
-    access: Access | None = None,
+    access: Credentials | None = None,
     patience: float = PATIENCE_SECONDS,
 ) -> Exported:
     """Write all events of a stream, as it is now, to a Parquet file: those that the rules read (a text), or those of the types
     (a list of names). Rules may leave out types that are declared. Raises DataError, LanguageError, LogError, UsageError."""
-    return asyncio.run(_exported(url, types_or_rules, path, position, access or Access(), patience))
+    return asyncio.run(_exported(url, types_or_rules, path, position, access or Credentials(), patience))
 
 
 async def _exported(
@@ -60,7 +60,7 @@ async def _exported(
     what: str | Sequence[str],
     path: str | os.PathLike[str],
     position: str,
-    access: Access,
+    access: Credentials,
     patience: float,
 ) -> Exported:
     with ExitStack() as held:
@@ -82,7 +82,7 @@ async def export(
     streams = await selection.streams(log)
     ends, events = await selection.complete(log, streams), 0
     schema = table.schema.with_metadata({EXPORTED: fairlead.__version__})
-    target = Target(path)
+    target = OutputFile(path)
     try:
         with target.guarded(), pq.ParquetWriter(target.file, schema) as writer:
             async for part, blocks in blocks_until(log, streams, ends):

@@ -17,7 +17,7 @@ from fairlead.model.types import HEARTBEAT
 from fairlead.runtime.live.gathering import Gathering
 from fairlead.runtime.live.interleaving import Reached, Stretch
 from fairlead.runtime.live.keeping import Keeping
-from fairlead.runtime.live.lineage import Found, Lineage
+from fairlead.runtime.live.lineage import FoundRelations, Lineage
 from fairlead.runtime.live.snapshots import Snapshots
 from fairlead.transport.log.protocol import Stored, Stream
 
@@ -36,7 +36,7 @@ class Heard:
     `silent`: it is from before the subscriber joined."""
 
     key: str
-    found: Found
+    found: FoundRelations
     turns: Numbers
     silent: bool
 

@@ -20,16 +20,16 @@ from functools import cached_property
 from fairlead.dataclass import dataclass
 from fairlead.model.partition import alone
 from fairlead.model.plan import Plan
-from fairlead.runtime.parts import Part, parts_of
+from fairlead.runtime.parts import OrderPart, parts_of
 from fairlead.transport.log.protocol import Log, Stream
 
 
 @dataclass(frozen=True)
-class Group:
+class StreamGroup:
     """`parts`: what it makes of each of its streams. `timed`: heartbeats matter to it."""
 
     plan: Plan
-    parts: tuple[Part, ...]
+    parts: tuple[OrderPart, ...]
     timed: bool
 
     @cached_property
@@ -47,7 +47,7 @@ class Group:
         """The concrete types that it reads, by name."""
         return tuple(sorted({name for each in self.parts for name in each.types}))
 
-    def part_of(self, subscription: str, branch: int) -> Part:
+    def part_of(self, subscription: str, branch: int) -> OrderPart:
         """The part that finds the relations of a branch, by its number in the text."""
         for part in self.parts:
             for each in part.plan.subscriptions:
@@ -77,12 +77,12 @@ class Group:
         return hashlib.sha256(told.encode()).hexdigest()[:24]
 
 
-def groups_of(plan: Plan) -> tuple[Group, ...]:
+def groups_of(plan: Plan) -> tuple[StreamGroup, ...]:
     """In the order of the text."""
     return tuple(_group(plan, each.name) for each in plan.subscriptions if each.name not in plan.silent)
 
 
-def together(groups: Sequence[Group]) -> list[list[int]]:
+def together(groups: Sequence[StreamGroup]) -> list[list[int]]:
     """Which of these have to do with each other, by number: they read the same stream, or each reads one that a third reads."""
     reads = [set(each.sources) for each in groups]
     left, found = list(range(len(groups))), list[list[int]]()
@@ -97,6 +97,6 @@ def together(groups: Sequence[Group]) -> list[list[int]]:
     return found
 
 
-def _group(plan: Plan, name: str) -> Group:
+def _group(plan: Plan, name: str) -> StreamGroup:
     own = plan if len(plan.subscriptions) == 1 else alone(plan, [name])
-    return Group(own, parts_of(own), any(branch.absences for each in own.subscriptions for branch in each.branches))
+    return StreamGroup(own, parts_of(own), any(branch.absences for each in own.subscriptions for branch in each.branches))

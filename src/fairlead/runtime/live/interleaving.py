@@ -25,7 +25,7 @@ from fairlead.dataclass import dataclass
 from fairlead.model.blobs import packed
 from fairlead.model.columns import arrow_array, arrow_schema, record_batch
 from fairlead.model.types import HEARTBEAT
-from fairlead.order.merging import VERSION, Merging, Released
+from fairlead.order.merging import VERSION, Merging, ReleasedMessage
 from fairlead.transport.log.block import Block, schema_digest
 from fairlead.transport.log.block_filter import Only
 from fairlead.transport.log.protocol import Conflict, Log, Stored, Stream, Unavailable
@@ -146,8 +146,8 @@ class Interleaving:
         wanted = [self._part[name] for name in self._merging.waits_for()] if much else range(len(self._streams))
         return next((part for part in wanted if self._came[part]), None)
 
-    def _taken(self) -> list[Released[Stored]]:
-        released: list[Released[Stored]] = []
+    def _taken(self) -> list[ReleasedMessage[Stored]]:
+        released: list[ReleasedMessage[Stored]] = []
         while (part := self._next_part()) is not None:
             came = self._came[part].popleft()
             if isinstance(came, Exception):
@@ -159,7 +159,7 @@ class Interleaving:
             self.seen[part] = came[-1].sequence
         return released
 
-    def _pushed(self, part: int, stored: Stored) -> list[Released[Stored]]:
+    def _pushed(self, part: int, stored: Stored) -> list[ReleasedMessage[Stored]]:
         """Heartbeats only say how far their stream is: disjunctions do not read them. For those that are stored for who waits
         nobody waits, or there would be no end of them."""
         name, block, time = self._streams[part].name, stored.block, self._time(part, stored)
@@ -185,7 +185,7 @@ class Interleaving:
             self._news.set()
 
 
-def _stretches(released: Sequence[Released[Stored]], parts: dict[str, int]) -> Iterator[Stretch]:
+def _stretches(released: Sequence[ReleasedMessage[Stored]], parts: dict[str, int]) -> Iterator[Stretch]:
     for name, run in groupby(released, key=lambda each: each.input):
         yield Stretch(parts[name], [each.item._replace(time=each.time) for each in run])
 

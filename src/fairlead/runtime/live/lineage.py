@@ -32,10 +32,10 @@ from fairlead.order.continuity import Continuity
 from fairlead.runtime.embedded import id_words
 from fairlead.runtime.live.deriving import derivings_of
 from fairlead.runtime.live.gathering import Gathering
-from fairlead.runtime.live.grouping import Group
+from fairlead.runtime.live.grouping import StreamGroup
 from fairlead.runtime.live.interleaving import Reached, Stretch
 from fairlead.runtime.live.origin import Origin, name_of
-from fairlead.runtime.parts import Part
+from fairlead.runtime.parts import OrderPart
 from fairlead.transport.log.block import INDEX_BITS, Block
 from fairlead.transport.log.protocol import Stored, Stream
 
@@ -46,7 +46,7 @@ whatever comes in the meantime waits."""
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class FoundRelations:
     """`first`: the number of the first relation, from 1. `turns`: by relation, the number of the stretch in which it was
     completed. `digests`: of the receipt, after each relation."""
 
@@ -61,7 +61,7 @@ class Found:
 class Strand:
     """A part of the group at work on its stream. `reached`: the last block that was read."""
 
-    def __init__(self, part: Part, origin: int, check: Check) -> None:
+    def __init__(self, part: OrderPart, origin: int, check: Check) -> None:
         self.part, self.origin = part, origin
         self.reached = Reached(max(0, (origin >> INDEX_BITS) - 1))
         self.engine = Engine(part.plan, kernels_from=KERNELS_FROM, check=check)
@@ -84,7 +84,7 @@ class Strand:
 class Lineage:
     """`origin`: by part, the position from which events are read. `emits`: give the derived blocks too."""
 
-    def __init__(self, group: Group, origin: Origin, *, emits: bool) -> None:
+    def __init__(self, group: StreamGroup, origin: Origin, *, emits: bool) -> None:
         self.group, self.origin = group, origin
         self.strands = tuple(Strand(part, first, self._check) for part, first in zip(group.parts, origin, strict=True))
         self._stopped = False
@@ -116,7 +116,7 @@ class Lineage:
         """How far it is, as one number: the order is one, so two that are as far as this have read the same."""
         return sum(self.after)
 
-    def feed(self, stretches: Sequence[Stretch], streams: Sequence[Stream], gathering: Gathering) -> Found:
+    def feed(self, stretches: Sequence[Stretch], streams: Sequence[Stream], gathering: Gathering) -> FoundRelations:
         """The next stretches of blocks. Gives what was found. Raises StateError where blocks are
         missing, DataError where one is damaged."""
         if len(stretches) == 1:
@@ -143,11 +143,11 @@ class Lineage:
         self.events += events
         return relations
 
-    def _numbered(self, relations: Sequence[Relation], turns: Numbers) -> Found:
+    def _numbered(self, relations: Sequence[Relation], turns: Numbers) -> FoundRelations:
         first, ids = self.book.count + 1, id_words(relations)
         digests = self.book.note(ids)
         derived = [block for run in self._runs(relations) for block in self._derived_blocks(run)]
-        return Found(first, relations, turns, ids, digests, derived)
+        return FoundRelations(first, relations, turns, ids, digests, derived)
 
     def _runs(self, relations: Sequence[Relation]) -> Iterator[Sequence[Relation]]:
         """Stretches of one part: blocks of different streams may have the same sequence."""
@@ -190,7 +190,7 @@ class Lineage:
         return json.dumps(head).encode() + b"\n" + b"".join(states)
 
     @classmethod
-    def load(cls, group: Group, origin: Origin, dumped: bytes, *, emits: bool) -> Lineage:
+    def load(cls, group: StreamGroup, origin: Origin, dumped: bytes, *, emits: bool) -> Lineage:
         """Raises StateError."""
         head, _, states = dumped.partition(b"\n")
         try:
@@ -216,7 +216,7 @@ class Lineage:
         return made
 
 
-def book_of(group: Group, origin: Origin) -> ReceiptBook:
+def book_of(group: StreamGroup, origin: Origin) -> ReceiptBook:
     """Receipts of the same subscription from different origins need not agree, so they are told apart."""
     return ReceiptBook(f"{group.digest}@{'+'.join(map(str, origin))}" if any(origin) else group.digest)
 

@@ -83,11 +83,11 @@ class Marking:
 
 def letters(batch: pa.RecordBatch, event_type: EventType, conditions: Sequence[Condition | None]) -> str:
     """By route: y where some event satisfies the condition, n where none does, u where that cannot be told, or takes long."""
-    from fairlead.matching.compiled.running.vector import Rows, is_columnwise, truth
+    from fairlead.matching.compiled.running.vector import TypeRows, is_columnwise, truth
 
     at = event_type.time_index
     times = None if at is None else batch.column(at).view(pa.int64()).to_numpy()
-    rows = Rows(event_type, batch, times, _no_places)
+    rows = TypeRows(event_type, batch, times, _no_places)
     found = ""
     for each in conditions:
         try:

@@ -17,16 +17,16 @@ from contextlib import ExitStack
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import UnsupportedError, UsageError
-from fairlead.transport.log.credentials import Access
+from fairlead.transport.log.credentials import Credentials
 from fairlead.transport.log.protocol import Log
 
 
 @dataclass(frozen=True)
-class Place:
+class LogPlace:
     url: str | None
     data: str | None
     replicas: int
-    access: Access
+    access: Credentials
 
     async def open(self, held: ExitStack) -> tuple[Log, str]:
         """The log and its URL. What is to be undone goes to `held`. Raises LogError, UnsupportedError."""
@@ -54,7 +54,7 @@ class Place:
         return held.enter_context(Server(folder, durable=self.data is not None)).url
 
 
-def place_of(url: str | None, data: str | os.PathLike[str] | None, replicas: int | None, access: Access) -> Place:
+def place_of(url: str | None, data: str | os.PathLike[str] | None, replicas: int | None, access: Credentials) -> LogPlace:
     if url is not None and data is not None:
         raise UsageError("A246", "both a url and a data folder are given", "give the one that the events are in")
     if url is None and data is None:
@@ -67,4 +67,4 @@ def place_of(url: str | None, data: str | os.PathLike[str] | None, replicas: int
         told, place = str(replicas), None
     if replicas not in (1, 3, 5):
         raise UsageError("A247", f"replicas is {told}", "use 1, or 3 or 5 in a cluster of so many servers", place)
-    return Place(url, None if data is None else os.fspath(data), replicas, access.with_environment())
+    return LogPlace(url, None if data is None else os.fspath(data), replicas, access.with_environment())

@@ -171,12 +171,12 @@ class Names:
 def compile_names(text: str) -> Names:
     """What a text declares, emits and subscribes to, before its types are known. Raises LanguageError."""
     from fairlead.language.parsing.fault import Fault
-    from fairlead.language.parsing.text import Source
+    from fairlead.language.parsing.text import RuleText
 
     try:
         rules = parse(text)
     except Fault as fault:
-        raise Source(text, None).error(fault) from None
+        raise RuleText(text, None).error(fault) from None
     emitted = dict.fromkeys(each.emit.type.text for each in rules.subscriptions if each.emit)
     return Names(
         tuple(each.name.text for each in rules.declarations),

@@ -15,7 +15,7 @@ from fairlead.model.partition import needs_one_order
 from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT, Catalogue
 from fairlead.runtime.live.ending import caught_up
-from fairlead.runtime.live.grouping import Group, groups_of, together
+from fairlead.runtime.live.grouping import StreamGroup, groups_of, together
 from fairlead.runtime.live.registry import Registry
 from fairlead.runtime.parts import parts_of
 from fairlead.transport.admission.problems import not_published, unknown_type
@@ -84,11 +84,11 @@ def selection_of(plan: Plan) -> Selection:
     return _selection(only_group(plan))
 
 
-def _selection(group: Group) -> Selection:
+def _selection(group: StreamGroup) -> Selection:
     return Selection(tuple(each.types for each in group.parts), group.timed, group.plan.catalogue)
 
 
-def only_group(plan: Plan) -> Group:
+def only_group(plan: Plan) -> StreamGroup:
     groups = groups_of(plan)
     if not groups:
         raise UsageError("A252", "the rules have no subscription", "add SUBSCRIPTION … MATCH …")
@@ -96,7 +96,7 @@ def only_group(plan: Plan) -> Group:
         return groups[0]
     one_order = any(needs_one_order(plan, each) for each in plan.subscriptions)
     if len(together(groups)) == 1 and (not one_order or len({each.sources for each in groups}) == 1):
-        return Group(plan, parts_of(plan), any(each.timed for each in groups))
+        return StreamGroup(plan, parts_of(plan), any(each.timed for each in groups))
     told = "; ".join(f"{', '.join(each.names)} from {' and '.join(each.types)}" for each in groups)
     problem = f"these rules are {len(groups)} groups, which do not read the same streams: {told}"
     raise UsageError("A260", problem, "give the rules of one group at a time (`fairlead export`: name a subscription)")

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from operator import le
 
 from fairlead.errors import StateError
-from fairlead.runtime.live.grouping import Group
+from fairlead.runtime.live.grouping import StreamGroup
 from fairlead.runtime.live.lineage import Lineage
 from fairlead.runtime.live.origin import Origin, name_of
 from fairlead.transport.log.protocol import Conflict, Log
@@ -28,7 +28,7 @@ NEWEST = 3
 class Snapshots:
     """Of one lineage: a group on its streams (`key`) from an origin."""
 
-    def __init__(self, log: Log, group: Group, key: str, origin: Origin) -> None:
+    def __init__(self, log: Log, group: StreamGroup, key: str, origin: Origin) -> None:
         self._log, self._group, self._origin = log, group, origin
         self.key = f"{key}-{name_of(origin)}"
 

@@ -23,7 +23,7 @@ from fairlead.dataclass import dataclass
 from fairlead.errors import UsageError
 from fairlead.model.identity import POSITIONS_MAX
 from fairlead.runtime.live.ending import caught_up
-from fairlead.runtime.live.grouping import Group
+from fairlead.runtime.live.grouping import StreamGroup
 from fairlead.runtime.live.origin import Origin, from_json, to_json
 from fairlead.transport.log.block import INDEX_BITS
 from fairlead.transport.log.protocol import Conflict, Log, Stream
@@ -60,7 +60,7 @@ def check_start(start: Start) -> None:
         raise UsageError("A251", f"start is {start!r}", fix)
 
 
-async def beginning_of(log: Log, group: Group, streams: Sequence[Stream], key: str, start: Start) -> Beginning:
+async def beginning_of(log: Log, group: StreamGroup, streams: Sequence[Stream], key: str, start: Start) -> Beginning:
     earliest = (0,) * len(streams)
     match start:
         case "new":

@@ -31,7 +31,7 @@ from fairlead.runtime.live.ending import end_of
 from fairlead.runtime.live.follower import Follower, Heard
 from fairlead.runtime.live.following import Following
 from fairlead.runtime.live.gathering import Gathering
-from fairlead.runtime.live.grouping import Group, groups_of, together
+from fairlead.runtime.live.grouping import StreamGroup, groups_of, together
 from fairlead.runtime.live.leases import Lease
 from fairlead.runtime.live.ledger import Ledger
 from fairlead.runtime.live.lineage import copied
@@ -129,7 +129,7 @@ class LiveSubscription:
             self._record.rules, self._record.text, self._record.digest = self._rules, plan.text, plan.digest
         return plan
 
-    def _keys(self, groups: Sequence[tuple[Group, Sequence[Stream]]]) -> list[str]:
+    def _keys(self, groups: Sequence[tuple[StreamGroup, Sequence[Stream]]]) -> list[str]:
         """Under which the records and states of each stand. Equal subscriptions have one each: what it had under its name, else
         what nobody claims by name any more, else a new one."""
         saved = self._record.groups if self._record is not None else {}
@@ -146,7 +146,7 @@ class LiveSubscription:
                 found[number] = next(key for key in numbered if key not in saved and key not in found.values())
         return [found[number] for number in range(len(groups))]
 
-    def _changed(self, now: Mapping[str, Group]) -> Change:
+    def _changed(self, now: Mapping[str, StreamGroup]) -> Change:
         """What became of the subscriptions of this name, whatever they are called now."""
         saved = self._record.groups if self._record is not None else {}
         resumed, started = (
@@ -155,10 +155,10 @@ class LiveSubscription:
         dropped = [name for key, told in saved.items() if key not in now for name in told["names"]]
         return Change(tuple(resumed), tuple(started), tuple(dropped))
 
-    def _has_equal(self, group: Group, streams: Sequence[Stream]) -> bool:
+    def _has_equal(self, group: StreamGroup, streams: Sequence[Stream]) -> bool:
         return self._record is not None and any(_base(key) == group.key(streams) for key in self._record.groups)
 
-    async def _opened(self, group: Group, streams: Sequence[Stream], key: str, known: bool) -> Followed:
+    async def _opened(self, group: StreamGroup, streams: Sequence[Stream], key: str, known: bool) -> Followed:
         saved = self._record.groups.get(key) if self._record is not None and known else None
         if self._record is not None and known and saved is None and self._record.has_read(group.digest):
             raise StateError("S136", f"the stream that '{self.name}' has read is gone", "forget the subscriber, and begin anew")

@@ -17,7 +17,7 @@ import asyncio
 from fairlead.errors import LogError
 from fairlead.model.types import HEARTBEAT
 from fairlead.runtime.live.leases import needed
-from fairlead.transport.log.protocol import Behind, Log
+from fairlead.transport.log.protocol import Log, MergeLag
 
 BEHIND_MAX = 2_000
 """Blocks, 1 GB at most, which a merged stream takes up in some seconds when it can."""
@@ -50,7 +50,7 @@ class Throttle:
                 raise LogError("N011", problem, "make room for it, or remove it with its subscribers if nobody needs it")
             await asyncio.sleep(LOOK_SECONDS)
 
-    async def _late(self) -> Behind | None:
+    async def _late(self) -> MergeLag | None:
         try:
             late = [each for each in await self._log.behind() if self._type in each.types and each.blocks > BEHIND_MAX]  # 1
             wanted = await needed(self._log) if late else set[str]()  # 2

@@ -21,7 +21,7 @@ from fairlead.model.plan import Plan
 from fairlead.runtime.embedded import until_microseconds
 from fairlead.runtime.spark.api import match
 from fairlead.runtime.spark.failures import coded_errors
-from fairlead.runtime.spark.input.files import Ordered, Source
+from fairlead.runtime.spark.input.files import EventFiles, Ordered
 from fairlead.runtime.spark.output.views import IN_ORDER
 from fairlead.transport.admission.gate import OnBad
 
@@ -73,7 +73,12 @@ class Backtest:
 
 
 def backtest(
-    plan: Plan, source: Source, ordered: Ordered, since: str | None = None, until: str | None = None, buckets: int | None = None
+    plan: Plan,
+    source: EventFiles,
+    ordered: Ordered,
+    since: str | None = None,
+    until: str | None = None,
+    buckets: int | None = None,
 ) -> Backtest:
     """`since` and `until` are included; a day without a time is all of it."""
     began = time.perf_counter()

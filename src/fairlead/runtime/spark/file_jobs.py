@@ -22,7 +22,7 @@ from fairlead.matching.state.encoding import Change
 from fairlead.model.plan import Plan
 from fairlead.runtime.spark.api import match
 from fairlead.runtime.spark.failures import coded_errors
-from fairlead.runtime.spark.input.files import Ordered, Source
+from fairlead.runtime.spark.input.files import EventFiles, Ordered
 from fairlead.runtime.spark.output.folders import Outputs, located, parts, require_format, require_free, write, write_batch
 from fairlead.runtime.spark.output.views import IN_ORDER, LATE, REJECTED, REPEATED
 from fairlead.runtime.spark.setup.workers import require_workers
@@ -76,7 +76,7 @@ class Done:
 def run_batch(
     spark: SparkSession,
     plan: Plan,
-    source: Source,
+    source: EventFiles,
     ordered: Ordered,
     out: Outputs | None,
     *,
@@ -123,7 +123,7 @@ def _write(frame: DataFrame, out: Outputs, counts: Counter[tuple[str, str | None
 def run_stream(
     spark: SparkSession,
     plan: Plan,
-    source: Source,
+    source: EventFiles,
     ordered: Ordered,
     out: Outputs,
     checkpoint: str,

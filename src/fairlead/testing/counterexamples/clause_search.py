@@ -19,11 +19,11 @@ from dataclasses import dataclass, replace
 from fairlead.errors import LanguageError
 from fairlead.guarantees.clauses import CLAIMS
 from fairlead.guarantees.options import entry_for
-from fairlead.guarantees.shape import Shape, is_at_most, shape_of
+from fairlead.guarantees.shape import ConjunctionShape, is_at_most, shape_of
 from fairlead.model.guarantee import Property
 from fairlead.testing.counterexamples.clause_worlds import (
     DIRECTED_CLAUSES,
-    Clause,
+    AddedClause,
     ClauseWorld,
     Happening,
     clause_world,
@@ -45,10 +45,10 @@ ENOUGH = 60
 class Backing:
     """A claim: the clause takes the property from conjunctions of at least this shape, in this cell."""
 
-    clause: Clause
+    clause: AddedClause
     property: Property
     cell: Cell
-    shape: Shape
+    shape: ConjunctionShape
 
 
 class Backings:
@@ -59,7 +59,7 @@ class Backings:
         self.claimed: dict[Backing, int] = {}
 
     def backs(self, claim: Backing) -> bool:
-        return any(replace(claim, shape=each) in self.worlds for each in Shape if is_at_most(each, claim.shape))
+        return any(replace(claim, shape=each) in self.worlds for each in ConjunctionShape if is_at_most(each, claim.shape))
 
     def open(self) -> list[Backing]:
         return [each for each in self.claimed if not self.backs(each)]
@@ -83,7 +83,7 @@ def is_loss(world: ClauseWorld, cell: Cell, wanted: Property) -> bool:
         return False
 
 
-def shape_of_world(world: ClauseWorld) -> Shape:
+def shape_of_world(world: ClauseWorld) -> ConjunctionShape:
     plan = plan_of_world(world, CELLS[0])
     return shape_of(plan["p1"].branches[0], plan.catalogue)
 
@@ -104,11 +104,11 @@ def claims_of(world: ClauseWorld, cell: Cell) -> Iterator[Backing]:
 
 def search_clauses(cases: int, seed: int, report: Callable[[str], None] = lambda line: None) -> Backings:
     found = Backings()
-    for clause in Clause:
+    for clause in AddedClause:
         for directed in DIRECTED_CLAUSES:
             if directed.clause is clause:
                 _judge(directed, found)
-        for shape in Shape:
+        for shape in ConjunctionShape:
             claimed: set[Backing] = set()
             for number in range(cases):
                 if number >= ENOUGH and all(map(found.backs, claimed)):

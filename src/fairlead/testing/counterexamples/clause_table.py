@@ -9,10 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fairlead.guarantees.shape import Shape
+from fairlead.guarantees.shape import ConjunctionShape
 from fairlead.model.guarantee import Property
 from fairlead.testing.counterexamples.clause_search import Backing, Backings, is_loss, shape_of_world, size_of, violated
-from fairlead.testing.counterexamples.clause_worlds import Clause, ClauseWorld, run_world
+from fairlead.testing.counterexamples.clause_worlds import AddedClause, ClauseWorld, run_world
 from fairlead.testing.counterexamples.search import CELLS, cell_code
 from fairlead.testing.counterexamples.table_writer import dumped
 from fairlead.testing.properties.checkers import HORIZON
@@ -69,7 +69,11 @@ def _covers(simple: Backing, rich: Backing) -> bool:
 
 
 def _order(claim: Backing) -> tuple[int, int, int]:
-    return (list(Clause).index(claim.clause), list(Property).index(claim.property), list(Shape).index(claim.shape))
+    return (
+        list(AddedClause).index(claim.clause),
+        list(Property).index(claim.property),
+        list(ConjunctionShape).index(claim.shape),
+    )
 
 
 def _trace(world: ClauseWorld) -> dict[str, Any]:

@@ -17,14 +17,14 @@ from random import Random
 from typing import Any
 
 from fairlead.engine import Engine
-from fairlead.guarantees.shape import Shape
+from fairlead.guarantees.shape import ConjunctionShape
 from fairlead.language import compile_text
 from fairlead.model.event import Event
 from fairlead.model.plan import Disposal, Matching, Plan
 from fairlead.model.position import Position
 from fairlead.model.relation import Relation
 from fairlead.testing.counterexamples.random_scenarios import scenario
-from fairlead.testing.counterexamples.scenarios import Pattern, Scenario, Step, slot_names, subscription_texts
+from fairlead.testing.counterexamples.scenarios import Pattern, Scenario, ScenarioEvent, slot_names, subscription_texts
 from fairlead.testing.properties.trace import Trace, trace_of
 
 SECOND = 1_000_000
@@ -36,7 +36,7 @@ STEPS = (0, 0, 1, 1, 2, 4, -3, -9)
 Cell = tuple[Matching, Disposal]
 
 
-class Clause(Enum):
+class AddedClause(Enum):
     """What is added, with its name in the table."""
 
     WITHIN = "WITHIN"
@@ -46,7 +46,9 @@ class Clause(Enum):
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        return {Clause.PER: ("k", "x"), Clause.OVERLAP: ("x",), Clause.WITHIN: ("x", "at")}.get(self, ("k", "x", "at"))
+        return {AddedClause.PER: ("k", "x"), AddedClause.OVERLAP: ("x",), AddedClause.WITHIN: ("x", "at")}.get(
+            self, ("k", "x", "at")
+        )
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class ClauseWorld:
     """`base` says who subscribes to what. The last `period` events come `rounds` times, each round `shift` seconds later and
     with an x that is larger by `rise`."""
 
-    clause: Clause
+    clause: AddedClause
     base: Scenario
     happenings: tuple[Happening, ...]
     period: int = 0
@@ -94,7 +96,7 @@ class ClauseWorld:
     @property
     def types(self) -> tuple[str, ...]:
         named = {name for process in self.base.processes for pattern in process for name, _ in pattern.types}
-        named |= {each.type for each in self.happenings} | ({FORBIDDEN} if self.clause is Clause.ABSENCE else set())
+        named |= {each.type for each in self.happenings} | ({FORBIDDEN} if self.clause is AddedClause.ABSENCE else set())
         return tuple(sorted(named | {name for name in self.overlap if name}))
 
     def declarations(self, with_clause: bool = True) -> list[str]:
@@ -119,11 +121,11 @@ class ClauseWorld:
         """The clause, for p1 or p2: an observer of single events has none that could lose it something."""
         observer = self.base.kind == "observer" and process == 1
         match self.clause:
-            case Clause.PER:
+            case AddedClause.PER:
                 return "PER k"
-            case Clause.WITHIN if not observer:
+            case AddedClause.WITHIN if not observer:
                 return f"WITHIN {WINDOW} SECONDS"
-            case Clause.ABSENCE if not observer:
+            case AddedClause.ABSENCE if not observer:
                 names = slot_names(self.base.pattern, 0)
                 return "\n".join(self._absence(alias, names[slot]) for alias, slot in zip("nm", self.anchors, strict=False))
         return ""
@@ -212,21 +214,21 @@ def _happening(words: str) -> tuple[Happening, ...]:
 def _again(pattern: Pattern, words: str, rise: int = 0, anchors: tuple[int, ...] = (0,)) -> ClauseWorld:
     """The same absence in eight rounds, ten seconds apart."""
     happenings = _happening(words)
-    return ClauseWorld(Clause.ABSENCE, _same(pattern), happenings, len(happenings), 8, 10, rise, anchors, where=True)
+    return ClauseWorld(AddedClause.ABSENCE, _same(pattern), happenings, len(happenings), 8, 10, rise, anchors, where=True)
 
 
 DIRECTED_CLAUSES = (
-    ClauseWorld(Clause.WITHIN, _same(ONE), _happening("A:0,0,20 A:0,0,0 A:0,0,21"), period=1, rounds=8, shift=1),
-    ClauseWorld(Clause.WITHIN, Scenario("extended", PAIR, FURTHER, ()), _happening("A:0,0,0 B:0,0,5 D:0,0,6 A:0,0,6")),
-    ClauseWorld(Clause.WITHIN, Scenario("extended", TWO, FURTHER, ()), _happening("A:0,0,5 A:0,0,2 A:0,0,6 D:0,0,8")),
-    ClauseWorld(Clause.OVERLAP, _same(EQUAL), _happening("B:1 B:2 A:1 A:2"), overlap=("A", "B")),
+    ClauseWorld(AddedClause.WITHIN, _same(ONE), _happening("A:0,0,20 A:0,0,0 A:0,0,21"), period=1, rounds=8, shift=1),
+    ClauseWorld(AddedClause.WITHIN, Scenario("extended", PAIR, FURTHER, ()), _happening("A:0,0,0 B:0,0,5 D:0,0,6 A:0,0,6")),
+    ClauseWorld(AddedClause.WITHIN, Scenario("extended", TWO, FURTHER, ()), _happening("A:0,0,5 A:0,0,2 A:0,0,6 D:0,0,8")),
+    ClauseWorld(AddedClause.OVERLAP, _same(EQUAL), _happening("B:1 B:2 A:1 A:2"), overlap=("A", "B")),
     ClauseWorld(
-        Clause.PER,
+        AddedClause.PER,
         SIBLINGS,
         _happening("A:0,0 A:0,1 B:0,1 B:0,0 E:0,0 E:0,1"),
     ),
     ClauseWorld(
-        Clause.ABSENCE,
+        AddedClause.ABSENCE,
         SIBLINGS,
         _happening("A:0,0,10 B:0,0,10 E:0,0,10 A:0,0,5 B:0,0,10 N:0,0,20 E:0,0,20"),
     ),
@@ -243,7 +245,7 @@ by a condition, or because two members decide on the cancellation."""
 # At random
 
 
-def clause_world(clause: Clause, shape: Shape, seed: int, number: int) -> ClauseWorld | None:
+def clause_world(clause: AddedClause, shape: ConjunctionShape, seed: int, number: int) -> ClauseWorld | None:
     """A scenario of the shape with the clause added; None where it does not go with it."""
     base = scenario(shape, seed, number)
     chance = Random(f"{seed}/{clause.value}/{shape.code}/{number}")
@@ -251,7 +253,7 @@ def clause_world(clause: Clause, shape: Shape, seed: int, number: int) -> Clause
     overlap = ("", "")
     if base.kind == "disjunction":
         return None
-    if clause is Clause.OVERLAP:
+    if clause is AddedClause.OVERLAP:
         names = [name for name, _ in base.pattern.types]
         if len(names) < 2:
             return None
@@ -268,20 +270,20 @@ def clause_world(clause: Clause, shape: Shape, seed: int, number: int) -> Clause
         again = place >= len(base.steps) - base.period and base.period > 0
         made.append(Happening(step.type, step.x, chance.randrange(2), at, step.publisher))
         period += again
-        if clause is Clause.ABSENCE and chance.random() < 0.25:
+        if clause is AddedClause.ABSENCE and chance.random() < 0.25:
             made.append(Happening(FORBIDDEN, 0, made[-1].k, at + chance.choice((0, 0, 1)), step.publisher))
             period += again
-    if clause is Clause.ABSENCE and not base.period and chance.random() < 0.8:
+    if clause is AddedClause.ABSENCE and not base.period and chance.random() < 0.8:
         made.append(Happening(FORBIDDEN, 0, 9, max(each.at for each in made) + 10, "p3"))
     plain = replace(base, steps=(), period=0, rounds=1)
     shift, where = chance.choice((0, 20)), chance.random() < 0.5
     return ClauseWorld(clause, plain, tuple(made), period, base.rounds, shift, 0, anchors, where, overlap)
 
 
-def _complete(base: Scenario, chance: Random) -> tuple[Step, ...]:
+def _complete(base: Scenario, chance: Random) -> tuple[ScenarioEvent, ...]:
     """Whole relations of both subscribers, two or three times, mixed up: random events seldom complete two for two keys."""
     signature = max((process[0].signature for process in base.processes), key=len)
     names = [name for name in signature for _ in range(chance.choice((2, 2, 3)))]
     chance.shuffle(names)
     publisher = "p2" if base.kind == "observer" and chance.random() < 0.7 else "p3"
-    return tuple(Step(name, chance.choice((0, 0, 1, 2)), publisher) for name in names)
+    return tuple(ScenarioEvent(name, chance.choice((0, 0, 1, 2)), publisher) for name in names)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from fairlead.model.guarantee import Property
 from fairlead.testing.counterexamples.random_scenarios import ROUNDS
-from fairlead.testing.counterexamples.scenarios import Pattern, Scenario, Step
+from fairlead.testing.counterexamples.scenarios import Pattern, Scenario, ScenarioEvent
 
 A_LESS_B = Pattern((("A", 1), ("B", 1)), (), ((0, "<", 1),))
 A_AND_B = Pattern((("A", 1), ("B", 1)))
@@ -32,9 +32,9 @@ class Theorem:
     remark: str = ""
 
 
-def steps(text: str, by: str = "p3") -> tuple[Step, ...]:
+def steps(text: str, by: str = "p3") -> tuple[ScenarioEvent, ...]:
     """`A1 B2` as two events of publisher `by`."""
-    return tuple(Step(word[0], int(word[1:]), by) for word in text.split())
+    return tuple(ScenarioEvent(word[0], int(word[1:]), by) for word in text.split())
 
 
 def again(pattern: Pattern, once: str, period: str) -> Scenario:

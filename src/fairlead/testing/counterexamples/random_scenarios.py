@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from random import Random
 
-from fairlead.guarantees.shape import Shape, is_at_most, shape_of
+from fairlead.guarantees.shape import ConjunctionShape, is_at_most, shape_of
 from fairlead.model.guarantee import Property
-from fairlead.testing.counterexamples.scenarios import BEFORE, Link, Pattern, Scenario, Step, Unary, branch_of
+from fairlead.testing.counterexamples.scenarios import BEFORE, Link, Pattern, Scenario, ScenarioEvent, Unary, branch_of
 
 ROUNDS = 8
 """Repetitions of a period: the horizon of 3, and room for up to five events that go first."""
@@ -30,7 +30,7 @@ shape, so it is judged for covering alone; an observer of single events never lo
 KINDS = ("equal", "equal", "equal", "observer", "observer", "extended", "extended", "sibling", "disjunction")
 
 
-def scenario(shape: Shape, seed: int, number: int) -> Scenario:
+def scenario(shape: ConjunctionShape, seed: int, number: int) -> Scenario:
     chance = Random(f"{seed}/{shape.code}/{number}")
     pattern = pattern_of(shape, chance)
     kind = chance.choice(KINDS)
@@ -54,7 +54,7 @@ def scenario(shape: Shape, seed: int, number: int) -> Scenario:
     return Scenario("equal", pattern, pattern, _steps(pattern, None, chance))
 
 
-def _sibling(shape: Shape, pattern: Pattern, chance: Random) -> Scenario:
+def _sibling(shape: ConjunctionShape, pattern: Pattern, chance: Random) -> Scenario:
     """Both extend one prefix; the second is no richer than the first, so the first's shape answers for what happens."""
     cuts = [at for at in range(1, len(pattern.types) + 1) if pattern.splits(at)]
     cut, extra = chance.choice(cuts), _extension("E", chance)
@@ -64,11 +64,11 @@ def _sibling(shape: Shape, pattern: Pattern, chance: Random) -> Scenario:
     return made
 
 
-def sibling_fits(made: Scenario, shape: Shape) -> bool:
+def sibling_fits(made: Scenario, shape: ConjunctionShape) -> bool:
     return is_at_most(shape_of(branch_of(made.processes[1][0])), shape)
 
 
-def pattern_of(shape: Shape, chance: Random) -> Pattern:
+def pattern_of(shape: ConjunctionShape, chance: Random) -> Pattern:
     """A pattern of exactly this shape: drawn until one fits."""
     while True:
         drawn = _draw(shape, chance)
@@ -76,19 +76,19 @@ def pattern_of(shape: Shape, chance: Random) -> Pattern:
             return drawn
 
 
-def _draw(shape: Shape, chance: Random) -> Pattern:
+def _draw(shape: ConjunctionShape, chance: Random) -> Pattern:
     several = shape.code.startswith("N")
     names = ["A", "B", "C"][: chance.choice((2, 2, 3)) if several else 1]
-    if shape is Shape.SEVERAL_ALIKE_ACROSS:
+    if shape is ConjunctionShape.SEVERAL_ALIKE_ACROSS:
         names = ["A", "B", "C"]
     counts = dict.fromkeys(names, 1)
-    if shape not in (Shape.EVENT, Shape.SINGLES, Shape.SINGLES_ACROSS):
+    if shape not in (ConjunctionShape.EVENT, ConjunctionShape.SINGLES, ConjunctionShape.SINGLES_ACROSS):
         counts[chance.choice(names)] = chance.choice((2, 2, 3))
     types = tuple(counts.items())
     signature = Pattern(types).signature
     slots = range(len(signature))
     links = tuple(_link(shape, signature, chance) for _ in range(chance.choice((1, 1, 2)))) if _linked(shape) else ()
-    alike = shape in (Shape.ALIKE, Shape.SEVERAL_ALIKE, Shape.SEVERAL_ALIKE_ACROSS)
+    alike = shape in (ConjunctionShape.ALIKE, ConjunctionShape.SEVERAL_ALIKE, ConjunctionShape.SEVERAL_ALIKE_ACROSS)
     unary: list[Unary] = []
     for name in names:
         own = [slot for slot in slots if signature[slot] == name]
@@ -102,18 +102,18 @@ def _draw(shape: Shape, chance: Random) -> Pattern:
     return Pattern(types, tuple(unary), tuple(dict.fromkeys(links)))
 
 
-def _linked(shape: Shape) -> bool:
+def _linked(shape: ConjunctionShape) -> bool:
     return shape.code.endswith(("W", "X"))
 
 
-def _link(shape: Shape, signature: tuple[str, ...], chance: Random) -> Link:
+def _link(shape: ConjunctionShape, signature: tuple[str, ...], chance: Random) -> Link:
     pairs = [(a, b) for a in range(len(signature)) for b in range(len(signature)) if a != b]
-    if shape in (Shape.WITHIN, Shape.SEVERAL_WITHIN):
+    if shape in (ConjunctionShape.WITHIN, ConjunctionShape.SEVERAL_WITHIN):
         pairs = [(a, b) for a, b in pairs if signature[a] == signature[b]]
         return _signed(chance.choice(pairs), chance.choice(SIGNS))
     across = [(a, b) for a, b in pairs if signature[a] != signature[b]]
     single = [(a, b) for a, b in across if signature.count(signature[a]) == signature.count(signature[b]) == 1]
-    if shape is Shape.SEVERAL_ALIKE_ACROSS and single:
+    if shape is ConjunctionShape.SEVERAL_ALIKE_ACROSS and single:
         across = single
     return _signed(chance.choice(across), chance.choice((*SIGNS, BEFORE)))
 
@@ -127,7 +127,9 @@ def _extension(name: str, chance: Random) -> Pattern:
     return Pattern(((name, 1),), unary)
 
 
-def _steps(pattern: Pattern, extra: Pattern | None, chance: Random, subscriber: str = "", longest: int = 9) -> tuple[Step, ...]:
+def _steps(
+    pattern: Pattern, extra: Pattern | None, chance: Random, subscriber: str = "", longest: int = 9
+) -> tuple[ScenarioEvent, ...]:
     """Events of the pattern's types; those of the extension among them, or late, when much is queued already."""
     names = [name for name, count in pattern.types for _ in range(count)]
     late = [name for name, _ in extra.types] if extra else []
@@ -136,4 +138,4 @@ def _steps(pattern: Pattern, extra: Pattern | None, chance: Random, subscriber: 
     drawn = [chance.choice(names) for _ in range(size)]
     for name in late * chance.randint(1, 3):
         drawn.insert(len(drawn) if chance.random() < 0.5 else chance.randint(0, len(drawn)), name)
-    return tuple(Step(name, chance.randrange(VALUES), chance.choice(publishers)) for name in drawn)
+    return tuple(ScenarioEvent(name, chance.randrange(VALUES), chance.choice(publishers)) for name in drawn)

@@ -15,14 +15,14 @@ from fairlead.testing.counterexamples.scenarios import (
     BEFORE,
     Pattern,
     Scenario,
-    Step,
+    ScenarioEvent,
     catalogue_of,
     events_of,
     plan_of,
     type_names,
 )
-from fairlead.testing.properties.conjunctions import Conjunction, conjunctions_of
-from fairlead.testing.properties.trace import Delivery, Multicast, Process, Trace
+from fairlead.testing.properties.conjunctions import TracedConjunction, conjunctions_of
+from fairlead.testing.properties.trace import Multicast, Process, Trace, TraceDelivery
 
 SIGNS: dict[str, Callable[[int, int], bool]] = {
     "<": operator.lt,
@@ -38,7 +38,7 @@ Members = tuple[int, ...]
 class QuickMatcher:
     """One conjunction at work on numbered steps."""
 
-    def __init__(self, pattern: Pattern, matching: Matching, disposal: Disposal, steps: Sequence[Step]) -> None:
+    def __init__(self, pattern: Pattern, matching: Matching, disposal: Disposal, steps: Sequence[ScenarioEvent]) -> None:
         self.signature = pattern.signature
         self.matching, self.disposal, self.steps = matching, disposal, steps
         self.queues: dict[str, list[int]] = {name: [] for name, _ in pattern.types}
@@ -132,7 +132,7 @@ def run(scenario: Scenario, matching: Matching, disposal: Disposal, events: Sequ
                 members = found[pattern][number]
                 if members is not None:
                     relation = tuple(events[each] for each in members)
-                    deliveries.append(Delivery(process.name, time, conjunction.identity, relation))
+                    deliveries.append(TraceDelivery(process.name, time, conjunction.identity, relation))
                     time += 1
     known = {process.name for process in processes}
     processes += [Process(name) for name in dict.fromkeys(step.publisher for step in steps) if name not in known]
@@ -142,7 +142,7 @@ def run(scenario: Scenario, matching: Matching, disposal: Disposal, events: Sequ
 @lru_cache(maxsize=65536)
 def _conjunctions(
     patterns: tuple[Pattern, ...], matching: Matching, disposal: Disposal, names: tuple[str, ...]
-) -> tuple[Conjunction, ...]:
+) -> tuple[TracedConjunction, ...]:
     """Cached, since a conjunction computes its identity and prefixes once."""
     scenario = Scenario("equal", patterns[0], patterns[0], ())
     if len(patterns) > 1:

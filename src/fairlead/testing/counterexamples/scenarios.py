@@ -67,7 +67,7 @@ class Pattern:
 
 
 @dataclass(frozen=True, order=True)
-class Step:
+class ScenarioEvent:
     type: str
     x: int
     publisher: str = "p3"
@@ -83,7 +83,7 @@ class Scenario:
     kind: str
     pattern: Pattern
     extra: Pattern
-    steps: tuple[Step, ...]
+    steps: tuple[ScenarioEvent, ...]
     cut: int = 0
     period: int = 0
     rounds: int = 1
@@ -106,7 +106,7 @@ class Scenario:
         raise ValueError(f"unknown kind of scenario {self.kind!r}")
 
     @property
-    def unrolled(self) -> tuple[Step, ...]:
+    def unrolled(self) -> tuple[ScenarioEvent, ...]:
         if not self.period:
             return self.steps
         return self.steps[: -self.period] + self.steps[-self.period :] * self.rounds

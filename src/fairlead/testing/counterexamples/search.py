@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from fairlead.errors import require
-from fairlead.guarantees.shape import Shape, is_at_most, shape_of
+from fairlead.guarantees.shape import ConjunctionShape, is_at_most, shape_of
 from fairlead.model.guarantee import Property
 from fairlead.model.plan import Disposal, Matching
 from fairlead.testing.counterexamples.directed_scenarios import DIRECTED
@@ -47,7 +47,7 @@ class Loss:
 
     cell: Cell
     property: Property
-    shape: Shape
+    shape: ConjunctionShape
     scenario: Scenario
     explanation: str
 
@@ -56,19 +56,23 @@ class Loss:
 class Findings:
     """The losses so far, and for each shape and property how many cases judged it."""
 
-    losses: dict[tuple[Cell, Property, Shape], Loss] = field(default_factory=dict)
-    cases: Counter[tuple[Shape, Property]] = field(default_factory=Counter)
+    losses: dict[tuple[Cell, Property, ConjunctionShape], Loss] = field(default_factory=dict)
+    cases: Counter[tuple[ConjunctionShape, Property]] = field(default_factory=Counter)
 
-    def is_lost(self, cell: Cell, wanted: Property, shape: Shape) -> bool:
+    def is_lost(self, cell: Cell, wanted: Property, shape: ConjunctionShape) -> bool:
         """Lost already, for this shape or a simpler one."""
-        return any((cell, wanted, each) in self.losses for each in Shape if is_at_most(each, shape))
+        return any((cell, wanted, each) in self.losses for each in ConjunctionShape if is_at_most(each, shape))
 
     def minimal(self) -> list[Loss]:
         """Without those that a simpler shape already shows, in a fixed order."""
         kept = [
             loss
             for (cell, wanted, shape), loss in self.losses.items()
-            if not any((cell, wanted, each) in self.losses for each in Shape if each is not shape and is_at_most(each, shape))
+            if not any(
+                (cell, wanted, each) in self.losses
+                for each in ConjunctionShape
+                if each is not shape and is_at_most(each, shape)
+            )
         ]
         return sorted(kept, key=lambda each: _order((each.cell, each.property, each.shape)))
 
@@ -110,13 +114,13 @@ def search(
 
 def search_cell(cases: int, seed: int, cell: Cell) -> Findings:
     findings = Findings()
-    for shape in Shape:
+    for shape in ConjunctionShape:
         for world in _worlds(shape, cases, seed, findings):
             _judge(world, cell, shape, findings)
     return findings
 
 
-def _worlds(shape: Shape, cases: int, seed: int, findings: Findings) -> Iterator[Scenario]:
+def _worlds(shape: ConjunctionShape, cases: int, seed: int, findings: Findings) -> Iterator[Scenario]:
     for world in DIRECTED:
         if shape_of(branch_of(world.pattern)) is shape and is_sound(world):
             yield world
@@ -133,7 +137,7 @@ def judged(world: Scenario) -> frozenset[Property]:
     return found if world.period else found - LIVENESS
 
 
-def _judge(world: Scenario, cell: Cell, shape: Shape, findings: Findings) -> None:
+def _judge(world: Scenario, cell: Cell, shape: ConjunctionShape, findings: Findings) -> None:
     wanted = [each for each in Property if each in judged(world) and not findings.is_lost(cell, each, shape)]
     if not wanted:
         return
@@ -170,7 +174,7 @@ def _keep(world: Scenario, cell: Cell, wanted: Property, findings: Findings) -> 
 
 def _share(findings: Findings) -> None:
     """Where the scenario of another loss of the same shape shows this one too and is smaller, take that: fewer to read."""
-    pools: dict[Shape, list[Scenario]] = {}
+    pools: dict[ConjunctionShape, list[Scenario]] = {}
     for loss in findings.losses.values():
         pools.setdefault(loss.shape, []).append(loss.scenario)
     used = Counter(loss.scenario for loss in findings.losses.values())
@@ -182,8 +186,8 @@ def _share(findings: Findings) -> None:
                 break
 
 
-def _order(key: tuple[Cell, Property, Shape]) -> tuple[int, int, int]:
-    return (CELLS.index(key[0]), list(Property).index(key[1]), list(Shape).index(key[2]))
+def _order(key: tuple[Cell, Property, ConjunctionShape]) -> tuple[int, int, int]:
+    return (CELLS.index(key[0]), list(Property).index(key[1]), list(ConjunctionShape).index(key[2]))
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from fairlead.guarantees.shape import shape_of
 from fairlead.testing.counterexamples.random_scenarios import sibling_fits
-from fairlead.testing.counterexamples.scenarios import Pattern, Scenario, Step, branch_of, type_names
+from fairlead.testing.counterexamples.scenarios import Pattern, Scenario, ScenarioEvent, branch_of, type_names
 
 
 def size(scenario: Scenario) -> tuple[int, ...]:
@@ -67,9 +67,9 @@ def _simpler(scenario: Scenario) -> Iterator[Scenario]:
     if scenario.kind not in ("alone", "equal"):
         yield from (replace(scenario, extra=extra) for extra in _simpler_patterns(scenario.extra))
     for at, step in enumerate(steps):
-        for other in (*(Step(step.type, x, step.publisher) for x in range(step.x)), Step(step.type, step.x)):
+        for other in (*(ScenarioEvent(step.type, x, step.publisher) for x in range(step.x)), ScenarioEvent(step.type, step.x)):
             yield replace(scenario, steps=(*steps[:at], other, *steps[at + 1 :]))
-    yield replace(scenario, steps=tuple(Step(step.type, step.x) for step in steps))
+    yield replace(scenario, steps=tuple(ScenarioEvent(step.type, step.x) for step in steps))
 
 
 def _simpler_patterns(pattern: Pattern) -> Iterator[Pattern]:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from fairlead.guarantees.paper import PAPER
-from fairlead.guarantees.shape import Shape
-from fairlead.guarantees.table import Entry, Table
+from fairlead.guarantees.shape import ConjunctionShape
+from fairlead.guarantees.table import LostProperty, Table
 from fairlead.model.guarantee import Property
 from fairlead.model.plan import Disposal, Matching
 from fairlead.testing.counterexamples.scenario_matcher import run
@@ -38,7 +38,7 @@ def table_json(findings: Findings, cases: int, seed: int) -> dict[str, Any]:
         "cases": cases,
         "seed": seed,
         "horizon": HORIZON,
-        "judged": {shape.code: {str(each): findings.cases[shape, each] for each in Property} for shape in Shape},
+        "judged": {shape.code: {str(each): findings.cases[shape, each] for each in Property} for shape in ConjunctionShape},
         "lost": [
             {
                 "cell": cell_code(loss.cell),
@@ -118,13 +118,16 @@ def _matrix(table: Table) -> str:
 
 
 def _shapes(table: Table) -> str:
-    return "\n".join(["| shape | a conjunction with |", "|---|---|", *(f"| {each.code} | {each.words} |" for each in Shape)])
+    return "\n".join(
+        ["| shape | a conjunction with |", "|---|---|", *(f"| {each.code} | {each.words} |" for each in ConjunctionShape)]
+    )
 
 
 def _counts(table: Table) -> str:
     counts = ", ".join(f"{each} {table.judged(each):,}" for each in Property)
     return (
-        f"Seed {table.seed}, {table.cases:,} random cases for each of the {len(Shape)} shapes, horizon {table.horizon} rounds. "
+        f"Seed {table.seed}, {table.cases:,} random cases for each of the {len(ConjunctionShape)} shapes, "
+        f"horizon {table.horizon} rounds. "
         f"Number of random cases that tested each property, in every cell: {counts}."
     )
 
@@ -152,7 +155,7 @@ def _differences(table: Table) -> str:
     return "\n".join(lines).rstrip()
 
 
-def _example(table: Table, entry: Entry) -> list[str]:
+def _example(table: Table, entry: LostProperty) -> list[str]:
     texts = enumerate(table.raw["traces"][entry.trace]["subscriptions"], 1)
     subscriptions = "; ".join(f"p{at}: {text.replace(chr(10), ' ')}" for at, text in texts)
     steps = table.counterexample(entry).steps

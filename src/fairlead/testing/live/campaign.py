@@ -25,7 +25,7 @@ from fairlead.errors import LogError
 from fairlead.testing.live.actors.processes import Worker
 from fairlead.testing.live.actors.setting import MERGED, NAMES, RELAYED, RULES, SOURCES, TYPES
 from fairlead.testing.live.cluster.faults import FAULTS
-from fairlead.testing.live.cluster.schedule import Step
+from fairlead.testing.live.cluster.schedule import ScheduledFaults
 from fairlead.testing.live.cluster.servers import Cluster
 from fairlead.testing.live.verdict.comparison import Counts, judged, the_log, the_rest, wait_for_deliveries
 from fairlead.transport.log.names import merged_stream, type_stream
@@ -99,7 +99,7 @@ class Campaign:
         self.told.append(f"{time.monotonic() - self._began:6.1f}  {line}")
         self._say(self.told[-1])
 
-    def run(self, steps: Iterable[Step]) -> Report:
+    def run(self, steps: Iterable[ScheduledFaults]) -> Report:
         """Raises LogError where somebody does not get on after a fault."""
         self.get_on("at the beginning")
         for step in steps:  # 2
@@ -109,7 +109,7 @@ class Campaign:
         return self._finished()
 
     @contextmanager
-    def _broken(self, step: Step) -> Iterator[None]:
+    def _broken(self, step: ScheduledFaults) -> Iterator[None]:
         rolls = random.Random(step.seed)
         with ExitStack() as stack:
             for name in step.faults:

@@ -24,7 +24,7 @@ from fairlead.testing.interpreter import holds
 
 
 @dataclass(frozen=True)
-class Conjunction:
+class TracedConjunction:
     subscription: Subscription
     branch: Branch
     catalogue: Catalogue = field(compare=False, repr=False)
@@ -117,5 +117,5 @@ class Conjunction:
         return f"without {negation.type} within {negation.within_us} of {negation.anchor} {where} reading {reads}"
 
 
-def conjunctions_of(subscription: Subscription, catalogue: Catalogue) -> tuple[Conjunction, ...]:
-    return tuple(Conjunction(subscription, branch, catalogue) for branch in subscription.branches)
+def conjunctions_of(subscription: Subscription, catalogue: Catalogue) -> tuple[TracedConjunction, ...]:
+    return tuple(TracedConjunction(subscription, branch, catalogue) for branch in subscription.branches)

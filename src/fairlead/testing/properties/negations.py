@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from fairlead.model.event import Event
 from fairlead.model.plan import Absence, NegationBetween
 from fairlead.testing.interpreter import holds
-from fairlead.testing.properties.conjunctions import Conjunction
+from fairlead.testing.properties.conjunctions import TracedConjunction
 from fairlead.testing.properties.trace import Trace
 
 Members = tuple[Event, ...]
 
 
-class Between:
+class TraceBetween:
     """The multicasts by type, in order, and the largest time among them."""
 
     def __init__(self, trace: Trace) -> None:
@@ -31,7 +31,7 @@ class Between:
         yield from self.events.get(name, [])[bisect_right(self.positions.get(name, []), left.position) :]
 
 
-def interferes(conjunction: Conjunction, negation: NegationBetween, members: Members, between: Between) -> bool:
+def interferes(conjunction: TracedConjunction, negation: NegationBetween, members: Members, between: TraceBetween) -> bool:
     """A negated event stands strictly between the two members that the clause names."""
     right = members[negation.right].position
     for name in conjunction.catalogue.accepts(negation.type):
@@ -43,7 +43,7 @@ def interferes(conjunction: Conjunction, negation: NegationBetween, members: Mem
     return False
 
 
-def stays_absent(conjunction: Conjunction, absence: Absence, members: Members, between: Between) -> bool:
+def stays_absent(conjunction: TracedConjunction, absence: Absence, members: Members, between: TraceBetween) -> bool:
     """The deadline has passed within the trace and no event of the whole trace spoils the absence."""
     anchor = members[absence.anchor]
     if anchor.time is None or between.last_time is None or between.last_time <= anchor.time + absence.within_us:
@@ -57,7 +57,7 @@ def stays_absent(conjunction: Conjunction, absence: Absence, members: Members, b
     )
 
 
-def _negates(conjunction: Conjunction, negation: NegationBetween | Absence, members: Members, event: Event) -> bool:
+def _negates(conjunction: TracedConjunction, negation: NegationBetween | Absence, members: Members, event: Event) -> bool:
     """The event is no member, has the members' key, and the clause's WHERE is true of it."""
     if any(event.position == member.position for member in members):
         return False

@@ -19,7 +19,7 @@ from fairlead.model.event import Event
 from fairlead.model.guarantee import Property
 from fairlead.model.position import Position
 from fairlead.testing.properties.safety import Violation
-from fairlead.testing.properties.trace import Delivery, Multicast, Stream, Trace
+from fairlead.testing.properties.trace import Multicast, Trace, TraceDelivery, TraceStream
 
 K = TypeVar("K", bound=Hashable)
 
@@ -56,7 +56,7 @@ def conjunction_total_order(trace: Trace) -> Violation | None:
 
 def disjunction_total_order(trace: Trace) -> Violation | None:
     """Two processes that both have Φ and Φ' deliver the relations that both deliver for them in the same order."""
-    by_process: dict[str, list[Stream]] = {}
+    by_process: dict[str, list[TraceStream]] = {}
     for stream in trace.streams:
         by_process.setdefault(stream.process, []).append(stream)
     for one, other in combinations(by_process.values(), 2):
@@ -88,7 +88,7 @@ def type_fifo_order(trace: Trace) -> Violation | None:
     return None
 
 
-def _falling(stream: Stream, multicasts: Sequence[Multicast]) -> tuple[Multicast, Multicast] | None:
+def _falling(stream: TraceStream, multicasts: Sequence[Multicast]) -> tuple[Multicast, Multicast] | None:
     """An earlier and a later multicast such that the later one is delivered first."""
     latest: Multicast | None = None
     for each in multicasts:
@@ -118,7 +118,7 @@ def type_local_order(trace: Trace) -> Violation | None:
 
 
 def _outrun(
-    trace: Trace, stream: Stream, sent: Sequence[Multicast], received: Sequence[Delivery]
+    trace: Trace, stream: TraceStream, sent: Sequence[Multicast], received: Sequence[TraceDelivery]
 ) -> tuple[Multicast, Multicast] | None:
     """A cause that the sender had delivered, and its later multicast of the same type that `stream` delivers first. One pass:
     of all causes so far only the one of each type that the stream delivers last can be outrun first."""
@@ -149,7 +149,7 @@ def type_causal_order(trace: Trace) -> Violation | None:
     return found and Violation(Property.TYPE_CAUSAL_ORDER, found.words, found.deliveries)
 
 
-def _inversion(one: Mapping[K, Delivery], other: Mapping[K, Delivery]) -> tuple[K, K] | None:
+def _inversion(one: Mapping[K, TraceDelivery], other: Mapping[K, TraceDelivery]) -> tuple[K, K] | None:
     """Two keys that `one` has in one order and `other` in the opposite one, both strictly. `one`'s keys are all in `other`."""
     latest: K | None = None
     ordered = sorted(one, key=lambda key: one[key].time)
@@ -164,7 +164,7 @@ def _inversion(one: Mapping[K, Delivery], other: Mapping[K, Delivery]) -> tuple[
     return None
 
 
-def _common_by_type(one: Stream, other: Stream) -> dict[tuple[str, str], list[Position]]:
+def _common_by_type(one: TraceStream, other: TraceStream) -> dict[tuple[str, str], list[Position]]:
     """The events that both deliver, by the types that the one and the other name for them."""
     found: dict[tuple[str, str], list[Position]] = {}
     ours, theirs = one.conjunction.names_of, other.conjunction.names_of
@@ -176,29 +176,29 @@ def _common_by_type(one: Stream, other: Stream) -> dict[tuple[str, str], list[Po
     return found
 
 
-def _by_members(stream: Stream, length: int) -> dict[Hashable, Delivery]:
+def _by_members(stream: TraceStream, length: int) -> dict[Hashable, TraceDelivery]:
     return {each.members[:length]: each for each in reversed(stream.deliveries)}
 
 
-def _by_conjunction(streams: Iterable[Stream]) -> dict[Hashable, Delivery]:
+def _by_conjunction(streams: Iterable[TraceStream]) -> dict[Hashable, TraceDelivery]:
     return {(each.conjunction, each.members): each for stream in streams for each in reversed(stream.deliveries)}
 
 
-def _event(stream: Stream, position: Position) -> Event:
+def _event(stream: TraceStream, position: Position) -> Event:
     return next(each for each in stream.first_delivery[position].events if each.position == position)
 
 
-def _time(stream: Stream, multicast: Multicast) -> int:
+def _time(stream: TraceStream, multicast: Multicast) -> int:
     return stream.first_delivery[multicast.event.position].time
 
 
-def _two(stream: Stream, one: Multicast, other: Multicast) -> tuple[Delivery, Delivery]:
+def _two(stream: TraceStream, one: Multicast, other: Multicast) -> tuple[TraceDelivery, TraceDelivery]:
     return stream.first_delivery[one.event.position], stream.first_delivery[other.event.position]
 
 
-def _disagree(one: Stream, other: Stream, first: str, second: str) -> str:
+def _disagree(one: TraceStream, other: TraceStream, first: str, second: str) -> str:
     return f"{one.process} delivers {first} before {second}, {other.process} delivers {second} before {first}"
 
 
-def _evidence(one: Stream, other: Stream, first: Position, second: Position) -> tuple[Delivery, ...]:
+def _evidence(one: TraceStream, other: TraceStream, first: Position, second: Position) -> tuple[TraceDelivery, ...]:
     return tuple(side.first_delivery[key] for side in (one, other) for key in (first, second))

@@ -12,9 +12,9 @@ from itertools import pairwise
 from fairlead.model.event import Event
 from fairlead.model.guarantee import Property
 from fairlead.testing.interpreter import holds
-from fairlead.testing.properties.conjunctions import Conjunction
-from fairlead.testing.properties.negations import Between, interferes
-from fairlead.testing.properties.trace import Delivery, Stream, Trace
+from fairlead.testing.properties.conjunctions import TracedConjunction
+from fairlead.testing.properties.negations import TraceBetween, interferes
+from fairlead.testing.properties.trace import Trace, TraceDelivery, TraceStream
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Violation:
 
     property: Property
     words: str
-    deliveries: tuple[Delivery, ...] = ()
+    deliveries: tuple[TraceDelivery, ...] = ()
     missing: Event | None = None
 
     def __str__(self) -> str:
@@ -58,8 +58,8 @@ def no_duplication_in_place(trace: Trace) -> Violation | None:
     return None
 
 
-def _repeated(places: Sequence[tuple[Hashable, Event, Delivery]]) -> tuple[Event, Delivery, Delivery] | None:
-    seen: dict[Hashable, Delivery] = {}
+def _repeated(places: Sequence[tuple[Hashable, Event, TraceDelivery]]) -> tuple[Event, TraceDelivery, TraceDelivery] | None:
+    seen: dict[Hashable, TraceDelivery] = {}
     for place, event, delivery in places:
         if place in seen:
             return event, seen[place], delivery
@@ -89,7 +89,7 @@ def admission(trace: Trace) -> Violation | None:
     distinct members, types, predicates, THEN, one key, within the window, nothing in a WITHOUT … BETWEEN. What an absence
     asks depends on when it was decided and is not judged here."""
     known = {(stream.process, stream.conjunction.identity): stream.conjunction for stream in trace.streams}
-    between = Between(trace)
+    between = TraceBetween(trace)
     for delivery in trace.deliveries:
         conjunction = known.get((delivery.process, delivery.conjunction))
         problem = "does not subscribe to that" if conjunction is None else _misfit(conjunction, delivery.events, between)
@@ -98,7 +98,7 @@ def admission(trace: Trace) -> Violation | None:
     return None
 
 
-def _misfit(conjunction: Conjunction, events: tuple[Event, ...], between: Between) -> str | None:
+def _misfit(conjunction: TracedConjunction, events: tuple[Event, ...], between: TraceBetween) -> str | None:
     """Why the events are no relation of the conjunction, or None."""
     branch, within = conjunction.branch, conjunction.subscription.within_us
     if len(events) != len(branch.slots):
@@ -127,7 +127,7 @@ def _misfit(conjunction: Conjunction, events: tuple[Event, ...], between: Betwee
 
 def conjunction_agreement(trace: Trace) -> Violation | None:
     """What one process delivers for Φ, every process that has Φ delivers too."""
-    sharing: dict[str, list[Stream]] = {}
+    sharing: dict[str, list[TraceStream]] = {}
     for stream in trace.streams:
         sharing.setdefault(stream.conjunction.identity, []).append(stream)
     for streams in sharing.values():
@@ -156,7 +156,7 @@ def covering_agreement(trace: Trace) -> Violation | None:
     return None
 
 
-def _undelivered(source: Stream, target: Stream, length: int) -> Delivery | None:
+def _undelivered(source: TraceStream, target: TraceStream, length: int) -> TraceDelivery | None:
     """The first delivery of `source` whose first `length` members `target` never delivers together."""
     delivered = {delivery.members for delivery in target.deliveries}
     return next((each for each in source.deliveries if each.members[:length] not in delivered), None)

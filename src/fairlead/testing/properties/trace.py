@@ -22,7 +22,7 @@ from fairlead.model.event import Event
 from fairlead.model.plan import Plan
 from fairlead.model.position import Position
 from fairlead.model.relation import Relation
-from fairlead.testing.properties.conjunctions import Conjunction, conjunctions_of
+from fairlead.testing.properties.conjunctions import TracedConjunction, conjunctions_of
 
 Members = tuple[Position, ...]
 
@@ -32,7 +32,7 @@ class Process:
     """A process and its subscription: conjunctions in the order in which it lists them. A mere publisher has none."""
 
     name: str
-    subscription: tuple[Conjunction, ...] = ()
+    subscription: tuple[TracedConjunction, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Multicast:
 
 
 @dataclass(frozen=True)
-class Delivery:
+class TraceDelivery:
     process: str
     time: int
     conjunction: str
@@ -56,17 +56,17 @@ class Delivery:
 
 
 @dataclass(frozen=True)
-class Stream:
+class TraceStream:
     """The deliveries of one process for one of its conjunctions, in the order of time."""
 
     process: str
-    conjunction: Conjunction
-    deliveries: tuple[Delivery, ...]
+    conjunction: TracedConjunction
+    deliveries: tuple[TraceDelivery, ...]
 
     @cached_property
-    def first_delivery(self) -> Mapping[Position, Delivery]:
+    def first_delivery(self) -> Mapping[Position, TraceDelivery]:
         """For each event the delivery that brought it first; a sliding window brings it again later."""
-        found: dict[Position, Delivery] = {}
+        found: dict[Position, TraceDelivery] = {}
         for delivery in self.deliveries:
             for position in delivery.members:
                 found.setdefault(position, delivery)
@@ -77,7 +77,7 @@ class Stream:
 class Trace:
     processes: tuple[Process, ...]
     multicasts: tuple[Multicast, ...]
-    deliveries: tuple[Delivery, ...]
+    deliveries: tuple[TraceDelivery, ...]
 
     @cached_property
     def multicast_of(self) -> Mapping[Position, Multicast]:
@@ -89,13 +89,13 @@ class Trace:
         return tuple(sorted(self.multicasts, key=lambda each: each.event.position))
 
     @cached_property
-    def streams(self) -> tuple[Stream, ...]:
+    def streams(self) -> tuple[TraceStream, ...]:
         """One for every conjunction of every process, also where nothing was delivered."""
-        found: dict[tuple[str, str], list[Delivery]] = {}
+        found: dict[tuple[str, str], list[TraceDelivery]] = {}
         for delivery in sorted(self.deliveries, key=lambda each: each.time):
             found.setdefault((delivery.process, delivery.conjunction), []).append(delivery)
         return tuple(
-            Stream(process.name, each, tuple(found.get((process.name, each.identity), ())))
+            TraceStream(process.name, each, tuple(found.get((process.name, each.identity), ())))
             for process in self.processes
             for each in process.subscription
         )
@@ -112,14 +112,14 @@ class Trace:
         """The events as people read them."""
         return ", ".join(self._names.get(event.position, shown(event)) for event in events)
 
-    def told(self, step: Multicast | Delivery) -> str:
+    def told(self, step: Multicast | TraceDelivery) -> str:
         if isinstance(step, Multicast):
             return f"{step.process} multicasts {self.called(step.event)}"
         return f"{step.process} delivers [{self.called(*step.events)}]"
 
     def lines(self) -> list[str]:
         """The steps in the order of time."""
-        steps: list[Multicast | Delivery] = [*self.multicasts, *self.deliveries]
+        steps: list[Multicast | TraceDelivery] = [*self.multicasts, *self.deliveries]
         return [self.told(step) for step in sorted(steps, key=lambda step: step.time)]
 
 
@@ -148,7 +148,7 @@ def trace_of(plan: Plan, events: Sequence[Event], relations: Iterable[Relation],
         if isinstance(step, Event):
             multicasts.append(Multicast(name, time, step))
         else:
-            deliveries.append(Delivery(name, time, identities[name][step.branch], step.members))
+            deliveries.append(TraceDelivery(name, time, identities[name][step.branch], step.members))
     known = {each.name for each in processes}
     processes += [Process(name) for name in dict.fromkeys(names) if name not in known]
     return Trace(tuple(processes), tuple(multicasts), tuple(deliveries))
@@ -179,7 +179,7 @@ def trace_of_orders(
     identities = {each.name: [one.identity for one in each.subscription] for each in processes}
     multicasts = [Multicast(name, time, step) for time, (_, name, step) in enumerate(steps) if isinstance(step, Event)]
     deliveries = [
-        Delivery(name, time, identities[name][step.branch], step.members)
+        TraceDelivery(name, time, identities[name][step.branch], step.members)
         for time, (_, name, step) in enumerate(steps)
         if isinstance(step, Relation)
     ]

@@ -31,10 +31,10 @@ from fairlead.model.guarantee import Property
 from fairlead.model.plan import Disposal
 from fairlead.model.position import Position
 from fairlead.testing.interpreter import holds
-from fairlead.testing.properties.conjunctions import Conjunction
-from fairlead.testing.properties.negations import Between, interferes, stays_absent
+from fairlead.testing.properties.conjunctions import TracedConjunction
+from fairlead.testing.properties.negations import TraceBetween, interferes, stays_absent
 from fairlead.testing.properties.safety import Violation
-from fairlead.testing.properties.trace import Multicast, Stream, Trace
+from fairlead.testing.properties.trace import Multicast, Trace, TraceStream
 
 Key = tuple[object, ...]
 HORIZON = 3
@@ -43,10 +43,10 @@ POOL_MAX = 64
 miss a round (it never invents one), and 64 to the power of the slots is already more than anyone waits for."""
 
 
-class Rounds:
+class RoundCounter:
     """Counts rounds, event by event. `fixed` binds one slot to an event that every round must satisfy Φ with."""
 
-    def __init__(self, conjunction: Conjunction, between: Between, fixed: dict[int, Event], windowed: bool) -> None:
+    def __init__(self, conjunction: TracedConjunction, between: TraceBetween, fixed: dict[int, Event], windowed: bool) -> None:
         self.conjunction, self.between, self.fixed, self.windowed = conjunction, between, fixed, windowed
         self.pools: list[list[Event]] = [[] for _ in conjunction.branch.slots]
         self.count = 0
@@ -111,10 +111,10 @@ class Rounds:
 
 def conjunction_validity(trace: Trace, horizon: int = HORIZON) -> Violation | None:
     """While rounds keep coming, relations keep coming."""
-    between = Between(trace)
+    between = TraceBetween(trace)
     for stream in trace.streams:
         since = stream.deliveries[-1].time if stream.deliveries else -1
-        rounds = Rounds(stream.conjunction, between, {}, windowed=True)
+        rounds = RoundCounter(stream.conjunction, between, {}, windowed=True)
         for multicast in trace.in_order:
             if multicast.time > since:
                 rounds.feed(multicast.event)
@@ -127,7 +127,7 @@ def conjunction_validity(trace: Trace, horizon: int = HORIZON) -> Violation | No
 
 def event_validity(trace: Trace, horizon: int = HORIZON) -> Violation | None:
     """An event that depends on no other member's values is delivered, if partners keep coming."""
-    between = Between(trace)
+    between = TraceBetween(trace)
     for stream in trace.streams:
         conjunction = stream.conjunction
         free = free_slots(conjunction.branch, conjunction.subscription.matching, conjunction.catalogue)
@@ -139,7 +139,7 @@ def event_validity(trace: Trace, horizon: int = HORIZON) -> Violation | None:
     return None
 
 
-def _left_behind(trace: Trace, stream: Stream, slot: int, horizon: int, between: Between) -> Multicast | None:
+def _left_behind(trace: Trace, stream: TraceStream, slot: int, horizon: int, between: TraceBetween) -> Multicast | None:
     conjunction = stream.conjunction
     mine = partial(_counts, conjunction, slot)
     gone, partners = _gone(stream, slot), _partners(trace, conjunction, slot)
@@ -152,20 +152,20 @@ def _left_behind(trace: Trace, stream: Stream, slot: int, horizon: int, between:
             needed = horizon + len(before) - bisect_left(before, multicast.time)
             places = [each.get(key, []) for each in partners]
             if all(len(each) - bisect_right(each, event.position) >= needed for each in places):  # a round takes one of each
-                rounds = Rounds(conjunction, between, {slot: event}, windowed=False)
+                rounds = RoundCounter(conjunction, between, {slot: event}, windowed=False)
                 if _reaches(rounds, (each.event for each in trace.in_order if each.event.position > event.position), needed):
                     return multicast
         insort(before, gone.get(event.position, inf))
     return None
 
 
-def _counts(conjunction: Conjunction, slot: int, event: Event) -> bool:
+def _counts(conjunction: TracedConjunction, slot: int, event: Event) -> bool:
     """The event enters the slot's queue: some instance of the type takes it."""
     slots = conjunction.branch.slots_of_type[conjunction.branch.slots[slot].type]
     return any(conjunction.takes(each, event) for each in slots)
 
 
-def _gone(stream: Stream, slot: int) -> dict[Position, int]:
+def _gone(stream: TraceStream, slot: int) -> dict[Position, int]:
     """Since when an event is not queued any more. FIRST PREFIX keeps an event that was delivered, until it is delivered as the
     oldest instance."""
     sliding = stream.conjunction.subscription.disposal is Disposal.FIRST_PREFIX
@@ -176,7 +176,7 @@ def _gone(stream: Stream, slot: int) -> dict[Position, int]:
     return found
 
 
-def _partners(trace: Trace, conjunction: Conjunction, slot: int) -> list[dict[Key, list[Position]]]:
+def _partners(trace: Trace, conjunction: TracedConjunction, slot: int) -> list[dict[Key, list[Position]]]:
     """For each of the other slots, by key, the events that it takes, in order."""
     found: list[dict[Key, list[Position]]] = []
     for other in range(len(conjunction.branch.slots)):
@@ -188,7 +188,7 @@ def _partners(trace: Trace, conjunction: Conjunction, slot: int) -> list[dict[Ke
     return found
 
 
-def _reaches(rounds: Rounds, events: Iterable[Event], needed: int) -> bool:
+def _reaches(rounds: RoundCounter, events: Iterable[Event], needed: int) -> bool:
     for event in events:
         rounds.feed(event)
         if rounds.count >= needed:

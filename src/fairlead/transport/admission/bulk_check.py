@@ -19,7 +19,7 @@ from fairlead.model.types import Kind
 from fairlead.model.values import INT_RANGE, plain_number
 from fairlead.transport.admission.converters import DOUBTS, NULL, column, only
 from fairlead.transport.admission.positions import Positions, positions_of_values
-from fairlead.transport.admission.record_check import Shape, Shapes, is_unicode
+from fairlead.transport.admission.record_check import RecordShape, Shapes, is_unicode
 
 
 @dataclass
@@ -68,7 +68,7 @@ def columnwise(records: list[Any], shapes: Shapes) -> Grouped | None:
     return grouped
 
 
-def table(rows: list[Any], shape: Shape) -> pa.RecordBatch:
+def table(rows: list[Any], shape: RecordShape) -> pa.RecordBatch:
     """The attribute columns of records of one type."""
     arrays = [
         column(list(map(itemgetter(each.name), rows)), each.type, allow_nan=shape.allow_nan, text=shape.text)
@@ -77,7 +77,7 @@ def table(rows: list[Any], shape: Shape) -> pa.RecordBatch:
     return sized_batch(arrays, shape, len(rows))
 
 
-def sized_batch(arrays: list[pa.Array], shape: Shape, rows: int) -> pa.RecordBatch:
+def sized_batch(arrays: list[pa.Array], shape: RecordShape, rows: int) -> pa.RecordBatch:
     """The arrays as a batch; raises in doubt about event times and sizes."""
     if shape.time_index is not None and arrays[shape.time_index].null_count:
         raise ValueError("null event time")
@@ -92,7 +92,7 @@ def sized_batch(arrays: list[pa.Array], shape: Shape, rows: int) -> pa.RecordBat
     return record_batch(arrays, shape.schema, rows)
 
 
-def _exact_fields(rows: list[Any], shape: Shape) -> bool:
+def _exact_fields(rows: list[Any], shape: RecordShape) -> bool:
     """True: every record has `type` and as many fields as the type has (and its position). False: some have `_source` or
     `_sequence`. Raises if a record has other fields (that the attributes are there, taking them shows)."""
     wanted = shape.fields

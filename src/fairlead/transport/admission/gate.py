@@ -30,7 +30,7 @@ from fairlead.model.values import brief
 from fairlead.transport.admission.bulk_check import Grouped, columnwise
 from fairlead.transport.admission.positions import position_of
 from fairlead.transport.admission.problems import Rejected, Rejects, at, oversized
-from fairlead.transport.admission.record_check import Shape, Shapes
+from fairlead.transport.admission.record_check import RecordShape, Shapes
 from fairlead.transport.admission.sequences import LastSequences
 
 OnBad = Literal["stop", "skip"]
@@ -40,7 +40,7 @@ TEXT_LENGTH_MAX = 100_000
 
 
 @dataclass(frozen=True)
-class Batch:
+class RawRecords:
     """Raw records and where they stand. A record that could not even be parsed is given as its DataError."""
 
     records: list[Any]
@@ -96,7 +96,7 @@ class Intake:
         """Of events that a log has taken, which lets NaN and infinities in."""
         return Shapes(self.catalogue, allow_nan=True, position_field=self.position_field)
 
-    def take(self, batch: Batch, shapes: Shapes) -> Columns:
+    def take(self, batch: RawRecords, shapes: Shapes) -> Columns:
         """The Columns of a batch of records. `shapes`: `typed`, or `text` where the values are cells of text (CSV), or
         `stored`."""
         grouped = columnwise(batch.records, shapes)
@@ -108,7 +108,7 @@ class Intake:
         """Whether the positions that the records brought along, which rise, go on from those before."""
         return grouped.positions is None or not len(grouped.positions) or int(grouped.positions[0]) >= self.position
 
-    def _judged(self, batch: Batch, shapes: Shapes) -> Grouped:
+    def _judged(self, batch: RawRecords, shapes: Shapes) -> Grouped:
         rows: dict[int, list[tuple[Any, ...]]] = {}
         found = Grouped(codes := [], {}, sources := [], sequences := [], kept := [])
         refused: list[Rejected] = []
@@ -173,7 +173,7 @@ class Intake:
         return Columns(self.typed.names, codes, positions, tables, sources, sequences, dropped, last, places)
 
 
-def _rejected(batch: Batch, index: int, position: int | None, error: DataError) -> Rejected:
+def _rejected(batch: RawRecords, index: int, position: int | None, error: DataError) -> Rejected:
     line = batch.lines[index] if batch.lines is not None else None
     text = batch.text(index).encode("utf-8", "replace").decode()
     return Rejected(batch.file, line, position, error.code, error.problem, text)
@@ -193,7 +193,7 @@ def _filtered(shapes: Shapes, codes: Codes, tables: dict[str, pa.RecordBatch], f
     return {name: table.filter(pa.array(masks[name])) for name, table in tables.items() if masks[name].any()}
 
 
-def _table(rows: list[tuple[Any, ...]], shape: Shape) -> pa.RecordBatch:
+def _table(rows: list[tuple[Any, ...]], shape: RecordShape) -> pa.RecordBatch:
     arrays = []
     for attribute, values in zip(shape.attributes, zip(*rows, strict=True), strict=False):
         made = arrow_array(values, attribute.type)

@@ -25,7 +25,7 @@ ABSENT: Any = object()
 NOT_FINITE_FIX = "use null, or --allow-nan, which lets NaN and infinities in from files"
 
 
-class Shape:
+class RecordShape:
     """One publishable type, prepared for reading."""
 
     def __init__(self, event_type: EventType, code: int, allow_nan: bool, text: bool, position_field: str | None) -> None:
@@ -90,7 +90,7 @@ class Shapes:
         self.catalogue = catalogue
         self.names = tuple(each.name for each in publishable)
         self.name_array = text_array(self.names)
-        self.by_code = [Shape(each, code, allow_nan, text, position_field) for code, each in enumerate(publishable)]
+        self.by_code = [RecordShape(each, code, allow_nan, text, position_field) for code, each in enumerate(publishable)]
         self.code_of = {each.name: each.code for each in self.by_code}
         self.by_name = {each.name: each for each in self.by_code}
         self.attribute_names = frozenset(name for each in self.by_code for name in each.names)
@@ -101,7 +101,7 @@ class Shapes:
         self.text = text
         self.needs_decimal = any(attribute.type.kind is Kind.DECIMAL for each in publishable for attribute in each.attributes)
 
-    def shape_of(self, record: Mapping[Any, Any]) -> Shape:
+    def shape_of(self, record: Mapping[Any, Any]) -> RecordShape:
         """The shape that a record's `type` names."""
         name = record.get("type", ABSENT)
         if name is ABSENT:
@@ -118,7 +118,7 @@ class Shapes:
             raise unknown_type(name, self.names)
         raise not_published(declared)
 
-    def judge(self, record: Any) -> tuple[Shape, tuple[Any, ...], str | None, int | None]:
+    def judge(self, record: Any) -> tuple[RecordShape, tuple[Any, ...], str | None, int | None]:
         """Shape, canonical row, source and sequence of one record. A DataError given as a record is raised."""
         if isinstance(record, DataError):
             raise record

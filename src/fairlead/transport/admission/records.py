@@ -14,7 +14,7 @@ from typing import Any
 
 from fairlead.model.columns import Columns
 from fairlead.model.types import Catalogue
-from fairlead.transport.admission.gate import BATCH_ROWS, Batch, Intake, OnBad
+from fairlead.transport.admission.gate import BATCH_ROWS, Intake, OnBad, RawRecords
 from fairlead.transport.admission.problems import Rejects
 from fairlead.transport.admission.sequences import LastSequences
 
@@ -51,7 +51,7 @@ class RecordReader:
         """One Columns for every `batch_rows` records; raises DataError at the first bad one (or skips it)."""
         remaining = iter(records)
         while batch := list(islice(remaining, self.batch_rows)):
-            yield self.intake.take(Batch(batch), self.intake.typed)
+            yield self.intake.take(RawRecords(batch), self.intake.typed)
 
 
 def read_records(records: Iterable[Mapping[str, Any]], catalogue: Catalogue, **options: Any) -> Iterator[Columns]:

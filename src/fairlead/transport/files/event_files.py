@@ -26,7 +26,7 @@ from fairlead.transport.files.csv_rows import csv_records
 from fairlead.transport.files.json_lines import json_records
 from fairlead.transport.files.parquet import EXPORTED, parquet_batches
 from fairlead.transport.files.text_lines import Lines, Progress, batches
-from fairlead.transport.tables.table_reader import Part, examined, take_rows
+from fairlead.transport.tables.table_reader import TablePart, examined, take_rows
 from fairlead.transport.threads.read_ahead import read_ahead
 
 FORMATS = {  # the first ending that fits
@@ -179,7 +179,7 @@ def _parquet(path: Path, intake: Intake, batch_rows: int | None, progress: Progr
     progress(size - told)
 
 
-def _examined(path: Path, intake: Intake, batch_rows: int | None) -> Generator[tuple[Part, int, int], None, None]:
+def _examined(path: Path, intake: Intake, batch_rows: int | None) -> Generator[tuple[TablePart, int, int], None, None]:
     """The record batches of a file, as far as they can be read without knowing what came before."""
     for batch, first_row, rows in parquet_batches(path, batch_rows):
         shapes = intake.stored if EXPORTED in (batch.schema.metadata or {}) else intake.typed

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 from fairlead.errors import DataError
 from fairlead.model.limits import LIMITS
-from fairlead.transport.admission.gate import Batch
+from fairlead.transport.admission.gate import RawRecords
 from fairlead.transport.admission.problems import oversized
 
 BATCH_BYTES_MAX = 64_000_000
@@ -107,7 +107,7 @@ def decoded(content: bytes, ended: bool = True) -> str | DataError:
         return DataError("D016", problem, "save the file as UTF-8")
 
 
-def batches(parsed: Iterable[Parsed], file: str, rows_max: int) -> Iterator[Batch]:
+def batches(parsed: Iterable[Parsed], file: str, rows_max: int) -> Iterator[RawRecords]:
     """The records in batches of bounded rows and bytes."""
     lines: list[int] = []
     texts: list[str] = []
@@ -119,7 +119,7 @@ def batches(parsed: Iterable[Parsed], file: str, rows_max: int) -> Iterator[Batc
         records.append(record)
         size += len(text)
         if len(records) >= rows_max or size >= BATCH_BYTES_MAX:
-            yield Batch(records, file, lines, texts)
+            yield RawRecords(records, file, lines, texts)
             lines, texts, records, size = [], [], [], 0
     if records:
-        yield Batch(records, file, lines, texts)
+        yield RawRecords(records, file, lines, texts)

@@ -28,7 +28,7 @@ VARIABLES: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class Access:
+class Credentials:
     """`nkey`, `ca`, `certificate` and `key` are files."""
 
     user: str | None = None
@@ -39,7 +39,7 @@ class Access:
     certificate: str | None = None
     key: str | None = None
 
-    def with_environment(self) -> Access:
+    def with_environment(self) -> Credentials:
         """What was not given is taken from the environment, unless another way of saying who we are was given."""
         given = {each.name for each in fields(self) if getattr(self, each.name) is not None}
         known = bool(given & {"user", "token", "nkey"})

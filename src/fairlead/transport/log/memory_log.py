@@ -17,7 +17,7 @@ from fairlead.model.types import HEARTBEAT
 from fairlead.transport.log import names
 from fairlead.transport.log.block import Block
 from fairlead.transport.log.block_filter import Only
-from fairlead.transport.log.protocol import Behind, Conflict, Entry, Stored, Stream
+from fairlead.transport.log.protocol import Conflict, MergeLag, Stored, Stream, TableEntry
 
 READ_MAX = 256
 """Blocks that a reader is given at a time."""
@@ -31,7 +31,7 @@ class MemoryLog:
         self._streams: dict[str, list[Stored]] = {}
         self._readers: dict[str, list[str]] = {}
         self._tails: dict[tuple[str, str], Stored] = {}
-        self._tables: dict[str, dict[str, Entry]] = {}
+        self._tables: dict[str, dict[str, TableEntry]] = {}
         self._objects: dict[str, dict[str, bytes]] = {}
         self._revision = 0
         self._more = asyncio.Event()
@@ -103,7 +103,7 @@ class MemoryLog:
     async def before(self, stream: Stream, time: int) -> int:
         return bisect_left(self._streams[stream.name], time, key=lambda each: each.time)
 
-    async def get(self, table: str, key: str) -> Entry | None:
+    async def get(self, table: str, key: str) -> TableEntry | None:
         return self._tables.get(table, {}).get(key)
 
     async def put(self, table: str, key: str, value: bytes, revision: int | None = None) -> int:
@@ -115,7 +115,7 @@ class MemoryLog:
 
     def _set(self, table: str, key: str, value: bytes) -> None:
         self._revision += 1
-        self._tables.setdefault(table, {})[key] = Entry(value, self._revision)
+        self._tables.setdefault(table, {})[key] = TableEntry(value, self._revision)
 
     async def remove(self, table: str, key: str) -> None:
         self._tables.get(table, {}).pop(key, None)
@@ -138,7 +138,7 @@ class MemoryLog:
     async def merged(self) -> list[Stream]:
         return [Stream(name, "memory") for name in sorted(self._streams) if name.startswith("FL_M_")]
 
-    async def behind(self) -> list[Behind]:
+    async def behind(self) -> list[MergeLag]:
         return []
 
     async def remove_stream(self, stream: Stream) -> None:

@@ -15,7 +15,7 @@ from typing import TypeVar
 from fairlead.errors import LogError
 from fairlead.transport.log.block import Block
 from fairlead.transport.log.block_filter import Only
-from fairlead.transport.log.protocol import Behind, Conflict, Entry, Log, Stored, Stream, Unavailable
+from fairlead.transport.log.protocol import Conflict, Log, MergeLag, Stored, Stream, TableEntry, Unavailable
 from fairlead.transport.log.shared_reader import Sharing
 
 Answer = TypeVar("Answer")
@@ -60,7 +60,7 @@ class PatientLog:
     async def before(self, stream: Stream, time: int) -> int:
         return await self._asked(lambda: self._log.before(stream, time))
 
-    async def get(self, table: str, key: str) -> Entry | None:
+    async def get(self, table: str, key: str) -> TableEntry | None:
         return await self._asked(lambda: self._log.get(table, key))
 
     async def put(self, table: str, key: str, value: bytes, revision: int | None = None) -> int:
@@ -102,7 +102,7 @@ class PatientLog:
     async def merged(self) -> list[Stream]:
         return await self._asked(self._log.merged)
 
-    async def behind(self) -> list[Behind]:
+    async def behind(self) -> list[MergeLag]:
         return await self._asked(self._log.behind)
 
     async def remove_stream(self, stream: Stream) -> None:

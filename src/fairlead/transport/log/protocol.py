@@ -33,7 +33,7 @@ class Stored(NamedTuple):
     block: Block
 
 
-class Entry(NamedTuple):
+class TableEntry(NamedTuple):
     value: bytes
     revision: int
 
@@ -45,7 +45,7 @@ class Stream(NamedTuple):
     made: str
 
 
-class Behind(NamedTuple):
+class MergeLag(NamedTuple):
     """A merged stream, its types, and how many blocks its sources hold that it has not taken up."""
 
     stream: str
@@ -91,7 +91,7 @@ class Log(Protocol):
         """The sequence of the last block that was stored before that time (microseconds)."""
         ...
 
-    async def get(self, table: str, key: str) -> Entry | None: ...
+    async def get(self, table: str, key: str) -> TableEntry | None: ...
 
     async def put(self, table: str, key: str, value: bytes, revision: int | None = None) -> int:
         """Gives the new revision. With `revision`, only if that is the present one (0: there is none). Raises Conflict."""
@@ -115,7 +115,7 @@ class Log(Protocol):
         """The merged streams that there are."""
         ...
 
-    async def behind(self) -> list[Behind]:
+    async def behind(self) -> list[MergeLag]:
         """How far the merged streams are behind what they are merged of; those that are not may be left out."""
         ...
 

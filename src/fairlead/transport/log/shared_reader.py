@@ -32,7 +32,7 @@ SLOW_SECONDS = 0.5
 """Who takes nothing for so long, while others wait, is left behind."""
 
 
-class Reader:
+class StreamReader:
     """`at`: the number of the next block to take, in its reading. `idle`: it has taken everything."""
 
     def __init__(self, at: int) -> None:
@@ -40,7 +40,7 @@ class Reader:
         self.idle = False
 
 
-class Reading:
+class SharedReading:
     """What comes of a stream behind `after`, and how far its readers are in it."""
 
     def __init__(self, log: Log, stream: Stream, after: int, only: Only | None) -> None:
@@ -50,7 +50,7 @@ class Reading:
         self._ends: list[int] = []
         """The bytes of all blocks up to each, from the beginning of the reading on."""
         self._bytes = 0
-        self._readers: set[Reader] = set()
+        self._readers: set[StreamReader] = set()
         self._failed: Exception | None = None
         self._news, self._taken = asyncio.Event(), asyncio.Event()
         self._task = asyncio.create_task(self._read(log, stream, after, only))
@@ -71,22 +71,22 @@ class Reading:
         """Whether one who has read up to there can go on here."""
         return not self.has_failed and self._before <= after <= self.reached
 
-    def join(self, after: int) -> Reader:
-        reader = Reader(self._first + bisect_right(self._blocks, after, key=lambda each: each.sequence))
+    def join(self, after: int) -> StreamReader:
+        reader = StreamReader(self._first + bisect_right(self._blocks, after, key=lambda each: each.sequence))
         self._readers.add(reader)
         return reader
 
-    def leave(self, reader: Reader) -> None:
+    def leave(self, reader: StreamReader) -> None:
         self._readers.discard(reader)
         self._taken.set()
 
     async def end(self) -> None:
         await ended(self._task)
 
-    def has_more(self, reader: Reader) -> bool:
+    def has_more(self, reader: StreamReader) -> bool:
         return reader.at < self._first + len(self._blocks)
 
-    async def next(self, reader: Reader) -> Sequence[Stored]:
+    async def next(self, reader: StreamReader) -> Sequence[Stored]:
         """All that the reader has not taken, at least one block; none where it was left behind. Raises what reading raised."""
         while not self.has_more(reader):
             if self._failed is not None:
@@ -155,7 +155,7 @@ class Sharing:
 
     def __init__(self, log: Log) -> None:
         self._log = log
-        self._readings: dict[Hashable, list[Reading]] = {}
+        self._readings: dict[Hashable, list[SharedReading]] = {}
 
     async def read(self, stream: Stream, after: int, only: Only | None = None) -> AsyncGenerator[Sequence[Stored], None]:
         key = stream, None if only is None else (only.types, tuple(sorted(only.routes.items())))
@@ -163,7 +163,7 @@ class Sharing:
             readings = self._readings.setdefault(key, [])
             reading = _best(readings, after)  # 1
             if reading is None:
-                reading = Reading(self._log, stream, after, only)
+                reading = SharedReading(self._log, stream, after, only)
                 readings.append(reading)
             reader = reading.join(after)
             try:
@@ -182,6 +182,6 @@ class Sharing:
                         self._readings.pop(key, None)
 
 
-def _best(readings: Sequence[Reading], after: int) -> Reading | None:
+def _best(readings: Sequence[SharedReading], after: int) -> SharedReading | None:
     """Of those where one can go on who has read up to there, the one that is farthest; of several the first."""
     return max((each for each in readings if each.has_kept(after)), key=lambda each: each.reached, default=None)

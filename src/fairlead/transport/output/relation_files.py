@@ -28,12 +28,12 @@ from fairlead.errors import DataError, UsageError
 from fairlead.matching.results.delivery_order import Interleaved
 from fairlead.matching.results.relations import Relations, joined
 from fairlead.matching.results.result_table import table_of_objects
-from fairlead.model.layout import Layout, layout_of
+from fairlead.model.layout import ResultLayout, layout_of
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
 from fairlead.model.types import Kind
 from fairlead.transport.admission.problems import Rejected, unwritable
-from fairlead.transport.threads.write_behind import Behind, Call
+from fairlead.transport.threads.write_behind import Call, WriteBehind
 
 ROW_GROUP_RELATIONS = 65_536
 ROW_GROUP_BYTES = 64_000_000
@@ -71,7 +71,7 @@ def open_relations(path: str | os.PathLike[str], plan: Plan) -> RelationWriter:
     raise UsageError("A103", f"cannot tell the format of {os.fspath(path)!r}", fix)
 
 
-class Target:
+class OutputFile:
     """A file that appears whole or not at all, with the permissions of the file it replaces. Devices and pipes (`/dev/null`)
     are written directly."""
 
@@ -151,7 +151,7 @@ class _Writer:
     """What all writers share: the target, and leaving it whole or not at all."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._target = None if os.fspath(path) == "-" else Target(path)
+        self._target = None if os.fspath(path) == "-" else OutputFile(path)
         self._prepared = self._done = False
 
     def _finish(self) -> None:
@@ -222,14 +222,14 @@ class ParquetWriter(_Writer):
     """The table of model/layout.py. A thread makes columns of the relations and writes them, row group by row group, while the
     next ones are matched; until it has ended, the tables held and the file are its own."""
 
-    def __init__(self, path: str | os.PathLike[str], layout: Layout) -> None:
+    def __init__(self, path: str | os.PathLike[str], layout: ResultLayout) -> None:
         super().__init__(path)
         if self._target is None:
             raise UsageError("A103", "Parquet cannot be written to the standard output", "name a file")
         self._layout = layout
         self._found: list[Relations] = []
         self._held: list[pa.Table] = []
-        self._behind = Behind()
+        self._behind = WriteBehind()
         self._parquet = pq.ParquetWriter(self._target.file, layout.schema, **_options(layout))
 
     def write(self, relations: Sequence[Relation]) -> None:
@@ -280,7 +280,7 @@ class ParquetWriter(_Writer):
         super().abort()
 
 
-def _options(layout: Layout) -> dict[str, Any]:
+def _options(layout: ResultLayout) -> dict[str, Any]:
     """Dictionaries only where values repeat: names and texts. Ids are random digits: nothing compresses or bounds them. Whole
     numbers and times by their differences: a tenth less to write, in time and in bytes."""
     attributes = [(f"members.list.element.{each.name}", each.type.kind) for each in layout.members]
@@ -311,7 +311,7 @@ class RejectWriter(_Writer):
         self._line(rejected.to_json())
 
 
-def relation_tables(relations: Sequence[Relation], layout: Layout) -> Iterator[pa.Table]:
+def relation_tables(relations: Sequence[Relation], layout: ResultLayout) -> Iterator[pa.Table]:
     """Relations as tables of the layout. What kernels found is never an object on the way."""
     if isinstance(relations, (Relations, Interleaved)):
         yield relations.to_arrow(layout)
@@ -320,7 +320,7 @@ def relation_tables(relations: Sequence[Relation], layout: Layout) -> Iterator[p
             yield table_of_objects(layout, relations[low : low + OBJECTS])
 
 
-def relation_table(batches: Sequence[Sequence[Relation]], layout: Layout) -> pa.Table:
+def relation_table(batches: Sequence[Sequence[Relation]], layout: ResultLayout) -> pa.Table:
     """All relations of batches, in their order."""
     tables = [layout.schema.empty_table()]
     for engine, group in groupby((each for each in batches if len(each)), key=_engine_of):

@@ -22,7 +22,7 @@ from fairlead.model.columns import DECIMAL256_DIGITS, Columns
 from fairlead.model.types import INTEGER, Catalogue
 from fairlead.model.values import brief
 from fairlead.transport.admission.bulk_check import Grouped
-from fairlead.transport.admission.gate import Batch, Intake, OnBad
+from fairlead.transport.admission.gate import Intake, OnBad, RawRecords
 from fairlead.transport.admission.positions import no_column
 from fairlead.transport.admission.problems import Rejects, quoted, unknown_column
 from fairlead.transport.admission.record_check import Shapes
@@ -79,7 +79,7 @@ def record_batches(data: Any, catalogue: Catalogue, batch_rows: int, position: s
 
 
 @dataclass(frozen=True)
-class Part:
+class TablePart:
     """A record batch, looked at as far as that depends on nothing before it. `grouped` is None in doubt; only then the columns
     are still needed, or where its positions may not go on from those before."""
 
@@ -89,20 +89,20 @@ class Part:
     grouped: Grouped | None
 
 
-def examined(batch: pa.RecordBatch, shapes: Shapes, file: str | None = None) -> Part:
+def examined(batch: pa.RecordBatch, shapes: Shapes, file: str | None = None) -> TablePart:
     """The pure half of reading a record batch. Raises DataError where its columns do not fit the types."""
     columns = _columns(batch, shapes, file)
     grouped = by_type(columns, batch.num_rows, shapes)
     done_with = grouped is not None and shapes.position_field is None
-    return Part({} if done_with else columns, batch.num_rows, shapes, grouped)
+    return TablePart({} if done_with else columns, batch.num_rows, shapes, grouped)
 
 
-def take_rows(part: Part, intake: Intake, *, file: str | None = None, first_row: int = 0) -> Columns:
+def take_rows(part: TablePart, intake: Intake, *, file: str | None = None, first_row: int = 0) -> Columns:
     """The other half: positions, repeats and errors. `file` and `first_row` say where the rows stand."""
     if part.grouped is not None and intake.goes_on(part.grouped):
         return intake.admit(part.grouped, part.rows)
     lines = range(first_row, first_row + part.rows) if file is not None else None
-    return intake.take(Batch(_records(part.columns, part.rows, part.shapes), file, lines, unit="row"), part.shapes)
+    return intake.take(RawRecords(_records(part.columns, part.rows, part.shapes), file, lines, unit="row"), part.shapes)
 
 
 def _columns(batch: pa.RecordBatch, shapes: Shapes, file: str | None) -> dict[str, pa.Array]:

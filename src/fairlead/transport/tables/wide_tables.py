@@ -20,7 +20,7 @@ from fairlead.model.columns import Codes, Rows, bits_of, code_type, rows_by_code
 from fairlead.transport.admission.bulk_check import Grouped, sized_batch
 from fairlead.transport.admission.converters import DOUBTS
 from fairlead.transport.admission.positions import positions_of_column
-from fairlead.transport.admission.record_check import Shape, Shapes
+from fairlead.transport.admission.record_check import RecordShape, Shapes
 from fairlead.transport.tables.casts import cast, plain
 
 DICTIONARY_MAX = 1_000
@@ -76,7 +76,7 @@ def _texts(names: pa.Array) -> pa.Array:
     return names
 
 
-def _rows_of(columns: Mapping[str, pa.Array], shape: Shape, at: Rows | None, rows: int) -> pa.RecordBatch:
+def _rows_of(columns: Mapping[str, pa.Array], shape: RecordShape, at: Rows | None, rows: int) -> pa.RecordBatch:
     """The rows `at` (None: all) as the attributes of one type."""
     arrays = []
     for attribute in shape.attributes:
@@ -86,7 +86,7 @@ def _rows_of(columns: Mapping[str, pa.Array], shape: Shape, at: Rows | None, row
 
 
 def _nothing_foreign(
-    columns: Mapping[str, pa.Array], rows: int, present: Sequence[Shape], tables: Mapping[str, pa.RecordBatch]
+    columns: Mapping[str, pa.Array], rows: int, present: Sequence[RecordShape], tables: Mapping[str, pa.RecordBatch]
 ) -> None:
     """A cell that is no attribute of its row's type must be null: then a column has as many values as the types that have it
     took from it."""

@@ -13,7 +13,7 @@ from threading import Thread
 Call = Callable[[], None]
 
 
-class Behind:
+class WriteBehind:
     """The thread begins with the first call. `end` waits for all of them; after it, what they touched is the caller's."""
 
     def __init__(self) -> None:

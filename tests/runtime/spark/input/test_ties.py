@@ -18,7 +18,7 @@ import fairlead
 from fairlead.model.plan import Plan
 from fairlead.model.values import microseconds
 from fairlead.runtime.embedded import until_microseconds
-from fairlead.runtime.spark.job.result_rows import Outcome
+from fairlead.runtime.spark.job.result_rows import ResultRows
 from tests.matching.generators.generated import Case
 from tests.matching.generators.plans import plan_cases
 from tests.runtime.spark.job.in_process import delivered, input_table, job_of, reading_of, run, shown
@@ -54,7 +54,7 @@ def on_every_runtime(plan: Plan, events: list[Event], until: Any, buckets: int, 
     rows = input_table(plan, reading, mixed, [pa.array(times, pa.int64())])
     start = microseconds(datetime(2026, 1, 1, tzinfo=UTC))
     job = job_of(plan, reading, buckets, [start + 1_000_000 * each for each in sorted(cuts)], limit)
-    batch = run(job, Outcome(plan, certain=False), rows, random)
+    batch = run(job, ResultRows(plan, certain=False), rows, random)
     assert delivered(batch) == wanted
 
     coming = closed(sorted(mixed, key=lambda each: (each["at"], each["type"] == "Heartbeat")), until)

@@ -18,25 +18,25 @@ from fairlead.model.columns import arrow_type
 from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT
 from fairlead.order.total import SEQUENCE, SOURCE, order_column
-from fairlead.runtime.spark.input.arrivals import CODE, TYPE, Reading
-from fairlead.runtime.spark.job.result_rows import Outcome
+from fairlead.runtime.spark.input.arrivals import CODE, TYPE, InputColumns
+from fairlead.runtime.spark.job.result_rows import ResultRows
 from fairlead.runtime.spark.job.shuffle import Job, matched, numbered, sliced
 from fairlead.runtime.spark.job.targets import groups_of
 from fairlead.transport.events import read_events
 from fairlead.transport.output.relation_files import relation_table
 
 
-def reading_of(plan: Plan, keys: int, sourced: bool = False) -> Reading:
+def reading_of(plan: Plan, keys: int, sourced: bool = False) -> InputColumns:
     """As frames.py makes it of a frame that has a column for every attribute of every type."""
     read = {name for each in plan.subscriptions for name in each.reads(plan.catalogue) if not plan.catalogue[name].derived}
     types = list(dict.fromkeys((*plan.input_types, HEARTBEAT.name)))
     columns = {
         name: {each.name: f"{name}.{each.name}" for each in plan.catalogue[name].attributes} for name in types if name in read
     }
-    return Reading(plan.catalogue, columns, tuple(name for name in types if name not in read), keys, sourced)
+    return InputColumns(plan.catalogue, columns, tuple(name for name in types if name not in read), keys, sourced)
 
 
-def input_table(plan: Plan, reading: Reading, events: Sequence[dict[str, Any]], orders: Sequence[pa.Array]) -> pa.Table:
+def input_table(plan: Plan, reading: InputColumns, events: Sequence[dict[str, Any]], orders: Sequence[pa.Array]) -> pa.Table:
     """The events as Spark would hand them over: all types in one table, and their order columns."""
     plain = [{name: value for name, value in each.items() if name not in ("_source", "_sequence")} for each in events]
     tables: dict[str, list[pa.RecordBatch]] = {}
@@ -105,7 +105,7 @@ def shuffled(batches: Iterable[pa.RecordBatch], column: str, partitions: int, ra
     return made
 
 
-def run(job: Job, outcome: Outcome, rows: pa.Table, random: Random) -> pa.Table:
+def run(job: Job, outcome: ResultRows, rows: pa.Table, random: Random) -> pa.Table:
     """What the three steps give."""
     slices = [each for part in spread(rows, random, random.choice((1, 2, 5))) for each in sliced(job, iter(part))]
     told = [
@@ -120,7 +120,7 @@ def run(job: Job, outcome: Outcome, rows: pa.Table, random: Random) -> pa.Table:
 
 def job_of(
     plan: Plan,
-    reading: Reading,
+    reading: InputColumns,
     buckets: int,
     cuts: Sequence[Any] = (),
     until: Any = None,
@@ -147,7 +147,7 @@ def embedded(plan: Plan, events: Any, until: Any = None, position: str | None = 
 
 
 def shown(plan: Plan, batches: Sequence[Any]) -> list[str]:
-    held = relation_table(batches, Outcome(plan).layout)
+    held = relation_table(batches, ResultRows(plan).layout)
     return [repr([row["id" if name == "relation_id" else name] for name in COMPARED]) for row in held.to_pylist()]
 
 

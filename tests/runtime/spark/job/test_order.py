@@ -14,7 +14,7 @@ import pytest
 import fairlead
 from fairlead.model.plan import Plan
 from fairlead.runtime.embedded import until_microseconds
-from fairlead.runtime.spark.job.result_rows import Outcome
+from fairlead.runtime.spark.job.result_rows import ResultRows
 from fairlead.runtime.spark.job.targets import groups_of
 from tests.runtime.spark.job.in_process import counts, delivered, embedded, input_table, job_of, reading_of, run
 from tests.runtime.spark.stream.rounds import closed, streamed
@@ -65,7 +65,7 @@ def test_the_columns_tell_the_order_of_the_embedded_runtime(seed: int) -> None:
         rows = input_table(plan, reading, events, [pa.array(range(len(events)), pa.int64())])
         cuts = sorted(random.sample(range(len(events)), 2))
         job = job_of(plan, reading, buckets, cuts, until_microseconds(UNTIL))
-        assert delivered(run(job, Outcome(plan, certain=True), rows, random)) == wanted
+        assert delivered(run(job, ResultRows(plan, certain=True), rows, random)) == wanted
         assert delivered(streamed(plan, closed(events), buckets, random)) == embedded(plan, events)
 
 
@@ -79,7 +79,9 @@ def test_the_turns_of_an_event() -> None:
     """
     plan = fairlead.compile(TYPES + rules)
     events = [{"type": name, "at": at, "j": 1, "k": 1} for name, at in (("A", 0), ("A", 0), ("B", 9), ("B", 9))]
-    columns = Outcome(plan).relations(fairlead.match(plan, events).relations).select(["subscription", "completed_at", "turn"])
+    columns = (
+        ResultRows(plan).relations(fairlead.match(plan, events).relations).select(["subscription", "completed_at", "turn"])
+    )
     found = [tuple(row.values()) for row in columns.to_pylist()]
     before = [("W", 2, -2), ("W", 2, -1)]
     beside = [[("Z", at, 0), ("Y", at, 1), ("Y", at, 2), ("X", at, 5), ("X", at, 6)] for at in (2, 3)]

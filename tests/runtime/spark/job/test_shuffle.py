@@ -18,7 +18,7 @@ from fairlead.errors import DataError, LanguageError
 from fairlead.model.plan import Plan
 from fairlead.runtime.embedded import until_microseconds
 from fairlead.runtime.spark.job.batch_job import _together
-from fairlead.runtime.spark.job.result_rows import Outcome
+from fairlead.runtime.spark.job.result_rows import ResultRows
 from fairlead.testing.conformance import Case as ConformanceCase
 from fairlead.testing.conformance import load_cases
 from fairlead.transport.admission.sequences import LastSequences
@@ -51,7 +51,7 @@ def compared(plan: Plan, events: list[dict[str, Any]], until: Any, buckets: int,
     rows = input_table(plan, reading, events, [pa.array(range(len(events)), pa.int64())])
     random = Random(seed)
     job = job_of(plan, reading, buckets, cuts, until_microseconds(until), together=random.choice((1, buckets)))
-    found = run(job, Outcome(plan, certain=not sourced), rows, random)
+    found = run(job, ResultRows(plan, certain=not sourced), rows, random)
     assert not list(unexpected_nulls(found))
     assert delivered(found) == embedded(plan, events, until)
     again = [row["completed_at"] for row in found.to_pylist() if row["verdict"] == "repeated"]
@@ -109,7 +109,7 @@ def test_positions_of_a_log_are_the_positions_of_relations(
     rows = input_table(plan, reading, case.events, [pa.array(positions, pa.int64())])
     until = until_microseconds(case.until)
     job = job_of(plan, reading, buckets, sorted(cuts), until, positioned=True)
-    found = run(job, Outcome(plan), rows, Random(data.draw(st.integers(0, 2**32))))
+    found = run(job, ResultRows(plan), rows, Random(data.draw(st.integers(0, 2**32))))
     engine, wanted = Engine(plan), []
     for columns in read_events(case.events, plan.catalogue):
         wanted.append(engine.feed(replace(columns, positions=positions, last_position=None)))
@@ -123,7 +123,7 @@ def test_positions_that_number_no_rows_are_refused(positions: list[int]) -> None
     reading = reading_of(plan, 1)
     rows = input_table(plan, reading, [{"type": "A", "x": 1}, {"type": "A", "x": 2}], [pa.array(positions, pa.int64())])
     with pytest.raises(DataError) as error:
-        run(job_of(plan, reading, 1, positioned=True), Outcome(plan), rows, Random(1))
+        run(job_of(plan, reading, 1, positioned=True), ResultRows(plan), rows, Random(1))
     assert error.value.code == "D023"
 
 
@@ -148,7 +148,7 @@ def test_rows_without_an_index_are_ordered_by_time_type_and_content(
     start = until_microseconds("2026-01-01T00:00:00Z")
     assert start is not None
     job = job_of(plan, reading, buckets, [start + 1_000_000 * each for each in sorted(cuts)], until_microseconds(case.until))
-    found = run(job, Outcome(plan), rows, Random(seed))
+    found = run(job, ResultRows(plan), rows, Random(seed))
     assert delivered(found) == embedded(plan, events, case.until)
 
 

@@ -13,10 +13,10 @@ from fairlead.model.blobs import packed
 from fairlead.model.plan import Plan
 from fairlead.runtime.live.registry import Registry
 from fairlead.runtime.live.starting import is_leading
-from fairlead.runtime.spark.job.result_rows import Outcome
+from fairlead.runtime.spark.job.result_rows import ResultRows
 from fairlead.runtime.spark.log.options import log_options
 from fairlead.runtime.spark.log.outputs import kept
-from fairlead.runtime.spark.log.sink import Found, only_group, stored
+from fairlead.runtime.spark.log.sink import SinkRows, only_group, stored
 from fairlead.transport.log.block import Block
 from fairlead.transport.log.memory_log import MemoryLog
 
@@ -40,17 +40,17 @@ class Failing(MemoryLog):
         return await super().append(block, after)
 
 
-def batches() -> list[list[Found]]:
+def batches() -> list[list[SinkRows]]:
     """Three micro-batches of relations, each from two tasks; a block of the log has ten events."""
     plan = fairlead.compile(RULES)
     events = [{"type": "AB"[at % 2], "k": at % 6 // 2, "x": at, "p": (1 + at // 10 << 12) + at % 10} for at in range(120)]
-    table = Outcome(plan).relations(fairlead.match(plan, events, position="p").relations)
+    table = ResultRows(plan).relations(fairlead.match(plan, events, position="p").relations)
     whole = kept(table.to_batches())
     assert whole is not None
     block = whole.column("completed_at").to_numpy() >> 12
     parts = [whole.filter((block > low) & (block <= low + 4)) for low in (0, 4, 8)]
     assert all(each.num_rows > 10 for each in parts)
-    return [[Found(packed(each.slice(7))), Found(None), Found(packed(each.slice(0, 7)))] for each in parts]
+    return [[SinkRows(packed(each.slice(7))), SinkRows(None), SinkRows(packed(each.slice(0, 7)))] for each in parts]
 
 
 def content(log: MemoryLog) -> dict[str, list[Block]]:

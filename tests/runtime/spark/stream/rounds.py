@@ -18,7 +18,7 @@ from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT
 from fairlead.order.holdback import Frontier
 from fairlead.runtime.spark.input.arrivals import CODE
-from fairlead.runtime.spark.job.result_rows import Outcome
+from fairlead.runtime.spark.job.result_rows import ResultRows
 from fairlead.runtime.spark.stream import stream_job as stream
 from fairlead.runtime.spark.stream.stream_job import APART, UNPLACED, Sequencing, Setup, arrived, fed, kept, resumed
 from tests.runtime.spark.job.in_process import input_table, job_of, reading_of
@@ -28,7 +28,7 @@ Event = dict[str, Any]
 
 def setup_of(plan: Plan, buckets: int, frontier: Frontier, sourced: bool = False, positioned: bool = False) -> Setup:
     job = job_of(plan, reading_of(plan, 1, sourced), buckets, positioned=positioned)
-    return Setup(job, Outcome(plan), frontier, ("number",), {"use of sources": sourced})
+    return Setup(job, ResultRows(plan), frontier, ("number",), {"use of sources": sourced})
 
 
 def closed(events: Sequence[Event], until: datetime | None = None) -> list[Event]:

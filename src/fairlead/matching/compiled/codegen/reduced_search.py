@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.planning.access import Accesses
 from fairlead.matching.compiled.planning.shape import Clause, Shape
-from fairlead.matching.reduction import Constraint, Filter, Link, Narrow, Reduction, reduced_orders
+from fairlead.matching.reduction import Constraint, Filter, Narrow, Reduction, SlotComparison, reduced_orders
 
 if TYPE_CHECKING:
     import numpy as np
@@ -340,7 +340,7 @@ class Semijoins:
             else:
                 link = test.link
                 codes = [f"sortable(float({code}))" if link.is_double else code for code in (link.left_code, link.right_code)]
-                made = Constraint(test.slots, Link(link.left, link.sign, link.right))
+                made = Constraint(test.slots, SlotComparison(link.left, link.sign, link.right))
                 self._add(made, test.source, (codes[0], codes[1]))
         instances = [(at - 1, at) for at in range(1, shape.size) if shape.follows(at)]
         orders = [(each.before, each.after) for each in shape.orders]

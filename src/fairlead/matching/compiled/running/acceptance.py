@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fairlead.dataclass import dataclass
-from fairlead.matching.compiled.running.batch import Batch
-from fairlead.matching.compiled.running.keys import Numbering
+from fairlead.matching.compiled.running.batch import KernelBatch
+from fairlead.matching.compiled.running.keys import ValueNumbering
 from fairlead.model.expression import Compare, Condition, Expression, Literal, slots_of
 from fairlead.model.types import Kind
 
@@ -83,7 +83,7 @@ def _comparable(side: Kind, literal: Kind, sign: str) -> bool:
     return (side in WHOLE and literal in WHOLE) or (side is Kind.DOUBLE and literal in (Kind.DOUBLE, Kind.INT))
 
 
-class Group:
+class IntervalGroup:
     """Branches whose conditions are intervals of one expression."""
 
     def __init__(self, expression: Expression, members: list[int], intervals: list[Interval]) -> None:
@@ -99,14 +99,14 @@ class Group:
         self.low_in = np.array([each.low_in for each in intervals])
         self.high_in = np.array([each.high_in for each in intervals])
 
-    def pairs(self, batch: Batch, name: str, texts: Numbering) -> Pairs:
+    def pairs(self, batch: KernelBatch, name: str, texts: ValueNumbering) -> Pairs:
         order, values = self._sorted(batch, name, texts)
         low, high = (self.low, self.high) if self.expression.kind is not Kind.STRING else self._numbers(texts)
         first = np.where(self.low_in, np.searchsorted(values, low, "left"), np.searchsorted(values, low, "right"))
         last = np.where(self.high_in, np.searchsorted(values, high, "right"), np.searchsorted(values, high, "left"))
         return stretches(order, first, last, self.members)
 
-    def _sorted(self, batch: Batch, name: str, texts: Numbering) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
+    def _sorted(self, batch: KernelBatch, name: str, texts: ValueNumbering) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
         def compute() -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
             if self.expression.kind is Kind.STRING:
                 values, known = batch.texts(name, self.expression, texts)
@@ -123,7 +123,7 @@ class Group:
         found: tuple[npt.NDArray[np.int64], npt.NDArray[Any]] = batch.once(("sorted", texts, name, self.expression), compute)
         return found
 
-    def _numbers(self, texts: Numbering) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def _numbers(self, texts: ValueNumbering) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """A text equals the texts of its number. Nothing equals two different ones: the numbers 0 and -1 are an empty stretch,
         those of the two may not be one, since numbers are not in the order of texts."""
         low = [texts.number(each.low) if each.low == each.high else 0 for each in self.intervals]
@@ -159,9 +159,9 @@ class Accepted:
                 members, intervals = by_expression.setdefault(interval.expression, ([], []))
                 members.append(member)
                 intervals.append(interval)
-        self.groups = [Group(expression, *found) for expression, found in by_expression.items()]
+        self.groups = [IntervalGroup(expression, *found) for expression, found in by_expression.items()]
 
-    def pairs(self, batch: Batch, name: str, texts: Numbering) -> Pairs:
+    def pairs(self, batch: KernelBatch, name: str, texts: ValueNumbering) -> Pairs:
         found = [group.pairs(batch, name, texts) for group in self.groups]
         rows = len(batch.rows[name])
         for member in self.everything:

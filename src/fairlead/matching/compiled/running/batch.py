@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fairlead.matching.compiled.running.keys import Numbering, as_whole
-from fairlead.matching.compiled.running.vector import Rows, Vector, evaluate, evaluate_text, truth
+from fairlead.matching.compiled.running.keys import ValueNumbering, as_whole
+from fairlead.matching.compiled.running.vector import TypeRows, Vector, evaluate, evaluate_text, truth
 from fairlead.model.columns import Columns, bits_of
 from fairlead.model.expression import Condition, Expression, Field
 from fairlead.model.identity import words_of
@@ -25,7 +25,7 @@ UNTOLD = np.iinfo(np.int64).min
 PLAIN = (Kind.INT, Kind.BIGINT, Kind.DOUBLE, Kind.TIMESTAMP, Kind.INTERVAL)
 
 
-class Batch:
+class KernelBatch:
     """`given_words` where rows are not simply numbered (derived events among them), `given_times` for types whose time is no
     attribute."""
 
@@ -38,7 +38,7 @@ class Batch:
     ) -> None:
         self.columns, self.catalogue, self.given_words = columns, catalogue, given_words
         self.types: Mapping[str, int] = {name: code for code, name in enumerate(columns.types)}
-        self.rows: dict[str, Rows] = {}
+        self.rows: dict[str, TypeRows] = {}
         for name in columns.types:
             table = columns.tables.get(name)
             if table is not None and table.num_rows:
@@ -47,7 +47,7 @@ class Batch:
                 times = (given_times or {}).get(name)
                 if times is None and at is not None:
                     times = table.column(at).view(pa.int64()).to_numpy()
-                self.rows[name] = Rows(schema, table, times, self._majors_of(name))
+                self.rows[name] = TypeRows(schema, table, times, self._majors_of(name))
         self._kept: dict[Any, Any] = {}
         self.told: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         """By row, where given: what was due before this is decided when the row comes, whatever its own time (rounds.py)."""
@@ -114,7 +114,7 @@ class Batch:
             values = values.astype(np.int64)
         return np.ascontiguousarray(values), None if vector.known.all() else vector.known
 
-    def texts(self, name: str, expression: Expression, numbering: Numbering) -> tuple[npt.NDArray[np.int64], Mask | None]:
+    def texts(self, name: str, expression: Expression, numbering: ValueNumbering) -> tuple[npt.NDArray[np.int64], Mask | None]:
         """The numbers of a text expression, and where they are known."""
 
         def compute() -> tuple[npt.NDArray[np.int64], Mask | None]:

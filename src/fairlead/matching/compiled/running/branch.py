@@ -26,8 +26,15 @@ from fairlead.matching.compiled.planning.join_conditions import TEXTS
 from fairlead.matching.compiled.planning.shape import Lane, Shape, ValueColumn, at_slot_zero, every_bit
 from fairlead.matching.compiled.planning.shape_builder import shape_of
 from fairlead.matching.compiled.running.acceptance import Accepted
-from fairlead.matching.compiled.running.batch import UNTOLD, Batch, Mask
-from fairlead.matching.compiled.running.keys import KeyNumbering, Numbering, NumberTable, PartNumbering, WholeNumbering, paired
+from fairlead.matching.compiled.running.batch import UNTOLD, KernelBatch, Mask
+from fairlead.matching.compiled.running.keys import (
+    KeyNumbering,
+    NumberTable,
+    PartNumbering,
+    ValueNumbering,
+    WholeNumbering,
+    paired,
+)
 from fairlead.matching.compiled.running.pool import NEVER, Pool
 from fairlead.matching.compiled.running.retention import forget_values
 from fairlead.matching.compiled.running.vector import truth
@@ -42,7 +49,7 @@ NO_NUMBER = np.zeros(0, dtype=np.int32)
 
 
 @dataclass(frozen=True)
-class Found:
+class BranchMatches:
     """Matches in order: where each was completed, a row of the places of its members, and for absences its deadline."""
 
     at: Words
@@ -86,7 +93,7 @@ class KernelBranch:
         self.keys = keys or KeyNumbering(max((len(lane.key) for lane in lanes), default=0))
         self.member_keys = WholeNumbering()
         """Pairs of key and branch, in a family."""
-        self.texts = Numbering()
+        self.texts = ValueNumbering()
         self.equal_values = PartNumbering()
         self.equal_pairs = WholeNumbering()
         self.pool = Pool(self.shape.stride, size, self.source.layout)
@@ -95,7 +102,7 @@ class KernelBranch:
 
     # Batches
 
-    def feed(self, batch: Batch, until: int = NEVER, last: int = 0) -> tuple[Found, Found]:
+    def feed(self, batch: KernelBatch, until: int = NEVER, last: int = 0) -> tuple[BranchMatches, BranchMatches]:
         """What the batch completes, and what absences it decides. `until`: what is due before is decided too, at `last`."""
         given = self._paired(batch) if self.paired else self._direct(batch)
         rows = len(given["p_lane"]) if self.paired else len(batch)
@@ -139,12 +146,12 @@ class KernelBranch:
         n = int(pool.st[FIRED]) if self.shape.waits else 0
         fired_ones = (given[name][:n] for name in ("fired_at", "fired_ref", "fired_due", "fired_born"))
         at, refs, due_at, born = fired_ones
-        decided = Found(at, refs, due_at, born=born)
+        decided = BranchMatches(at, refs, due_at, born=born)
         due = given["out_due"][:found] if self.shape.waits else None
         member = self._members(given["out_key"][:found]) if len(self.branches) > 1 else None
         out_at.resize(found, refcheck=False)  # gives back what was not filled, where it lies: nobody else has seen them
         out_ref.resize((found, size), refcheck=False)
-        made = Found(out_at, out_ref, due, member)
+        made = BranchMatches(out_at, out_ref, due, member)
         forget_values(self)
         return made, decided
 
@@ -162,7 +169,7 @@ class KernelBranch:
     def _members(self, keys: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
         return self.member_keys.all()[keys] & 0xFFFFFFFF if self.keys.parts else keys.astype(np.int64)
 
-    def _direct(self, batch: Batch) -> dict[str, Any]:
+    def _direct(self, batch: KernelBatch) -> dict[str, Any]:
         """The columns of each lane, as they are."""
         local = np.full(len(batch.types), -1, dtype=np.int32)
         given: dict[str, Any] = {"codes": batch.codes, "local": local, "words": NOTHING if batch.is_dense else batch.words}
@@ -181,7 +188,7 @@ class KernelBranch:
             self.pool.st[KEYS] = table.count
         return given
 
-    def _table_over(self, batch: Batch) -> NumberTable | None:
+    def _table_over(self, batch: KernelBatch) -> NumberTable | None:
         """The table of key numbers, where all keys of the batch are whole numbers that lie close together: the kernel numbers
         them by itself. None also where no row has a key: nothing is to be numbered then."""
         table = None
@@ -195,7 +202,7 @@ class KernelBranch:
                         return None
         return table
 
-    def _lane(self, batch: Batch, at: int, lane: Lane, present: list[str], raw: bool = False) -> dict[str, Any]:
+    def _lane(self, batch: KernelBatch, at: int, lane: Lane, present: list[str], raw: bool = False) -> dict[str, Any]:
         """`raw`: keys as they are, for the kernel to number."""
         each = [self._rows(batch, lane, name, raw) for name in present] or [self._no_rows(lane)]
         names = list(each[0])
@@ -224,7 +231,7 @@ class KernelBranch:
                 made[f"in{number}"] = np.zeros(0, dtype=np.float64 if column.is_double else np.int64)
         return made
 
-    def _rows(self, batch: Batch, lane: Lane, name: str, raw: bool) -> dict[str, Any]:
+    def _rows(self, batch: KernelBatch, lane: Lane, name: str, raw: bool) -> dict[str, Any]:
         """The columns of one type: times, key numbers, bits (none where all are set), numbers in the hash index, values."""
         rows = batch.rows[name]
         made: dict[str, Any] = {"time": NOTHING if rows.times is None else rows.times}
@@ -241,12 +248,12 @@ class KernelBranch:
             made[f"bucket{number}"] = self._bucket_numbers(batch, lane, name, expression, made["key"])
         return made | values
 
-    def _raw_keys(self, batch: Batch, lane: Lane, name: str) -> npt.NDArray[Any]:
+    def _raw_keys(self, batch: KernelBatch, lane: Lane, name: str) -> npt.NDArray[Any]:
         whole = batch.whole(name, lane.key[0])
         assert whole is not None
         return np.ascontiguousarray(whole[0], dtype=self.shape.whole_key)
 
-    def _key_numbers(self, batch: Batch, lane: Lane, name: str) -> npt.NDArray[np.int32]:
+    def _key_numbers(self, batch: KernelBatch, lane: Lane, name: str) -> npt.NDArray[np.int32]:
         """-1 where a row has no key, or goes by another lane: by this one it goes if just the keys that it joins are equal."""
         numbers = self._numbers_by(batch, name, lane.key)
         if self.shape.paired:
@@ -256,14 +263,14 @@ class KernelBranch:
                     numbers = np.where(equal == (other in lane.joined), numbers, np.int32(-1))
         return numbers if self.paired or self.shape.whole_key is None else numbers.astype(self.shape.whole_key, copy=False)
 
-    def _numbers_by(self, batch: Batch, name: str, key: tuple[str, ...]) -> npt.NDArray[np.int32]:
+    def _numbers_by(self, batch: KernelBatch, name: str, key: tuple[str, ...]) -> npt.NDArray[np.int32]:
         rows = batch.rows[name]
         return batch.once(  # type: ignore[no-any-return]
             ("key", self.keys, name, key), lambda: self.keys.of_columns([rows.column(each) for each in key], len(rows))
         )
 
     def bits(
-        self, batch: Batch, lane: Lane, name: str, known: dict[int, Mask | None], member: int | None = 0
+        self, batch: KernelBatch, lane: Lane, name: str, known: dict[int, Mask | None], member: int | None = 0
     ) -> npt.NDArray[np.int64]:
         """`member` None: as if there were no conditions on single events."""
         shape = self.shape
@@ -296,7 +303,7 @@ class KernelBranch:
             mine[~anywhere] = 0
         return mine
 
-    def values(self, batch: Batch, spec: ValueColumn, name: str) -> tuple[npt.NDArray[Any], Mask | None]:
+    def values(self, batch: KernelBatch, spec: ValueColumn, name: str) -> tuple[npt.NDArray[Any], Mask | None]:
         if spec.truth:
             atom = Condition(((spec.expression,),))  # type: ignore[arg-type]
             return batch.once(("atom", name, atom), lambda: truth(atom, batch.rows[name]).astype(np.int64)), None
@@ -305,13 +312,13 @@ class KernelBranch:
         return batch.vector(name, spec.expression)
 
     def _bucket_numbers(
-        self, batch: Batch, lane: Lane, name: str, expression: Expression, key: npt.NDArray[np.int32]
+        self, batch: KernelBatch, lane: Lane, name: str, expression: Expression, key: npt.NDArray[np.int32]
     ) -> npt.NDArray[np.int32]:
         """The number of a value of the equal class, together with the key."""
         numbers = self.equal_numbers(batch, name, expression)
         return paired(self.equal_pairs, key, numbers) if lane.key and len(self.branches) == 1 else numbers
 
-    def equal_numbers(self, batch: Batch, name: str, expression: Expression) -> npt.NDArray[np.int32]:
+    def equal_numbers(self, batch: KernelBatch, name: str, expression: Expression) -> npt.NDArray[np.int32]:
         if isinstance(expression, Field):
             return self.equal_values.of_column(batch.rows[name].column(expression.attribute)).astype(np.int32, copy=False)
         if expression.kind is Kind.STRING:
@@ -370,7 +377,7 @@ class KernelBranch:
 
     # Rows that go several ways
 
-    def _paired(self, batch: Batch) -> dict[str, Any]:
+    def _paired(self, batch: KernelBatch) -> dict[str, Any]:
         """Each row once for every lane that its type has, and for every branch of the family that accepts it."""
         given: dict[str, Any] = {}
         pairs: list[list[npt.NDArray[Any]]] = []
@@ -411,7 +418,7 @@ class KernelBranch:
         return given
 
     def _accepted(
-        self, batch: Batch, lane: Lane, present: list[str], places: npt.NDArray[np.int64], bits: npt.NDArray[np.int64]
+        self, batch: KernelBatch, lane: Lane, present: list[str], places: npt.NDArray[np.int64], bits: npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Rows of the lane, with the branch that accepts them and their bits for it."""
         every = every_bit(self.shape, lane)

@@ -109,7 +109,7 @@ class WholeNumbering:
         return WholeNumbering(self.all()[wanted])
 
 
-class Numbering:
+class ValueNumbering:
     """0, 1, 2 … for distinct values of any kind, in the order in which they are first asked for."""
 
     def __init__(self) -> None:
@@ -150,7 +150,7 @@ class PartNumbering:
 
     def __init__(self) -> None:
         self.wholes = WholeNumbering()
-        self.others = Numbering()
+        self.others = ValueNumbering()
 
     def __len__(self) -> int:
         return len(self.wholes) + len(self.others)

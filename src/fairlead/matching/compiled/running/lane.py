@@ -18,8 +18,8 @@ from fairlead.dataclass import dataclass
 from fairlead.matching.compiled.machine_code.compiler import unmade
 from fairlead.matching.compiled.machine_code.interruption import Check, Interruption
 from fairlead.matching.compiled.planning.family import sharing_key
-from fairlead.matching.compiled.running.batch import Batch
-from fairlead.matching.compiled.running.branch import Form, Found, KernelBranch, form_of, key_kinds
+from fairlead.matching.compiled.running.batch import KernelBatch
+from fairlead.matching.compiled.running.branch import BranchMatches, Form, KernelBranch, form_of, key_kinds
 from fairlead.matching.compiled.running.keys import KeyNumbering
 from fairlead.matching.compiled.running.levels import Level, Levels, Merged, Node
 from fairlead.matching.compiled.running.paths import widest
@@ -28,7 +28,7 @@ from fairlead.matching.compiled.running.retention import forget_keys
 from fairlead.matching.compiled.running.rounds import ranks_of
 from fairlead.matching.compiled.running.shared_columns import Prepared
 from fairlead.matching.results.event_store import Store
-from fairlead.matching.results.relations import Block, Build, Relations, united
+from fairlead.matching.results.relations import Build, MatchBlock, Relations, united
 from fairlead.model.clocks import heard_types
 from fairlead.model.columns import Columns
 from fairlead.model.identity import position_word
@@ -41,7 +41,7 @@ CELLS_MAX = 1 << 24
 
 
 @dataclass(frozen=True)
-class Member:
+class FamilyMember:
     """A branch of a family: of which subscription, and where that stands in the plan and in the hierarchy."""
 
     subscription: Subscription
@@ -52,7 +52,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Family:
-    members: list[Member]
+    members: list[FamilyMember]
     kernel: KernelBranch
     reads: frozenset[str]
     clock: frozenset[str]
@@ -79,14 +79,14 @@ class KernelLane:
         """The relations of a batch. `prepared`: the same columns, as other engines are given them too."""
         if prepared is None or self.levels.needed:
             self.store.add(columns)
-            return self._delivered(Batch(columns, self.plan.catalogue), NEVER, 0)
+            return self._delivered(KernelBatch(columns, self.plan.catalogue), NEVER, 0)
         if len(columns):
             self.store.add_chunk(prepared.chunk)
         return self._delivered(prepared.batch, NEVER, 0)
 
     def finish(self, until: int, last: int) -> Relations:
         """What absences are decided before the time `until`, beside the place after `last`."""
-        nothing = Batch(Columns((), np.zeros(0, dtype=np.int8), range(0), {}), self.plan.catalogue)
+        nothing = KernelBatch(Columns((), np.zeros(0, dtype=np.int8), range(0), {}), self.plan.catalogue)
         return self._delivered(nothing, until, position_word(Position(last + 1)))
 
     def waiting(self) -> list[str]:
@@ -94,7 +94,7 @@ class KernelLane:
         found = {family.members[0].subscription.name for family in self.families if family.kernel.pool.waiting()}
         return [each.name for each in self.plan.subscriptions if each.name in found]
 
-    def _delivered(self, logged: Batch, until: int, last: int) -> Relations:
+    def _delivered(self, logged: KernelBatch, until: int, last: int) -> Relations:
         if not self.levels.needed:
             blocks = [block for family in self.families for block in self._fed(family, logged)]
         else:
@@ -108,15 +108,15 @@ class KernelLane:
         self.store.pack(sum(each.held() for each in kernels), lambda: np.concatenate([each.live() for each in kernels]))
         return found
 
-    def _fed(self, family: Family, batch: Batch) -> list[Block]:
+    def _fed(self, family: Family, batch: KernelBatch) -> list[MatchBlock]:
         """Without derived events and absences, what a kernel finds is final, and nothing asks for the time."""
         made, _ = family.kernel.feed(batch)
         return [
-            Block(member.subscription, member.number, member.branch, part.at, part.refs)
+            MatchBlock(member.subscription, member.number, member.branch, part.at, part.refs)
             for member, part in parted(family, made)
         ]
 
-    def _tell_time(self, family: Family, batch: Batch) -> None:
+    def _tell_time(self, family: Family, batch: KernelBatch) -> None:
         latest = batch.once(
             ("latest", family.clock),
             lambda: max(
@@ -126,14 +126,14 @@ class KernelLane:
         )
         self.seen[family.clock] = max(self.seen[family.clock], latest)
 
-    def _by_levels(self, logged: Batch, until: int, last: int) -> list[Block]:
+    def _by_levels(self, logged: KernelBatch, until: int, last: int) -> list[MatchBlock]:
         """Part by part: paths have a number of columns in proportion to the depth of the hierarchy, so for each event of the
         input they take memory in the square of it (paths.py)."""
-        found: list[Block] = []
+        found: list[MatchBlock] = []
         delivered, low = 0, 0
         while True:
             high = min(len(logged), low + self.rows_at_once)
-            part = logged if high - low == len(logged) else Batch(logged.columns.part(low, high), self.plan.catalogue)
+            part = logged if high - low == len(logged) else KernelBatch(logged.columns.part(low, high), self.plan.catalogue)
             level = self.levels.begin(part, self.store.view())
             blocks = self._level_by_level(level, until, last)
             found += [each.moved(delivered) for each in blocks] if delivered else blocks
@@ -150,10 +150,10 @@ class KernelLane:
         elif rows == self.rows_at_once and cells * 4 < CELLS_MAX:
             self.rows_at_once *= 2
 
-    def _level_by_level(self, level: Level, until: int, last: int) -> list[Block]:
+    def _level_by_level(self, level: Level, until: int, last: int) -> list[MatchBlock]:
         nodes: list[Node] = []
         for _, group in groupby(self.families, key=lambda family: family.members[0].number):
-            decisions: list[tuple[Member, Found, Merged | None]] = []
+            decisions: list[tuple[FamilyMember, BranchMatches, Merged | None]] = []
             for family in group:
                 batch, merged = level.batch_of(family.clock, family.kernel.shape.waits)
                 self._tell_time(family, batch)
@@ -172,7 +172,7 @@ class KernelLane:
         return level.settle(nodes, self.store)
 
 
-def parted(family: Family, found: Found) -> list[tuple[Member, Found]]:
+def parted(family: Family, found: BranchMatches) -> list[tuple[FamilyMember, BranchMatches]]:
     """What a family found, by member."""
     if found.member is None:
         return [(family.members[0], found)]
@@ -182,7 +182,7 @@ def parted(family: Family, found: Found) -> list[tuple[Member, Found]]:
     starts = np.flatnonzero(np.concatenate(([True], which[1:] != which[:-1]))) if len(which) else np.zeros(0, dtype=np.int64)
     ends = [*starts[1:].tolist(), len(which)]
     return [
-        (family.members[int(which[low])], Found(at[low:high], refs[low:high]))
+        (family.members[int(which[low])], BranchMatches(at[low:high], refs[low:high]))
         for low, high in zip(starts.tolist(), ends, strict=False)
     ]
 
@@ -191,7 +191,7 @@ _FORMS: dict[Hashable, Form] = {}
 FORMS_MAX = 1024
 
 
-def _form_of(member: Member, branch: Branch, catalogue: Catalogue, several: bool, heard: frozenset[str]) -> Form:
+def _form_of(member: FamilyMember, branch: Branch, catalogue: Catalogue, several: bool, heard: frozenset[str]) -> Form:
     """Shape and source, once for what the digest of a subscription stands for, of types as they are declared here."""
     subscription = member.subscription
     declared = (str(catalogue[name]) for name in sorted({*subscription.types, *subscription.reads(catalogue)}))
@@ -203,7 +203,7 @@ def _form_of(member: Member, branch: Branch, catalogue: Catalogue, several: bool
     return _FORMS[key]
 
 
-Group = list[tuple[Member, Branch]]
+Group = list[tuple[FamilyMember, Branch]]
 """The branches of a family."""
 
 
@@ -212,7 +212,7 @@ def grouped(plan: Plan, depths: dict[str, int]) -> list[Group]:
     groups: dict[Hashable, Group] = {}
     for number, subscription in enumerate(plan.subscriptions):
         for at, branch in enumerate(subscription.branches):
-            member = Member(subscription, number, at, depths[subscription.name])
+            member = FamilyMember(subscription, number, at, depths[subscription.name])
             key = sharing_key(subscription, branch, plan.catalogue)
             groups.setdefault(key or ("alone", number, at), []).append((member, branch))
     return list(groups.values())

@@ -17,8 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.dataclass import dataclass
-from fairlead.matching.compiled.running.batch import UNTOLD, Batch
-from fairlead.matching.compiled.running.branch import Found, KernelBranch
+from fairlead.matching.compiled.running.batch import UNTOLD, KernelBatch
+from fairlead.matching.compiled.running.branch import BranchMatches, KernelBranch
 from fairlead.matching.compiled.running.paths import (
     COMPLETED,
     DERIVED,
@@ -35,7 +35,7 @@ from fairlead.matching.compiled.running.rounds import Emitters, Rounds
 from fairlead.matching.expressions.emission import emitted_columns
 from fairlead.matching.results.chunk import Chunk, Words
 from fairlead.matching.results.event_store import Store, View
-from fairlead.matching.results.relations import Block
+from fairlead.matching.results.relations import MatchBlock
 from fairlead.model.columns import Columns, arrow_schema, record_batch
 from fairlead.model.identity import majors_of
 from fairlead.model.plan import Plan, Subscription
@@ -57,7 +57,7 @@ class Merged:
 class Node:
     """The relations of one branch and phase: their paths, and if they derive events the number of the first."""
 
-    block: Block
+    block: MatchBlock
     paths: Paths
     merged: Merged | None
     first: int = -1
@@ -81,14 +81,14 @@ class Levels:
         self.plan, self.read, self.emitters = plan, read, Emitters(plan)
         self.needed = bool(read) or any(branch.absences for each in plan.subscriptions for branch in each.branches)
 
-    def begin(self, logged: Batch, view: View) -> Level:
+    def begin(self, logged: KernelBatch, view: View) -> Level:
         return Level(self, logged, view)
 
 
 class Level:
     """One batch."""
 
-    def __init__(self, levels: Levels, logged: Batch, view: View) -> None:
+    def __init__(self, levels: Levels, logged: KernelBatch, view: View) -> None:
         self.plan, self.read, self.emitters, self.logged, self.view = levels.plan, levels.read, levels.emitters, logged, view
         self.derived: list[Derived] = []
         self.places: list[tuple[int, Paths]] = []
@@ -98,7 +98,7 @@ class Level:
         """Numbers in all paths, once they are settled."""
         self.numbered: list[tuple[KernelBranch, Merged]] = []
 
-    def batch_of(self, reads: frozenset[str], waits: bool) -> tuple[Batch, Merged | None]:
+    def batch_of(self, reads: frozenset[str], waits: bool) -> tuple[KernelBatch, Merged | None]:
         """The batch as somebody sees it who reads these types, or is told the time by them. `waits`: and has absences."""
         mine = [each for each in self.derived if each.type in reads]
         if not mine:
@@ -112,7 +112,7 @@ class Level:
     def _rounds(self, clock: frozenset[str]) -> Rounds:
         return Rounds(self.emitters, self.logged, clock)
 
-    def _merged(self, mine: list[Derived], reads: frozenset[str]) -> tuple[Batch, Merged]:
+    def _merged(self, mine: list[Derived], reads: frozenset[str]) -> tuple[KernelBatch, Merged]:
         logged = self.logged
         names = [name for name in logged.columns.types if name in reads and name in logged.rows]
         kept = np.sort(np.concatenate([logged.places(name) for name in names])) if names else np.zeros(0, dtype=np.int64)
@@ -142,12 +142,12 @@ class Level:
         columns = Columns(tuple(types), codes[by_word].astype(np.int32), majors_of(given), tables)  # type: ignore[arg-type]
         alone = _columns_of(types, derived_codes, words, tables, {each.type for each in mine})
         view = View([*self.view.layers, [Chunk(alone, words, times)]])
-        return Batch(columns, self.plan.catalogue, given, times), Merged(words, paths, numbers, view)
+        return KernelBatch(columns, self.plan.catalogue, given, times), Merged(words, paths, numbers, view)
 
-    def add(self, subscription: Subscription, number: int, branch: int, found: Found, merged: Merged | None) -> Node:
+    def add(self, subscription: Subscription, number: int, branch: int, found: BranchMatches, merged: Merged | None) -> Node:
         """Relations that events completed."""
         at, turn = self._paths_of(found.at, merged), _turns(found.at)
-        block = Block(subscription, number, branch, found.at, found.refs, 1, found.due)
+        block = MatchBlock(subscription, number, branch, found.at, found.refs, 1, found.due)
         node = Node(block, extended(at, steps(len(at), COMPLETED, number + 1, branch, turn, 0)), merged)
         return self._emitted(node, extended(at, steps(len(at), DERIVED, number, branch, turn, 0)), found)
 
@@ -156,7 +156,7 @@ class Level:
         subscription: Subscription,
         branch: int,
         clock: frozenset[str],
-        found: Found,
+        found: BranchMatches,
         turn: tuple[int, int, Words],
         merged: Merged | None,
     ) -> Node:
@@ -166,11 +166,11 @@ class Level:
         assert found.born is not None
         at, born = self._paths_of(found.at, merged), self._paths_of(found.born, merged)
         paths = self._rounds(clock).decided(at, born, found.due, *turn)
-        block = Block(subscription, turn[1], branch, found.at, found.refs, 0, found.due)
+        block = MatchBlock(subscription, turn[1], branch, found.at, found.refs, 0, found.due)
         node = Node(block, extended(paths, steps(len(at), ITSELF, 0, 0, 0, 0)), merged)
         return self._emitted(node, paths, found)
 
-    def _emitted(self, node: Node, paths: Paths, found: Found) -> Node:
+    def _emitted(self, node: Node, paths: Paths, found: BranchMatches) -> Node:
         """With the events that the relations derive, at `paths`: those that nobody reads take no place."""
         if node.block.subscription.emits in self.read:
             node.first = self.count
@@ -190,7 +190,9 @@ class Level:
         paths[derived] = merged.paths[at[derived]]
         return paths
 
-    def _derive(self, subscription: Subscription, branch: int, found: Found, paths: Paths, merged: Merged | None) -> None:
+    def _derive(
+        self, subscription: Subscription, branch: int, found: BranchMatches, paths: Paths, merged: Merged | None
+    ) -> None:
         assert subscription.emits is not None
         schema, view = self.plan.catalogue[subscription.emits], self.view if merged is None else merged.view
         columns = emitted_columns(subscription.branches[branch], self.plan.catalogue, view, found.refs)
@@ -201,7 +203,7 @@ class Level:
         """The kernel has counted derived events by itself."""
         self.numbered.append((kernel, merged))
 
-    def settle(self, nodes: list[Node], store: Store) -> list[Block]:
+    def settle(self, nodes: list[Node], store: Store) -> list[MatchBlock]:
         """Final places: of derived events, in the kernels, and of relations; and the order of delivery."""
         width = max((node.paths.shape[1] for node in nodes), default=0)
         self.cells = (self.count + sum(len(node.paths) for node in nodes)) * width
@@ -280,7 +282,9 @@ def _columns_of(
     return Columns(tuple(types), codes.astype(np.int32), majors_of(words), chosen)  # type: ignore[arg-type]
 
 
-def _times(plan: Plan, schema: EventType, columns: list[pa.Array], view: View, found: Found) -> npt.NDArray[np.int64] | None:
+def _times(
+    plan: Plan, schema: EventType, columns: list[pa.Array], view: View, found: BranchMatches
+) -> npt.NDArray[np.int64] | None:
     """The TIME attribute where it is not NULL; else the deadline of an absence; else the largest time of the members. None for
     a type whose events have no time, whatever the members of some of them (matching/unit.py has the same)."""
     if not schema.timed:

@@ -22,8 +22,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fairlead.matching.compiled.running.batch import UNTOLD, Batch
-from fairlead.matching.compiled.running.branch import Found
+from fairlead.matching.compiled.running.batch import UNTOLD, KernelBatch
+from fairlead.matching.compiled.running.branch import BranchMatches
 from fairlead.matching.compiled.running.paths import (
     BEFORE,
     DERIVED,
@@ -60,7 +60,7 @@ class Emitters:
 class Rounds:
     """The rounds of a batch in which those subscriptions take part that these types tell the time."""
 
-    def __init__(self, emitters: Emitters, logged: Batch, clock: frozenset[str]) -> None:
+    def __init__(self, emitters: Emitters, logged: KernelBatch, clock: frozenset[str]) -> None:
         self.emitters, self.logged, self.clock = emitters, logged, clock
 
     def told(self, paths: Paths) -> Words:
@@ -122,7 +122,7 @@ def _turn(at: Paths, born: Paths, level: int, step: Paths) -> Paths:
     return put(made, level + behind, step)
 
 
-def ranks_of(decisions: list[tuple[int, Found]]) -> list[Words]:
+def ranks_of(decisions: list[tuple[int, BranchMatches]]) -> list[Words]:
     """What absences decided in the branches of one subscription, ranked together: by members, then by branch."""
     if not decisions:
         return []

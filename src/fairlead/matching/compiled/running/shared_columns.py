@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from fairlead.matching.compiled.running.batch import Batch
+from fairlead.matching.compiled.running.batch import KernelBatch
 from fairlead.matching.results.chunk import Chunk
 from fairlead.model.columns import Columns
 from fairlead.model.types import Catalogue
@@ -26,5 +26,5 @@ class Prepared:
         return Chunk(self.columns)
 
     @cached_property
-    def batch(self) -> Batch:
-        return Batch(self.columns, self._catalogue)
+    def batch(self) -> KernelBatch:
+        return KernelBatch(self.columns, self._catalogue)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.dataclass import dataclass
-from fairlead.matching.compiled.running.keys import Numbering
+from fairlead.matching.compiled.running.keys import ValueNumbering
 from fairlead.matching.expressions.closures import compile_value
 from fairlead.matching.expressions.functions import in_range, like_pattern
 from fairlead.model.columns import canonical_rows, canonical_values
@@ -53,7 +53,7 @@ SIGN = {"=": np.equal, "!=": np.not_equal, "<": np.less, "<=": np.less_equal, ">
 
 
 @dataclass(frozen=True)
-class Rows:
+class TypeRows:
     """The events of one concrete type in a batch: attributes, times (NULL-free) and numbers in the order."""
 
     schema: EventType
@@ -87,7 +87,7 @@ class Vector:
     known: Mask
 
 
-def truth(condition: Condition, rows: Rows) -> Mask:
+def truth(condition: Condition, rows: TypeRows) -> Mask:
     """Where the condition is true, as opposed to false or unknown."""
     result = np.zeros(len(rows), dtype=bool)
     for term in condition.terms:
@@ -120,7 +120,7 @@ def _is_columnwise(node: Expression) -> bool:
     return False
 
 
-def evaluate(node: Expression, rows: Rows) -> Vector:
+def evaluate(node: Expression, rows: TypeRows) -> Vector:
     """A numeric or boolean expression as int64, float64 or bool values; a DECIMAL attribute at its scale."""
     match node:
         case Literal():
@@ -147,7 +147,7 @@ def evaluate(node: Expression, rows: Rows) -> Vector:
     return _by_scalar(node, rows)
 
 
-def _atom(atom: Atom, rows: Rows) -> Mask:
+def _atom(atom: Atom, rows: TypeRows) -> Mask:
     match atom:
         case Compare() if _comparable(atom):
             vector = _compared(atom, rows)
@@ -193,7 +193,7 @@ def _among(column: pa.Array, texts: Sequence[str]) -> Mask:
     return found
 
 
-def _alike(atom: Atom, rows: Rows) -> Mask | None:
+def _alike(atom: Atom, rows: TypeRows) -> Mask | None:
     """LIKE on an attribute."""
     match atom:
         case Like(operand=Field(kind=Kind.STRING) as field):
@@ -214,7 +214,7 @@ def _comparable(atom: Compare) -> bool:
     return _numeric(atom.left, atom.right) and not _mixed(atom.left, atom.right)
 
 
-def _compared(atom: Compare, rows: Rows) -> Vector:
+def _compared(atom: Compare, rows: TypeRows) -> Vector:
     left, right = evaluate(atom.left, rows), evaluate(atom.right, rows)
     both = left.known & right.known
     for side in (left, right):
@@ -290,7 +290,7 @@ def _quotient(left: Vector, right: Vector) -> Vector:
     return Vector(values, left.known & right.known & (right.values != 0))
 
 
-def _by_scalar(node: Expression, rows: Rows) -> Vector:
+def _by_scalar(node: Expression, rows: TypeRows) -> Vector:
     """By the scalar evaluator: once per distinct value where one attribute is all that is read, else row by row."""
     scalar = compile_value(node, [rows.schema])
     leaves = {leaf.attribute if isinstance(leaf, Field) else None for leaf in _leaves(node)}
@@ -326,7 +326,7 @@ def _leaves(node: Expression) -> Iterator[Field | PositionOf | TimeOf | Aggregat
         yield from _leaves(child)
 
 
-def evaluate_text(node: Expression, rows: Rows, numbering: Numbering) -> tuple[npt.NDArray[np.int64], Mask]:
+def evaluate_text(node: Expression, rows: TypeRows, numbering: ValueNumbering) -> tuple[npt.NDArray[np.int64], Mask]:
     """A text (or binary) expression as the numbers of its values: equal texts have equal numbers."""
     if isinstance(node, Field):
         numbers = numbering.of_column(rows.column(node.attribute))
@@ -344,7 +344,7 @@ def evaluate_text(node: Expression, rows: Rows, numbering: Numbering) -> tuple[n
     return numbers, numbers >= 0
 
 
-def _per_distinct(scalar: Any, rows: Rows, name: str, numbering: Numbering) -> npt.NDArray[np.int64]:
+def _per_distinct(scalar: Any, rows: TypeRows, name: str, numbering: ValueNumbering) -> npt.NDArray[np.int64]:
     """Once for each distinct value of the one attribute that is read."""
     encoded = rows.column(name).dictionary_encode()
     at, width = rows.schema.index[name], len(rows.schema.attributes)

@@ -13,7 +13,7 @@ from fairlead.matching.compiled.codegen.absence import CANCELLED, DEADLINE, KEY,
 from fairlead.matching.compiled.machine_code.compiler import kernel_of
 from fairlead.matching.compiled.running.branch import KernelBranch
 from fairlead.matching.compiled.running.pool import CLOCK, COUNT, FLAGS, HEAD, WAITS, Pool
-from fairlead.matching.state.content import NEVER, Form, Group, canonical_order
+from fairlead.matching.state.content import NEVER, Form, InstanceTable, canonical_order
 
 Numbers = npt.NDArray[np.int64]
 
@@ -29,7 +29,7 @@ WALK = """def kernel(heads, nn, out):
 """The nodes of queues, one queue after the other, oldest first."""
 
 
-def group_of_kernel(kernel: KernelBranch, form: Form, subscriptions: Numbers, branches: Numbers) -> Group:
+def group_of_kernel(kernel: KernelBranch, form: Form, subscriptions: Numbers, branches: Numbers) -> InstanceTable:
     """`subscriptions` and `branches`: what each branch of the family is in the plan."""
     pool = kernel.pool
     counts = pool.qs[: pool.keys * pool.queues, COUNT].reshape(pool.keys, pool.queues)
@@ -44,7 +44,7 @@ def group_of_kernel(kernel: KernelBranch, form: Form, subscriptions: Numbers, br
     row[used] = np.arange(len(used))
     waiting = pool.wait[pool.heap[: pool.waiting()]]
     words = pool.ni[:, kernel.source.layout["REF"]]
-    return Group(
+    return InstanceTable(
         form,
         subscriptions[which],
         branches[which],

@@ -16,23 +16,23 @@ import numpy.typing as npt
 from fairlead.matching.compiled.codegen.absence import BORN, CANCELLED, DEADLINE, KEY, MEMBERS, NEXT, PREVIOUS
 from fairlead.matching.compiled.codegen.counters import FRESH, HEAP, QUEUED, WAIT_FRESH
 from fairlead.matching.compiled.planning.shape import Lane, every_bit
-from fairlead.matching.compiled.running.batch import Batch
+from fairlead.matching.compiled.running.batch import KernelBatch
 from fairlead.matching.compiled.running.branch import KernelBranch
 from fairlead.matching.compiled.running.keys import paired
 from fairlead.matching.compiled.running.pool import CLOCK, COUNT, FLAGS, HEAD, OLDEST, TAIL, WAITS
-from fairlead.matching.state.content import Group
+from fairlead.matching.state.content import InstanceTable
 
 Numbers = npt.NDArray[np.int64]
 WORST_KEY = np.iinfo(np.int64).max
 
 
-def load(kernel: KernelBranch, group: Group, which: Numbers, batch: Batch) -> None:
+def load(kernel: KernelBranch, group: InstanceTable, which: Numbers, batch: KernelBatch) -> None:
     """`which`: of each row of the group, the branch of the family. `batch` has the events."""
     Loading(kernel, group, which, batch).run()
 
 
 class Loading:
-    def __init__(self, kernel: KernelBranch, group: Group, which: Numbers, batch: Batch) -> None:
+    def __init__(self, kernel: KernelBranch, group: InstanceTable, which: Numbers, batch: KernelBatch) -> None:
         self.kernel, self.group, self.batch = kernel, group, batch
         self.pool, self.shape, self.layout = kernel.pool, kernel.shape, kernel.source.layout
         self.instance = kernel.instances_of(group.keys, which)

@@ -7,21 +7,21 @@ import numpy as np
 
 from fairlead.matching.compiled.codegen.counters import SEEN
 from fairlead.matching.compiled.running.acceptance import stretches
-from fairlead.matching.compiled.running.batch import Batch
+from fairlead.matching.compiled.running.batch import KernelBatch
 from fairlead.matching.compiled.running.lane import Family, KernelLane
 from fairlead.matching.compiled.running.pool import NEVER
 from fairlead.matching.compiled.state.dump import group_of_kernel
 from fairlead.matching.compiled.state.load import load
 from fairlead.matching.results.chunk import Chunk, Words
 from fairlead.matching.results.event_store import View, distinct
-from fairlead.matching.state.content import NO_EVENTS, Content, Form, Group, events_of_chunk, form_of, joined
+from fairlead.matching.state.content import NO_EVENTS, Content, Form, InstanceTable, events_of_chunk, form_of, joined
 from fairlead.model.columns import Columns
 from fairlead.model.plan import Plan
 
 
 def content_of_lane(lane: KernelLane) -> Content:
     plan = lane.plan
-    parts: dict[Form, list[Group]] = {}
+    parts: dict[Form, list[InstanceTable]] = {}
     for family in lane.families:
         numbers = np.array([each.number for each in family.members], dtype=np.int64)
         branches = np.array([each.branch for each in family.members], dtype=np.int64)
@@ -44,7 +44,7 @@ def restore(lane: KernelLane, content: Content) -> None:
         if seen is not None:
             lane.seen[lane.clocks[subscription.name]] = seen
     chunk = content.events.chunk() if len(content.events) else None
-    whole = None if chunk is None else Batch(chunk.columns, catalogue, chunk.words, chunk.times)
+    whole = None if chunk is None else KernelBatch(chunk.columns, catalogue, chunk.words, chunk.times)
     for family in lane.families:
         family.kernel.pool.st[SEEN] = lane.seen[family.clock]
         group = content.groups.get(_form(family, lane.plan))
@@ -61,7 +61,7 @@ def _form(family: Family, plan: Plan) -> Form:
     return form_of(family.kernel.branches[0], plan.catalogue)
 
 
-def _chosen(group: Group, family: Family) -> tuple[Group, Words]:
+def _chosen(group: InstanceTable, family: Family) -> tuple[InstanceTable, Words]:
     """The instances of a family, and which of its branches each belongs to."""
     scale = 1 + int(group.branch.max())
     rows = group.subscription * scale + group.branch
@@ -74,12 +74,12 @@ def _chosen(group: Group, family: Family) -> tuple[Group, Words]:
     return group.taken(chosen), which
 
 
-def _batch(group: Group, chunk: Chunk | None, whole: Batch | None, plan: Plan) -> Batch:
+def _batch(group: InstanceTable, chunk: Chunk | None, whole: KernelBatch | None, plan: Plan) -> KernelBatch:
     """The events that a group refers to. If they are most of all, these will do, and are looked at once for several groups."""
     words = distinct(np.concatenate([group.words, group.members.reshape(-1)]))
     if chunk is None or whole is None or not len(words):
-        return Batch(Columns((), np.zeros(0, dtype=np.int8), range(0), {}), plan.catalogue)
+        return KernelBatch(Columns((), np.zeros(0, dtype=np.int8), range(0), {}), plan.catalogue)
     if 2 * len(words) > len(chunk):
         return whole
     mine = View([[chunk]]).take(words).chunk()
-    return Batch(mine.columns, plan.catalogue, mine.words, mine.times)
+    return KernelBatch(mine.columns, plan.catalogue, mine.words, mine.times)

@@ -4,7 +4,7 @@ Rows are grouped by type and checked as every other input is (transport/): what 
 types, what does not is set aside with its code and the reason. A row of a type that no subscription reads is not looked at; it
 has a place in the order, no more.
 
-Takes: a `Reading`, which says what the columns are, then record batches. Gives: arrivals by type. Never: orders, numbers.
+Takes: a `InputColumns`, which says what the columns are, then record batches. Gives: arrivals by type. Never: orders, numbers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ REFUSED = [("code", pa.string()), ("problem", pa.string()), ("record", pa.string
 
 
 @dataclass(frozen=True)
-class Reading:
+class InputColumns:
     """`columns`: for every type that is read, which column of the input has each attribute. `others`: types that may come
     and are not read. `keys`: how many order columns there are."""
 
@@ -53,10 +53,10 @@ class Reading:
         return [*order, *([SOURCE, SEQUENCE] if self.sourced else [])]
 
 
-class Reader:
+class ArrivalReader:
     """Reads batches in one process."""
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: InputColumns) -> None:
         self.reading = reading
         self.intakes = {name: _intake(reading, name) for name in reading.columns}
 
@@ -117,7 +117,7 @@ class Reader:
         return pa.table([*columns, *there.columns], [*names, *there.schema.names])
 
 
-def _told(error: DataError, name: str, batch: pa.RecordBatch, reading: Reading) -> DataError:
+def _told(error: DataError, name: str, batch: pa.RecordBatch, reading: InputColumns) -> DataError:
     """An error at a row of the batch, which only the order columns let a user find again."""
     head, _, row = str(error.place or "").rpartition(", row ")
     if head != name or not row.isdigit():
@@ -125,17 +125,17 @@ def _told(error: DataError, name: str, batch: pa.RecordBatch, reading: Reading) 
     return at(DataError(error.code, error.problem, error.fix, None, error.excerpt), _place(batch, int(row), reading))
 
 
-def _place(batch: pa.RecordBatch, row: int, reading: Reading) -> str:
+def _place(batch: pa.RecordBatch, row: int, reading: InputColumns) -> str:
     values = [str(batch.column(order_column(key))[row].as_py()) for key in range(reading.keys)]
     return f"the row at {', '.join(values)} of the order"
 
 
-def _intake(reading: Reading, name: str) -> Intake:
+def _intake(reading: InputColumns, name: str) -> Intake:
     alone = Catalogue((reading.catalogue[name],))
     return Intake(alone, on_bad=reading.on_bad)
 
 
-def unknown(name: str | None, reading: Reading) -> DataError:
+def unknown(name: str | None, reading: InputColumns) -> DataError:
     """What is wrong with a row of a type that cannot come."""
     declared = None if name is None else reading.catalogue.get(name)
     if name is None:

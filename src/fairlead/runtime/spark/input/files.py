@@ -6,7 +6,8 @@ it ends the job (D024), with "skip" it is given apart. The same goes for rows wi
     BOOLEAN, INT, BIGINT, DOUBLE, TIMESTAMP   read as such
     STRING, DECIMAL, BINARY                   read as text and checked as all input is (arrivals.py); Spark would round decimals
 
-Takes: paths and a plan. Gives: a `Source`: what can be read, and what cannot. Never: reads more than the head of a CSV file.
+Takes: paths and a plan. Gives: a `EventFiles`: what can be read, and what cannot. Never: reads more than the head of a CSV
+file.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Ordered:
 
 
 @dataclass(frozen=True)
-class Source:
+class EventFiles:
     """`bad` has the columns position (null), code and reason; None where a bad row ends the job instead. `zone`: that of the
     session, where Spark reads times that are written as text, and those without a zone are of it."""
 
@@ -79,7 +80,7 @@ def read(
     streaming: bool = False,
     form: Form | None = None,
     files_per_batch: int | None = None,
-) -> Source:
+) -> EventFiles:
     columns = schema_of(plan, ordered)
     forms = [form or form_of(path) for path in paths]
     parts = [
@@ -198,7 +199,7 @@ def _chosen(frame: DataFrame, columns: dict[str, str], *more: str) -> DataFrame:
     return frame.select(*(f"`{name}`" for name in frame.columns if name in columns or name in more))
 
 
-def _parted(whole: DataFrame, ordered: Ordered, on_bad: OnBad) -> Source:
+def _parted(whole: DataFrame, ordered: Ordered, on_bad: OnBad) -> EventFiles:
     from pyspark.sql import functions as F
 
     reason: Column = F.lit(None).cast("string")
@@ -216,8 +217,8 @@ def _parted(whole: DataFrame, ordered: Ordered, on_bad: OnBad) -> Source:
         reason = F.when(F.col(CORRUPT).isNotNull() & every, unread).otherwise(reason)
     if on_bad == "stop":
         fine = F.when(reason.isNotNull(), F.raise_error(reason).cast("boolean")).otherwise(True)
-        return Source(whole.filter(fine).drop(CORRUPT), None)
+        return EventFiles(whole.filter(fine).drop(CORRUPT), None)
     code = F.substring_index("reason", " ", 1)
     bad = whole.select(reason.alias("reason")).filter("reason IS NOT NULL")
     apart = bad.select(F.lit(None).cast("bigint").alias("position"), code.alias("code"), "reason")
-    return Source(whole.filter(reason.isNull()).drop(CORRUPT), apart)
+    return EventFiles(whole.filter(reason.isNull()).drop(CORRUPT), apart)

@@ -9,7 +9,7 @@
 Columns of the user are found by their exact names, and known by number from then on: Spark itself tells names apart neither
 by case nor by what a dot in them means.
 
-Takes: one frame with a type column, or a frame for each type. Gives: `Input`. Never: runs a job.
+Takes: one frame with a type column, or a frame for each type. Gives: `InputFrame`. Never: runs a job.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fairlead.errors import DataError, UsageError
 from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT, Kind
 from fairlead.order.total import SEQUENCE, SOURCE, order_column
-from fairlead.runtime.spark.input.arrivals import CODE, TYPE, Reading
+from fairlead.runtime.spark.input.arrivals import CODE, TYPE, InputColumns
 from fairlead.runtime.spark.input.parquet_scans import Recipe
 from fairlead.runtime.spark.input.time_zones import instants, zoned_texts
 from fairlead.runtime.spark.setup.readiness import zone_of
@@ -54,19 +54,19 @@ Numbered = tuple[str, str, bool]
 
 
 @dataclass(frozen=True)
-class Input:
+class InputFrame:
     """`frame` has the columns above. `positioned`: `_order0` is the position itself. `sources`: the frames it is made of.
     `zone`: that of the session, where times without a zone are of it."""
 
     frame: DataFrame
-    reading: Reading
+    reading: InputColumns
     positioned: bool
     order_by: tuple[str, ...]
     sources: tuple[tuple[DataFrame, Recipe], ...] = ()
     zone: str | None = None
 
 
-class Given:
+class UserFrame:
     """A frame of the user: `kinds` by column name. `of` is its event type, empty where a column says it."""
 
     def __init__(self, frame: DataFrame, of: str) -> None:
@@ -100,7 +100,7 @@ def input_of(
     source: str | None,
     sequence: str | None,
     on_bad: OnBad,
-) -> Input:
+) -> InputFrame:
     order = _order_columns(order_by, position)
     if on_bad not in ("stop", "skip"):
         raise UsageError("A101", f"on_bad is {on_bad!r}", fix="use 'stop' or 'skip'")
@@ -119,7 +119,7 @@ def input_of(
     columns, numbers = _attributes(plan, given, tuple(types), order)
     read = _read(plan)
     others = tuple(name for name in types if name not in columns and name not in read)
-    reading = Reading(plan.catalogue, columns, others, len(order), source is not None or sequence is not None, on_bad)
+    reading = InputColumns(plan.catalogue, columns, others, len(order), source is not None or sequence is not None, on_bad)
     recipes = [_recipe(each, reading, numbers, order, type_column, source, sequence) for each in given]
     parts = [_selected(each, recipe) for each, recipe in zip(given, recipes, strict=True)]
     whole = parts[0]
@@ -129,7 +129,7 @@ def input_of(
     kinds = {each.kind(name) for each in given for name in order} & {"timestamp_ntz"}
     kinds |= {_base(kind) for _, kind, is_time in numbers if is_time}
     zone = (given[0].zone or "UTC") if kinds & {"timestamp_ntz", *TEXTS} else None
-    return Input(whole, reading, position is not None, tuple(order), sources, zone)
+    return InputFrame(whole, reading, position is not None, tuple(order), sources, zone)
 
 
 def _order_columns(order_by: Sequence[str] | str | None, position: str | None) -> list[str]:
@@ -142,15 +142,15 @@ def _order_columns(order_by: Sequence[str] | str | None, position: str | None) -
     return given if position is None else [position]
 
 
-def _given(plan: Plan, frames: DataFrame | Mapping[str, DataFrame], type_column: str) -> list[Given]:
+def _given(plan: Plan, frames: DataFrame | Mapping[str, DataFrame], type_column: str) -> list[UserFrame]:
     """The frames, each with its type. One frame needs no type column where one type alone can be published."""
     if isinstance(frames, Mapping):
         _known_types(frames, plan)
-        return [Given(frame, name) for name, frame in frames.items()]
+        return [UserFrame(frame, name) for name, frame in frames.items()]
     if not hasattr(frames, "sparkSession"):
         problem = f"match takes a DataFrame, or a dict of them by event type, not {type(frames).__name__}"
         raise UsageError("A212", problem, "give one frame with a type column, or a frame for each event type")
-    one = Given(frames, "")
+    one = UserFrame(frames, "")
     if type_column not in one.names and len(plan.input_types) == 1:
         one.of = plan.input_types[0]
     else:
@@ -166,7 +166,7 @@ def _read(plan: Plan) -> frozenset[str]:
 
 
 def _attributes(
-    plan: Plan, given: Sequence[Given], types: Sequence[str], order: Sequence[str]
+    plan: Plan, given: Sequence[UserFrame], types: Sequence[str], order: Sequence[str]
 ) -> tuple[dict[str, dict[str, str]], dict[Numbered, str]]:
     """For every type that is read the column of each attribute, and what these columns are: a name, and a Spark type. A time
     that rows are ordered by is its order column: what every row has twice costs every row."""
@@ -189,13 +189,13 @@ def _attributes(
     return columns, numbers
 
 
-def _beats(frame: Given) -> bool:
+def _beats(frame: UserFrame) -> bool:
     return frame.names.count("at") == 1 and frame.kind("at") in FITS[Kind.TIMESTAMP]
 
 
 def _recipe(
-    given: Given,
-    reading: Reading,
+    given: UserFrame,
+    reading: InputColumns,
     numbers: Mapping[Numbered, str],
     order: Sequence[str],
     type_column: str,
@@ -210,7 +210,7 @@ def _recipe(
     return Recipe(tuple(order), values, reading.types, code, None if given.of else type_column, source, sequence, times)
 
 
-def _selected(given: Given, recipe: Recipe) -> DataFrame:
+def _selected(given: UserFrame, recipe: Recipe) -> DataFrame:
     """The recipe, as Spark carries it out."""
     from pyspark.sql import functions as F
 
@@ -226,7 +226,7 @@ def _selected(given: Given, recipe: Recipe) -> DataFrame:
     return given.frame.select(*chosen)
 
 
-def _typed(given: Given, recipe: Recipe) -> list[Column]:
+def _typed(given: UserFrame, recipe: Recipe) -> list[Column]:
     """The type of a row is a number from here on: a text would cost every row as much as two values do."""
     from pyspark.sql import functions as F
 
@@ -239,7 +239,7 @@ def _typed(given: Given, recipe: Recipe) -> list[Column]:
     return [number.alias(CODE), text.alias(TYPE)]
 
 
-def _time(given: Given, name: str) -> Column:
+def _time(given: UserFrame, name: str) -> Column:
     """A column for an attribute of type TIMESTAMP: what has no zone is of the session's, as Spark itself takes it."""
     kind, column = given.kind(name), given.column(name)
     if kind == "timestamp_ntz":
@@ -247,7 +247,7 @@ def _time(given: Given, name: str) -> Column:
     return zoned_texts(column) if kind in TEXTS and given.zone is not None else column
 
 
-def _ordering(given: Given, name: str) -> Column:
+def _ordering(given: UserFrame, name: str) -> Column:
     """The order column as a value that sorts in Arrow as it does in Spark."""
     from pyspark.sql import functions as F
 
@@ -263,7 +263,7 @@ def _ordering(given: Given, name: str) -> Column:
     return column.cast("double") if kind == "float" else column.cast("string") if kind in TEXTS else column
 
 
-def _one_order(plan: Plan, given: Sequence[Given], order: Sequence[str], is_position: bool) -> None:
+def _one_order(plan: Plan, given: Sequence[UserFrame], order: Sequence[str], is_position: bool) -> None:
     """Order columns have types that have an order, and the same one in every frame."""
     for name in order:
         for each in given:
@@ -319,7 +319,7 @@ def _known_types(frames: Mapping[str, Any], plan: Plan) -> None:
         raise UsageError("A212", "there is no frame", "give a frame for each event type")
 
 
-def _fits(given: Given, name: str, kind: Kind, wanted: str, of: str) -> None:
+def _fits(given: UserFrame, name: str, kind: Kind, wanted: str, of: str) -> None:
     given.require(name, f"an attribute of '{of}'", f"add it; the frame has {', '.join(given.names)}")
     found = given.kind(name)
     if found not in FITS[kind] and found != "void":
@@ -327,7 +327,7 @@ def _fits(given: Given, name: str, kind: Kind, wanted: str, of: str) -> None:
         raise DataError("D022", f"the column '{name}' is {found}, the attribute '{of}.{name}' is {wanted}", fix)
 
 
-def _is_one_of(given: Given, name: str, kinds: Sequence[str], what: str) -> None:
+def _is_one_of(given: UserFrame, name: str, kinds: Sequence[str], what: str) -> None:
     if given.kind(name) not in (*kinds, "void"):
         raise DataError("D022", f"the column '{name}' is {given.kind(name)}: {what}", f"cast it to {kinds[-1]}", name)
 

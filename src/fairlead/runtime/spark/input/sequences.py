@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.order.repeats import repeated
-from fairlead.order.total import SEQUENCE, SOURCE, Arrivals, Order, order_column
+from fairlead.order.total import SEQUENCE, SOURCE, Arrivals, RowOrder, order_column
 from fairlead.runtime.spark.input.arrivals import REJECTED
 from fairlead.runtime.spark.job.buckets import buckets_of
 
@@ -23,7 +23,7 @@ POSITION = "_position"
 class Sequenced:
     """Sources and sequences of a slice's rows, by place. A row that was refused has none: it does not move the sequence."""
 
-    def __init__(self, order: Order, arrivals: Arrivals, positioned: bool) -> None:
+    def __init__(self, order: RowOrder, arrivals: Arrivals, positioned: bool) -> None:
         names = [name for name in order.types if name != REJECTED]
         self.places = np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *(order.places[name] for name in names)]))
         self.sources = order.column(SOURCE, arrivals, names, pa.string())

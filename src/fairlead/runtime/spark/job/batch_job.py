@@ -24,11 +24,11 @@ from fairlead.model.types import Kind
 from fairlead.model.values import INT_RANGE
 from fairlead.order.total import order_column, sortable
 from fairlead.runtime.spark.input.arrivals import CODE, TYPE, unknown
-from fairlead.runtime.spark.input.frames import Input
+from fairlead.runtime.spark.input.frames import InputFrame
 from fairlead.runtime.spark.input.parquet_scans import Scan, scan_of
-from fairlead.runtime.spark.job.result_rows import Outcome
+from fairlead.runtime.spark.job.result_rows import ResultRows
 from fairlead.runtime.spark.job.shuffle import SLICES, TARGETS, Job, matched, numbered, sliced
-from fairlead.runtime.spark.job.targets import Group
+from fairlead.runtime.spark.job.targets import TargetGroup
 from fairlead.runtime.spark.setup.garbage_collection import spare_what_is_loaded
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ SAMPLE_ROWS = 10_000
 
 def match_batch(
     plan: Plan,
-    given: Input,
-    groups: tuple[Group, ...],
+    given: InputFrame,
+    groups: tuple[TargetGroup, ...],
     cores: int,
     buckets: int,
     until: int | None,
@@ -61,7 +61,7 @@ def match_batch(
     from pyspark.sql import functions as F
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    outcome = Outcome(plan, certain=given.reading.on_bad == "stop" and not given.reading.sourced)
+    outcome = ResultRows(plan, certain=given.reading.on_bad == "stop" and not given.reading.sourced)
     spark = given.frame.sparkSession
     scan = scan_of(given.sources, cores)
     cuts, rows = _cuts(given, scan, cores)
@@ -94,7 +94,7 @@ def _together(rows: int, tasks: int) -> int:
     return max(1, min(rows // (tasks * BUCKET_ROWS), SLICE_ROWS // (tasks * SHARE_ROWS)))
 
 
-def _cuts(given: Input, scan: Scan | None, cores: int) -> tuple[np.ndarray[Any, Any], int]:
+def _cuts(given: InputFrame, scan: Scan | None, cores: int) -> tuple[np.ndarray[Any, Any], int]:
     """The first order value of every slice but the first, and how many rows there are. Raises DataError for what a look at all
     rows shows to be wrong."""
     nulls = None if scan is None else scan.nulls()
@@ -117,7 +117,7 @@ def _require_values(name: str, missing: int) -> None:
         raise DataError("D019", problem, "filter these rows out, or order by columns that are never null", name)
 
 
-def _cuts_of_rows(given: Input, cores: int) -> tuple[np.ndarray[Any, Any], int]:
+def _cuts_of_rows(given: InputFrame, cores: int) -> tuple[np.ndarray[Any, Any], int]:
     """By a job over all rows."""
     from pyspark.sql import functions as F
 
@@ -155,7 +155,7 @@ def _is_even(least: int, most: int, mean: float, deviation: float) -> bool:
     return abs(mean - least - width / 2) <= EVEN * width and abs(deviation - width / 12**0.5) <= EVEN * width
 
 
-def _doubts(given: Input) -> Iterator[tuple[Column, Callable[[Any], DataError]]]:
+def _doubts(given: InputFrame) -> Iterator[tuple[Column, Callable[[Any], DataError]]]:
     """What Spark itself can see of bad rows, at the cost of a comparison each: how many there are, and the error that this is.
     (Counts alone: with a text among its results, Spark would compute all of them row by row without compiling.) Whatever else
     is wrong with values, the workers find (failures.py)."""

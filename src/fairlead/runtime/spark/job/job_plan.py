@@ -5,7 +5,7 @@
 
 A target is a task of its own: a group of subscriptions, or a bucket of the keys of a keyed group (targets.py).
 
-Takes: a plan, and how many buckets. Gives: a `Shape`, as data (`to_json`), text (`str`) and HTML. Never: needs Spark.
+Takes: a plan, and how many buckets. Gives: a `JobPlan`, as data (`to_json`), text (`str`) and HTML. Never: needs Spark.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from fairlead.model.arguments import require_plan
 from fairlead.model.html import table
 from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT
-from fairlead.runtime.spark.job.targets import Group, groups_of, nested_reasons
+from fairlead.runtime.spark.job.targets import TargetGroup, groups_of, nested_reasons
 from fairlead.runtime.spark.setup.session import MASTER
 from fairlead.runtime.spark.setup.settings import explain_settings, local_cores
 
 
 @dataclass(frozen=True)
-class Part:
+class TaskGroup:
     """Subscriptions that run together. `keys`: by type, the attributes that make the key; empty where one task has them all.
     `reasons`: by subscription, why that is so."""
 
@@ -56,11 +56,11 @@ class Shuffle:
 
 
 @dataclass(frozen=True)
-class Shape:
+class JobPlan:
     plan: Plan
     streaming: bool
     buckets: int
-    parts: tuple[Part, ...]
+    parts: tuple[TaskGroup, ...]
     shuffles: tuple[Shuffle, ...]
     settings: tuple[tuple[str, str, str], ...]
 
@@ -107,12 +107,12 @@ class Shape:
         return table(("subscriptions", "form", "tasks", "keys", "why"), rows) + f"<p>Shuffled:</p><ul>{moved}</ul>"
 
 
-def explain(plan: Plan, *, buckets: int | None = None, streaming: bool = False, master: str | None = None) -> Shape:
+def explain(plan: Plan, *, buckets: int | None = None, streaming: bool = False, master: str | None = None) -> JobPlan:
     """The physical shape of a plan. Without `buckets`, as many as a session on `master` has cores; on a cluster, say it."""
     require_plan("explain", plan, "spark.explain(fairlead.compile(text))")
     count = buckets or local_cores(master or MASTER) or 1
     groups, own = groups_of(plan), nested_reasons(plan)
-    return Shape(
+    return JobPlan(
         plan,
         streaming,
         count,
@@ -122,13 +122,13 @@ def explain(plan: Plan, *, buckets: int | None = None, streaming: bool = False, 
     )
 
 
-def _part(group: Group, buckets: int, own: Mapping[int, str]) -> Part:
+def _part(group: TargetGroup, buckets: int, own: Mapping[int, str]) -> TaskGroup:
     keys = dict(sorted(group.keys.items()))
     reasons = {name: own.get(number, group.reason) for name, number in zip(group.names, group.numbers, strict=True)}
-    return Part(group.names, group.form, buckets if keys else 1, keys, tuple(sorted(group.reads)), reasons)
+    return TaskGroup(group.names, group.form, buckets if keys else 1, keys, tuple(sorted(group.reads)), reasons)
 
 
-def _first(plan: Plan, groups: tuple[Group, ...], streaming: bool) -> Shuffle:
+def _first(plan: Plan, groups: tuple[TargetGroup, ...], streaming: bool) -> Shuffle:
     """Into one order: every row has a place in it, and what nobody reads travels without its attributes."""
     read = frozenset[str]().union(*(group.reads for group in groups))
     copies = {name: int(name in read) for name in (*plan.input_types, HEARTBEAT.name)}
@@ -137,7 +137,7 @@ def _first(plan: Plan, groups: tuple[Group, ...], streaming: bool) -> Shuffle:
     return Shuffle("order", "a task for each slice of it: one below 100,000 rows, then one a core or 1,000,000 rows", copies)
 
 
-def _second(groups: tuple[Group, ...], buckets: int) -> Shuffle:
+def _second(groups: tuple[TargetGroup, ...], buckets: int) -> Shuffle:
     """To whoever matches: of a keyed group one bucket, of any other its task."""
     read = sorted(frozenset[str]().union(*(group.reads for group in groups)))
     copies = {name: sum(name in group.reads for group in groups) for name in read}
@@ -145,7 +145,7 @@ def _second(groups: tuple[Group, ...], buckets: int) -> Shuffle:
     return Shuffle("key, or to the one task of a group without", _some(tasks, "task"), copies)
 
 
-def _keys(part: Part) -> str:
+def _keys(part: TaskGroup) -> str:
     return "; ".join(f"{name} ({', '.join(key)})" for name, key in part.keys.items())
 
 

@@ -33,7 +33,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairlead.errors import require
-from fairlead.model.layout import Layout, layout_of
+from fairlead.model.layout import ResultLayout, layout_of
 from fairlead.model.plan import Plan, Subscription
 from fairlead.model.relation import Relation
 from fairlead.transport.output.relation_files import relation_table
@@ -42,12 +42,12 @@ IN_ORDER, LATE, REJECTED, REPEATED = "in order", "late", "rejected", "repeated"
 Numbers = npt.NDArray[np.int64]
 
 
-class Outcome:
+class ResultRows:
     """`certain`: no other row than relations can come. Then what each of them has is not nullable, which spares Spark a look at
     every value for whether there is one: a tenth of the time that it takes the rows."""
 
     def __init__(self, plan: Plan, certain: bool = False) -> None:
-        self.layout: Layout = layout_of(plan)
+        self.layout: ResultLayout = layout_of(plan)
         self.certain = certain
         self.names = pa.array([each.name for each in plan.subscriptions], pa.string())
         self.firsts: Numbers = np.cumsum([0, *(_at_one_event(each) for each in plan.subscriptions)])

@@ -29,12 +29,12 @@ from fairlead.model.blobs import packed, unpacked
 from fairlead.model.columns import Columns, arrow_schema, record_batch
 from fairlead.model.identity import POSITIONS_MAX
 from fairlead.order.repeats import behind, later
-from fairlead.order.total import SEQUENCE, SOURCE, Order, in_order, order_column, sortable
-from fairlead.runtime.spark.input.arrivals import REJECTED, Reader, Reading
+from fairlead.order.total import SEQUENCE, SOURCE, RowOrder, in_order, order_column, sortable
+from fairlead.runtime.spark.input.arrivals import REJECTED, ArrivalReader, InputColumns
 from fairlead.runtime.spark.input.sequences import POSITION, Sequenced, lasts_in
 from fairlead.runtime.spark.job.buckets import buckets_of
-from fairlead.runtime.spark.job.result_rows import Outcome
-from fairlead.runtime.spark.job.targets import Group
+from fairlead.runtime.spark.job.result_rows import ResultRows
+from fairlead.runtime.spark.job.targets import TargetGroup
 
 SLICES = pa.schema([("slice", pa.int32()), ("type", pa.string()), ("blob", pa.binary())])
 TARGETS = pa.schema(
@@ -64,8 +64,8 @@ class Job:
     """What every step knows. `cuts`: the first order value of each slice but the first. `buckets`: of every keyed group;
     one task of Spark has as many of them as `together` says."""
 
-    reading: Reading
-    groups: tuple[Group, ...]
+    reading: InputColumns
+    groups: tuple[TargetGroup, ...]
     buckets: int
     cuts: npt.NDArray[Any]
     positioned: bool = False
@@ -83,16 +83,16 @@ class Job:
     def first_target(self, number: int) -> int:
         return sum(self.targets_of(group) for group in self.groups[:number])
 
-    def targets_of(self, group: Group) -> int:
+    def targets_of(self, group: TargetGroup) -> int:
         return self.buckets if group.is_keyed else 1
 
-    def group_of(self, target: int) -> Group:
+    def group_of(self, target: int) -> TargetGroup:
         return self._place(target)[0]
 
     def task_of(self, target: int) -> int:
         return self._place(target)[1]
 
-    def _place(self, target: int) -> tuple[Group, int]:
+    def _place(self, target: int) -> tuple[TargetGroup, int]:
         task = 0
         for group in self.groups:
             each = self.together if group.is_keyed else 1
@@ -104,13 +104,13 @@ class Job:
 
 
 def sliced(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    reader = Reader(job.reading)
+    reader = ArrivalReader(job.reading)
     for batch in together(batches):
         for number, name, table in cut(job, reader, batch):
             yield _rows(SLICES, [(number, name, packed(table))])
 
 
-def cut(job: Job, reader: Reader, batch: pa.RecordBatch) -> Iterator[tuple[int, str, pa.Table]]:
+def cut(job: Job, reader: ArrivalReader, batch: pa.RecordBatch) -> Iterator[tuple[int, str, pa.Table]]:
     """The rows of a batch by slice and type, checked."""
     codes = reader.codes(batch).astype(np.int32)
     kinds = len(job.reading.types) + 1
@@ -157,7 +157,7 @@ def numbered(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
             yield _rows(TARGETS, held)
 
 
-def _told(job: Job, number: int, order: Order, arrivals: Mapping[str, pa.Table]) -> Iterator[tuple[int, str, pa.Table]]:
+def _told(job: Job, number: int, order: RowOrder, arrivals: Mapping[str, pa.Table]) -> Iterator[tuple[int, str, pa.Table]]:
     """What the targets get of a slice: rows of the types that they read, without repeats, and what was refused."""
     sequenced = Sequenced(order, arrivals, job.positioned) if job.reading.sourced else None
     wanted = {REJECTED}.union(*(group.reads for group in job.groups))
@@ -180,7 +180,7 @@ def _told(job: Job, number: int, order: Order, arrivals: Mapping[str, pa.Table])
             yield target, SEQUENCES, part
 
 
-def _end_of_positions(order: Order, arrivals: Mapping[str, pa.Table]) -> int:
+def _end_of_positions(order: RowOrder, arrivals: Mapping[str, pa.Table]) -> int:
     """The number after the last position of a slice. Raises DataError where two rows have one, or one is out of range."""
     fix = "name a column that numbers all rows, such as the offset of a log with one partition"
     if order.ties:
@@ -194,7 +194,7 @@ def _end_of_positions(order: Order, arrivals: Mapping[str, pa.Table]) -> int:
     return end
 
 
-def _positions(order: Order, arrivals: Mapping[str, pa.Table]) -> Iterator[Any]:
+def _positions(order: RowOrder, arrivals: Mapping[str, pa.Table]) -> Iterator[Any]:
     for name in order.types:
         yield arrivals[name].column(order_column(0)).take(pa.array(order.rows_of(name)[[0, -1]]))
 
@@ -232,7 +232,7 @@ def shares(job: Job, name: str, table: pa.Table) -> Iterator[tuple[int, pa.Table
             start += rows
 
 
-def matched(job: Job, outcome: Outcome, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def matched(job: Job, outcome: ResultRows, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """All rows of some targets, one after the other, each slice after slice."""
     for target, slices in groupby(_by_slice(batches), key=itemgetter(0)):
         task = Task(job, outcome, job.group_of(target))
@@ -244,7 +244,7 @@ def matched(job: Job, outcome: Outcome, batches: Iterable[pa.RecordBatch]) -> It
 class Task:
     """A target at work: its engine, and how many rows of the whole order have passed."""
 
-    def __init__(self, job: Job, outcome: Outcome, group: Group) -> None:
+    def __init__(self, job: Job, outcome: ResultRows, group: TargetGroup) -> None:
         self.job, self.outcome = job, outcome
         self.group = group
         self.engine = Engine(self.group.plan)
@@ -291,7 +291,7 @@ def _moved(table: pa.Table, offset: int) -> pa.Array:
     return pa.array(table.column(POSITION).to_numpy() + offset)
 
 
-def columns_of(group: Group, tables: Mapping[str, pa.Table], offset: int, last: int | None) -> Columns:
+def columns_of(group: TargetGroup, tables: Mapping[str, pa.Table], offset: int, last: int | None) -> Columns:
     """Rows of several types, each in order, as one batch in order."""
     names = tuple(sorted(tables))
     places = {name: tables[name].column(POSITION).combine_chunks().to_numpy() for name in names}

@@ -31,7 +31,7 @@ ORDERED_MAX = 16
 
 
 @dataclass(frozen=True)
-class Group:
+class TargetGroup:
     """`plan` has its subscriptions, with silent copies of what stands upstream of them; `numbers` says which they are of the
     whole plan. `identity` names the group, with these rules and with others."""
 
@@ -57,7 +57,7 @@ class Group:
         return tuple(self.plan[name].digest for name in self.names)
 
 
-def groups_of(plan: Plan) -> tuple[Group, ...]:
+def groups_of(plan: Plan) -> tuple[TargetGroup, ...]:
     """All subscriptions of the plan, each in one group: which one, it alone says, so that it is there with other rules too."""
     found: dict[str, list[int]] = {}
     for number, each in enumerate(plan.subscriptions):
@@ -79,21 +79,21 @@ def _identity(subscription: Subscription, plan: Plan) -> str:
     return f"keyed {said} as {','.join(kinds)}"
 
 
-def _group(identity: str, plan: Plan, numbers: Sequence[int]) -> Group:
+def _group(identity: str, plan: Plan, numbers: Sequence[int]) -> TargetGroup:
     form = identity.partition(" ")[0]
     chosen = [plan.subscriptions[number] for number in numbers]
     own = replace(alone(plan, [each.name for each in chosen]), warnings=(), text="")
     reads = logged_types(own, (each.name for each in own.subscriptions))
     if form == "nested":
         reasons = nested_reasons(plan)
-        return Group(identity, form, own, tuple(numbers), reads | {HEARTBEAT.name}, reason=reasons[numbers[0]])
+        return TargetGroup(identity, form, own, tuple(numbers), reads | {HEARTBEAT.name}, reason=reasons[numbers[0]])
     keys = {name: attributes for each in chosen for name, attributes in _keys(each, plan) or ()}
     if form == "keyed":
         of = ", ".join(sorted({attribute for attributes in keys.values() for attribute in attributes}))
-        return Group(identity, form, own, tuple(numbers), reads, keys, f"PER: keys ({of}) are spread over buckets")
+        return TargetGroup(identity, form, own, tuple(numbers), reads, keys, f"PER: keys ({of}) are spread over buckets")
     several = any(each.per for each in chosen)
     reason = "one of its types enters under two different keys" if several else "no PER: one total order, one task"
-    return Group(identity, form, own, tuple(numbers), reads, {}, reason)
+    return TargetGroup(identity, form, own, tuple(numbers), reads, {}, reason)
 
 
 def nested_reasons(plan: Plan) -> dict[int, str]:

@@ -47,7 +47,7 @@ class Extent:
         return max(0, (self.first >> INDEX_BITS) - 1)
 
 
-class Link:
+class LogLink:
     def __init__(self, options: LogOptions) -> None:
         self._held = ExitStack()
         self._leased = 0.0

@@ -23,9 +23,9 @@ from datetime import UTC, datetime
 from fairlead.dataclass import dataclass
 from fairlead.errors import UnsupportedError, UsageError
 from fairlead.transport.admission.problems import did_you_mean
-from fairlead.transport.log.credentials import Access
+from fairlead.transport.log.credentials import Credentials
 
-ACCESS = tuple(each.name for each in fields(Access))
+ACCESS = tuple(each.name for each in fields(Credentials))
 NAMES = ("url", *ACCESS, "types", "rules", "heartbeats", "start", "position", "partitions", "blocks", "sink", "into")
 OF_SPARK = ("path", "checkpointlocation", "queryname", "outputmode")
 """Options that Spark sets, or that are meant for it."""
@@ -36,7 +36,7 @@ class LogOptions:
     """`what`: rules as a text, or names of types."""
 
     url: str
-    access: Access
+    access: Credentials
     what: str | tuple[str, ...]
     heartbeats: bool
     start: str | int | datetime
@@ -54,7 +54,7 @@ def log_options(given: Mapping[str, str]) -> LogOptions:
         if name not in NAMES and name not in OF_SPARK:
             fix = did_you_mean(name, NAMES) or f"there are {', '.join(NAMES)}"
             raise UsageError("A224", f"a log has no option {name!r}", fix)
-    access = Access(**{name: told[name] for name in ACCESS if name in told}).with_environment()
+    access = Credentials(**{name: told[name] for name in ACCESS if name in told}).with_environment()
     return LogOptions(
         _url(told.get("url")),
         access,

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from fairlead.dataclass import dataclass
 from fairlead.model.columns import arrow_array, arrow_schema, record_batch
-from fairlead.model.layout import Layout, layout_of
+from fairlead.model.layout import ResultLayout, layout_of
 from fairlead.model.plan import Plan
 from fairlead.model.types import NO_TIME, EventType
 from fairlead.runtime.live.deriving import Deriving, numbered
@@ -42,7 +42,7 @@ class Output:
     source: str
     of: Deriving | None
 
-    def batch(self, rows: pa.Table, layout: Layout) -> pa.RecordBatch:
+    def batch(self, rows: pa.Table, layout: ResultLayout) -> pa.RecordBatch:
         columns = self._emitted(rows, layout) if self.of is not None else _told(rows)
         schema = arrow_schema(self.type)
         made = [_one(column).cast(field.type) for column, field in zip(columns, schema, strict=True)]
@@ -51,13 +51,13 @@ class Output:
             made[at] = self._times(made[at], rows, layout)
         return record_batch(made, schema, rows.num_rows)
 
-    def _emitted(self, rows: pa.Table, layout: Layout) -> Iterator[pa.Array]:
+    def _emitted(self, rows: pa.Table, layout: ResultLayout) -> Iterator[pa.Array]:
         emitted = _one(rows.column("emitted"))
         for at in range(len(self.type.attributes)):
             held = next(each.name for each in layout.emitted if each.sources.get(self.type.name) == at)
             yield pc.struct_field(emitted, [held])
 
-    def _times(self, column: pa.Array, rows: pa.Table, layout: Layout) -> pa.Array:
+    def _times(self, column: pa.Array, rows: pa.Table, layout: ResultLayout) -> pa.Array:
         """Where the emitted TIME is null, the largest time of the members (docs/semantics.md)."""
         held: dict[str, str] = {}
         for name in layout.types:

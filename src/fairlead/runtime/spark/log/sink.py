@@ -31,7 +31,7 @@ from fairlead.runtime.live.origin import name_of
 from fairlead.runtime.live.registry import Registry
 from fairlead.runtime.live.selecting import only_group, only_stream, selection_of
 from fairlead.runtime.live.starting import is_leading
-from fairlead.runtime.spark.log.link import PATIENCE_SECONDS, Link
+from fairlead.runtime.spark.log.link import PATIENCE_SECONDS, LogLink
 from fairlead.runtime.spark.log.options import LogOptions
 from fairlead.runtime.spark.log.outputs import RELATION, Marks, Output, blocks_of, kept
 from fairlead.transport.log.block import Block
@@ -43,7 +43,7 @@ TABLE = "FL_SINKS"
 
 
 @dataclass(frozen=True)
-class Found(WriterCommitMessage):
+class SinkRows(WriterCommitMessage):
     rows: bytes | None
 
 
@@ -53,11 +53,11 @@ class LogWriter(DataSourceArrowWriter):
     def __init__(self, asked: LogOptions) -> None:
         self.asked = asked
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Found:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> SinkRows:
         return found(iterator)
 
     def commit(self, messages: Sequence[Any]) -> None:
-        with Link(self.asked) as link:
+        with LogLink(self.asked) as link:
             link.call(lambda log: stored(log, self.asked, messages, None))
 
 
@@ -65,17 +65,17 @@ class LogStreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, asked: LogOptions) -> None:
         self.asked = asked
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Found:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> SinkRows:
         return found(iterator)
 
     def commit(self, messages: Sequence[Any], batchId: int) -> None:
-        with Link(self.asked) as link:
+        with LogLink(self.asked) as link:
             link.call(lambda log: stored(log, self.asked, messages, batchId))
 
 
-def found(batches: Iterator[pa.RecordBatch]) -> Found:
+def found(batches: Iterator[pa.RecordBatch]) -> SinkRows:
     table = kept(batches)
-    return Found(None if table is None or not table.num_rows else packed(table))
+    return SinkRows(None if table is None or not table.num_rows else packed(table))
 
 
 async def stored(log: Log, asked: LogOptions, messages: Sequence[Any], batch: int | None) -> None:
@@ -83,7 +83,7 @@ async def stored(log: Log, asked: LogOptions, messages: Sequence[Any], batch: in
     assert isinstance(asked.what, str)
     plan = await Registry(log).plan(asked.what)
     outputs = await outputs_of(log, plan, asked)
-    entry = None if batch is None else await Entry.opened(log, asked, plan, batch)
+    entry = None if batch is None else await SinkEntry.opened(log, asked, plan, batch)
     tables = [unpacked(each.rows) for each in messages if each is not None and each.rows is not None]
     blocks, end = blocks_of(plan, outputs, pa.concat_tables(tables), entry.begin if entry else {}) if tables else ([], None)
     await store(log, blocks)  # 2
@@ -117,14 +117,14 @@ async def store(log: Log, blocks: Sequence[Block]) -> None:
         await tails.store(block)
 
 
-class Entry:
+class SinkEntry:
     """Where a stream stands, in the log's table."""
 
     def __init__(self, log: Log, key: str, batch: int, begin: Marks, revision: int) -> None:
         self._log, self._key, self._batch, self.begin, self._revision = log, key, batch, begin, revision
 
     @classmethod
-    async def opened(cls, log: Log, asked: LogOptions, plan: Plan, batch: int) -> Entry:
+    async def opened(cls, log: Log, asked: LogOptions, plan: Plan, batch: int) -> SinkEntry:
         key = checked(asked.sink, "sink") if asked.sink is not None else f"{plan.digest[:24]}-{asked.start}"
         held = await log.get(TABLE, key)
         told: dict[str, Any] = {"batch": -1, "begin": {}, "end": {}} if held is None else json.loads(held.value)

@@ -21,7 +21,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from fairlead.runtime.live.wide import Wide
-from fairlead.runtime.spark.log.link import Extent, Link, extent_of, gone, same_stream
+from fairlead.runtime.spark.log.link import Extent, LogLink, extent_of, gone, same_stream
 from fairlead.runtime.spark.log.options import LogOptions, log_options
 
 try:
@@ -36,7 +36,7 @@ BLOCKS_MIN = 16
 """Of a task: for fewer it is not worth starting one."""
 
 
-class Part(InputPartition):
+class LogPartition(InputPartition):
     """The blocks behind `after`, up to `last`."""
 
     def __init__(self, after: int, last: int) -> None:
@@ -62,7 +62,7 @@ class LogSource(DataSource):
     @property
     def extent(self) -> Extent:
         if self._extent is None:
-            with Link(self.asked) as link:
+            with LogLink(self.asked) as link:
                 self._extent = link.call(lambda log: extent_of(log, self.asked))
                 if self._extent.selection.merged:
                     link.lease(self._extent.selection.types)
@@ -90,26 +90,26 @@ class LogReader(DataSourceReader):
         self.asked, self.extent = asked, extent
 
     def partitions(self) -> Sequence[InputPartition]:
-        return parts(self.extent.after, self.extent.last, self.asked.partitions) or [Part(0, 0)]
+        return parts(self.extent.after, self.extent.last, self.asked.partitions) or [LogPartition(0, 0)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Part)
+        assert isinstance(partition, LogPartition)
         return batches(self.asked, self.extent, partition)
 
 
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, asked: LogOptions, extent: Extent) -> None:
         self.asked, self.extent = asked, extent
-        self._link: Link | None = None
+        self._link: LogLink | None = None
         self._end: int | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_link": None}
 
     @property
-    def link(self) -> Link:
+    def link(self) -> LogLink:
         if self._link is None:
-            self._link = Link(self.asked)
+            self._link = LogLink(self.asked)
             self._link.call(lambda log: same_stream(log, self.extent))
         return self._link
 
@@ -154,7 +154,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return parts(self._sequence(start), self._sequence(end), self.asked.partitions)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Part)
+        assert isinstance(partition, LogPartition)
         return batches(self.asked, self.extent, partition)
 
     def stop(self) -> None:
@@ -167,15 +167,15 @@ def parts(after: int, last: int, most: int) -> list[InputPartition]:
     """About equal ranges of sequences."""
     blocks = last - after
     count = min(most, -(-blocks // BLOCKS_MIN))
-    return [Part(after + blocks * at // count, after + blocks * (at + 1) // count) for at in range(count)]
+    return [LogPartition(after + blocks * at // count, after + blocks * (at + 1) // count) for at in range(count)]
 
 
-def batches(asked: LogOptions, extent: Extent, part: Part) -> Iterator[pa.RecordBatch]:
+def batches(asked: LogOptions, extent: Extent, part: LogPartition) -> Iterator[pa.RecordBatch]:
     """What a task reads."""
     if part.after >= part.last:
         return
     table = Wide(extent.selection, asked.position, origin=True)
-    with Link(asked) as link:
+    with LogLink(asked) as link:
         link.call(lambda log: same_stream(log, extent))
         for some in link.blocks(extent.stream, part.after, part.last):
             yield from table.batches(some, extent.first)

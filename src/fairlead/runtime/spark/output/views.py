@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fairlead.errors import UsageError
-from fairlead.model.layout import RESERVED, Column, columns_of_types, layout_of
+from fairlead.model.layout import RESERVED, ResultColumn, columns_of_types, layout_of
 from fairlead.model.plan import Branch, Plan, Subscription
 from fairlead.runtime.spark.job.result_rows import IN_ORDER, LATE, REJECTED, REPEATED
 
@@ -125,7 +125,7 @@ def _member(plan: Plan, subscription: Subscription, alias: str) -> SparkColumn:
     return found  # type: ignore[no-any-return]
 
 
-def _in_branch(plan: Plan, branch: Branch, alias: str, fields: tuple[Column, ...]) -> list[SparkColumn]:
+def _in_branch(plan: Plan, branch: Branch, alias: str, fields: tuple[ResultColumn, ...]) -> list[SparkColumn]:
     from pyspark.sql import functions as F
 
     places = sorted((slot.alias_index, at) for at, slot in enumerate(branch.slots) if slot.alias == alias)

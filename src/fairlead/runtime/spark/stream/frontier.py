@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from fairlead.errors import UnsupportedError, UsageError
 from fairlead.model.types import HEARTBEAT
 from fairlead.order.holdback import Frontier
-from fairlead.runtime.spark.input.frames import Input
+from fairlead.runtime.spark.input.frames import InputFrame
 from fairlead.runtime.spark.setup.workers import is_remote
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ PART = re.compile(r"([+-]?\s*\d+(?:\.\d+)?)\s+([a-zA-Z]+)")
 
 
 def frontier_of(
-    given: Input, frames: DataFrame | Mapping[str, DataFrame], stated: str | None, delay: str | timedelta | None
+    given: InputFrame, frames: DataFrame | Mapping[str, DataFrame], stated: str | None, delay: str | timedelta | None
 ) -> Frontier:
     types, first = given.reading.types, given.order_by[0]
     if stated not in (None, "types", "stream"):
@@ -85,7 +85,7 @@ def _watermark(frame: DataFrame, column: str) -> int | None:
     return found
 
 
-def _units(given: Input, frames: DataFrame | Mapping[str, DataFrame], delay: str | timedelta) -> int:
+def _units(given: InputFrame, frames: DataFrame | Mapping[str, DataFrame], delay: str | timedelta) -> int:
     """The delay in what the first order column counts: microseconds, or days."""
     name = given.order_by[0]
     for frame in frames.values() if isinstance(frames, Mapping) else (frames,):

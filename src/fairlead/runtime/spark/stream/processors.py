@@ -68,7 +68,7 @@ def _blob(target: int, blob: bytes, buckets: int = 0, whose: str = "", name: str
     return Row(target=target, buckets=buckets, whose=whose, type=name, blob=blob, held=None, ties=None, change=None)
 
 
-class Matcher(StatefulProcessor):
+class MatchProcessor(StatefulProcessor):
     """One for each target; its state is that of the engine."""
 
     def __init__(self, setup: Parcel[Setup]) -> None:

@@ -39,13 +39,13 @@ from fairlead.model.plan import Plan
 from fairlead.order.holdback import Frontier, HoldBack, head_and_rest, with_head
 from fairlead.order.repeats import behind, later
 from fairlead.order.total import order_column
-from fairlead.runtime.spark.input.arrivals import CODE, REJECTED, TYPE, Reader
-from fairlead.runtime.spark.input.frames import Input
+from fairlead.runtime.spark.input.arrivals import CODE, REJECTED, TYPE, ArrivalReader
+from fairlead.runtime.spark.input.frames import InputFrame
 from fairlead.runtime.spark.input.sequences import POSITION, Sequenced, lasts_in
 from fairlead.runtime.spark.job.parcel import Parcel
-from fairlead.runtime.spark.job.result_rows import Outcome
+from fairlead.runtime.spark.job.result_rows import ResultRows
 from fairlead.runtime.spark.job.shuffle import Job, Task, cut, ordered_rows, shares, together
-from fairlead.runtime.spark.job.targets import Group
+from fairlead.runtime.spark.job.targets import TargetGroup
 from fairlead.runtime.spark.setup.garbage_collection import spare_what_is_loaded
 from fairlead.runtime.spark.stream.resumption import ZONE, RuleChange, agree_in, agree_in_buckets, changed, head
 from fairlead.runtime.spark.stream.spreading import key_of
@@ -85,7 +85,7 @@ class Setup:
     wants, if any. `start`: of this start of a query; what a worker keeps of another one may be of other names and types."""
 
     job: Job
-    outcome: Outcome
+    outcome: ResultRows
     frontier: Frontier
     order_by: tuple[str, ...]
     identity: Mapping[str, Any]
@@ -99,13 +99,13 @@ class Setup:
 
 
 def match_stream(
-    plan: Plan, given: Input, groups: tuple[Group, ...], asked: int | None, cores: int, frontier: Frontier
+    plan: Plan, given: InputFrame, groups: tuple[TargetGroup, ...], asked: int | None, cores: int, frontier: Frontier
 ) -> DataFrame:
     """`asked`: the number of buckets that the user wants; else a stream that begins has one for each core."""
     from pyspark.sql import functions as F
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    from fairlead.runtime.spark.stream.processors import Matcher, Sequencer
+    from fairlead.runtime.spark.stream.processors import MatchProcessor, Sequencer
 
     setup = setup_of(plan, given, groups, asked, cores, frontier)
     parcel, relations = Parcel(setup), from_arrow_schema(setup.outcome.schema)
@@ -119,10 +119,12 @@ def match_stream(
     metric = ORDER if plan.whole is None else f"{ORDER} {plan.subscriptions[0].types}"  # each part of a plan has its own
     counts = F.max("held").alias("held"), F.sum("ties").alias("ties"), F.max("change").alias("change")
     found = told.observe(metric, *counts).where(F.col("target") != COUNTED).drop("held", "ties", "change").groupBy("target")
-    return found.transformWithState(Matcher(parcel), FOUND, "Append", "None").mapInArrow(delivered, relations)
+    return found.transformWithState(MatchProcessor(parcel), FOUND, "Append", "None").mapInArrow(delivered, relations)
 
 
-def setup_of(plan: Plan, given: Input, groups: tuple[Group, ...], asked: int | None, cores: int, frontier: Frontier) -> Setup:
+def setup_of(
+    plan: Plan, given: InputFrame, groups: tuple[TargetGroup, ...], asked: int | None, cores: int, frontier: Frontier
+) -> Setup:
     kinds = [given.frame.schema[order_column(key)].dataType.simpleString() for key in range(given.reading.keys)]
     identity = {
         "order_by": list(given.order_by),
@@ -133,12 +135,12 @@ def setup_of(plan: Plan, given: Input, groups: tuple[Group, ...], asked: int | N
     if given.zone is not None:
         identity[ZONE] = given.zone
     job = Job(given.reading, groups, asked or cores, np.zeros(0, dtype=np.int64), given.positioned)
-    return Setup(job, Outcome(plan), frontier, given.order_by, identity, asked)
+    return Setup(job, ResultRows(plan), frontier, given.order_by, identity, asked)
 
 
 def arrived(setup: Setup, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Rows of the input, checked, as one blob for each type."""
-    reader = Reader(setup.job.reading)
+    reader = ArrivalReader(setup.job.reading)
     for batch in together(batches):
         missing = _without_place(setup, batch)
         if missing is not None:

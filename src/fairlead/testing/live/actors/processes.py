@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from fairlead.testing.live.actors.records import Reader
+from fairlead.testing.live.actors.records import RecordLines
 
 STOP_SECONDS_MAX = 75.0
 
@@ -22,7 +22,7 @@ class Worker:
     def __init__(self, name: str, folder: Path, module: str, key: str, given: Sequence[str]) -> None:
         self.name, self.key = name, key
         path = folder / f"{name}.jsonl"
-        self.record = Reader(path)
+        self.record = RecordLines(path)
         self._errors = folder / f"{name}.err"
         self._command = [sys.executable, "-m", f"fairlead.testing.live.actors.{module}", str(path), *given]
         self._process: subprocess.Popen[bytes] | None = None

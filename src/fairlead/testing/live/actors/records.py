@@ -33,7 +33,7 @@ class Writer:
         os.write(self._file, json.dumps({**line, "at": time.monotonic_ns()}).encode() + b"\n")
 
 
-class Reader:
+class RecordLines:
     """Lines as they come."""
 
     def __init__(self, path: Path) -> None:

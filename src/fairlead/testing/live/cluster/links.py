@@ -23,7 +23,7 @@ SECONDS_MAX = 10.0
 CHUNK = 65_536
 
 
-class Link:
+class ServerLink:
     """One direction in which connections are made; bytes go both ways."""
 
     def __init__(self, target: int) -> None:
@@ -82,7 +82,7 @@ class Links:
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._links: dict[tuple[End, End], Link] = {}
+        self._links: dict[tuple[End, End], ServerLink] = {}
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -99,7 +99,7 @@ class Links:
         """The port at which `one` finds `other`, which listens at `target`."""
 
         async def opened() -> int:
-            link = self._links[one, other] = Link(target)
+            link = self._links[one, other] = ServerLink(target)
             return await link.open()
 
         return self._do(opened())

@@ -20,7 +20,7 @@ LONG_SECONDS = 6.0, 12.0
 
 
 @dataclass(frozen=True)
-class Step:
+class ScheduledFaults:
     """`faults` happen together: what is done last is undone first."""
 
     faults: tuple[str, ...]
@@ -28,7 +28,7 @@ class Step:
     seed: int
 
 
-def schedule(seed: int, count: int) -> Iterator[Step]:
+def schedule(seed: int, count: int) -> Iterator[ScheduledFaults]:
     """Every fault of servers once before any comes again; in every second step one of workers together with it."""
     rolls, servers, workers = random.Random(seed), list[str](), list[str]()
     for at in range(count):
@@ -37,10 +37,10 @@ def schedule(seed: int, count: int) -> Iterator[Step]:
         name = servers.pop()
         together = (name, workers.pop()) if at % 2 else (name,)
         hold = LONG_SECONDS if name in LONG and rolls.random() < 0.5 else HOLD_SECONDS
-        yield Step(together, rolls.uniform(*hold), rolls.randrange(2**32))
+        yield ScheduledFaults(together, rolls.uniform(*hold), rolls.randrange(2**32))
 
 
-def until(seconds: float, steps: Iterable[Step]) -> Iterator[Step]:
+def until(seconds: float, steps: Iterable[ScheduledFaults]) -> Iterator[ScheduledFaults]:
     """Those that begin within so many seconds from the first."""
     end: float | None = None
     for each in steps:

@@ -24,7 +24,7 @@ from fairlead.model.relation import Relation
 from fairlead.model.types import Catalogue
 from fairlead.runtime.embedded import id_words
 from fairlead.runtime.live.gathering import columns_of
-from fairlead.runtime.live.grouping import Group
+from fairlead.runtime.live.grouping import StreamGroup
 from fairlead.testing.live.actors.publisher import key_of
 from fairlead.testing.live.actors.records import Line
 from fairlead.testing.live.verdict.log_copy import Copy, TypeSet, first_of_each, in_one_order, name_of
@@ -70,7 +70,7 @@ def merged(copy: Copy) -> list[str]:
     return problems
 
 
-def expected(copy: Copy, group: Group) -> Sequence[Relation]:
+def expected(copy: Copy, group: StreamGroup) -> Sequence[Relation]:
     """What engines find in the group's streams, part by part, in the order of them all."""
     key = group.types, group.digest
     if key not in copy.matched:
@@ -101,7 +101,7 @@ def delivered(copy: Copy, who: Subscriber, receipts: Mapping[str, Receipt]) -> l
     return problems
 
 
-def derived(copy: Copy, catalogue: Catalogue, blocks: Sequence[Stored], name: str, groups: Iterable[Group]) -> list[str]:
+def derived(copy: Copy, catalogue: Catalogue, blocks: Sequence[Stored], name: str, groups: Iterable[StreamGroup]) -> list[str]:
     """`groups`: those with the subscription that emits events of the type `name`."""
     found = [row for each in blocks for row in decode(each.block, catalogue[name]).to_pylist()]
     for group in groups:

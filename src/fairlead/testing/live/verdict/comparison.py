@@ -30,7 +30,7 @@ PLANS = {name: compile(f"{TYPES} {rules}") for name, rules in RULES.items()}
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class FinalLog:
     """What the log has when subscribers are done as well."""
 
     copy: Copy
@@ -45,12 +45,12 @@ async def the_log(url: str, seconds: float) -> Copy:
         return await copied(fl, NAMES, MERGED, seconds)
 
 
-async def the_rest(url: str, copy: Copy) -> Outcome:
+async def the_rest(url: str, copy: Copy) -> FinalLog:
     """When subscribers are done."""
     async with fairlead.connect(url, replicas=3) as fl:
         derived = (await copied(fl, [EMITTED], [], 0)).types[EMITTED]
         receipts = {name: await fl.receipts(name) for name in RULES}
-        return Outcome(copy, derived, receipts, await _compared(fl))
+        return FinalLog(copy, derived, receipts, await _compared(fl))
 
 
 async def _compared(fl: Client) -> list[str]:
@@ -82,7 +82,7 @@ def wait_for_deliveries(copy: Copy, workers: Sequence[Worker], seconds: float) -
         time.sleep(0.2)
 
 
-def judged(outcome: Outcome, workers: Sequence[Worker], subscribers: Sequence[Worker]) -> tuple[list[str], Counts]:
+def judged(outcome: FinalLog, workers: Sequence[Worker], subscribers: Sequence[Worker]) -> tuple[list[str], Counts]:
     """What is wrong, and by check how much was looked at."""
     catalogue = PLANS[EQUAL[0]].catalogue
     records = {each.name: each.record.refresh() for each in workers if each.record.last("sent")}
@@ -101,7 +101,7 @@ def judged(outcome: Outcome, workers: Sequence[Worker], subscribers: Sequence[Wo
     return problems, _counts(outcome, trace, everyone, records)
 
 
-def _counts(outcome: Outcome, trace: Trace, everyone: Sequence[Subscriber], records: Mapping[str, Sequence[Line]]) -> Counts:
+def _counts(outcome: FinalLog, trace: Trace, everyone: Sequence[Subscriber], records: Mapping[str, Sequence[Line]]) -> Counts:
     copy, every = outcome.copy, [each for who in everyone for each in who.given.values()]
     merged = sum(map(len, copy.merged.values()))
     return {

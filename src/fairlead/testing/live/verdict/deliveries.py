@@ -17,7 +17,7 @@ from fairlead.testing.live.actors.records import Line
 
 
 @dataclass(eq=False)
-class Given:
+class DeliveredNumbers:
     """Of one group. `lines`: the first time that each number was delivered."""
 
     lines: list[Line] = field(default_factory=list)
@@ -40,16 +40,16 @@ class Given:
         return None if known == line["id"] else f"is given {line['id']} as number {number}, which was {known} before"
 
 
-def given(name: str, lines: Iterable[Line]) -> tuple[dict[str, Given], list[str]]:
+def given(name: str, lines: Iterable[Line]) -> tuple[dict[str, DeliveredNumbers], list[str]]:
     """By the key of the group."""
-    groups: dict[str, Given] = {}
+    groups: dict[str, DeliveredNumbers] = {}
     problems: list[str] = []
     for line in lines:
         if "begun" in line:
             for each in groups.values():
                 each.before = None
         elif "number" in line:
-            wrong = groups.setdefault(line["group"], Given()).take(line)
+            wrong = groups.setdefault(line["group"], DeliveredNumbers()).take(line)
             problems += [f"{name} {wrong}"] if wrong else []
         elif "acked" in line:
             groups[line["group"]].acked = int(line["acked"])

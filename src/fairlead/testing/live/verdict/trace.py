@@ -18,12 +18,12 @@ from fairlead.model.event import Event
 from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT, Catalogue
 from fairlead.runtime.live.gathering import columns_of
-from fairlead.runtime.live.grouping import Group, groups_of
+from fairlead.runtime.live.grouping import StreamGroup, groups_of
 from fairlead.testing.live.actors.records import Line
-from fairlead.testing.live.verdict.deliveries import Given
+from fairlead.testing.live.verdict.deliveries import DeliveredNumbers
 from fairlead.testing.live.verdict.log_copy import Copy, first_of_each
 from fairlead.testing.properties.conjunctions import conjunctions_of
-from fairlead.testing.properties.trace import Delivery, Multicast, Process, Trace
+from fairlead.testing.properties.trace import Multicast, Process, Trace, TraceDelivery
 from fairlead.transport.log.block import INDEX_BITS
 from fairlead.transport.log.protocol import Stored
 
@@ -44,16 +44,16 @@ def identities(blocks: Iterable[Stored]) -> dict[int, Identity]:
 class Subscriber:
     name: str
     plan: Plan
-    given: Mapping[str, Given]
+    given: Mapping[str, DeliveredNumbers]
 
     @cached_property
-    def groups(self) -> dict[str, Group]:
+    def groups(self) -> dict[str, StreamGroup]:
         """By the key of the group, where it was given anything."""
         named = {name: group for group in groups_of(self.plan) for name in group.names}
         return {key: named[each.lines[0]["subscription"]] for key, each in self.given.items() if each.lines}
 
     @cached_property
-    def silent(self) -> list[Group]:
+    def silent(self) -> list[StreamGroup]:
         """The groups of which it was given nothing."""
         return [each for each in groups_of(self.plan) if each not in self.groups.values()]
 
@@ -81,5 +81,5 @@ def trace_of_run(copy: Copy, catalogue: Catalogue, sent: Mapping[Identity, int],
     return Trace(tuple(processes), tuple(multicasts), tuple(deliveries))
 
 
-def _delivery(process: Process, line: Line, members: Iterable[Event]) -> Delivery:
-    return Delivery(process.name, int(line["at"]), process.subscription[line["branch"]].identity, tuple(members))
+def _delivery(process: Process, line: Line, members: Iterable[Event]) -> TraceDelivery:
+    return TraceDelivery(process.name, int(line["at"]), process.subscription[line["branch"]].identity, tuple(members))

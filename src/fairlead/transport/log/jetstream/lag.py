@@ -12,12 +12,12 @@ from collections.abc import Iterable, Mapping
 
 from nats.js.api import StreamInfo
 
-from fairlead.transport.log.protocol import Behind
+from fairlead.transport.log.protocol import MergeLag
 
 
-def behind_of(merged: Iterable[StreamInfo]) -> list[Behind]:
+def behind_of(merged: Iterable[StreamInfo]) -> list[MergeLag]:
     told = {each.config.name or "": each for each in merged}
-    return [Behind(name, types_of(each), _blocks(name, told)) for name, each in sorted(told.items())]
+    return [MergeLag(name, types_of(each), _blocks(name, told)) for name, each in sorted(told.items())]
 
 
 def types_of(told: StreamInfo) -> tuple[str, ...]:

@@ -38,13 +38,13 @@ from fairlead.model.types import HEARTBEAT
 from fairlead.transport.log import names
 from fairlead.transport.log.block import Block, block_of
 from fairlead.transport.log.block_filter import Only
-from fairlead.transport.log.credentials import Access
+from fairlead.transport.log.credentials import Credentials
 from fairlead.transport.log.jetstream.failures import Refusals, refused, translated, unreachable
 from fairlead.transport.log.jetstream.lag import behind_of
 from fairlead.transport.log.jetstream.merge_watch import Watching
 from fairlead.transport.log.jetstream.reader import Readers, read
 from fairlead.transport.log.jetstream.tables import Tables
-from fairlead.transport.log.protocol import Behind, Conflict, Stored, Stream
+from fairlead.transport.log.protocol import Conflict, MergeLag, Stored, Stream
 
 DUPLICATES_SECONDS = 600.0
 CONNECT_SECONDS = 5
@@ -203,7 +203,7 @@ class JetStreamLog:
     async def merged(self) -> list[Stream]:
         return [stream_of(each) for each in await self._every_merged()]
 
-    async def behind(self) -> list[Behind]:
+    async def behind(self) -> list[MergeLag]:
         return behind_of(await self._every_merged())
 
     async def _every_merged(self) -> list[StreamInfo]:
@@ -234,7 +234,7 @@ def wanted_subjects(only: Only) -> list[str]:
     return found
 
 
-async def connect(url: str, access: Access, replicas: int) -> JetStreamLog:
+async def connect(url: str, access: Credentials, replicas: int) -> JetStreamLog:
     """Raises LogError where nobody answers, or the server does not let us in."""
     refusals, readers, client = Refusals(), Readers(), Client()
     first: list[Exception] = []

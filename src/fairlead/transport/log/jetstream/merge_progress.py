@@ -16,7 +16,7 @@ from fairlead.transport.log.jetstream.lag import types_of
 from fairlead.transport.log.names import type_stream, type_subjects
 
 
-class Progress:
+class MergeProgress:
     """Of merged streams, from one look to the next."""
 
     def __init__(self, js: JetStreamContext) -> None:

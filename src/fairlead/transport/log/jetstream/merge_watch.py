@@ -27,7 +27,7 @@ from nats.js.api import StreamInfo
 
 from fairlead.errors import LogError
 from fairlead.transport.log.jetstream.failures import Refusals
-from fairlead.transport.log.jetstream.merge_progress import Progress
+from fairlead.transport.log.jetstream.merge_progress import MergeProgress
 from fairlead.transport.log.names import MERGED
 
 LOOK_SECONDS, PROGRESS_LOOKS = 3.0, 3
@@ -42,7 +42,7 @@ class Watching:
     def __init__(self, client: Client, js: JetStreamContext, refusals: Refusals, name: str) -> None:
         self._client, self._js, self._refusals, self._name = client, js, refusals, name
         self._silent: dict[str, tuple[str, float]] = {}
-        self._progress, self._looks = Progress(js), 0
+        self._progress, self._looks = MergeProgress(js), 0
         self._still: set[str] = set()
         self._patience = PATIENCE_SECONDS
         self._allowed = True

@@ -47,7 +47,7 @@ class Readers:
     """All that read over one connection."""
 
     def __init__(self) -> None:
-        self.active: set[Reading] = set()
+        self.active: set[StreamConsumer] = set()
 
     @property
     def bytes_each(self) -> int:
@@ -59,7 +59,7 @@ class Readers:
             each.begin_again()
 
 
-class Reading:
+class StreamConsumer:
     """One consumer and what came of it."""
 
     def __init__(
@@ -183,7 +183,7 @@ async def read(
     loop = asyncio.get_running_loop()
     alive = loop.time()
     while True:
-        reading = Reading(client, js, readers, stream, after, subjects)
+        reading = StreamConsumer(client, js, readers, stream, after, subjects)
         try:
             with translated(refusals):
                 await reading.open(refusals)

@@ -19,7 +19,7 @@ from nats.js.kv import KeyValue
 from nats.js.object_store import ObjectStore
 
 from fairlead.transport.log.jetstream.failures import Refusals, translated
-from fairlead.transport.log.protocol import Entry, Unavailable
+from fairlead.transport.log.protocol import TableEntry, Unavailable
 
 
 class Tables:
@@ -46,13 +46,13 @@ class Tables:
                 self._stores[name] = await self._js.create_object_store(name, config)
         return self._stores[name]
 
-    async def get(self, table: str, key: str) -> Entry | None:
+    async def get(self, table: str, key: str) -> TableEntry | None:
         with translated(self._refusals):
             try:
                 found = await (await self._table(table)).get(key)
             except (KeyNotFoundError, KeyDeletedError):
                 return None
-            return Entry(found.value or b"", found.revision or 0)
+            return TableEntry(found.value or b"", found.revision or 0)
 
     async def put(self, table: str, key: str, value: bytes, revision: int | None) -> int:
         with translated(self._refusals):
