@@ -43,16 +43,20 @@ if TYPE_CHECKING:
     from fairlead.matching.compiled.running.shared_columns import Prepared
 
 
-def compile(text: str, file: str | PathLike[str] | None = None) -> Plan:
-    """The checked plan of a rule text, with the guarantees of each subscription. `file`: its name in errors. Raises
-    LanguageError."""
+def compile(text: str, file: str | PathLike[str] | None = None, *, dialect: str = "fairlead") -> Plan:
+    """The checked plan of a rule text, with the guarantees of each subscription. `file`: its name in errors. `dialect`: the
+    language of the text. Raises LanguageError."""
     require_kind("compile", "text", text, (str,), "the text of the rules", 'compile(Path("rules.fl").read_text("utf-8"))')
     require_kind("compile", "file", file, (str, PathLike, type(None)), "a path or None", 'compile(text, "rules.fl")')
+    require_kind("compile", "dialect", dialect, (str,), "the name of a dialect", "leave it out")
     from fairlead.guarantees import derive
-    from fairlead.language import compile_text
+    from fairlead.language import DIALECTS, compile_text
     from fairlead.matching.compiled.planning.eligibility import too_expensive, without_kernels
 
-    plan = compile_text(text, None if file is None else fspath(file))
+    if dialect not in DIALECTS:
+        known = ", ".join(sorted(DIALECTS))
+        raise UsageError("A012", f"there is no dialect '{dialect}'", f"use one of: {known}", place="compile(dialect=…)")
+    plan = compile_text(text, None if file is None else fspath(file), dialect)
     return replace(plan, guarantees=derive(plan), warnings=(*plan.warnings, *without_kernels(plan), *too_expensive(plan)))
 
 
