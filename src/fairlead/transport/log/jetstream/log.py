@@ -40,8 +40,7 @@ from fairlead.transport.log.block import Block, block_of
 from fairlead.transport.log.block_filter import Only
 from fairlead.transport.log.credentials import Credentials
 from fairlead.transport.log.jetstream.failures import Refusals, refused, translated, unreachable
-from fairlead.transport.log.jetstream.lag import behind_of
-from fairlead.transport.log.jetstream.merge_watch import Watching
+from fairlead.transport.log.jetstream.merge_watch import Watching, behind_of
 from fairlead.transport.log.jetstream.reader import Readers, read
 from fairlead.transport.log.jetstream.tables import Tables
 from fairlead.transport.log.protocol import Conflict, MergeLag, Stored, Stream
