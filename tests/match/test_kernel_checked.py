@@ -13,6 +13,7 @@ from fairlead.language import compile_text
 from fairlead.matching.compiled.codegen import queues
 from fairlead.matching.compiled.machine_code.checked_build import unwritten
 from fairlead.matching.compiled.machine_code.compiler import kernel_of
+from fairlead.matching.compiled.representation.parsing import parsed
 from fairlead.matching.compiled.running import lane
 from fairlead.transport.events import read_events
 
@@ -36,7 +37,7 @@ BOTH = pytest.mark.parametrize("jit", [True, False], ids=["machine code", "plain
 
 def run(n: int, m: int, jit: bool, out: int = 3) -> tuple[int, ...]:
     rows = np.arange(12, dtype=np.int32).reshape(3, 4)
-    return kernel_of(SOURCE, jit, checked=True)(rows, np.zeros(out, dtype=np.int64), n, m)
+    return kernel_of(parsed(SOURCE), jit, checked=True)(rows, np.zeros(out, dtype=np.int64), n, m)
 
 
 @BOTH
@@ -65,8 +66,8 @@ def test_an_error_of_machine_code_has_its_place_in_the_source() -> None:
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.float64])
 def test_memory_that_nobody_wrote_is_not_used_but_may_be_copied(dtype: Any) -> None:
-    uses = kernel_of("def kernel(a, b):\n    x = a[1] + 1\n    return 0, 0", True, checked=True)
-    copies = kernel_of("def kernel(a, b):\n    b[0] = a[1]\n    return 0, 0", True, checked=True)
+    uses = kernel_of(parsed("def kernel(a, b):\n    x = a[1] + 1\n    return 0, 0"), True, checked=True)
+    copies = kernel_of(parsed("def kernel(a, b):\n    b[0] = a[1]\n    return 0, 0"), True, checked=True)
     fresh, target = unwritten(3, dtype, checked=True), np.zeros(1, dtype=dtype)
     copies(fresh, target)
     with pytest.raises(InvariantError, match=r"memory that nobody wrote: a\[1\] in kernel"):

@@ -41,6 +41,8 @@ from fairlead.matching.compiled.codegen.search import Searching, indented
 from fairlead.matching.compiled.machine_code.interruption import HALTED, STEP
 from fairlead.matching.compiled.planning.access import Accesses, can_be_loose, leaves_loose
 from fairlead.matching.compiled.planning.shape import Lane, Shape, every_bit
+from fairlead.matching.compiled.representation.parsing import parsed
+from fairlead.matching.compiled.representation.statements import Program
 from fairlead.model.plan import Disposal
 
 NUMBER = [
@@ -59,12 +61,16 @@ AHEAD = 8
 
 @dataclass(frozen=True)
 class Source:
-    text: str
+    program: Program
     arguments: tuple[str, ...]
     layout: Layout
     accesses: Accesses
     plans: npt.NDArray[np.int64]
     """Of the reduced searches (reduced_search.py); empty where there are none."""
+
+    @property
+    def text(self) -> str:
+        return self.program.text
 
 
 def bucket_name(name: str, number: int) -> str:
@@ -112,7 +118,7 @@ class _Loop:
         text = counted("\n\n".join(parts))
         arguments = self._arguments(text)
         return Source(
-            text.replace("def kernel():", f"def kernel({', '.join(arguments)}):"),
+            parsed(text.replace("def kernel():", f"def kernel({', '.join(arguments)}):")),
             arguments,
             self.layout,
             self.accesses,

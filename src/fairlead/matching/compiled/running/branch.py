@@ -73,7 +73,7 @@ class KernelBranch:
         self.shape, self.source = form or form_of(subscription, branch, catalogue, bool(others))
         self.paired = self.shape.paired or bool(others)
         self.checked = is_checked(checked)
-        self.kernel = kernel_of(self.source.text, checked=self.checked)
+        self.kernel = kernel_of(self.source.program, checked=self.checked)
         self.interruption = interruption
         self.within = subscription.within_us or 0
         size, lanes = self.shape.size, self.shape.lanes

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairlead.matching.compiled.machine_code.checked_build import unwritten
+from fairlead.matching.compiled.representation.parsing import parsed
 
 LEAST = 1 << 12
 """Places in the smallest table."""
@@ -44,7 +45,7 @@ class HashTable:
     def __init__(self, values: npt.NDArray[np.int64]) -> None:
         from fairlead.matching.compiled.machine_code.compiler import kernel_of
 
-        self.lookup = kernel_of(SOURCE)
+        self.lookup = kernel_of(parsed(SOURCE))
         self.count = 0
         self.back = np.zeros(0, dtype=np.int64)
         self._resize(max(LEAST, 4 * len(values)))

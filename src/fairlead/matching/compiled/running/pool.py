@@ -13,6 +13,7 @@ from fairlead.matching.compiled.codegen.ordered_index import ROW
 from fairlead.matching.compiled.codegen.reduced_search import room
 from fairlead.matching.compiled.machine_code.checked_build import unwritten
 from fairlead.matching.compiled.machine_code.compiler import kernel_of
+from fairlead.matching.compiled.representation.parsing import parsed
 
 NEVER = np.iinfo(np.int64).min
 """The clock of a key that has seen nothing."""
@@ -97,7 +98,7 @@ class Pool:
         """The nodes in use, queued or copied for what waits, in no particular order."""
         used = np.ones(int(self.st[FRESH]), dtype=np.int8)
         if self.st[FREE] != -1:
-            kernel_of(FREED)(self.nn, used, int(self.st[FREE]))
+            kernel_of(parsed(FREED))(self.nn, used, int(self.st[FREE]))
         return np.flatnonzero(used)
 
     def walk(self, key: int, queue: int) -> list[int]:

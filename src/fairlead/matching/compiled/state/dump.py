@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from fairlead.matching.compiled.codegen.absence import CANCELLED, DEADLINE, KEY, MEMBERS
 from fairlead.matching.compiled.machine_code.compiler import kernel_of
+from fairlead.matching.compiled.representation.parsing import parsed
 from fairlead.matching.compiled.running.branch import KernelBranch
 from fairlead.matching.compiled.running.pool import CLOCK, COUNT, FLAGS, HEAD, WAITS, Pool
 from fairlead.matching.state.content import NEVER, Form, Group, canonical_order
@@ -63,5 +64,5 @@ def group_of_kernel(kernel: KernelBranch, form: Form, subscriptions: Numbers, br
 def _nodes(pool: Pool, instances: Numbers) -> Numbers:
     queues = (instances[:, None] * pool.queues + np.arange(pool.queues)).reshape(-1)
     nodes = np.empty(int(pool.qs[queues, COUNT].sum()), dtype=np.int64)
-    kernel_of(WALK)(pool.qs[queues, HEAD], pool.nn, nodes)
+    kernel_of(parsed(WALK))(pool.qs[queues, HEAD], pool.nn, nodes)
     return nodes

@@ -1,0 +1,203 @@
+"""A program as Python: what runs without machine code, what names a program in the cache, and what people read.
+
+Parentheses stand only where Python needs them. `named` shows the names of fields and counters instead of their numbers; that
+text is for people, not to be run.
+
+Takes: nodes. Gives: text, and the lines on which statements stand. Never: changes what a node means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from fairlead.matching.compiled.representation.expressions import (
+    Array,
+    Between,
+    Binary,
+    Boolean,
+    Call,
+    Choice,
+    Comparison,
+    Constant,
+    Element,
+    Expression,
+    Intrinsic,
+    Length,
+    SlotColumn,
+    SlotField,
+    Unary,
+    Variable,
+)
+from fairlead.matching.compiled.representation.statements import (
+    Assign,
+    Block,
+    Change,
+    Evaluate,
+    For,
+    Function,
+    If,
+    Leave,
+    Prefetch,
+    Proceed,
+    Program,
+    Return,
+    Statement,
+    While,
+)
+
+CHOICE, EITHER, BOTH, NOT, COMPARED, SIGN, ATOM = 0, 1, 2, 3, 4, 11, 12
+BINARY = {"|": 5, "^": 6, "&": 7, "<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "//": 10, "%": 10}
+"""How tightly operators bind."""
+INDENT = "    "
+
+
+def text_of(node: Expression, least: int = CHOICE, named: bool = False) -> str:
+    """In parentheses if it binds less tightly than `least`."""
+    text, level = _EXPRESSIONS[type(node)](node, named)
+    return text if level >= least else f"({text})"
+
+
+def _constant(node: Constant, named: bool) -> tuple[str, int]:
+    if named and node.name:
+        return node.name, ATOM
+    value = node.value
+    if isinstance(value, float) and value in (float("inf"), float("-inf")):
+        return ("1e999", ATOM) if value > 0 else ("-1e999", SIGN)
+    return repr(value), ATOM if value >= 0 else SIGN
+
+
+def _element(node: Element, named: bool) -> tuple[str, int]:
+    return f"{node.array.name}[{', '.join([text_of(each, CHOICE, named) for each in node.indices])}]", ATOM
+
+
+def _length(node: Length, named: bool) -> tuple[str, int]:
+    return f"{node.array.name}.shape[{node.dimension}]" if node.dimension else f"len({node.array.name})", ATOM
+
+
+def _binary(node: Binary, named: bool) -> tuple[str, int]:
+    level = BINARY[node.operator]
+    return f"{text_of(node.left, level, named)} {node.operator} {text_of(node.right, level + 1, named)}", level
+
+
+def _unary(node: Unary, named: bool) -> tuple[str, int]:
+    if node.operator == "not":
+        return f"not {text_of(node.operand, NOT, named)}", NOT
+    return f"{node.operator}{text_of(node.operand, SIGN, named)}", SIGN
+
+
+def _comparison(node: Comparison, named: bool) -> tuple[str, int]:
+    return f"{text_of(node.left, COMPARED + 1, named)} {node.sign} {text_of(node.right, COMPARED + 1, named)}", COMPARED
+
+
+def _between(node: Between, named: bool) -> tuple[str, int]:
+    rest = [f" {sign} {text_of(each, COMPARED + 1, named)}" for sign, each in zip(node.signs, node.others, strict=True)]
+    return text_of(node.left, COMPARED + 1, named) + "".join(rest), COMPARED
+
+
+def _boolean(node: Boolean, named: bool) -> tuple[str, int]:
+    level = BOTH if node.operator == "and" else EITHER
+    return f" {node.operator} ".join([text_of(each, level + 1, named) for each in node.values]), level
+
+
+def _choice(node: Choice, named: bool) -> tuple[str, int]:
+    yes, test = text_of(node.yes, EITHER, named), text_of(node.test, EITHER, named)
+    return f"{yes} if {test} else {text_of(node.no, CHOICE, named)}", CHOICE
+
+
+def _call(node: Call | Intrinsic, named: bool) -> tuple[str, int]:
+    given = [each.name if isinstance(each, Array) else text_of(each, CHOICE, named) for each in node.arguments]
+    return f"{node.function}({', '.join(given)})", ATOM
+
+
+_EXPRESSIONS: dict[type, Callable[[Any, bool], tuple[str, int]]] = {
+    Constant: _constant,
+    Variable: lambda node, named: (node.name, ATOM),
+    Element: _element,
+    Length: _length,
+    Binary: _binary,
+    Unary: _unary,
+    Comparison: _comparison,
+    Between: _between,
+    Boolean: _boolean,
+    Choice: _choice,
+    Call: _call,
+    Intrinsic: _call,
+    SlotColumn: lambda node, named: (f"column{node.column}_of_{node.slot}", ATOM),
+    SlotField: lambda node, named: (f"{node.field}_of_{node.slot}", ATOM),
+}
+
+
+# Statements
+
+
+def _head(node: Statement, named: bool) -> str:
+    """The line on which a statement begins."""
+    match node:
+        case Assign():
+            values = ", ".join([text_of(each, CHOICE, named) for each in node.values])
+            return f"{', '.join([text_of(each, CHOICE, named) for each in node.targets])} = {values}"
+        case Change():
+            return f"{text_of(node.target, CHOICE, named)} {node.operator}= {text_of(node.value, CHOICE, named)}"
+        case If():
+            return f"if {text_of(node.test, CHOICE, named)}:"
+        case While():
+            return f"while {text_of(node.test, CHOICE, named)}:"
+        case For():
+            first = "" if node.first is None else f"{text_of(node.first, CHOICE, named)}, "
+            return f"for {node.variable.name} in range({first}{text_of(node.end, CHOICE, named)}):"
+        case Leave():
+            return "break"
+        case Proceed():
+            return "continue"
+        case Return(values=values):
+            several = "," if node.several and len(values) == 1 else ""
+            return f"return {', '.join([text_of(each, CHOICE, named) for each in values])}{several}".rstrip()
+        case Evaluate():
+            return text_of(node.call, CHOICE, named)
+        case Prefetch():
+            return f"prefetch({text_of(node.place, CHOICE, named)})"
+    raise TypeError(type(node).__name__)
+
+
+def _lines(block: Block, indent: str, named: bool) -> Iterator[tuple[str, Statement | None]]:
+    if not block:
+        yield f"{indent}pass", None
+    for each in block:
+        yield f"{indent}{_head(each, named)}", each
+        if isinstance(each, While | For):
+            yield from _lines(each.body, indent + INDENT, named)
+        while isinstance(each, If):
+            yield from _lines(each.body, indent + INDENT, named)
+            if len(each.otherwise) == 1 and isinstance(each.otherwise[0], If):
+                each = each.otherwise[0]
+                yield f"{indent}el{_head(each, named)}", each
+            else:
+                if each.otherwise:
+                    yield f"{indent}else:", None
+                    yield from _lines(each.otherwise, indent + INDENT, named)
+                break
+
+
+def function_lines(function: Function, named: bool = False) -> Iterator[tuple[str, Statement | None]]:
+    """Each line, and the statement that begins on it."""
+    yield f"def {function.name}({', '.join([each.name for each in function.parameters])}):", None
+    yield from _lines(function.body, INDENT, named)
+
+
+def function_text(function: Function, named: bool = False) -> str:
+    return "\n".join([text for text, _ in function_lines(function, named)])
+
+
+def program_text(program: Program, named: bool = False) -> str:
+    return "\n\n".join([function_text(each, named) for each in program.functions])
+
+
+def statements_by_line(program: Program) -> Iterator[tuple[int, Function, Statement | None]]:
+    """The lines of the program's text, from 1 on."""
+    line = 1
+    for function in program.functions:
+        for _, statement in function_lines(function):
+            yield line, function, statement
+            line += 1
+        line += 1
