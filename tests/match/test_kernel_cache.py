@@ -18,9 +18,9 @@ from fairlead.matching.compiled.machine_code import compiler as compiling
 from fairlead.matching.compiled.machine_code import disk_cache as cache
 from fairlead.matching.compiled.machine_code import native
 from fairlead.matching.compiled.machine_code import object_code as emit
-from fairlead.matching.compiled.representation.parsing import parsed
 from fairlead.matching.compiled.representation.statements import Program
 from tests.match.generated import TYPES
+from tests.match.kernel_text import parsed
 from tests.match.test_kernel import compared
 from tests.match.test_kernel_compiled import stream
 
@@ -43,7 +43,7 @@ def kernel(numbers, table, flags, start, rests):
 NEW_PROCESS = f"""import sys
 import numpy as np
 from fairlead.matching.compiled.machine_code.compiler import Compiled
-from fairlead.matching.compiled.representation.parsing import parsed
+from tests.match.kernel_text import parsed
 rests = np.array([7.5, -4.0, 2.0])
 found = Compiled(parsed({SOURCE!r}))(np.array([5, -3, 9]), np.zeros((3, 2)), np.zeros(3, dtype=bool), 1, rests)
 assert found == (15, 3, -1), found

@@ -10,12 +10,12 @@ import pytest
 from fairlead.engine import Engine
 from fairlead.errors import InvariantError
 from fairlead.language import compile_text
-from fairlead.matching.compiled.codegen import queues
+from fairlead.matching.compiled.codegen.hash_index import HashIndex
 from fairlead.matching.compiled.machine_code.checked_build import unwritten
 from fairlead.matching.compiled.machine_code.compiler import kernel_of
-from fairlead.matching.compiled.representation.parsing import parsed
 from fairlead.matching.compiled.running import lane
 from fairlead.transport.events import read_events
+from tests.match.kernel_text import parsed
 
 pytestmark = pytest.mark.xdist_group("compiled kernels")
 SOURCE = """def kernel(rows, out, n, m):
@@ -79,9 +79,7 @@ def test_memory_that_nobody_wrote_is_not_used_but_may_be_copied(dtype: Any) -> N
 @BOTH
 def test_a_kernel_that_follows_a_link_that_nobody_wrote_is_found_out(jit: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once it took a number that happened to stand there for a node: events without a value are in no chain of equal ones."""
-    text = queues.Queues._link
-    unwritten_links = "    else:\n        ni[e, BPREV] = -1\n        ni[e, BNEXT] = -1"
-    monkeypatch.setattr(queues.Queues, "_link", lambda self: text(self).replace(unwritten_links, ""))
+    monkeypatch.setattr(HashIndex, "unlink", lambda *_: None)
     monkeypatch.setattr(lane, "_FORMS", {})
     monkeypatch.setenv("FAIRLEAD_KERNELS", "checked")
     monkeypatch.setenv("FAIRLEAD_JIT", str(int(jit)))

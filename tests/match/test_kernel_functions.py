@@ -19,14 +19,15 @@ import pytest
 from fairlead.engine import Engine
 from fairlead.errors import LanguageError
 from fairlead.language import compile_text
-from fairlead.matching.compiled.codegen.functions import HELPERS
+from fairlead.matching.compiled.codegen.functions import helper
 from fairlead.matching.compiled.machine_code.compiler import Compiled
 from fairlead.matching.compiled.planning.eligibility import refused
-from fairlead.matching.compiled.representation.parsing import parsed
+from fairlead.matching.compiled.representation.text import function_text
 from fairlead.model.expression import AGGREGATES
 from fairlead.model.values import DECIMAL_CONTEXT
 from fairlead.testing.reference import ReferenceMatcher
 from fairlead.transport.events import read_events
+from tests.match.kernel_text import parsed
 
 pytestmark = pytest.mark.xdist_group("compiled kernels")
 
@@ -202,7 +203,7 @@ def test_wide_numbers_are_rounded_and_divided_as_decimals_are() -> None:
     halves = [np.array([number >> shift & 2**64 - 1 for number in column], dtype=np.uint64).view(np.int64)
               for column in zip(*rows, strict=True) for shift in (64, 0)]  # fmt: skip
     words, floats = np.zeros((len(rows), 12), dtype=np.int64), np.zeros(len(rows))
-    source = WIDE + "\n\n".join(HELPERS[name] for name in ("quotient", "rounded", "ratio"))
+    source = WIDE + "\n\n".join(function_text(helper(name)) for name in ("quotient", "rounded", "ratio"))
     Compiled(parsed(source))(*halves, words, floats)
     for (a, b, c), made, ratio in zip(rows, words.view(np.uint64).tolist(), floats.tolist(), strict=True):
         product_of, quotient = (sum(word << 64 * at for at, word in enumerate(part)) for part in (made[:6], made[6:]))

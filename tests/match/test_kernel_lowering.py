@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fairlead.errors import InvariantError
 from fairlead.matching.compiled.machine_code.compiler import Compiled, kernel_of
-from fairlead.matching.compiled.representation.parsing import parsed
+from tests.match.kernel_text import parsed
 
 pytestmark = pytest.mark.xdist_group("compiled kernels")
 WHOLE = [0, 1, -1, 2, -3, 7, 63, 64, -64, 2**31, -(2**31), 2**32 + 5, 2**53 + 1, 2**62, 2**63 - 1, -(2**63) + 1, -(2**63)]

@@ -3,7 +3,8 @@
 Branches of one *form* (as many queues, as many members, keys of the same types) share a `Group`: a row for each instance, that
 is for each key of a branch that is in use. All events that anything refers to stand once, in `Events`, in their order.
 
-Gives: `Content`, its parts, and their canonical order. Never: bytes (encoding.py), objects (interpreted/state.py) or kernels (compiled/).
+Gives: `Content`, its parts, and their canonical order. Never: bytes (encoding.py), objects (interpreted/state.py) or kernels
+(compiled/).
 """
 
 from __future__ import annotations

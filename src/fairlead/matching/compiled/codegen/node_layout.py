@@ -8,10 +8,12 @@ never meet: words begin at REF, links end before it.
 
 from __future__ import annotations
 
-import re
-
+from fairlead.dataclass import dataclass
+from fairlead.matching.compiled.codegen.arrays import CHAIN_LINKS, LINKS, NODES, TREES
 from fairlead.matching.compiled.planning.access import Accesses
 from fairlead.matching.compiled.planning.shape import Shape
+from fairlead.matching.compiled.representation.contents import fields_read
+from fairlead.matching.compiled.representation.expressions import Array, Constant, Element, Expression
 
 VIEWS = {
     "nn": ("NEXT", "PREV", "HIGH"),
@@ -33,7 +35,7 @@ class Layout:
             words.append("KEY")
         if shape.windowed or shape.waits:
             words.append("TIME")
-        if accesses.chosen_bits or any("nbits" in source for source in _sources(shape)):
+        if accesses.chosen_bits or _reads_bits(shape):
             words.append("BITS")
         counts = [0] * shape.stride
         self.place_of_column = {}
@@ -66,29 +68,33 @@ class Layout:
     def __contains__(self, name: str) -> bool:
         return name in self.fields
 
-    def named(self, source: str) -> str:
-        """Source in which `ni[node, NAME]` has the field's number, and the view it is in."""
-        opened: list[int] = []
-        made: list[tuple[int, int, str]] = []
-        for found in _BRACKET.finditer(source):
-            if found[0] == "[":
-                opened.append(found.start())
-                continue
-            start = opened.pop()
-            if found[1]:
-                made.append((found.start(1), found.end(1), str(self.fields[found[1]])))
-                if source[start - 2 : start] == "ni" and found[1] in VIEW_OF:
-                    made.append((start - 2, start, VIEW_OF[found[1]]))
-        pieces, at = [], 0
-        for low, high, text in sorted(made):
-            pieces += [source[at:low], text]
-            at = high
-        return "".join([*pieces, source[at:]])
+    def field(self, name: str) -> Field:
+        return Field(_ARRAYS[VIEW_OF.get(name, "ni")], Constant(self.fields[name], name))
+
+    def take(self, names: str) -> list[Field]:
+        """Fields by their names."""
+        return [self.field(name) for name in names.split()]
+
+    def column(self, number: int) -> Field:
+        """A value column of a queued event."""
+        return Field(NODES, Constant(self.place_of_column[number]))
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of nodes: `NEXT[node]` is an element of the array that has it."""
+
+    array: Array
+    number: Constant
+
+    def __getitem__(self, node: Expression) -> Element:
+        return Element(self.array, (node, self.number))
 
 
 VIEW_OF = {name: view for view, names in VIEWS.items() for name in names}
-_BRACKET = re.compile(r"\[|(?:(?<=, )([A-Z]+))?\]")
+_ARRAYS = {"ni": NODES, "nn": LINKS, "tt": TREES, "bb": CHAIN_LINKS}
 
 
-def _sources(shape: Shape) -> list[str]:
-    return [*(test.source for test in shape.tests), *(clause.source for clause in shape.clauses)]
+def _reads_bits(shape: Shape) -> bool:
+    conditions = [*(each.condition for each in shape.tests), *(each.condition for each in shape.clauses)]
+    return any("BITS" in fields_read(each) for each in conditions)

@@ -1,308 +1,377 @@
-"""The ordered index as source: a treap over the nodes of one queue, in queue order.
+"""The ordered index: a treap over the nodes of one queue, in queue order; and the first nodes of a queue side by side.
 
 Every node has a priority that is a function of its place in the order, so the form of a tree is a function of its content. Its
 aggregate is the least key below it, so "the first in queue order whose key is below x" is one descent. Keys are whole numbers:
 floats become some with the same order, and where the greatest is wanted the order is turned round (see `key_of`). A tree is
 made once a queue is longer than BUILD and let go below KEEP: a short queue is walked faster.
 
-Takes: the layout of a node. Gives: source. Never: knows which predicate a key serves.
+Takes: the layout of a node. Gives: functions of a kernel. Never: knows which predicate a key serves.
 """
 
 from __future__ import annotations
 
-import re
-
+from fairlead.matching.compiled.codegen.arrays import (
+    COUNT,
+    COUNTERS,
+    HEAD,
+    LINKS,
+    NODES,
+    QUEUES,
+    ROOT,
+    ROW_OF,
+    ROWS,
+    TREES,
+)
+from fairlead.matching.compiled.codegen.counters import counter
 from fairlead.matching.compiled.codegen.node_layout import Layout
+from fairlead.matching.compiled.representation.code import Code
+from fairlead.matching.compiled.representation.expressions import (
+    HIGHEST,
+    NONE,
+    TRUE,
+    Call,
+    Comparison,
+    Constant,
+    Expression,
+    Variable,
+    all_of,
+    any_of,
+    as_bits,
+    call,
+    choice,
+    intrinsic,
+    variables,
+)
+from fairlead.matching.compiled.representation.statements import Function
 
 BUILD, KEEP, STEPS = 128, 40, 12
 """STEPS: nodes that are looked at one by one before the tree is asked."""
-WORST = "9223372036854775807"
+WORST = HIGHEST
 """The key of an event that no search wants."""
-
-PRIORITY = """def priority(word):
-    z = np.uint64(word) * np.uint64(0x9E3779B97F4A7C15)
-    return z ^ (z >> np.uint64(29))"""
-
-SORTABLE = """def sortable(x):
-    i = as_bits(x + 0.0)
-    return i if i >= 0 else i ^ 9223372036854775807"""
-"""A float as a whole number with the same order; -0.0 is 0.0."""
-
-ATTACH = """def attach(e, at, qs, ni, nn, tt):
-    ni[e, LEFT] = -1
-    ni[e, RIGHT] = -1
-    c = ni[e, PREV]
-    p = priority(ni[e, REF])
-    below = -1
-    while c != -1 and priority(ni[c, REF]) < p:
-        below = c
-        c = ni[c, UP]
-    if below != -1:
-        ni[e, LEFT] = below
-        ni[below, UP] = e
-    ni[e, UP] = c
-    if c == -1:
-        qs[at, 3] = e
-    else:
-        ni[c, RIGHT] = e"""
-"""The last node of the queue, behind those that are in the tree already."""
-
-ATTACH_KEY = """
-    ni[e, AGG] = ni[e, KEY]
-    if below != -1 and ni[below, AGG] < ni[e, AGG]:
-        ni[e, AGG] = ni[below, AGG]
-    while c != -1 and ni[e, KEY] < ni[c, AGG]:
-        ni[c, AGG] = ni[e, KEY]
-        c = ni[c, UP]"""
-
-DETACH = """def detach(c, at, qs, ni, nn, tt):
-    l = ni[c, LEFT]
-    r = ni[c, RIGHT]
-    p = ni[c, UP]
-    hook = p
-    left = p != -1 and ni[p, LEFT] == c
-    while True:
-        if l == -1 or r == -1:
-            pick = l if r == -1 else r
-        elif priority(ni[l, REF]) >= priority(ni[r, REF]):
-            pick = l
-        else:
-            pick = r
-        if pick != -1:
-            ni[pick, UP] = hook
-        if hook == -1:
-            qs[at, 3] = pick
-        elif left:
-            ni[hook, LEFT] = pick
-        else:
-            ni[hook, RIGHT] = pick
-        if l == -1 or r == -1:
-            break
-        hook = pick
-        left = pick == r
-        if left:
-            r = ni[pick, LEFT]
-        else:
-            l = ni[pick, RIGHT]"""
-"""Its two subtrees are merged in its place."""
-
-DETACH_KEY = """
-    fixed = hook == p
-    c = hook
-    while c != -1:
-        if c == p:
-            fixed = True
-        best = ni[c, KEY]
-        l = ni[c, LEFT]
-        if l != -1 and ni[l, AGG] < best:
-            best = ni[l, AGG]
-        r = ni[c, RIGHT]
-        if r != -1 and ni[r, AGG] < best:
-            best = ni[r, AGG]
-        if fixed and best == ni[c, AGG]:
-            break
-        ni[c, AGG] = best
-        c = ni[c, UP]"""
-"""Aggregates are put right from the lowest change upwards."""
-
-BUILT = """def built(at, qs, ni, nn, tt):
-    c = qs[at, 0]
-    while c != -1:
-        attach(c, at, qs, ni, nn, tt)
-        c = ni[c, NEXT]"""
-
-SEEK = """def SEEK(c, x, root, ni, nn, tt):
-    steps = 0
-    high = x >> 32
-    while c != -1:
-        if ni[c, HIGH] <= high and (ni[c, HIGH] < high or ni[c, KEY] SIGN x):
-            return c
-        steps += 1
-        if steps == STEPS and root != -1:
-            break
-        c = ni[c, NEXT]
-    if c == -1:
-        return c
-    while True:
-        n = ni[c, RIGHT]
-        if n != -1 and ni[n, AGG] SIGN x:
-            c = n
-            while True:
-                n = ni[c, LEFT]
-                if n != -1 and ni[n, AGG] SIGN x:
-                    c = n
-                elif ni[c, KEY] SIGN x:
-                    return c
-                else:
-                    c = ni[c, RIGHT]
-        while True:
-            n = ni[c, UP]
-            if n == -1:
-                return n
-            came = ni[n, LEFT] == c
-            c = n
-            if came:
-                break
-        if ni[c, KEY] SIGN x:
-            return c"""
-"""From node c on: the first whose key is below x."""
-
-PAST = """def PAST(c, word, root, ni, nn, tt):
-    steps = 0
-    while c != -1:
-        if ni[c, REF] SIGN word:
-            return c
-        steps += 1
-        if steps == STEPS and root != -1:
-            break
-        c = ni[c, NEXT]
-    if c == -1:
-        return c
-    c = root
-    best = -1
-    while c != -1:
-        if ni[c, REF] SIGN word:
-            best = c
-            c = ni[c, LEFT]
-        else:
-            c = ni[c, RIGHT]
-    return best"""
-"""From node c on: the first that stands after the place `word`."""
-
-
-LEAST = """def least(at, qs, ni, nn, tt):
-    if qs[at, 3] != -1:
-        return ni[qs[at, 3], AGG]
-    best = 9223372036854775807
-    c = qs[at, 0]
-    while c != -1:
-        if ni[c, KEY] < best:
-            best = ni[c, KEY]
-        c = ni[c, NEXT]
-    return best"""
-"""The least key of a queue."""
-
-
 ROW = 32
 """Nodes in the row of a queue."""
 
-ROWED = """def rowed(at, qs, nn, fr, st):
-    r = st[SPARE]
-    if r != -1:
-        st[SPARE] = fr[r, 0]
-    else:
-        r = st[SIDES]
-        st[SIDES] += 1
-    qs[at, 4] = r
-    c = qs[at, 0]
-    i = 0
-    while c != -1 and i < ROW:
-        fr[r, i] = ni[c, HIGH]
-        fr[r, ROW + i] = c
-        c = ni[c, NEXT]
-        i += 1
-    return r"""
-"""The first nodes of a queue, side by side: upper halves of their keys, then their numbers. Walking along links through
-memory costs more than all the comparing."""
 
-FIRST = """def FIRST(at, x, qs, ni, nn, tt, fr, st):
-    r = qs[at, 4]
-    if r == -1:
-        if qs[at, 2] < 4:
-            return SEEK(qs[at, 0], x, qs[at, 3], ni, nn, tt)
-        r = rowed(at, qs, nn, fr, st)
-    high = x >> 32
-    n = min(qs[at, 2], ROW)
-    for i in range(n):
-        if fr[r, i] <= high and (fr[r, i] < high or ni[fr[r, ROW + i], KEY] SIGN x):
-            st[HINT] = i
-            return fr[r, ROW + i]
-    if qs[at, 2] <= ROW:
-        return -1
-    return SEEK(ni[fr[r, ROW + ROW - 1], NEXT], x, qs[at, 3], ni, nn, tt)"""
-"""From the head of a queue on: the first whose key is below x."""
-
-ROW_DROP = """
-    r = qs[at, 4]
-    if r != -1:
-        n = min(qs[at, 2], ROW)
-        if first != last or n <= 2:
-            qs[at, 4] = -1
-            fr[r, 0] = st[SPARE]
-            st[SPARE] = r
-        else:
-            i = st[HINT]
-            if i >= n or fr[r, ROW + i] != first:
-                i = 0
-                while i < n and fr[r, ROW + i] != first:
-                    i += 1
-            if i < n:
-                more = ni[fr[r, ROW + ROW - 1], NEXT] if qs[at, 2] > ROW else -1
-                while i < n - 1:
-                    fr[r, i] = fr[r, i + 1]
-                    fr[r, ROW + i] = fr[r, ROW + i + 1]
-                    i += 1
-                if more != -1:
-                    fr[r, i] = ni[more, HIGH]
-                    fr[r, ROW + i] = more"""
-"""A node leaves its queue's row; when several leave at once the row goes, and is made anew when it is needed."""
-
-ROW_LINK = """
-    if qs[at, 4] != -1 and qs[at, 2] <= ROW:
-        fr[qs[at, 4], qs[at, 2] - 1] = ni[e, HIGH]
-        fr[qs[at, 4], ROW + qs[at, 2] - 1] = e"""
+def key_of(value: Expression, is_double: bool, sign: str) -> Expression:
+    """The key of a value, such that `value sign x` is `key < key of x` (or `<=`)."""
+    turned = sign[0] == ">"
+    if is_double:
+        return call("sortable", -value if turned else value)
+    return ~value if turned else value
 
 
-def row_name(sign: str) -> str:
-    return "first_le" if sign.endswith("=") else "first_lt"
-
-
-def row_source(layout: Layout, sign: str) -> str:
-    """`first_lt` or `first_le`."""
-    text = FIRST.replace("def FIRST", f"def {row_name(sign)}").replace("SEEK", seek_name(sign)).replace("SIGN", sign)
-    return layout.named(text.replace("ROW", str(ROW)))
-
-
-def tree_source(layout: Layout) -> list[str]:
+def tree_functions(layout: Layout) -> list[Function]:
     """Trees on the order alone have no keys."""
-    keys = (ATTACH_KEY, DETACH_KEY) if "KEY" in layout else ("", "")
-    return [
-        layout.named(each)
-        for each in (
-            PRIORITY,
-            ATTACH + keys[0],
-            DETACH + keys[1],
-            BUILT,
-            *([LEAST] if keys[0] else []),
-            *([ROWED.replace("ROW", str(ROW))] if layout.rowed else []),
-        )
-    ]
+    made = [_priority(), _attach(layout), _detach(layout), _built(layout)]
+    made += [_least(layout)] if "KEY" in layout else []
+    return [*made, _rowed(layout)] if layout.rowed else made
 
 
-def seek_source(layout: Layout, sign: str, recent: bool) -> str:
-    """`seek_lt` or `seek_le`: in the direction of the matching."""
-    text = SEEK.replace("def SEEK", f"def {seek_name(sign)}").replace("SIGN", sign).replace("STEPS", str(STEPS))
-    return layout.named(_mirrored(text) if recent else text)
+# Trees
+
+
+def _priority() -> Function:
+    word, z = variables("word z")
+    code = Code()
+    code.assign(z, intrinsic("np.uint64", word) * intrinsic("np.uint64", 0x9E3779B97F4A7C15))
+    code.give(z ^ z >> intrinsic("np.uint64", 29))
+    return code.function("priority", word)
+
+
+def sortable() -> Function:
+    """A float as a whole number with the same order; -0.0 is 0.0."""
+    x, i = variables("x i")
+    code = Code()
+    code.assign(i, as_bits(x + 0.0))
+    code.give(choice(i, i >= 0, i ^ HIGHEST))
+    return code.function("sortable", x)
+
+
+def _attach(layout: Layout) -> Function:
+    """The last node of the queue, behind those that are in the tree already."""
+    LEFT, PREV, REF, RIGHT, UP = layout.take("LEFT PREV REF RIGHT UP")
+    e, at, below, c, p = variables("e at below c p")
+    code = Code()
+    code.assign(LEFT[e], NONE)
+    code.assign(RIGHT[e], NONE)
+    code.assign(c, PREV[e])
+    code.assign(p, call("priority", REF[e]))
+    code.assign(below, NONE)
+    with code.loop(all_of(c != NONE, call("priority", REF[c]) < p)):
+        code.assign(below, c)
+        code.assign(c, UP[c])
+    with code.when(below != NONE):
+        code.assign(LEFT[e], below)
+        code.assign(UP[below], e)
+    code.assign(UP[e], c)
+    with code.when(c == NONE):
+        code.assign(QUEUES[at, ROOT], e)
+    with code.otherwise():
+        code.assign(RIGHT[c], e)
+    if "KEY" in layout:
+        AGG, KEY = layout.take("AGG KEY")
+        code.assign(AGG[e], KEY[e])
+        with code.when(all_of(below != NONE, AGG[below] < AGG[e])):
+            code.assign(AGG[e], AGG[below])
+        with code.loop(all_of(c != NONE, KEY[e] < AGG[c])):
+            code.assign(AGG[c], KEY[e])
+            code.assign(c, UP[c])
+    return code.function("attach", e, at, QUEUES, NODES, LINKS, TREES, rare=True)
+
+
+def _detach(layout: Layout) -> Function:
+    """Its two subtrees are merged in its place."""
+    LEFT, REF, RIGHT, UP = layout.take("LEFT REF RIGHT UP")
+    c, at, hook, lower, left, p, pick, r = variables("c at hook l left p pick r")
+    code = Code()
+    code.assign(lower, LEFT[c])
+    code.assign(r, RIGHT[c])
+    code.assign(p, UP[c])
+    code.assign(hook, p)
+    code.assign(left, all_of(p != NONE, LEFT[p] == c))
+    with code.loop():
+        with code.when(any_of(lower == NONE, r == NONE)):
+            code.assign(pick, choice(lower, r == NONE, r))
+        with code.or_when(call("priority", REF[lower]) >= call("priority", REF[r])):
+            code.assign(pick, lower)
+        with code.otherwise():
+            code.assign(pick, r)
+        with code.when(pick != NONE):
+            code.assign(UP[pick], hook)
+        with code.when(hook == NONE):
+            code.assign(QUEUES[at, ROOT], pick)
+        with code.or_when(left):
+            code.assign(LEFT[hook], pick)
+        with code.otherwise():
+            code.assign(RIGHT[hook], pick)
+        with code.when(any_of(lower == NONE, r == NONE)):
+            code.leave()
+        code.assign(hook, pick)
+        code.assign(left, pick == r)
+        with code.when(left):
+            code.assign(r, LEFT[pick])
+        with code.otherwise():
+            code.assign(lower, RIGHT[pick])
+    if "KEY" in layout:
+        _put_right(code, layout, hook, p)
+    return code.function("detach", c, at, QUEUES, NODES, LINKS, TREES, rare=True)
+
+
+def _put_right(code: Code, layout: Layout, hook: Variable, p: Variable) -> None:
+    """Aggregates, from the lowest change upwards."""
+    AGG, KEY, LEFT, RIGHT, UP = layout.take("AGG KEY LEFT RIGHT UP")
+    c, best, fixed, lower, r = variables("c best fixed l r")
+    code.assign(fixed, hook == p)
+    code.assign(c, hook)
+    with code.loop(c != NONE):
+        with code.when(c == p):
+            code.assign(fixed, TRUE)
+        code.assign(best, KEY[c])
+        code.assign(lower, LEFT[c])
+        with code.when(all_of(lower != NONE, AGG[lower] < best)):
+            code.assign(best, AGG[lower])
+        code.assign(r, RIGHT[c])
+        with code.when(all_of(r != NONE, AGG[r] < best)):
+            code.assign(best, AGG[r])
+        with code.when(all_of(fixed, best == AGG[c])):
+            code.leave()
+        code.assign(AGG[c], best)
+        code.assign(c, UP[c])
+
+
+def _built(layout: Layout) -> Function:
+    (NEXT,) = layout.take("NEXT")
+    at, c = variables("at c")
+    code = Code()
+    code.assign(c, QUEUES[at, HEAD])
+    with code.loop(c != NONE):
+        code.call("attach", c, at, QUEUES, NODES, LINKS, TREES)
+        code.assign(c, NEXT[c])
+    return code.function("built", at, QUEUES, NODES, LINKS, TREES, rare=True)
+
+
+def _least(layout: Layout) -> Function:
+    """The least key of a queue."""
+    AGG, KEY, NEXT = layout.take("AGG KEY NEXT")
+    at, best, c = variables("at best c")
+    code = Code()
+    with code.when(QUEUES[at, ROOT] != NONE):
+        code.give(AGG[QUEUES[at, ROOT]])
+    code.assign(best, HIGHEST)
+    code.assign(c, QUEUES[at, HEAD])
+    with code.loop(c != NONE):
+        with code.when(KEY[c] < best):
+            code.assign(best, KEY[c])
+        code.assign(c, NEXT[c])
+    code.give(best)
+    return code.function("least", at, QUEUES, NODES, LINKS, TREES, rare=True)
+
+
+# Searches
 
 
 def seek_name(sign: str) -> str:
     return "seek_le" if sign.endswith("=") else "seek_lt"
 
 
-def past_source(layout: Layout, name: str, back: bool) -> str:
-    """With `back`: from node c backwards, the first that stands before `word`."""
-    text = PAST.replace("def PAST", f"def {name}").replace("STEPS", str(STEPS)).replace("SIGN", "<" if back else ">")
-    return layout.named(_mirrored(text) if back else text)
+def row_name(sign: str) -> str:
+    return "first_le" if sign.endswith("=") else "first_lt"
 
 
-def _mirrored(source: str) -> str:
-    swap = {"NEXT": "PREV", "LEFT": "RIGHT", "RIGHT": "LEFT"}
-    return re.sub("NEXT|LEFT|RIGHT", lambda found: swap[found[0]], source)
+def sought(sign: str, node: Expression, x: Expression, root: Expression) -> Call:
+    return call(seek_name(sign), node, x, root, NODES, LINKS, TREES)
 
 
-def key_of(value: str, is_double: bool, sign: str) -> str:
-    """Source of the key of a value, such that `value sign x` is `key < key of x` (or `<=`)."""
-    turned = sign[0] == ">"
-    if is_double:
-        return f"sortable({'-' if turned else ''}({value}))"
-    return f"(~({value}))" if turned else value
+def seek(layout: Layout, sign: str, recent: bool) -> Function:
+    """`seek_lt` or `seek_le`: from node c on, in the direction of the matching, the first whose key is below x."""
+    AGG, HIGH, KEY, UP = layout.take("AGG HIGH KEY UP")
+    NEXT, LEFT, RIGHT = layout.take("PREV RIGHT LEFT" if recent else "NEXT LEFT RIGHT")
+    c, x, root, came, high, n, steps = variables("c x root came high n steps")
+    code = Code()
+    code.assign(steps, 0)
+    code.assign(high, x >> 32)
+    with code.loop(c != NONE):
+        with code.when(all_of(HIGH[c] <= high, any_of(HIGH[c] < high, Comparison(KEY[c], sign, x)))):
+            code.give(c)
+        code.increase(steps)
+        with code.when(all_of(steps == STEPS, root != NONE)):
+            code.leave()
+        code.assign(c, NEXT[c])
+    with code.when(c == NONE):
+        code.give(c)
+    with code.loop():
+        code.assign(n, RIGHT[c])
+        with code.when(all_of(n != NONE, Comparison(AGG[n], sign, x))):
+            code.assign(c, n)
+            with code.loop():
+                code.assign(n, LEFT[c])
+                with code.when(all_of(n != NONE, Comparison(AGG[n], sign, x))):
+                    code.assign(c, n)
+                with code.or_when(Comparison(KEY[c], sign, x)):
+                    code.give(c)
+                with code.otherwise():
+                    code.assign(c, RIGHT[c])
+        with code.loop():
+            code.assign(n, UP[c])
+            with code.when(n == NONE):
+                code.give(n)
+            code.assign(came, LEFT[n] == c)
+            code.assign(c, n)
+            with code.when(came):
+                code.leave()
+        with code.when(Comparison(KEY[c], sign, x)):
+            code.give(c)
+    return code.function(seek_name(sign), c, x, root, NODES, LINKS, TREES)
+
+
+def past(layout: Layout, name: str, back: bool) -> Function:
+    """From node c on: the first that stands after the place `word`; with `back`, from c backwards, the first before it."""
+    REF = layout.field("REF")
+    NEXT, LEFT, RIGHT = layout.take("PREV RIGHT LEFT" if back else "NEXT LEFT RIGHT")
+    sign = "<" if back else ">"
+    c, word, root, best, steps = variables("c word root best steps")
+    code = Code()
+    code.assign(steps, 0)
+    with code.loop(c != NONE):
+        with code.when(Comparison(REF[c], sign, word)):
+            code.give(c)
+        code.increase(steps)
+        with code.when(all_of(steps == STEPS, root != NONE)):
+            code.leave()
+        code.assign(c, NEXT[c])
+    with code.when(c == NONE):
+        code.give(c)
+    code.assign(c, root)
+    code.assign(best, NONE)
+    with code.loop(c != NONE):
+        with code.when(Comparison(REF[c], sign, word)):
+            code.assign(best, c)
+            code.assign(c, LEFT[c])
+        with code.otherwise():
+            code.assign(c, RIGHT[c])
+    code.give(best)
+    return code.function(name, c, word, root, NODES, LINKS, TREES)
+
+
+# Rows
+
+
+def _rowed(layout: Layout) -> Function:
+    """The first nodes of a queue, side by side: upper halves of their keys, then their numbers. Walking along links through
+    memory costs more than all the comparing."""
+    HIGH, NEXT = layout.take("HIGH NEXT")
+    at, c, i, r = variables("at c i r")
+    code = Code()
+    code.assign(r, counter("SPARE"))
+    with code.when(r != NONE):
+        code.assign(counter("SPARE"), ROWS[r, 0])
+    with code.otherwise():
+        code.assign(r, counter("SIDES"))
+        code.increase(counter("SIDES"))
+    code.assign(QUEUES[at, ROW_OF], r)
+    code.assign(c, QUEUES[at, HEAD])
+    code.assign(i, 0)
+    with code.loop(all_of(c != NONE, i < ROW)):
+        code.assign(ROWS[r, i], HIGH[c])
+        code.assign(ROWS[r, ROW + i], c)
+        code.assign(c, NEXT[c])
+        code.increase(i)
+    code.give(r)
+    return code.function("rowed", at, QUEUES, LINKS, ROWS, COUNTERS, rare=True)
+
+
+def first(layout: Layout, sign: str) -> Function:
+    """`first_lt` or `first_le`: from the head of a queue on, the first whose key is below x."""
+    KEY, NEXT = layout.take("KEY NEXT")
+    at, x, high, i, n, r = variables("at x high i n r")
+    code = Code()
+    code.assign(r, QUEUES[at, ROW_OF])
+    with code.when(r == NONE):
+        with code.when(QUEUES[at, COUNT] < 4):
+            code.give(sought(sign, QUEUES[at, HEAD], x, QUEUES[at, ROOT]))
+        code.assign(r, call("rowed", at, QUEUES, LINKS, ROWS, COUNTERS))
+    code.assign(high, x >> 32)
+    code.assign(n, intrinsic("min", QUEUES[at, COUNT], ROW))
+    with code.count(i, n):
+        with code.when(all_of(ROWS[r, i] <= high, any_of(ROWS[r, i] < high, Comparison(KEY[ROWS[r, ROW + i]], sign, x)))):
+            code.assign(counter("HINT"), i)
+            code.give(ROWS[r, ROW + i])
+    with code.when(QUEUES[at, COUNT] <= ROW):
+        code.give(NONE)
+    code.give(sought(sign, NEXT[ROWS[r, Constant(ROW) + ROW - 1]], x, QUEUES[at, ROOT]))
+    return code.function(row_name(sign), at, x, QUEUES, NODES, LINKS, TREES, ROWS, COUNTERS)
+
+
+def enter_row(code: Code, layout: Layout, at: Variable, e: Variable) -> None:
+    HIGH = layout.field("HIGH")
+    with code.when(all_of(QUEUES[at, ROW_OF] != NONE, QUEUES[at, COUNT] <= ROW)):
+        code.assign(ROWS[QUEUES[at, ROW_OF], QUEUES[at, COUNT] - 1], HIGH[e])
+        code.assign(ROWS[QUEUES[at, ROW_OF], ROW + QUEUES[at, COUNT] - 1], e)
+
+
+def leave_row(code: Code, layout: Layout, at: Variable, first: Variable, last: Variable) -> None:
+    """A node leaves its queue's row; when several leave at once the row goes, and is made anew when it is needed."""
+    HIGH, NEXT = layout.take("HIGH NEXT")
+    i, more, n, r = variables("i more n r")
+    code.assign(r, QUEUES[at, ROW_OF])
+    with code.when(r != NONE):
+        code.assign(n, intrinsic("min", QUEUES[at, COUNT], ROW))
+        with code.when(any_of(first != last, n <= 2)):
+            code.assign(QUEUES[at, ROW_OF], NONE)
+            code.assign(ROWS[r, 0], counter("SPARE"))
+            code.assign(counter("SPARE"), r)
+        with code.otherwise():
+            code.assign(i, counter("HINT"))
+            with code.when(any_of(i >= n, ROWS[r, ROW + i] != first)):
+                code.assign(i, 0)
+                with code.loop(all_of(i < n, ROWS[r, ROW + i] != first)):
+                    code.increase(i)
+            with code.when(i < n):
+                code.assign(more, choice(NEXT[ROWS[r, Constant(ROW) + ROW - 1]], QUEUES[at, COUNT] > ROW, NONE))
+                with code.loop(i < n - 1):
+                    code.assign(ROWS[r, i], ROWS[r, i + 1])
+                    code.assign(ROWS[r, ROW + i], ROWS[r, ROW + i + 1])
+                    code.increase(i)
+                with code.when(more != NONE):
+                    code.assign(ROWS[r, i], HIGH[more])
+                    code.assign(ROWS[r, ROW + i], more)

@@ -1,8 +1,8 @@
 """A program to LLVM's text: functions over numbers and arrays, each once for the types it is called with.
 
 Whole and wide numbers, floats and truth values are in variables; arrays are parameters only. A variable has one type: that in
-which all its assignments meet. A function is lowered as if the types seen so far were all; when a later assignment widens one, it
-is lowered again.
+which all its assignments meet. A function is lowered as if the types seen so far were all; when a later assignment widens
+one, it is lowered again.
 
 Variables are places on the stack, which LLVM makes registers of (mem2reg); one that is read before it was assigned is 0. Arrays
 are a pointer and a length; the length of a row is known.

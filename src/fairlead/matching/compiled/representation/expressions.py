@@ -1,8 +1,8 @@
 """The expressions of a kernel: numbers, elements of arrays, operators, calls.
 
-Operators of Python make nodes: `queues[at, HEAD] != NONE` is a `Comparison` of an `Element` with a `Constant`. `and`, `or`, `not`
-and `… if … else …` cannot be overloaded: `all_of`, `any_of`, `negated` and `Choice` stand for them. Because `==` makes a node
-too, nodes are equal only if they are the same object; `same` in contents.py compares what they say.
+Operators of Python make nodes: `queues[at, HEAD] != NONE` is a `Comparison` of an `Element` with a `Constant`. `and`, `or`,
+`not` and `… if … else …` cannot be overloaded: `all_of`, `any_of`, `negated` and `Choice` stand for them. Because `==` makes
+a node too, nodes are equal only if they are the same object; `same` in contents.py compares what they say.
 
 A `Constant` may have a name (that of a field or counter): the text that people read shows it (text.py).
 
@@ -205,7 +205,8 @@ class Call(Expression):
 
 @dataclass(frozen=True, eq=False)
 class Intrinsic(Expression):
-    """What the machine does by itself: conversions, extremes, bits of floats (machine_code/instructions.py has their meaning)."""
+    """What the machine does by itself: conversions, extremes, bits of floats (machine_code/instructions.py has their
+    meaning)."""
 
     function: str
     arguments: tuple[Expression, ...]
@@ -247,6 +248,20 @@ def any_of(*tests: Expression) -> Expression:
 
 def negated(test: Expression) -> Expression:
     return Unary("not", test)
+
+
+def choice(yes: Operand, test: Expression, no: Operand) -> Choice:
+    """`yes if test else no`"""
+    return Choice(expression(yes), test, expression(no))
+
+
+def between(low: int, value: Expression, high: int) -> Between:
+    """`low <= value <= high`"""
+    return Between(_signed(low), ("<=", "<="), (value, _signed(high)))
+
+
+def _signed(value: int) -> Expression:
+    return -Constant(-value) if value < 0 else Constant(value)
 
 
 def bit(word: Expression, number: int) -> Expression:

@@ -1,7 +1,7 @@
 """The statements of a kernel, its functions, and the program they make.
 
-A block is a tuple of statements. `Program` is what is compiled: functions, one of them named `kernel`. Its text (text.py) is what
-runs as plain Python and what tells two programs apart.
+A block is a tuple of statements. `Program` is what is compiled: functions, one of them named `kernel`. Its text (text.py) is
+what runs as plain Python and what tells two programs apart.
 
 Takes: expressions. Gives: nodes. Never: changes one.
 """
@@ -11,17 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from fairlead.dataclass import dataclass
-from fairlead.matching.compiled.representation.expressions import (
-    Argument,
-    Array,
-    Call,
-    Constant,
-    Element,
-    Expression,
-    Operand,
-    Variable,
-    expression,
-)
+from fairlead.matching.compiled.representation.expressions import Array, Call, Element, Expression, Variable
 
 Place = Variable | Element
 """What can be assigned."""
@@ -136,35 +126,3 @@ class Program:
 
     def __hash__(self) -> int:
         return hash(self.text)
-
-
-def assign(target: Place, value: Operand) -> Assign:
-    return Assign((target,), (expression(value),))
-
-
-def change(target: Place, operator: str, value: Operand) -> Change:
-    return Change(target, operator, expression(value))
-
-
-def increase(target: Place, by: Operand = 1) -> Change:
-    return Change(target, "+", expression(by))
-
-
-def decrease(target: Place, by: Operand = 1) -> Change:
-    return Change(target, "-", expression(by))
-
-
-def returned(value: Operand) -> Return:
-    return Return((expression(value),))
-
-
-def for_range(variable: Variable, end: Operand, body: Block, first: Operand | None = None) -> For:
-    return For(variable, None if first is None else expression(first), expression(end), body)
-
-
-def perform(function: str, *arguments: Argument | int | float) -> Evaluate:
-    return Evaluate(Call(function, tuple([each if isinstance(each, Array) else expression(each) for each in arguments])))
-
-
-LEAVE, PROCEED = Leave(), Proceed()
-RETURN_FALSE, RETURN_TRUE = Return((Constant(False),)), Return((Constant(True),))

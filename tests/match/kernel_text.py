@@ -1,8 +1,8 @@
-"""Text to a program: a small part of Python, as text.py writes it. For tests, which write programs as text.
+"""Kernels written as text: a small part of Python, as the text of a program is, made into a program.
 
 Takes: functions at the left margin; in them numbers in variables, arrays as parameters, `if`, `while`, `for … in range(…)` and
-calls. A name is an array where it is indexed, measured, or passed on as one. Gives: a program. Raises InvariantError for the rest
-of Python, with its line.
+calls. A name is an array where it is indexed, measured, or passed on as one. Gives: a program. Raises InvariantError for the
+rest of Python, with its line.
 """
 
 from __future__ import annotations
@@ -50,9 +50,6 @@ SIGNS: dict[type[ast.AST], str] = {
     ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
     ast.USub: "-", ast.UAdd: "+", ast.Invert: "~", ast.Not: "not",
 }  # fmt: skip
-RARE = frozenset({"attach", "detach", "built", "rowed", "least", "fire", "trim", "halted"}) | frozenset(
-    {"reduced", "pruned", "compared", "tested", "revived", "holds", "key"}
-)
 
 
 def parsed(text: str) -> Program:
@@ -107,8 +104,7 @@ class _Parser:
     def function(self) -> Function:
         names = [each.arg for each in self.node.args.args]
         parameters = tuple(Array(name) if name in self.arrays else Variable(name) for name in names)
-        rare = self.node.name in RARE or self.node.name.startswith("spent_")
-        return Function(self.node.name, parameters, self._block(self.node.body), rare)
+        return Function(self.node.name, parameters, self._block(self.node.body))
 
     def _block(self, body: list[ast.stmt]) -> tuple[Statement, ...]:
         return tuple(self._statement(each) for each in body if not isinstance(each, ast.Pass))

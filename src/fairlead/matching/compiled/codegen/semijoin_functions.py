@@ -1,0 +1,277 @@
+"""The functions of a reduced search (reduced_search.py has the table that they carry out, and what is in SCRATCH).
+
+They are the same for all searches of all branches but for `holds` and `key`, which reduced_search.py adds.
+
+Takes: the form of a branch. Gives: functions of a kernel. Never: knows a condition.
+"""
+
+from __future__ import annotations
+
+from fairlead.dataclass import dataclass
+from fairlead.matching.compiled.codegen.arrays import HEAD, MEMBERS, PLANS, QUEUES, SCRATCH
+from fairlead.matching.compiled.codegen.counters import counter
+from fairlead.matching.compiled.codegen.node_layout import Layout
+from fairlead.matching.compiled.machine_code.interruption import is_halted
+from fairlead.matching.compiled.representation.code import Code
+from fairlead.matching.compiled.representation.expressions import (
+    FALSE,
+    NONE,
+    TRUE,
+    Array,
+    Constant,
+    Expression,
+    Variable,
+    all_of,
+    any_of,
+    call,
+    choice,
+    negated,
+    variables,
+)
+from fairlead.matching.compiled.representation.statements import Function
+
+HEADER = 5
+"""Numbers in SCRATCH for each slot, before nodes and marks."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """What differs between branches: how many slots and queues, the layout of a node, the direction, and the arrays that the
+    functions take."""
+
+    size: int
+    stride: int
+    layout: Layout
+    recent: bool
+    state: tuple[Array, ...]
+
+    def placed(self, n: Variable, i: Variable) -> Expression:
+        """The i-th candidate of n, in the direction of the matching."""
+        return n - 1 - i if self.recent else i
+
+
+def reducing(form: Form) -> list[Function]:
+    return [_reduced(form), _revived(form), _pruned(form), _tested(form), _compared(form), _hashed()]
+
+
+def _reduced(form: Form) -> Function:
+    NEXT = form.layout.field("NEXT")
+    first, k, at, c, count, i, j, marks, n, s, x = variables("first k at c count i j marks n s x")
+    code = Code()
+    code.assign(count, PLANS[first, 0])
+    code.assign(at, Constant(HEADER) * form.size)
+    with code.count(j, count):
+        code.assign(s, PLANS[first + 1 + j, 0])
+        code.assign(c, QUEUES[k * form.stride + PLANS[first + 1 + j, 1], HEAD])
+        code.assign(n, 0)
+        with code.loop(c != NONE):
+            code.assign(SCRATCH[at + n], c)
+            code.increase(n)
+            code.assign(c, NEXT[c])
+        code.assign(SCRATCH[4 * s], at)
+        code.assign(SCRATCH[4 * s + 1], n)
+        code.assign(SCRATCH[4 * s + 2], at + n)
+        with code.count(i, at + n + n, at + n):
+            code.assign(SCRATCH[i], 0)
+        code.increase(at, n + n)
+    with code.when(negated(call("pruned", first, 0, at, k, *form.state))):
+        code.give(FALSE)
+    code.assign(j, 0)
+    code.assign(SCRATCH[Constant(4) * form.size], 0)
+    with code.loop():
+        code.assign(s, PLANS[first + 1 + j, 0])
+        code.assign(n, SCRATCH[4 * s + 1])
+        code.decrease(counter("STEPS"), n)
+        with code.when(is_halted()):
+            code.give(FALSE)
+        code.assign(marks, SCRATCH[4 * s + 2])
+        code.assign(i, SCRATCH[Constant(4) * form.size + j])
+        with code.loop(all_of(i < n, SCRATCH[marks + form.placed(n, i)] != 0)):
+            code.increase(i)
+        with code.when(i == n):
+            with code.when(j == 0):
+                code.give(FALSE)
+            code.decrease(j)
+            code.call("revived", first, j + 2, *form.state)
+            code.proceed()
+        code.assign(SCRATCH[Constant(4) * form.size + j], i + 1)
+        code.assign(MEMBERS[s], SCRATCH[SCRATCH[4 * s] + form.placed(n, i)])
+        with code.count(x, n), code.when(all_of(x != form.placed(n, i), SCRATCH[marks + x] == 0)):
+            code.assign(SCRATCH[marks + x], j + 2)
+        code.increase(j)
+        with code.when(j == count):
+            code.give(TRUE)
+        code.assign(SCRATCH[Constant(4) * form.size + j], 0)
+        with code.when(negated(call("pruned", first, j, at, k, *form.state))):
+            code.decrease(j)
+            code.call("revived", first, j + 2, *form.state)
+    return code.function("reduced", first, k, *form.state, rare=True)
+
+
+def _revived(form: Form) -> Function:
+    first, mark, j, s, x = variables("first mark j s x")
+    code = Code()
+    with code.count(j, PLANS[first, 0]):
+        code.assign(s, PLANS[first + 1 + j, 0])
+        with code.count(x, SCRATCH[4 * s + 2] + SCRATCH[4 * s + 1], SCRATCH[4 * s + 2]), code.when(SCRATCH[x] == mark):
+            code.assign(SCRATCH[x], 0)
+    return code.function("revived", first, mark, *form.state, rare=True)
+
+
+def _pruned(form: Form) -> Function:
+    first, stage, top, k, j, left, row, s = variables("first stage top k j left row s")
+    code = Code()
+    with code.count(j, PLANS[first, 0]):
+        code.assign(s, PLANS[first + 1 + j, 0])
+        code.assign(SCRATCH[4 * s + 3], 0)
+    with code.count(row, PLANS[first + 1 + stage, 3], PLANS[first + 1 + stage, 2]):
+        with code.when(all_of(PLANS[row, 7] == 0, SCRATCH[4 * PLANS[row, 2] + 3] == 0)):
+            code.proceed()
+        with code.when(any_of(PLANS[row, 0] == 0, PLANS[row, 0] > 7)):
+            code.assign(left, call("tested", row, stage + 1, k, *form.state))
+        with code.otherwise():
+            code.assign(left, call("compared", row, stage + 1, top, *form.state))
+        with code.when(left == 0):
+            code.give(FALSE)
+    code.give(TRUE)
+    return code.function("pruned", first, stage, top, k, *form.state, rare=True)
+
+
+def _tested(form: Form) -> Function:
+    REF = form.layout.field("REF")
+    row, mark, k, c, d, good, left, op, s, side, t, x, y = variables("row mark k c d good left op s side t x y")
+    code = Code()
+    code.assign(op, PLANS[row, 0])
+    code.assign(s, PLANS[row, 1])
+    code.assign(t, PLANS[row, 2])
+    code.assign(side, PLANS[row, 3])
+    code.assign(left, 0)
+    with code.count(x, SCRATCH[4 * s + 1]):
+        with code.when(SCRATCH[SCRATCH[4 * s + 2] + x] != 0):
+            code.proceed()
+        code.assign(c, SCRATCH[SCRATCH[4 * s] + x])
+        code.assign(MEMBERS[s], c)
+        code.assign(good, FALSE)
+        code.decrease(counter("STEPS"))
+        with code.when(is_halted()):
+            code.give(0)
+        with code.when(op == 0):
+            code.assign(good, call("holds", PLANS[row, 6], k, *form.state))
+        with code.or_when(op == 9):
+            code.assign(y, x + side)
+            with code.when(all_of(y >= 0, y < SCRATCH[4 * t + 1], SCRATCH[SCRATCH[4 * t + 2] + y] == 0)):
+                code.assign(MEMBERS[t], SCRATCH[SCRATCH[4 * t] + y])
+                code.assign(good, call("holds", PLANS[row, 6], k, *form.state))
+        with code.otherwise():
+            code.decrease(counter("STEPS"), SCRATCH[4 * t + 1])
+            with code.count(y, SCRATCH[4 * t + 1]), code.when(SCRATCH[SCRATCH[4 * t + 2] + y] == 0):
+                code.assign(d, SCRATCH[SCRATCH[4 * t] + y])
+                with code.when(all_of(side < 0, REF[d] >= REF[c])):
+                    code.leave()
+                with code.when(any_of(side <= 0, REF[d] > REF[c])):
+                    code.assign(MEMBERS[t], d)
+                    with code.when(call("holds", PLANS[row, 6], k, *form.state)):
+                        code.assign(good, TRUE)
+                        code.leave()
+        with code.when(good):
+            code.increase(left)
+        with code.otherwise():
+            code.assign(SCRATCH[SCRATCH[4 * s + 2] + x], mark)
+            code.assign(SCRATCH[4 * s + 3], 1)
+    code.give(left)
+    return code.function("tested", row, mark, k, *form.state, rare=True)
+
+
+def _compared(form: Form) -> Function:
+    REF = form.layout.field("REF")
+    row, mark, top, best, c, d, good, h, i, left, n, op, others, p, s, seen, several, side, t, v, wrap, x, y = variables(
+        "row mark top best c d good h i left n op others p s seen several side t v wrap x y"
+    )
+    held = call("key", PLANS[row, 5], SCRATCH[top + h], *form.state)
+    code = Code()
+    code.assign(op, PLANS[row, 0])
+    code.assign(s, PLANS[row, 1])
+    code.assign(t, PLANS[row, 2])
+    code.assign(side, PLANS[row, 3])
+    code.assign(n, SCRATCH[4 * s + 1])
+    code.assign(others, SCRATCH[4 * t + 1])
+    code.decrease(counter("STEPS"), n + others)
+    code.assign(wrap, 1)
+    with code.when(op == 6):
+        with code.loop(wrap < 2 * others):
+            code.assign(wrap, 2 * wrap)
+        with code.count(i, wrap):
+            code.assign(SCRATCH[top + i], NONE)
+        code.decrease(wrap)
+    code.assign(left, 0)
+    code.assign(p, 0)
+    code.assign(seen, FALSE)
+    code.assign(several, FALSE)
+    code.assign(best, 0)
+    with code.count(i, n):
+        code.assign(x, choice(n - 1 - i, side > 0, i))
+        with code.when(SCRATCH[SCRATCH[4 * s + 2] + x] != 0):
+            code.proceed()
+        code.assign(c, SCRATCH[SCRATCH[4 * s] + x])
+        with code.loop(p < others):
+            code.assign(y, choice(others - 1 - p, side > 0, p))
+            code.assign(d, SCRATCH[SCRATCH[4 * t] + y])
+            with code.when(any_of(all_of(side < 0, REF[d] >= REF[c]), all_of(side > 0, REF[d] <= REF[c]))):
+                code.leave()
+            code.increase(p)
+            with code.when(SCRATCH[SCRATCH[4 * t + 2] + y] != 0):
+                code.proceed()
+            with code.when(op == 1):
+                code.assign(seen, TRUE)
+                code.proceed()
+            code.assign(v, call("key", PLANS[row, 5], d, *form.state))
+            with code.when(op == 6):
+                code.assign(h, call("hashed", v) & wrap)
+                with code.loop(all_of(SCRATCH[top + h] != NONE, held != v)):
+                    code.assign(h, h + 1 & wrap)
+                code.assign(SCRATCH[top + h], d)
+            with code.or_when(negated(seen)):
+                code.assign(best, v)
+            with code.or_when(op == 7), code.when(v != best):
+                code.assign(several, TRUE)
+            with code.or_when(op < 4), code.when(v > best):
+                code.assign(best, v)
+            with code.or_when(v < best):
+                code.assign(best, v)
+            code.assign(seen, TRUE)
+        code.assign(good, several)
+        with code.when(all_of(seen, negated(several))):
+            with code.when(op == 1):
+                code.assign(good, TRUE)
+            with code.otherwise():
+                code.assign(v, call("key", PLANS[row, 4], c, *form.state))
+                with code.when(op == 2):
+                    code.assign(good, v < best)
+                with code.or_when(op == 3):
+                    code.assign(good, v <= best)
+                with code.or_when(op == 4):
+                    code.assign(good, v > best)
+                with code.or_when(op == 5):
+                    code.assign(good, v >= best)
+                with code.or_when(op == 7):
+                    code.assign(good, v != best)
+                with code.otherwise():
+                    code.assign(h, call("hashed", v) & wrap)
+                    with code.loop(all_of(SCRATCH[top + h] != NONE, held != v)):
+                        code.assign(h, h + 1 & wrap)
+                    code.assign(good, SCRATCH[top + h] != NONE)
+        with code.when(good):
+            code.increase(left)
+        with code.otherwise():
+            code.assign(SCRATCH[SCRATCH[4 * s + 2] + x], mark)
+            code.assign(SCRATCH[4 * s + 3], 1)
+    code.give(left)
+    return code.function("compared", row, mark, top, *form.state, rare=True)
+
+
+def _hashed() -> Function:
+    v, z = variables("v z")
+    code = Code()
+    code.assign(z, (v ^ v >> 31) * 2654435761)
+    code.give(z ^ z >> 17)
+    return code.function("hashed", v)
