@@ -54,7 +54,7 @@ from fairlead.matching.compiled.machine_code.interruption import count_step, hal
 from fairlead.matching.compiled.planning.access import Accesses, can_be_loose, leaves_loose
 from fairlead.matching.compiled.planning.shape import Lane, Shape, every_bit
 from fairlead.matching.compiled.representation.code import Code
-from fairlead.matching.compiled.representation.contents import calls_in, names_in
+from fairlead.matching.compiled.representation.contents import uses_of
 from fairlead.matching.compiled.representation.expressions import (
     FALSE,
     HIGHEST,
@@ -73,7 +73,7 @@ from fairlead.matching.compiled.representation.expressions import (
     negated,
     variables,
 )
-from fairlead.matching.compiled.representation.statements import Function, Program
+from fairlead.matching.compiled.representation.statements import Program
 from fairlead.model.plan import Disposal
 
 AHEAD = 8
@@ -132,14 +132,15 @@ class _Loop:
 
     def source(self) -> Source:
         searches = self.searching.functions()
-        rowed = calls_in(searches)
-        self.layout.rowed = any(row_name(sign) in rowed for sign in SIGNS)
-        kernel = self._kernel()
-        made = [*searches, *self.searching.semijoins.functions(), *self.waiting.functions(), kernel]
-        called = calls_in(made)
+        called = self.searching.called
+        self.layout.rowed = any(row_name(sign) in called for sign in SIGNS)
+        code = self._kernel()
+        uses = uses_of(code.body)
+        kernel = code.function("kernel", *self._parameters(uses.names))
+        others = [*self.searching.semijoins.functions(), *self.waiting.functions()]
         rows = [first(self.layout, sign) for sign in SIGNS if row_name(sign) in called]
-        called |= calls_in(rows)
-        made += rows
+        made = [*searches, *others, kernel, *rows]
+        called = called | uses.calls | uses_of(*(each.body for each in (*others, *rows))).calls
         made += [seek(self.layout, sign, self.shape.recent) for sign in reversed(SIGNS) if seek_name(sign) in called]
         made += [past(self.layout, "past", self.shape.recent)] if "past" in called else []
         made += [past(self.layout, "after", False)] if "after" in called else []
@@ -151,19 +152,18 @@ class _Loop:
         arguments = tuple(each.name for each in kernel.parameters)
         return Source(Program(made), arguments, self.layout, self.accesses, self.searching.semijoins.table)
 
-    def _parameters(self, code: Code) -> list[Variable | Array]:
+    def _parameters(self, used: set[str]) -> list[Variable | Array]:
         names = ["p_lane", "p_inner", "p_key", "p_word", "p_bits"] if self.paired else ["codes", "local", "words"]
         names += [bucket_name("p_bucket", n) for n in range(self.shape.equal_most)] if self.paired else []
         for at, lane in enumerate(self.shape.lanes):
             names += [f"time{at}", f"key{at}", f"bits{at}"]
             names += [bucket_name(f"bucket{at}", n) for n in range(len(self.shape.equal_of(lane)))]
             names += [f"in{at}_{number}" for number, column in enumerate(self.shape.columns) if column.queue in lane.queues]
-        used = names_in(code.body)
         return [Variable(name) if name in NUMBERS else Array(name) for name in (*names, *STATE) if name in used]
 
     # The loop
 
-    def _kernel(self) -> Function:
+    def _kernel(self) -> Code:
         code = Code()
         code.assign(found, 0)
         code.assign(free, counter("FREE"))
@@ -188,7 +188,7 @@ class _Loop:
         code.assign(counter("FREE"), free)
         code.assign(counter("FRESH"), fresh)
         code.give_results(found, 0)
-        return code.function("kernel", *self._parameters(code))
+        return code
 
     def _lane(self, code: Code, at: int, lane: Lane) -> None:
         shape = self.shape

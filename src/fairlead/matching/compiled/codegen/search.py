@@ -50,7 +50,7 @@ from fairlead.matching.compiled.machine_code.interruption import count_step, is_
 from fairlead.matching.compiled.planning.access import Access, Accesses
 from fairlead.matching.compiled.planning.shape import Clause, Shape
 from fairlead.matching.compiled.representation.code import Code
-from fairlead.matching.compiled.representation.contents import names_in, replaced
+from fairlead.matching.compiled.representation.contents import replaced, uses_of
 from fairlead.matching.compiled.representation.expressions import (
     FALSE,
     NONE,
@@ -100,6 +100,8 @@ class Searching:
         self.end = TAIL if shape.recent else HEAD
         self.step, self.ref = layout.field("PREV" if shape.recent else "NEXT"), layout.field("REF")
         self.calls: dict[str, Call] = {}
+        self.called: set[str] = set()
+        """The functions that searches call."""
         self.hash_index = HashIndex(shape, layout)
         self.semijoins = Semijoins(shape, accesses, layout)
 
@@ -111,10 +113,11 @@ class Searching:
             self._body(code, newest)
             own = [value_of(at) for at, column in enumerate(self.shape.columns) if column.queue == newest]
             given: list[Variable | Array] = [k, *(() if newest is None else (w, b, bk, *own)), *STATE]
-            used = names_in(code.body)
-            read: list[Argument] = [each for each in given if each.name in used]
+            uses = uses_of(code.body)
+            self.called |= uses.calls
+            read: list[Argument] = [each for each in given if each.name in uses.names]
             self.calls[name] = call(name, *read)
-            made.append(code.function(name, *(each for each in given if each.name in used)))
+            made.append(code.function(name, *(each for each in given if each.name in uses.names)))
         return made
 
     def placed(self, condition: Expression, newest: int | None) -> Expression:

@@ -8,7 +8,7 @@ Takes: nodes. Gives: sets of names, or nodes with parts replaced. Never: changes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from fairlead.matching.compiled.representation.expressions import (
     Array,
@@ -34,9 +34,10 @@ from fairlead.matching.compiled.representation.statements import (
     Change,
     Evaluate,
     For,
-    Function,
     If,
+    Leave,
     Prefetch,
+    Proceed,
     Return,
     Statement,
     While,
@@ -129,63 +130,63 @@ def replaced(node: Any, place: Callable[[SlotColumn | SlotField], Expression]) -
 # Statements
 
 
+_EXPRESSIONS: dict[type, Callable[[Any], tuple[Any, ...]]] = {
+    Assign: lambda node: (*node.targets, *node.values),
+    Change: lambda node: (node.target, node.value),
+    If: lambda node: (node.test,),
+    While: lambda node: (node.test,),
+    For: lambda node: (node.variable, node.end) if node.first is None else (node.variable, node.first, node.end),
+    Return: lambda node: node.values,
+    Evaluate: lambda node: (node.call,),
+    Prefetch: lambda node: (node.place,),
+    Leave: lambda node: (),
+    Proceed: lambda node: (),
+}
+
+
 def expressions_of(statement: Statement) -> tuple[Any, ...]:
     """Those of the statement itself, not of the blocks in it."""
-    match statement:
-        case Assign():
-            return (*statement.targets, *statement.values)
-        case Change():
-            return (statement.target, statement.value)
-        case If() | While():
-            return (statement.test,)
-        case For():
-            ends = (statement.end,) if statement.first is None else (statement.first, statement.end)
-            return (statement.variable, *ends)
-        case Return():
-            return statement.values
-        case Evaluate():
-            return (statement.call,)
-        case Prefetch():
-            return (statement.place,)
-    return ()
+    return _EXPRESSIONS[type(statement)](statement)
 
 
-def statements_in(block: Block) -> Iterator[Statement]:
-    """All of a block, in the order of the text."""
-    for each in block:
-        yield each
-        if isinstance(each, While | For | If):
-            yield from statements_in(each.body)
-        if isinstance(each, If):
-            yield from statements_in(each.otherwise)
+def statements_in(block: Block) -> list[Statement]:
+    """All of a block, blocks in it too."""
+    found: list[Statement] = []
+    open_blocks = [block]
+    while open_blocks:
+        block = open_blocks.pop()
+        found += block
+        for each in block:
+            if isinstance(each, While | For | If):
+                open_blocks.append(each.body)
+                if isinstance(each, If):
+                    open_blocks.append(each.otherwise)
+    return found
 
 
-def names_in(block: Block) -> set[str]:
-    """The variables and arrays that a block uses."""
-    return {
-        part.name
-        for statement in statements_in(block)
-        for each in expressions_of(statement)
-        for part in parts(each)
-        if isinstance(part, Variable | Array)
-    }
+class Uses(NamedTuple):
+    """What a block uses: variables and arrays by their names, and the functions that it calls."""
+
+    names: set[str]
+    calls: set[str]
 
 
-def calls_in(functions: Iterable[Function]) -> set[str]:
-    """The functions that are called."""
-    return {
-        part.function
-        for function in functions
-        for statement in statements_in(function.body)
-        for each in expressions_of(statement)
-        for part in parts(each)
-        if isinstance(part, Call)
-    }
-
-
-def element_at(statement: Statement, ordinal: int) -> Element:
-    """The so many-th element of an array in a statement."""
-    return elements_in(statement)[ordinal]
+def uses_of(*blocks: Block) -> Uses:
+    found, seen = Uses(set(), set()), set()
+    open_nodes = [each for block in blocks for statement in statements_in(block) for each in expressions_of(statement)]
+    while open_nodes:
+        node = open_nodes.pop()
+        kind = type(node)
+        if kind is Constant or id(node) in seen:
+            continue
+        if kind is Variable or kind is Array:
+            found.names.add(node.name)
+            continue
+        if kind is Call:
+            found.calls.add(node.function)
+        seen.add(id(node))
+        open_nodes += _CHILDREN[kind](node)
+    return found
 
 
 def elements_in(statement: Statement) -> list[Element]:

@@ -131,58 +131,70 @@ _EXPRESSIONS: dict[type, Callable[[Any, bool], tuple[str, int]]] = {
 # Statements
 
 
-def _head(node: Statement, named: bool) -> str:
-    """The line on which a statement begins."""
-    match node:
-        case Assign():
-            values = ", ".join([text_of(each, CHOICE, named) for each in node.values])
-            return f"{', '.join([text_of(each, CHOICE, named) for each in node.targets])} = {values}"
-        case Change():
-            return f"{text_of(node.target, CHOICE, named)} {node.operator}= {text_of(node.value, CHOICE, named)}"
-        case If():
-            return f"if {text_of(node.test, CHOICE, named)}:"
-        case While():
-            return f"while {text_of(node.test, CHOICE, named)}:"
-        case For():
-            first = "" if node.first is None else f"{text_of(node.first, CHOICE, named)}, "
-            return f"for {node.variable.name} in range({first}{text_of(node.end, CHOICE, named)}):"
-        case Leave():
-            return "break"
-        case Proceed():
-            return "continue"
-        case Return(values=values):
-            several = "," if node.several and len(values) == 1 else ""
-            return f"return {', '.join([text_of(each, CHOICE, named) for each in values])}{several}".rstrip()
-        case Evaluate():
-            return text_of(node.call, CHOICE, named)
-        case Prefetch():
-            return f"prefetch({text_of(node.place, CHOICE, named)})"
-    raise TypeError(type(node).__name__)
+def _assign(node: Assign, named: bool) -> str:
+    if len(node.targets) == 1:
+        return f"{text_of(node.targets[0], CHOICE, named)} = {text_of(node.values[0], CHOICE, named)}"
+    values = ", ".join([text_of(each, CHOICE, named) for each in node.values])
+    return f"{', '.join([text_of(each, CHOICE, named) for each in node.targets])} = {values}"
 
 
-def _lines(block: Block, indent: str, named: bool) -> Iterator[tuple[str, Statement | None]]:
+def _for(node: For, named: bool) -> str:
+    first = "" if node.first is None else f"{text_of(node.first, CHOICE, named)}, "
+    return f"for {node.variable.name} in range({first}{text_of(node.end, CHOICE, named)}):"
+
+
+def _return(node: Return, named: bool) -> str:
+    several = "," if node.several and len(node.values) == 1 else ""
+    return f"return {', '.join([text_of(each, CHOICE, named) for each in node.values])}{several}".rstrip()
+
+
+_HEADS: dict[type, Callable[[Any, bool], str]] = {
+    Assign: _assign,
+    Change: lambda node, named: f"{text_of(node.target, 0, named)} {node.operator}= {text_of(node.value, 0, named)}",
+    If: lambda node, named: f"if {text_of(node.test, CHOICE, named)}:",
+    While: lambda node, named: f"while {text_of(node.test, CHOICE, named)}:",
+    For: _for,
+    Leave: lambda node, named: "break",
+    Proceed: lambda node, named: "continue",
+    Return: _return,
+    Evaluate: lambda node, named: text_of(node.call, CHOICE, named),
+    Prefetch: lambda node, named: f"prefetch({text_of(node.place, CHOICE, named)})",
+}
+"""The line on which a statement begins."""
+Line = tuple[str, Statement | None]
+
+
+def _write(block: Block, indent: str, named: bool, lines: list[Line]) -> None:
     if not block:
-        yield f"{indent}pass", None
+        lines.append((f"{indent}pass", None))
     for each in block:
-        yield f"{indent}{_head(each, named)}", each
-        if isinstance(each, While | For):
-            yield from _lines(each.body, indent + INDENT, named)
-        while isinstance(each, If):
-            yield from _lines(each.body, indent + INDENT, named)
-            if len(each.otherwise) == 1 and isinstance(each.otherwise[0], If):
-                each = each.otherwise[0]
-                yield f"{indent}el{_head(each, named)}", each
-            else:
-                if each.otherwise:
-                    yield f"{indent}else:", None
-                    yield from _lines(each.otherwise, indent + INDENT, named)
-                break
+        kind = type(each)
+        lines.append((indent + _HEADS[kind](each, named), each))
+        if kind is If:
+            _write_ways(each, indent, named, lines)
+        elif isinstance(each, While | For):
+            _write(each.body, indent + INDENT, named, lines)
 
 
-def function_lines(function: Function, named: bool = False) -> Iterator[tuple[str, Statement | None]]:
+def _write_ways(node: Any, indent: str, named: bool, lines: list[Line]) -> None:
+    """What is below an `if`, with its `elif` and `else`."""
+    while True:
+        _write(node.body, indent + INDENT, named, lines)
+        rest = node.otherwise
+        if len(rest) != 1 or type(rest[0]) is not If:
+            break
+        node = rest[0]
+        lines.append((f"{indent}el{_HEADS[If](node, named)}", node))
+    if rest:
+        lines.append((f"{indent}else:", None))
+        _write(rest, indent + INDENT, named, lines)
+
+
+def function_lines(function: Function, named: bool = False) -> list[Line]:
     """Each line, and the statement that begins on it."""
-    yield f"def {function.name}({', '.join([each.name for each in function.parameters])}):", None
-    yield from _lines(function.body, INDENT, named)
+    lines: list[Line] = [(f"def {function.name}({', '.join([each.name for each in function.parameters])}):", None)]
+    _write(function.body, INDENT, named, lines)
+    return lines
 
 
 def function_text(function: Function, named: bool = False) -> str:
