@@ -138,13 +138,13 @@ class _Loop:
         uses = uses_of(code.body)
         kernel = code.function("kernel", *self._parameters(uses.names))
         others = [*self.searching.semijoins.functions(), *self.waiting.functions()]
-        rows = [first(self.layout, sign) for sign in SIGNS if row_name(sign) in called]
+        rows = [first(self.layout.links, sign) for sign in SIGNS if row_name(sign) in called]
         made = [*searches, *others, kernel, *rows]
         called = called | uses.calls | uses_of(*(each.body for each in (*others, *rows))).calls
-        made += [seek(self.layout, sign, self.shape.recent) for sign in reversed(SIGNS) if seek_name(sign) in called]
-        made += [past(self.layout, "past", self.shape.recent)] if "past" in called else []
-        made += [past(self.layout, "after", False)] if "after" in called else []
-        made += tree_functions(self.layout) if self.accesses.trees else []
+        made += [seek(self.layout.links, sign, self.shape.recent) for sign in reversed(SIGNS) if seek_name(sign) in called]
+        made += [past(self.layout.links, "past", self.shape.recent)] if "past" in called else []
+        made += [past(self.layout.links, "after", False)] if "after" in called else []
+        made += tree_functions(self.layout.links, self.layout.rowed) if self.accesses.trees else []
         made.append(halted())
         made += [sortable()] if "sortable" in called else []
         made += self.queues.functions()

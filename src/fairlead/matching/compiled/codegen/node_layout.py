@@ -8,6 +8,8 @@ never meet: words begin at REF, links end before it.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from fairlead.dataclass import dataclass
 from fairlead.matching.compiled.codegen.arrays import CHAIN_LINKS, LINKS, NODES, TREES
 from fairlead.matching.compiled.planning.access import Accesses
@@ -52,6 +54,7 @@ class Layout:
         for view, names in VIEWS.items():
             if self.linked[view]:
                 self.fields |= {name: at for at, name in enumerate(names)}
+        self.links = Fields(tuple(self.fields.items()))
 
     @property
     def bytes(self) -> int:
@@ -69,11 +72,11 @@ class Layout:
         return name in self.fields
 
     def field(self, name: str) -> Field:
-        return Field(_ARRAYS[VIEW_OF.get(name, "ni")], Constant(self.fields[name], name))
+        return self.links.field(name)
 
     def take(self, names: str) -> list[Field]:
         """Fields by their names."""
-        return [self.field(name) for name in names.split()]
+        return [self.links.field(name) for name in names.split()]
 
     def column(self, number: int) -> Field:
         """A value column of a queued event."""
@@ -89,6 +92,26 @@ class Field:
 
     def __getitem__(self, node: Expression) -> Element:
         return Element(self.array, (node, self.number))
+
+
+@dataclass(frozen=True)
+class Fields:
+    """The fields of nodes by their names, without value columns: kernels with equal ones share functions."""
+
+    numbers: tuple[tuple[str, int], ...]
+
+    @cached_property
+    def _made(self) -> dict[str, Field]:
+        return {name: Field(_ARRAYS[VIEW_OF.get(name, "ni")], Constant(at, name)) for name, at in self.numbers}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._made
+
+    def field(self, name: str) -> Field:
+        return self._made[name]
+
+    def take(self, names: str) -> list[Field]:
+        return [self._made[name] for name in names.split()]
 
 
 VIEW_OF = {name: view for view, names in VIEWS.items() for name in names}

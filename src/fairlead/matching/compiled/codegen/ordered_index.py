@@ -10,6 +10,8 @@ Takes: the layout of a node. Gives: functions of a kernel. Never: knows which pr
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from fairlead.matching.compiled.codegen.arrays import (
     COUNT,
     COUNTERS,
@@ -23,7 +25,7 @@ from fairlead.matching.compiled.codegen.arrays import (
     TREES,
 )
 from fairlead.matching.compiled.codegen.counters import counter
-from fairlead.matching.compiled.codegen.node_layout import Layout
+from fairlead.matching.compiled.codegen.node_layout import Fields
 from fairlead.matching.compiled.representation.code import Code
 from fairlead.matching.compiled.representation.expressions import (
     HIGHEST,
@@ -60,11 +62,12 @@ def key_of(value: Expression, is_double: bool, sign: str) -> Expression:
     return ~value if turned else value
 
 
-def tree_functions(layout: Layout) -> list[Function]:
-    """Trees on the order alone have no keys."""
-    made = [_priority(), _attach(layout), _detach(layout), _built(layout)]
-    made += [_least(layout)] if "KEY" in layout else []
-    return [*made, _rowed(layout)] if layout.rowed else made
+@lru_cache(maxsize=256)
+def tree_functions(fields: Fields, rowed: bool) -> tuple[Function, ...]:
+    """Trees on the order alone have no keys. `rowed`: the first nodes of a queue lie side by side."""
+    least = (_least(fields),) if "KEY" in fields else ()
+    rows = (_rowed(fields),) if rowed else ()
+    return (_priority(), _attach(fields), _detach(fields), _built(fields), *least, *rows)
 
 
 # Trees
@@ -78,6 +81,7 @@ def _priority() -> Function:
     return code.function("priority", word)
 
 
+@lru_cache(maxsize=1)
 def sortable() -> Function:
     """A float as a whole number with the same order; -0.0 is 0.0."""
     x, i = variables("x i")
@@ -87,9 +91,9 @@ def sortable() -> Function:
     return code.function("sortable", x)
 
 
-def _attach(layout: Layout) -> Function:
+def _attach(fields: Fields) -> Function:
     """The last node of the queue, behind those that are in the tree already."""
-    LEFT, PREV, REF, RIGHT, UP = layout.take("LEFT PREV REF RIGHT UP")
+    LEFT, PREV, REF, RIGHT, UP = fields.take("LEFT PREV REF RIGHT UP")
     e, at, below, c, p = variables("e at below c p")
     code = Code()
     code.assign(LEFT[e], NONE)
@@ -108,8 +112,8 @@ def _attach(layout: Layout) -> Function:
         code.assign(QUEUES[at, ROOT], e)
     with code.otherwise():
         code.assign(RIGHT[c], e)
-    if "KEY" in layout:
-        AGG, KEY = layout.take("AGG KEY")
+    if "KEY" in fields:
+        AGG, KEY = fields.take("AGG KEY")
         code.assign(AGG[e], KEY[e])
         with code.when(all_of(below != NONE, AGG[below] < AGG[e])):
             code.assign(AGG[e], AGG[below])
@@ -119,9 +123,9 @@ def _attach(layout: Layout) -> Function:
     return code.function("attach", e, at, QUEUES, NODES, LINKS, TREES, rare=True)
 
 
-def _detach(layout: Layout) -> Function:
+def _detach(fields: Fields) -> Function:
     """Its two subtrees are merged in its place."""
-    LEFT, REF, RIGHT, UP = layout.take("LEFT REF RIGHT UP")
+    LEFT, REF, RIGHT, UP = fields.take("LEFT REF RIGHT UP")
     c, at, hook, lower, left, p, pick, r = variables("c at hook l left p pick r")
     code = Code()
     code.assign(lower, LEFT[c])
@@ -152,14 +156,14 @@ def _detach(layout: Layout) -> Function:
             code.assign(r, LEFT[pick])
         with code.otherwise():
             code.assign(lower, RIGHT[pick])
-    if "KEY" in layout:
-        _put_right(code, layout, hook, p)
+    if "KEY" in fields:
+        _put_right(code, fields, hook, p)
     return code.function("detach", c, at, QUEUES, NODES, LINKS, TREES, rare=True)
 
 
-def _put_right(code: Code, layout: Layout, hook: Variable, p: Variable) -> None:
+def _put_right(code: Code, fields: Fields, hook: Variable, p: Variable) -> None:
     """Aggregates, from the lowest change upwards."""
-    AGG, KEY, LEFT, RIGHT, UP = layout.take("AGG KEY LEFT RIGHT UP")
+    AGG, KEY, LEFT, RIGHT, UP = fields.take("AGG KEY LEFT RIGHT UP")
     c, best, fixed, lower, r = variables("c best fixed l r")
     code.assign(fixed, hook == p)
     code.assign(c, hook)
@@ -179,8 +183,8 @@ def _put_right(code: Code, layout: Layout, hook: Variable, p: Variable) -> None:
         code.assign(c, UP[c])
 
 
-def _built(layout: Layout) -> Function:
-    (NEXT,) = layout.take("NEXT")
+def _built(fields: Fields) -> Function:
+    (NEXT,) = fields.take("NEXT")
     at, c = variables("at c")
     code = Code()
     code.assign(c, QUEUES[at, HEAD])
@@ -190,9 +194,9 @@ def _built(layout: Layout) -> Function:
     return code.function("built", at, QUEUES, NODES, LINKS, TREES, rare=True)
 
 
-def _least(layout: Layout) -> Function:
+def _least(fields: Fields) -> Function:
     """The least key of a queue."""
-    AGG, KEY, NEXT = layout.take("AGG KEY NEXT")
+    AGG, KEY, NEXT = fields.take("AGG KEY NEXT")
     at, best, c = variables("at best c")
     code = Code()
     with code.when(QUEUES[at, ROOT] != NONE):
@@ -222,10 +226,15 @@ def sought(sign: str, node: Expression, x: Expression, root: Expression) -> Call
     return call(seek_name(sign), node, x, root, NODES, LINKS, TREES)
 
 
-def seek(layout: Layout, sign: str, recent: bool) -> Function:
+def seek(fields: Fields, sign: str, recent: bool) -> Function:
+    return _seek(fields, sign, recent, STEPS)
+
+
+@lru_cache(maxsize=256)
+def _seek(fields: Fields, sign: str, recent: bool, most: int) -> Function:
     """`seek_lt` or `seek_le`: from node c on, in the direction of the matching, the first whose key is below x."""
-    AGG, HIGH, KEY, UP = layout.take("AGG HIGH KEY UP")
-    NEXT, LEFT, RIGHT = layout.take("PREV RIGHT LEFT" if recent else "NEXT LEFT RIGHT")
+    AGG, HIGH, KEY, UP = fields.take("AGG HIGH KEY UP")
+    NEXT, LEFT, RIGHT = fields.take("PREV RIGHT LEFT" if recent else "NEXT LEFT RIGHT")
     c, x, root, came, high, n, steps = variables("c x root came high n steps")
     code = Code()
     code.assign(steps, 0)
@@ -234,7 +243,7 @@ def seek(layout: Layout, sign: str, recent: bool) -> Function:
         with code.when(all_of(HIGH[c] <= high, any_of(HIGH[c] < high, Comparison(KEY[c], sign, x)))):
             code.give(c)
         code.increase(steps)
-        with code.when(all_of(steps == STEPS, root != NONE)):
+        with code.when(all_of(steps == most, root != NONE)):
             code.leave()
         code.assign(c, NEXT[c])
     with code.when(c == NONE):
@@ -264,10 +273,15 @@ def seek(layout: Layout, sign: str, recent: bool) -> Function:
     return code.function(seek_name(sign), c, x, root, NODES, LINKS, TREES)
 
 
-def past(layout: Layout, name: str, back: bool) -> Function:
+def past(fields: Fields, name: str, back: bool) -> Function:
+    return _past(fields, name, back, STEPS)
+
+
+@lru_cache(maxsize=256)
+def _past(fields: Fields, name: str, back: bool, most: int) -> Function:
     """From node c on: the first that stands after the place `word`; with `back`, from c backwards, the first before it."""
-    REF = layout.field("REF")
-    NEXT, LEFT, RIGHT = layout.take("PREV RIGHT LEFT" if back else "NEXT LEFT RIGHT")
+    REF = fields.field("REF")
+    NEXT, LEFT, RIGHT = fields.take("PREV RIGHT LEFT" if back else "NEXT LEFT RIGHT")
     sign = "<" if back else ">"
     c, word, root, best, steps = variables("c word root best steps")
     code = Code()
@@ -276,7 +290,7 @@ def past(layout: Layout, name: str, back: bool) -> Function:
         with code.when(Comparison(REF[c], sign, word)):
             code.give(c)
         code.increase(steps)
-        with code.when(all_of(steps == STEPS, root != NONE)):
+        with code.when(all_of(steps == most, root != NONE)):
             code.leave()
         code.assign(c, NEXT[c])
     with code.when(c == NONE):
@@ -296,10 +310,10 @@ def past(layout: Layout, name: str, back: bool) -> Function:
 # Rows
 
 
-def _rowed(layout: Layout) -> Function:
+def _rowed(fields: Fields) -> Function:
     """The first nodes of a queue, side by side: upper halves of their keys, then their numbers. Walking along links through
     memory costs more than all the comparing."""
-    HIGH, NEXT = layout.take("HIGH NEXT")
+    HIGH, NEXT = fields.take("HIGH NEXT")
     at, c, i, r = variables("at c i r")
     code = Code()
     code.assign(r, counter("SPARE"))
@@ -320,9 +334,10 @@ def _rowed(layout: Layout) -> Function:
     return code.function("rowed", at, QUEUES, LINKS, ROWS, COUNTERS, rare=True)
 
 
-def first(layout: Layout, sign: str) -> Function:
+@lru_cache(maxsize=256)
+def first(fields: Fields, sign: str) -> Function:
     """`first_lt` or `first_le`: from the head of a queue on, the first whose key is below x."""
-    KEY, NEXT = layout.take("KEY NEXT")
+    KEY, NEXT = fields.take("KEY NEXT")
     at, x, high, i, n, r = variables("at x high i n r")
     code = Code()
     code.assign(r, QUEUES[at, ROW_OF])
@@ -342,16 +357,16 @@ def first(layout: Layout, sign: str) -> Function:
     return code.function(row_name(sign), at, x, QUEUES, NODES, LINKS, TREES, ROWS, COUNTERS)
 
 
-def enter_row(code: Code, layout: Layout, at: Variable, e: Variable) -> None:
-    HIGH = layout.field("HIGH")
+def enter_row(code: Code, fields: Fields, at: Variable, e: Variable) -> None:
+    HIGH = fields.field("HIGH")
     with code.when(all_of(QUEUES[at, ROW_OF] != NONE, QUEUES[at, COUNT] <= ROW)):
         code.assign(ROWS[QUEUES[at, ROW_OF], QUEUES[at, COUNT] - 1], HIGH[e])
         code.assign(ROWS[QUEUES[at, ROW_OF], ROW + QUEUES[at, COUNT] - 1], e)
 
 
-def leave_row(code: Code, layout: Layout, at: Variable, first: Variable, last: Variable) -> None:
+def leave_row(code: Code, fields: Fields, at: Variable, first: Variable, last: Variable) -> None:
     """A node leaves its queue's row; when several leave at once the row goes, and is made anew when it is needed."""
-    HIGH, NEXT = layout.take("HIGH NEXT")
+    HIGH, NEXT = fields.take("HIGH NEXT")
     i, more, n, r = variables("i more n r")
     code.assign(r, QUEUES[at, ROW_OF])
     with code.when(r != NONE):

@@ -103,7 +103,7 @@ class Queues:
             with code.or_when(all_of(indexed, QUEUES[at, COUNT] > BUILD)):
                 code.call("built", at, QUEUES, NODES, LINKS, TREES)
         if self.layout.rowed:
-            enter_row(code, self.layout, at, e)
+            enter_row(code, self.layout.links, at, e)
         return code.function("link", e, at, indexed, *self.state)
 
     def _drop(self) -> Function:
@@ -113,7 +113,7 @@ class Queues:
         trees = bool(self.accesses.trees)
         code = Code()
         if self.layout.rowed:
-            leave_row(code, self.layout, at, first, last)
+            leave_row(code, self.layout.links, at, first, last)
         code.assign(before, PREV[first])
         code.assign(after, NEXT[last])
         with code.when(before == NONE):

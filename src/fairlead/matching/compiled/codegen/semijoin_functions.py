@@ -7,10 +7,12 @@ Takes: the form of a branch. Gives: functions of a kernel. Never: knows a condit
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from fairlead.dataclass import dataclass
 from fairlead.matching.compiled.codegen.arrays import HEAD, MEMBERS, PLANS, QUEUES, SCRATCH
 from fairlead.matching.compiled.codegen.counters import counter
-from fairlead.matching.compiled.codegen.node_layout import Layout
+from fairlead.matching.compiled.codegen.node_layout import Fields
 from fairlead.matching.compiled.machine_code.interruption import is_halted
 from fairlead.matching.compiled.representation.code import Code
 from fairlead.matching.compiled.representation.expressions import (
@@ -36,12 +38,12 @@ HEADER = 5
 
 @dataclass(frozen=True)
 class Form:
-    """What differs between branches: how many slots and queues, the layout of a node, the direction, and the arrays that the
+    """What differs between branches: how many slots and queues, the fields of a node, the direction, and the arrays that the
     functions take."""
 
     size: int
     stride: int
-    layout: Layout
+    fields: Fields
     recent: bool
     state: tuple[Array, ...]
 
@@ -50,12 +52,13 @@ class Form:
         return n - 1 - i if self.recent else i
 
 
-def reducing(form: Form) -> list[Function]:
-    return [_reduced(form), _revived(form), _pruned(form), _tested(form), _compared(form), _hashed()]
+@lru_cache(maxsize=256)
+def reducing(form: Form) -> tuple[Function, ...]:
+    return (_reduced(form), _revived(form), _pruned(form), _tested(form), _compared(form), _hashed())
 
 
 def _reduced(form: Form) -> Function:
-    NEXT = form.layout.field("NEXT")
+    NEXT = form.fields.field("NEXT")
     first, k, at, c, count, i, j, marks, n, s, x = variables("first k at c count i j marks n s x")
     code = Code()
     code.assign(count, PLANS[first, 0])
@@ -138,7 +141,7 @@ def _pruned(form: Form) -> Function:
 
 
 def _tested(form: Form) -> Function:
-    REF = form.layout.field("REF")
+    REF = form.fields.field("REF")
     row, mark, k, c, d, good, left, op, s, side, t, x, y = variables("row mark k c d good left op s side t x y")
     code = Code()
     code.assign(op, PLANS[row, 0])
@@ -183,7 +186,7 @@ def _tested(form: Form) -> Function:
 
 
 def _compared(form: Form) -> Function:
-    REF = form.layout.field("REF")
+    REF = form.fields.field("REF")
     row, mark, top, best, c, d, good, h, i, left, n, op, others, p, s, seen, several, side, t, v, wrap, x, y = variables(
         "row mark top best c d good h i left n op others p s seen several side t v wrap x y"
     )

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Generator
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -46,9 +47,14 @@ def is_halted() -> Expression:
 
 
 def halted() -> Function:
+    return _halted(EVERY)
+
+
+@lru_cache(maxsize=4)
+def _halted(every: int) -> Function:
     code = Code()
     with code.when(counter("STOPPED") == 0):
-        code.assign(counter("STEPS"), EVERY)
+        code.assign(counter("STEPS"), every)
         with code.when(all_of(counter("ASK") != 0, intrinsic("asked", counter("ASK")) != ONWARDS)):
             code.assign(counter("STOPPED"), 1)
     with code.when(counter("STOPPED") != 0):

@@ -201,8 +201,9 @@ def function_text(function: Function, named: bool = False) -> str:
     return "\n".join([text for text, _ in function_lines(function, named)])
 
 
-def program_text(program: Program, named: bool = False) -> str:
-    return "\n\n".join([function_text(each, named) for each in program.functions])
+def readable_text(program: Program) -> str:
+    """With the names of fields and counters."""
+    return "\n\n".join([function_text(each, named=True) for each in program.functions])
 
 
 def statements_by_line(program: Program) -> Iterator[tuple[int, Function, Statement | None]]:
