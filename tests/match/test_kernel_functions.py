@@ -163,6 +163,7 @@ COMPILED = [
     "lower(coalesce(p.s, q.s)) < p[2].s", "length(min(p.s)) > 1", "coalesce(max(p.s), q.s) NOT LIKE '%b_'",
     *[f"{part}(p.t + (q.t - p[2].t)) = {part}(p[2].t) OR {part}(min(p.t)) > 2" for part in PARTS],
     "coalesce(p.i NOT IN (1, q.i), p[2].f)", "p.w = q.v OR p.o < q.w", "p.w + q.w - p[2].w > q.v", "p.w * q.w < p[2].o",
+    "p.i % q.v < q.d", "p.m % q.w < q.d",
     "p.w * q.o < q.d", "p.v * q.v / p[2].d < 1", "floor(p.w - q.w) > q.i OR ceil(p.o - q.o) < q.b", "p.w % q.v > 1",
     "p.w % q.o IS NULL", "sum(p.w) > max(p.v)", "abs(-p.w - q.b) > coalesce(p[2].v, q.v)",
 ]  # fmt: skip

@@ -267,7 +267,8 @@ class Across:
             return replace(value, known=value.soft, soft=())  # no DECIMAL is NaN, so nobody tests for it
         value = self._decimal(node, must)
         if value.digits <= DIGITS_OF_A_DOUBLE:
-            return Value(intrinsic("float", value.code) / 10.0**value.scale, value.known, value.soft)
+            few = intrinsic("int", value.code) if value.wide else value.code  # a remainder can be wide and of few digits
+            return Value(intrinsic("float", few) / 10.0**value.scale, value.known, value.soft)
         if not slots_of(node):
             return constant(Literal(float(compile_value(node, [])([])), Kind.DOUBLE))
         self._wide_helper("ratio")
