@@ -34,13 +34,16 @@ from fairlead.matching.compiled.codegen.arrays import (
 )
 from fairlead.matching.compiled.codegen.counters import counter
 from fairlead.matching.compiled.codegen.node_layout import Layout
-from fairlead.matching.compiled.codegen.search import Searching, bound_to, value_of
+from fairlead.matching.compiled.codegen.search import Searching
+from fairlead.matching.compiled.codegen.variables import b, bound_to, e, found, free, fresh, i, k, last, tm, until, value_of, w
 from fairlead.matching.compiled.machine_code.interruption import count_step
 from fairlead.matching.compiled.planning.shape import Clause, Lane, Shape
 from fairlead.matching.compiled.representation.code import Code
 from fairlead.matching.compiled.representation.expressions import (
     FALSE,
     NONE,
+    TRUTH,
+    WHOLE,
     Array,
     Call,
     Expression,
@@ -59,8 +62,8 @@ DEADLINE, CANCELLED, KEY, NEXT, PREVIOUS, BORN, MEMBERS = range(7)
 """Columns of WAITING."""
 FIRING: tuple[Array, ...] = (HEAP, WAITING, COUNTERS, KEYS, NODES, LINKS, FIRED_AT, FIRED_REF, FIRED_DUE, FIRED_BORN)
 """The arrays that `fire` takes."""
-k, w, tm, i, e, b, free, fresh, found = variables("k w tm i e b free fresh found")
-row, due, forbidden, limit = variables("row due forbidden limit")
+row, due, limit = variables("waiting_row due limit", WHOLE)
+forbidden = Variable("forbidden", TRUTH)
 
 
 class Waiting:
@@ -74,7 +77,6 @@ class Waiting:
     def closing(self, code: Code) -> None:
         """The end of a finite input: `until` says up to when nothing more comes."""
         if self.shape.waits:
-            until, last = variables("until last")
             code.assign(free, self._fired(until, last))
 
     def _fired(self, time: Expression, word: Expression) -> Call:
@@ -205,7 +207,7 @@ class Waiting:
 
     def _earlier(self) -> Function:
         """Which of two rows is decided first."""
-        one, other, code = Variable("a"), Variable("b"), Code()
+        one, other, code = Variable("one", WHOLE), Variable("other", WHOLE), Code()
         with code.when(WAITING[one, DEADLINE] != WAITING[other, DEADLINE]):
             code.give(WAITING[one, DEADLINE] < WAITING[other, DEADLINE])
         REF = self.layout.field("REF")
@@ -218,7 +220,7 @@ class Waiting:
 
     def _fire(self) -> Function:
         """What is due before a time is decided, at the place `word`."""
-        time, word, moved, at, down, before, after, n = variables("time word moved at down before after n")
+        time, word, moved, at, down, before, after, n = variables("due_before word moved at down before after n", WHOLE)
         after_node, REF = self.layout.take("NEXT REF")
         code = Code()
         with code.loop(all_of(counter("HEAP") > 0, WAITING[HEAP[0], DEADLINE] < time)):
@@ -267,7 +269,7 @@ def _is_earlier(one: Expression, other: Expression) -> Call:
 
 def _push() -> Function:
     """A row into the heap."""
-    at, up = variables("at up")
+    at, up = variables("at up", WHOLE)
     code = Code()
     code.assign(at, counter("HEAP"))
     code.increase(counter("HEAP"))

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from fairlead.matching.compiled.representation.expressions import Array, Constant
 
-NODES, LINKS, TREES, CHAIN_LINKS = Array("ni"), Array("nn"), Array("tt"), Array("bb")
-QUEUES, KEYS, CHAINS, LEAST_KEYS, ROWS = Array("qs"), Array("ks"), Array("bs"), Array("gs"), Array("fr")
-COUNTERS = Array("st")
+NODES, LINKS, TREES, CHAIN_LINKS = Array("nodes"), Array("links"), Array("trees"), Array("chain_links")
+QUEUES, KEYS, CHAINS, LEAST_KEYS, ROWS = Array("queues"), Array("keys"), Array("chains"), Array("least_keys"), Array("rows")
+COUNTERS = Array("counters")
 """What is counted from call to call (counters.py)."""
-WAITING, HEAP = Array("wait"), Array("heap")
+WAITING, HEAP = Array("waiting"), Array("heap")
 """Relations that wait for a deadline (absence.py)."""
-MEMBERS, SCRATCH, PLANS, RANKS = Array("members"), Array("sc"), Array("rt"), Array("rank")
+MEMBERS, SCRATCH, PLANS, RANKS = Array("members"), Array("scratch"), Array("plans"), Array("ranks")
 """What a search found; room for a reduced search, and its plans (reduced_search.py); the ranks of texts (keys.py)."""
-KEY_TABLE, KEY_VALUES = Array("kt"), Array("kb")
+KEY_TABLE, KEY_VALUES = Array("key_table"), Array("key_values")
 """Numbers of keys that are whole numbers, and the other way round (keys.py)."""
 OUT_AT, OUT_REF, OUT_KEY, OUT_DUE = Array("out_at"), Array("out_ref"), Array("out_key"), Array("out_due")
 FIRED_AT, FIRED_REF, FIRED_DUE, FIRED_BORN = Array("fired_at"), Array("fired_ref"), Array("fired_due"), Array("fired_born")

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from fairlead.matching.compiled.codegen.arrays import HEAD, MEMBERS, QUEUES, TAIL
 from fairlead.matching.compiled.codegen.queues import Queues
+from fairlead.matching.compiled.codegen.variables import anchor, c, place_of, w
 from fairlead.matching.compiled.machine_code.interruption import count_step
 from fairlead.matching.compiled.planning.shape import Shape
 from fairlead.matching.compiled.representation.code import Code
-from fairlead.matching.compiled.representation.expressions import NONE, Variable, all_of, any_of, variables
+from fairlead.matching.compiled.representation.expressions import NONE, all_of, any_of
 from fairlead.model.plan import Disposal
-
-c, w, anchor = variables("c w anchor")
 
 
 class Disposing:
@@ -70,7 +69,7 @@ class Disposing:
         """The same for events that can sit in several queues: by place in the order, and members leave every queue."""
         shape, disposal = self.shape, self.shape.disposal
         REF, PREV = self.queues.layout.take("REF PREV")
-        places = [Variable(f"m{slot}") for slot in range(shape.size)]
+        places = [place_of(slot) for slot in range(shape.size)]
         for slot, place in enumerate(places):
             code.assign(place, w if slot == bound else REF[MEMBERS[slot]])
         for queue in range(len(shape.needed)):

@@ -13,7 +13,7 @@ from fairlead.matching.compiled.codegen.arrays import CHAINS, HEAD, TAIL
 from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.planning.shape import Shape
 from fairlead.matching.compiled.representation.code import Code
-from fairlead.matching.compiled.representation.expressions import NONE, Element, Expression, Variable, choice
+from fairlead.matching.compiled.representation.expressions import NONE, WHOLE, Element, Expression, Variable, choice
 
 
 class HashIndex:
@@ -23,7 +23,7 @@ class HashIndex:
     def link(self, code: Code, e: Variable, at: Variable) -> None:
         """Node e, at the end of the chain of its number in queue `at`. Where it is in none its links lead nowhere."""
         BUCKET, BNEXT, BPREV = self.layout.take("BUCKET BNEXT BPREV")
-        n = Variable("n")
+        n = Variable("chain", WHOLE)
         code.assign(n, BUCKET[e])
         with code.when(n >= 0):
             code.assign(n, n * self.shape.stride + at % self.shape.stride)
@@ -45,7 +45,7 @@ class HashIndex:
     def drop(self, code: Code, c: Variable, at: Variable) -> None:
         """Node c leaves its chain."""
         BUCKET, BNEXT, BPREV = self.layout.take("BUCKET BNEXT BPREV")
-        n = Variable("n")
+        n = Variable("chain", WHOLE)
         code.assign(n, BUCKET[c])
         with code.when(n >= 0):
             code.assign(n, n * self.shape.stride + at % self.shape.stride)
@@ -67,7 +67,7 @@ class HashIndex:
 
     def start(self, code: Code, node: Variable, number: Expression, queue: int) -> None:
         """The first node of the chain of a number, in the direction of the matching."""
-        n = Variable("n")
+        n = Variable("chain", WHOLE)
         code.assign(n, number)
         first = CHAINS[n * self.shape.stride + queue, TAIL if self.shape.recent else HEAD]
         code.assign(node, choice(first, n >= 0, NONE))

@@ -17,21 +17,39 @@ import numpy.typing as npt
 from fairlead.dataclass import dataclass
 from fairlead.matching.compiled.codegen.absence import Waiting
 from fairlead.matching.compiled.codegen.arrays import (
+    CHAIN_LINKS,
+    CHAINS,
     CLOCK,
     COUNT,
+    COUNTERS,
+    FIRED_AT,
+    FIRED_BORN,
+    FIRED_DUE,
+    FIRED_REF,
     FLAGS,
     HEAD,
+    HEAP,
     KEY_TABLE,
     KEY_VALUES,
     KEYS,
     LEAST_KEYS,
+    LINKS,
     MEMBERS,
+    NODES,
     OLDEST,
     OUT_AT,
+    OUT_DUE,
     OUT_KEY,
     OUT_REF,
+    PLANS,
     QUEUES,
+    RANKS,
+    ROWS,
+    SCRATCH,
     TAIL,
+    TOLD,
+    TREES,
+    WAITING,
 )
 from fairlead.matching.compiled.codegen.counters import counter
 from fairlead.matching.compiled.codegen.disposal import Disposing
@@ -49,7 +67,37 @@ from fairlead.matching.compiled.codegen.ordered_index import (
     tree_functions,
 )
 from fairlead.matching.compiled.codegen.queues import LATE, Queues
-from fairlead.matching.compiled.codegen.search import Searching, value_of
+from fairlead.matching.compiled.codegen.search import Searching
+from fairlead.matching.compiled.codegen.variables import (
+    b,
+    base,
+    bk,
+    bucket_of,
+    c,
+    count_of,
+    e,
+    entered,
+    found,
+    free,
+    fresh,
+    i,
+    j,
+    k,
+    kbase,
+    key,
+    lane_of,
+    last,
+    late,
+    new,
+    oldest,
+    rising,
+    tm,
+    until,
+    v,
+    value_of,
+    w,
+    within,
+)  # fmt: skip
 from fairlead.matching.compiled.machine_code.interruption import count_step, halted, is_halted
 from fairlead.matching.compiled.planning.access import Accesses, can_be_loose, leaves_loose
 from fairlead.matching.compiled.planning.shape import Lane, Shape, every_bit
@@ -71,7 +119,6 @@ from fairlead.matching.compiled.representation.expressions import (
     call,
     choice,
     negated,
-    variables,
 )
 from fairlead.matching.compiled.representation.statements import Program
 from fairlead.model.plan import Disposal
@@ -80,20 +127,13 @@ AHEAD = 8
 """How many rows ahead the memory of a key is fetched: by the time its row comes, it is there."""
 LOOSE = 1
 """The flag of a key for which a relation without the newest event may be ready."""
-NUMBERS = frozenset({"base", "kbase", "within", "until", "last"})
-"""The arguments that are no arrays."""
-STATE = (
-    "told", "rank", "ni", "nn", "tt", "bb", "qs", "ks", "bs", "gs", "fr", "wait", "heap", "st", "sc", "rt", "members",
-    "kt", "kb", "out_at", "out_ref", "out_key", "out_due", "fired_at", "fired_ref", "fired_due", "fired_born",
-    "base", "kbase", "within", "until", "last",
+STATE: tuple[Array | Variable, ...] = (
+    TOLD, RANKS, NODES, LINKS, TREES, CHAIN_LINKS, QUEUES, KEYS, CHAINS, LEAST_KEYS, ROWS, WAITING, HEAP, COUNTERS, SCRATCH,
+    PLANS, MEMBERS, KEY_TABLE, KEY_VALUES, OUT_AT, OUT_REF, OUT_KEY, OUT_DUE, FIRED_AT, FIRED_REF, FIRED_DUE, FIRED_BORN,
+    base, kbase, within, until, last,
 )  # fmt: skip
 """The arguments that do not depend on the lanes, in their order."""
 SIGNS = ("<", "<=")
-k, w, tm, i, j, b, e, v, c = variables("k w tm i j b e v c")
-free, fresh, found, lane_of, rising, late, new, entered, oldest, key = variables(
-    "free fresh found lane rising late new entered oldest key"
-)
-kbase, within = variables("kbase within")
 
 
 @dataclass(frozen=True)
@@ -153,13 +193,13 @@ class _Loop:
         return Source(Program(made), arguments, self.layout, self.accesses, self.searching.semijoins.table)
 
     def _parameters(self, used: set[str]) -> list[Variable | Array]:
-        names = ["p_lane", "p_inner", "p_key", "p_word", "p_bits"] if self.paired else ["codes", "local", "words"]
-        names += [bucket_name("p_bucket", n) for n in range(self.shape.equal_most)] if self.paired else []
+        names = ["pair_lane", "pair_row", "pair_key", "pair_word", "pair_bits"] if self.paired else ["codes", "local", "words"]
+        names += [bucket_name("pair_bucket", n) for n in range(self.shape.equal_most)] if self.paired else []
         for at, lane in enumerate(self.shape.lanes):
             names += [f"time{at}", f"key{at}", f"bits{at}"]
-            names += [bucket_name(f"bucket{at}", n) for n in range(len(self.shape.equal_of(lane)))]
-            names += [f"in{at}_{number}" for number, column in enumerate(self.shape.columns) if column.queue in lane.queues]
-        return [Variable(name) if name in NUMBERS else Array(name) for name in (*names, *STATE) if name in used]
+            names += [bucket_name(f"buckets{at}", n) for n in range(len(self.shape.equal_of(lane)))]
+            names += [f"column{at}_{number}" for number, column in enumerate(self.shape.columns) if column.queue in lane.queues]
+        return [each for each in (*map(Array, names), *STATE) if each.name in used]
 
     # The loop
 
@@ -171,14 +211,14 @@ class _Loop:
         self.waiting.opening(code)
         if not self.paired:
             for at in range(len(self.shape.lanes)):
-                code.assign(Variable(f"j{at}"), 0)
-        with code.count(i, Array("p_lane" if self.paired else "codes").length):
+                code.assign(count_of(at), 0)
+        with code.count(i, Array("pair_lane" if self.paired else "codes").length):
             count_step(code)
             with code.when(is_halted()):
                 code.leave()
             if self.paired:
-                code.assign(lane_of, Array("p_lane")[i])
-                code.assign(j, Array("p_inner")[i])
+                code.assign(lane_of, Array("pair_lane")[i])
+                code.assign(j, Array("pair_row")[i])
             else:
                 code.assign(lane_of, Array("local")[Array("codes")[i]])
             for at, lane in enumerate(self.shape.lanes):
@@ -193,12 +233,12 @@ class _Loop:
     def _lane(self, code: Code, at: int, lane: Lane) -> None:
         shape = self.shape
         if self.paired:
-            code.assign(w, Array("p_word")[i])
+            code.assign(w, Array("pair_word")[i])
         else:
-            code.assign(j, Variable(f"j{at}"))
-            code.increase(Variable(f"j{at}"))
+            code.assign(j, count_of(at))
+            code.increase(count_of(at))
             words = Array("words")
-            code.assign(w, choice(words[i], words.length > 0, Variable("base") + (i << 21)))
+            code.assign(w, choice(words[i], words.length > 0, base + (i << 21)))
         if shape.windowed or shape.waits:
             code.assign(tm, Array(f"time{at}")[j] if lane.timed else 0)
         self.waiting.on_time(code, lane)
@@ -222,8 +262,8 @@ class _Loop:
         """The event's values; what no queue accepts, or has no key, goes no further."""
         shape = self.shape
         if self.paired:
-            code.assign(b, Array("p_bits")[i])
-            code.assign(k, Array("p_key")[i])
+            code.assign(b, Array("pair_bits")[i])
+            code.assign(k, Array("pair_key")[i])
         else:
             bits = Array(f"bits{at}")
             code.assign(b, choice(bits[j], bits.length > 0, every_bit(shape, lane)))
@@ -235,10 +275,10 @@ class _Loop:
             code.proceed()
         for number, column in enumerate(shape.columns):
             if column.queue in lane.queues:
-                code.assign(value_of(number), Array(f"in{at}_{number}")[j])
+                code.assign(value_of(number), Array(f"column{at}_{number}")[j])
         for number in range(len(shape.equal_of(lane))):
-            name, row = ("p_bucket", i) if self.paired else (f"bucket{at}", j)
-            code.assign(Variable(f"bk{number or ''}"), Array(bucket_name(name, number))[row])
+            name, row = ("pair_bucket", i) if self.paired else (f"buckets{at}", j)
+            code.assign(bucket_of(number), Array(bucket_name(name, number))[row])
         if shape.windowed:
             self._move_window(code, lane)
 
@@ -365,9 +405,9 @@ class _Loop:
     def _bucket(self, lane: Lane, queue: int) -> Expression:
         """The number of the event in the hash index of a queue; in a lane of one queue it is `bk`."""
         values = self.shape.equal_of(lane)
-        return Variable(f"bk{values.index(self.shape.equal[queue]) or ''}") if queue in self.shape.equal else NONE
+        return bucket_of(values.index(self.shape.equal[queue])) if queue in self.shape.equal else NONE
 
-    def _enter(self, code: Code, queue: int, bucket: Expression = Variable("bk")) -> None:  # noqa: B008
+    def _enter(self, code: Code, queue: int, bucket: Expression = bk) -> None:
         """A node for the event at the end of a queue."""
         shape, layout = self.shape, self.layout
         with code.when(free != NONE):

@@ -1,9 +1,9 @@
 """The fields of a queued event: one row of 64-bit words for each, with only what the branch needs.
 
-Floats are kept by their bits. Links to other nodes (-1 for none): those along a queue (`nn`, 32 bits) stand in front of the
-words in the same row, so that a step touches one line of memory. Those of trees (`tt`, 64 bits where trees have keys: the least
-one below stands there too) and of hash chains (`bb`) are in arrays of their own. `nn` and `ni` are two views of one memory that
-never meet: words begin at REF, links end before it.
+Floats are kept by their bits. Links to other nodes (-1 for none): those along a queue (`links`, 32 bits) stand in front of
+the words in the same row, so that a step touches one line of memory. Those of trees (`trees`, 64 bits where trees have keys:
+the least one below stands there too) and of hash chains (`chain_links`) are in arrays of their own. `links` and `nodes` are
+two views of one memory that never meet: words begin at REF, links end before it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from fairlead.matching.compiled.representation.contents import fields_read
 from fairlead.matching.compiled.representation.expressions import Array, Constant, Element, Expression
 
 VIEWS = {
-    "nn": ("NEXT", "PREV", "HIGH"),
-    "tt": ("LEFT", "RIGHT", "UP", "AGG"),
-    "bb": ("BUCKET", "BNEXT", "BPREV"),
+    "links": ("NEXT", "PREV", "HIGH"),
+    "trees": ("LEFT", "RIGHT", "UP", "AGG"),
+    "chain_links": ("BUCKET", "BNEXT", "BPREV"),
 }
 """Fields that are not words of the row, by the array that has them: links between nodes, and what is read along with them. HIGH
 is the upper half of the key, AGG the least key of a tree."""
@@ -50,7 +50,7 @@ class Layout:
         width = len(words) + max(counts)
         self.width = width if width in (1, 2, 4) else -(-width // 8) * 8 if width > 4 else 4
         """A power of two: a node lies in one line of the processor's cache."""
-        self.linked = {"nn": 2 * self.width, "tt": 4 if accesses.trees else 0, "bb": 4 if shape.equal else 0}
+        self.linked = {"links": 2 * self.width, "trees": 4 if accesses.trees else 0, "chain_links": 4 if shape.equal else 0}
         for view, names in VIEWS.items():
             if self.linked[view]:
                 self.fields |= {name: at for at, name in enumerate(names)}
@@ -59,7 +59,7 @@ class Layout:
     @property
     def bytes(self) -> int:
         """Of one queued event."""
-        return 8 * self.width + (8 if self.keyed else 4) * self.linked["tt"] + 4 * self.linked["bb"]
+        return 8 * self.width + (8 if self.keyed else 4) * self.linked["trees"] + 4 * self.linked["chain_links"]
 
     @property
     def queue_width(self) -> int:
@@ -80,7 +80,7 @@ class Layout:
 
     def column(self, number: int) -> Field:
         """A value column of a queued event."""
-        return Field(NODES, Constant(self.place_of_column[number]))
+        return Field(NODES, Constant(self.place_of_column[number], f"VALUE{number}"))
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Fields:
 
     @cached_property
     def _made(self) -> dict[str, Field]:
-        return {name: Field(_ARRAYS[VIEW_OF.get(name, "ni")], Constant(at, name)) for name, at in self.numbers}
+        return {name: Field(_ARRAYS[VIEW_OF.get(name, "nodes")], Constant(at, name)) for name, at in self.numbers}
 
     def __contains__(self, name: str) -> bool:
         return name in self._made
@@ -115,7 +115,7 @@ class Fields:
 
 
 VIEW_OF = {name: view for view, names in VIEWS.items() for name in names}
-_ARRAYS = {"ni": NODES, "nn": LINKS, "tt": TREES, "bb": CHAIN_LINKS}
+_ARRAYS = {"nodes": NODES, "links": LINKS, "trees": TREES, "chain_links": CHAIN_LINKS}
 
 
 def _reads_bits(shape: Shape) -> bool:

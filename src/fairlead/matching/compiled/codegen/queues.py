@@ -28,6 +28,7 @@ from fairlead.matching.compiled.codegen.counters import counter
 from fairlead.matching.compiled.codegen.hash_index import HashIndex
 from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.codegen.ordered_index import BUILD, KEEP, enter_row, leave_row
+from fairlead.matching.compiled.codegen.variables import c, free, front_of, k, late, oldest
 from fairlead.matching.compiled.machine_code.interruption import count_step
 from fairlead.matching.compiled.planning.access import Accesses
 from fairlead.matching.compiled.planning.shape import Shape
@@ -37,6 +38,8 @@ from fairlead.matching.compiled.representation.expressions import (
     HIGHEST,
     NONE,
     TRUE,
+    TRUTH,
+    WHOLE,
     Array,
     Constant,
     Expression,
@@ -74,16 +77,15 @@ class Queues:
 
     def at(self, queue: int) -> Expression:
         """The number of a queue of the key k."""
-        return Variable("k") * self.shape.stride + queue
+        return k * self.shape.stride + queue
 
     def leave(self, code: Code, queue: int, first: Expression, last: Expression) -> None:
         """A stretch of a queue leaves it."""
-        free = Variable("free")
         code.assign(free, call("drop", first, last, self.at(queue), free, *self.state))
 
     def _link(self) -> Function:
         NEXT, PREV = self.layout.take("NEXT PREV")
-        e, at, indexed, before = variables("e at indexed before")
+        e, at, indexed, before = [*variables("entry at", WHOLE), Variable("indexed", TRUTH), Variable("before", WHOLE)]
         code = Code()
         code.assign(before, QUEUES[at, TAIL])
         code.assign(PREV[e], before)
@@ -109,7 +111,7 @@ class Queues:
     def _drop(self) -> Function:
         """Takes a stretch of a queue, from `first` to `last`, out of it."""
         NEXT, PREV = self.layout.take("NEXT PREV")
-        first, last, at, free, before, after, c, step = variables("first last at free before after c step")
+        first, last, at, free, before, after, c, step = variables("first last at free before after node step", WHOLE)
         trees = bool(self.accesses.trees)
         code = Code()
         if self.layout.rowed:
@@ -151,7 +153,7 @@ class Queues:
     def _expire(self) -> Function:
         """What falls behind the window of a key leaves. LATE goes once all queues are in the order of time."""
         NEXT, TIME = self.layout.take("NEXT TIME")
-        k, horizon, free, was, oldest, late, at, c, before, step = variables("k horizon free was oldest late at c before step")
+        horizon, was, at, before, step = variables("horizon was at before step", WHOLE)
         stride = self.shape.stride
         code = Code()
         code.assign(was, free)
@@ -187,7 +189,7 @@ class Queues:
 
     def _trim(self) -> Function:
         """Events that can be in no relation to come leave (see precedence.py)."""
-        k, free, was = variables("k free was")
+        was = Variable("was", WHOLE)
         code = Code()
         if is_circular(self.needs):
             code.assign(was, -2)
@@ -201,7 +203,7 @@ class Queues:
 
     def _trim_queues(self, code: Code) -> None:
         NEXT, REF = self.layout.take("NEXT REF")
-        c, alive = variables("c alive")
+        alive = Variable("alive", TRUTH)
         for queue, needs in self.needs:
             head = QUEUES[self.at(queue), HEAD]
             code.assign(c, head)
@@ -210,7 +212,7 @@ class Queues:
                 for each in needs:
                     tests: list[Expression] = []
                     for other, n in each:
-                        there = Variable(f"f{other}")
+                        there = front_of(other)
                         code.assign(there, QUEUES[self.at(other), HEAD])
                         for _ in range(n - 1):
                             code.assign(there, choice(NEXT[there], there != NONE, NONE))

@@ -1,5 +1,5 @@
 """The reduced search: the plan of matching/reduction.py as a table, and what of its functions (semijoin_functions.py) is a
-branch's own: `holds` (the tests of a group of constraints on the members) and `key` (one side of a comparison, as a whole
+branch's own: `holds` (the tests of a group of constraints on the members) and `side_of` (one side of a comparison, as a whole
 number with the same order). The newest event is put into a node of its own that is in no queue (`spent_0`, …), so that every
 member is a node.
 
@@ -35,6 +35,7 @@ from fairlead.matching.compiled.codegen.arrays import (
 from fairlead.matching.compiled.codegen.counters import counter
 from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.codegen.semijoin_functions import HEADER, Form, reducing
+from fairlead.matching.compiled.codegen.variables import b, c, free, fresh, k, left, more, value_of, w
 from fairlead.matching.compiled.planning.access import Accesses
 from fairlead.matching.compiled.planning.shape import Clause, Shape
 from fairlead.matching.compiled.representation.code import Code
@@ -43,6 +44,7 @@ from fairlead.matching.compiled.representation.expressions import (
     FALSE,
     NONE,
     TRUE,
+    WHOLE,
     Array,
     Call,
     Expression,
@@ -58,7 +60,6 @@ from fairlead.matching.compiled.representation.expressions import (
     intrinsic,
     negated,
     total,
-    variables,
 )
 from fairlead.matching.compiled.representation.statements import Function
 from fairlead.matching.reduction import Constraint, Filter, Link, Narrow, Reduction, reduced_orders
@@ -74,7 +75,6 @@ STEPS_FIRST, STEPS_EACH = 256, 8
 """Steps of a search before it is reduced: some, and some for each queued event. More than in matching/interpreted/search.py,
 since a step costs less beside a reduced search."""
 Row = tuple[int, int, int, int, int, int, int, int]
-k, w, b, free, fresh, left, more = variables("k w b free fresh left more")
 
 
 class Semijoins:
@@ -129,7 +129,7 @@ class Semijoins:
     def _given(self, newest: int) -> list[Variable | Array]:
         """What a search passes on of the newest event."""
         bits = [b] if "BITS" in self.layout else []
-        return [k, w, *bits, *(Variable(f"x{at}") for at in self._own(newest)), free, fresh, *self.state]
+        return [k, w, *bits, *(value_of(at) for at in self._own(newest)), free, fresh, *self.state]
 
     def _own(self, newest: int) -> list[int]:
         """The columns of the newest event that a node has."""
@@ -138,13 +138,13 @@ class Semijoins:
 
     def _begin(self, newest: int) -> Function:
         """The newest event as a node: the one it may be queued in, which has no links yet that matter."""
-        code, e = Code(), Variable("e")
+        code, e = Code(), Variable("entry", WHOLE)
         code.assign(e, choice(free, free != NONE, fresh))
         code.assign(self.layout.field("REF")[e], w)
         if "BITS" in self.layout:
             code.assign(self.layout.field("BITS")[e], b)
         for number in self._own(newest):
-            value = Variable(f"x{number}")
+            value = value_of(number)
             is_double = self.shape.columns[number].is_double
             code.assign(self.layout.column(number)[e], as_bits(value) if is_double else value)
         code.assign(MEMBERS[self.shape.newest_slot(newest)], e)
@@ -252,7 +252,7 @@ class Semijoins:
 
     def _side(self, value: Expression) -> int:
         """The number of a key: the value of the node c."""
-        return _number_of(self._placed(value, Variable("c")), self.keys)
+        return _number_of(self._placed(value, c), self.keys)
 
     def _group(self, tests: tuple[int, ...], bound: int | None) -> int:
         """The number of a group of tests on the members."""
@@ -274,7 +274,7 @@ class Semijoins:
         """A condition over MEMBERS, and `c` for a noted event; or over one node."""
 
         def place(part: SlotColumn | SlotField) -> Expression:
-            at = node if node is not None else MEMBERS[part.slot] if part.slot < self.shape.size else Variable("c")
+            at = node if node is not None else MEMBERS[part.slot] if part.slot < self.shape.size else c
             if isinstance(part, SlotField):
                 return self.layout.field(part.field)[at]
             stored = self.layout.column(part.column)[at]
@@ -286,7 +286,7 @@ class Semijoins:
     # Functions of this branch
 
     def _holds(self) -> Function:
-        code, g = Code(), Variable("g")
+        code, g = Code(), Variable("group", WHOLE)
         for at, tests in enumerate(self.groups):
             with code.when(g == at):
                 for each in tests:
@@ -297,18 +297,18 @@ class Semijoins:
         return code.function("holds", g, k, *self.state, rare=True)
 
     def _key(self) -> Function:
-        code, (q, c) = Code(), variables("q c")
+        code, q = Code(), Variable("side", WHOLE)
         for at, each in enumerate(self.keys[1:], 1):
             with code.when(q == at):
                 code.give(each)
         code.give(self.keys[0] if self.keys else 0)
-        return code.function("key", q, c, *self.state, rare=True)
+        return code.function("side_of", q, c, *self.state, rare=True)
 
     def _spoilt(self, at: int, clause: Clause) -> Function:
         """Whether an event that a clause noted forbids the members."""
         assert clause.right is not None
         REF, NEXT = self.layout.take("REF NEXT")
-        queue, c, code = k * self.shape.stride + clause.queue, Variable("c"), Code()
+        queue, code = k * self.shape.stride + clause.queue, Code()
         first, root = QUEUES[queue, HEAD], QUEUES[queue, ROOT]
         code.assign(c, call("after", first, REF[MEMBERS[clause.left]], root, NODES, LINKS, TREES))
         with code.loop(all_of(c != NONE, REF[c] < REF[MEMBERS[clause.right]])):

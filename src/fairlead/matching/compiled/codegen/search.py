@@ -1,20 +1,21 @@
 """The searches of a branch: nested loops over the slots, each over the events that its index gives.
 
-The newest event is bound to its slot beforehand and not queued yet: its values are the arguments `w` (its place), `b` (bits),
-`bk` (its number in the hash index) and `x0, x1, …`. For `MATCH A a AND B b WHERE a.x < b.x` under FIRST, when a B arrives:
+The newest event is bound to its slot beforehand and not queued yet: its values are the arguments `word` (its place), `bits`,
+`bucket` (its number in the hash index) and `value0, value1, …`. For `MATCH A a AND B b WHERE a.x < b.x` under FIRST, when a B
+arrives:
 
-    def search_1(k, x1, queues, …, members):
-        x_0 = sortable(x1)
-        if least_keys[k * 2 + 0] < x_0:
-            c0 = first_lt(k * 2 + 0, x_0, queues, …)
+    def search_1(key, value1, queues, …, members):
+        sought0 = sortable(value1)
+        if least_keys[key * 2 + 0] < sought0:
+            node0 = first_lt(key * 2 + 0, sought0, queues, …)
         …
-        while c0 != -1:
-            members[0] = c0
+        while node0 != -1:
+            members[0] = node0
             return True
         return False
 
 Where THEN orders slots that are still open, the lowest event that each can have follows from those before it (under RECENT
-the highest from those behind it): `l0, l1, …` are found first, and if one is missing there is no relation at all.
+the highest from those behind it): `lowest0, lowest1, …` are found first, and if one is missing there is no relation at all.
 
 Takes: a shape, its accesses and layout. Gives: functions of a kernel. Never: changes a queue.
 """
@@ -46,6 +47,20 @@ from fairlead.matching.compiled.codegen.hash_index import HashIndex
 from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.codegen.ordered_index import key_of, row_name, sought
 from fairlead.matching.compiled.codegen.reduced_search import Semijoins
+from fairlead.matching.compiled.codegen.variables import (
+    b,
+    bk,
+    bound_to,
+    free,
+    fresh,
+    k,
+    lowest_of,
+    sought_at,
+    tm,
+    value_of,
+    w,
+    walked,
+)
 from fairlead.matching.compiled.machine_code.interruption import count_step, is_halted
 from fairlead.matching.compiled.planning.access import Access, Accesses
 from fairlead.matching.compiled.planning.shape import Clause, Shape
@@ -69,29 +84,13 @@ from fairlead.matching.compiled.representation.expressions import (
     bit,
     call,
     negated,
-    variables,
 )
 from fairlead.matching.compiled.representation.statements import Function
 
 STATE: tuple[Variable | Array, ...] = (
-    *variables("free fresh"), QUEUES, CHAINS, LEAST_KEYS, NODES, LINKS, TREES, CHAIN_LINKS, ROWS, COUNTERS, RANKS, SCRATCH,
+    free, fresh, QUEUES, CHAINS, LEAST_KEYS, NODES, LINKS, TREES, CHAIN_LINKS, ROWS, COUNTERS, RANKS, SCRATCH,
     PLANS, MEMBERS,
 )  # fmt: skip
-k, w, b, bk, walked = variables("k w b bk walked")
-
-
-def bound_to(slot: int) -> Variable:
-    """The node at a slot."""
-    return Variable(f"c{slot}")
-
-
-def lowest_of(slot: int) -> Variable:
-    return Variable(f"l{slot}")
-
-
-def value_of(column: int) -> Variable:
-    """The newest event's value."""
-    return Variable(f"x{column}")
 
 
 class Searching:
@@ -127,7 +126,7 @@ class Searching:
         def place(part: SlotColumn | SlotField) -> Expression:
             if isinstance(part, SlotField):
                 if part.slot == bound:
-                    return {"REF": w, "BITS": b, "TIME": Variable("tm")}[part.field]
+                    return {"REF": w, "BITS": b, "TIME": tm}[part.field]
                 return self.layout.field(part.field)[bound_to(part.slot)]
             if part.slot == bound:
                 return value_of(part.column)
@@ -290,7 +289,7 @@ class Searching:
         assert access.bound is not None
         shape, slot, node, bound = self.shape, access.slot, bound_to(access.slot), access.bound
         column, where = shape.columns[bound.column], self.at(shape.queue_of_slot[slot])
-        value, x = self.placed(bound.value, newest), Variable(f"x_{slot}")
+        value, x = self.placed(bound.value, newest), sought_at(slot)
         code.assign(x, key_of(value, column.is_double, bound.sign))
         if shape.follows(slot) or timely:
             code.assign(node, sought(bound.sign, node, x, QUEUES[where, ROOT]))
@@ -318,7 +317,7 @@ class Searching:
             code.assign(node, self.step[node])
         else:
             root = QUEUES[self.at(self.shape.queue_of_slot[access.slot]), ROOT]
-            code.assign(node, sought(access.bound.sign, self.step[node], Variable(f"x_{access.slot}"), root))
+            code.assign(node, sought(access.bound.sign, self.step[node], sought_at(access.slot), root))
 
     def _start_chain(self, code: Code, access: Access, newest: int | None) -> None:
         """Along the events of the queue that have the partner's number."""

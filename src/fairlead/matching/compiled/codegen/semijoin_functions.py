@@ -1,6 +1,6 @@
 """The functions of a reduced search (reduced_search.py has the table that they carry out, and what is in SCRATCH).
 
-They are the same for all searches of all branches but for `holds` and `key`, which reduced_search.py adds.
+They are the same for all searches of all branches but for `holds` and `side_of`, which reduced_search.py adds.
 
 Takes: the form of a branch. Gives: functions of a kernel. Never: knows a condition.
 """
@@ -190,7 +190,7 @@ def _compared(form: Form) -> Function:
     row, mark, top, best, c, d, good, h, i, left, n, op, others, p, s, seen, several, side, t, v, wrap, x, y = variables(
         "row mark top best c d good h i left n op others p s seen several side t v wrap x y"
     )
-    held = call("key", PLANS[row, 5], SCRATCH[top + h], *form.state)
+    held = call("side_of", PLANS[row, 5], SCRATCH[top + h], *form.state)
     code = Code()
     code.assign(op, PLANS[row, 0])
     code.assign(s, PLANS[row, 1])
@@ -227,7 +227,7 @@ def _compared(form: Form) -> Function:
             with code.when(op == 1):
                 code.assign(seen, TRUE)
                 code.proceed()
-            code.assign(v, call("key", PLANS[row, 5], d, *form.state))
+            code.assign(v, call("side_of", PLANS[row, 5], d, *form.state))
             with code.when(op == 6):
                 code.assign(h, call("hashed", v) & wrap)
                 with code.loop(all_of(SCRATCH[top + h] != NONE, held != v)):
@@ -247,7 +247,7 @@ def _compared(form: Form) -> Function:
             with code.when(op == 1):
                 code.assign(good, TRUE)
             with code.otherwise():
-                code.assign(v, call("key", PLANS[row, 4], c, *form.state))
+                code.assign(v, call("side_of", PLANS[row, 4], c, *form.state))
                 with code.when(op == 2):
                     code.assign(good, v < best)
                 with code.or_when(op == 3):

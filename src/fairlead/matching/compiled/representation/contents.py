@@ -77,9 +77,11 @@ def size(node: Expression) -> int:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two expressions say the same."""
+    """Whether two expressions say the same, by whatever name."""
     if type(one) is not type(other):
         return False
+    if isinstance(one, Constant):
+        return type(one.value) is type(other.value) and one.value == other.value
     if isinstance(one, tuple):
         return len(one) == len(other) and all(map(same, one, other))
     if isinstance(one, Expression | Array):

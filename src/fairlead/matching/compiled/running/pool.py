@@ -52,8 +52,8 @@ class Pool:
         self.keys = 0
         self.ni = _aligned(0, layout.width)
         self.nn = self.ni.view(np.int32)
-        self.tt = np.zeros((0, layout.linked["tt"]), dtype=np.int64 if layout.keyed else np.int32)
-        self.bb = np.zeros((0, layout.linked["bb"]), dtype=np.int32)
+        self.tt = np.zeros((0, layout.linked["trees"]), dtype=np.int64 if layout.keyed else np.int32)
+        self.bb = np.zeros((0, layout.linked["chain_links"]), dtype=np.int32)
         self.qs = np.zeros((0, layout.queue_width), dtype=np.int32)
         self.fr = np.zeros((0, 2 * ROW), dtype=np.int32)
         self.ks = np.zeros((0, 4), dtype=np.int64)
@@ -97,6 +97,14 @@ class Pool:
         wanted = room(self.size, most + rows * self.queues)
         if wanted > len(self.sc):
             self.sc = np.zeros(2 * wanted, dtype=np.int32)
+
+    def arguments(self) -> dict[str, npt.NDArray[Any]]:
+        """By the names that kernels have for them (arrays.py)."""
+        return {
+            "nodes": self.ni, "links": self.nn, "trees": self.tt, "chain_links": self.bb, "queues": self.qs, "keys": self.ks,
+            "chains": self.bs, "least_keys": self.gs, "rows": self.fr, "waiting": self.wait, "heap": self.heap,
+            "counters": self.st, "scratch": self.sc, "members": self.members,
+        }  # fmt: skip
 
     def queued(self) -> int:
         return int(self.st[QUEUED])
