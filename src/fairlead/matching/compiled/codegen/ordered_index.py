@@ -94,52 +94,52 @@ def sortable() -> Function:
 def _attach(fields: Fields) -> Function:
     """The last node of the queue, behind those that are in the tree already."""
     LEFT, PREV, REF, RIGHT, UP = fields.take("LEFT PREV REF RIGHT UP")
-    e, at, below, c, p = variables("e at below c p")
+    entry, at, below, node, rank = variables("entry at below node rank")
     code = Code()
-    code.assign(LEFT[e], NONE)
-    code.assign(RIGHT[e], NONE)
-    code.assign(c, PREV[e])
-    code.assign(p, call("priority", REF[e]))
+    code.assign(LEFT[entry], NONE)
+    code.assign(RIGHT[entry], NONE)
+    code.assign(node, PREV[entry])
+    code.assign(rank, call("priority", REF[entry]))
     code.assign(below, NONE)
-    with code.loop(all_of(c != NONE, call("priority", REF[c]) < p)):
-        code.assign(below, c)
-        code.assign(c, UP[c])
+    with code.loop(all_of(node != NONE, call("priority", REF[node]) < rank)):
+        code.assign(below, node)
+        code.assign(node, UP[node])
     with code.when(below != NONE):
-        code.assign(LEFT[e], below)
-        code.assign(UP[below], e)
-    code.assign(UP[e], c)
-    with code.when(c == NONE):
-        code.assign(QUEUES[at, ROOT], e)
+        code.assign(LEFT[entry], below)
+        code.assign(UP[below], entry)
+    code.assign(UP[entry], node)
+    with code.when(node == NONE):
+        code.assign(QUEUES[at, ROOT], entry)
     with code.otherwise():
-        code.assign(RIGHT[c], e)
+        code.assign(RIGHT[node], entry)
     if "KEY" in fields:
         AGG, KEY = fields.take("AGG KEY")
-        code.assign(AGG[e], KEY[e])
-        with code.when(all_of(below != NONE, AGG[below] < AGG[e])):
-            code.assign(AGG[e], AGG[below])
-        with code.loop(all_of(c != NONE, KEY[e] < AGG[c])):
-            code.assign(AGG[c], KEY[e])
-            code.assign(c, UP[c])
-    return code.function("attach", e, at, QUEUES, NODES, LINKS, TREES, rare=True)
+        code.assign(AGG[entry], KEY[entry])
+        with code.when(all_of(below != NONE, AGG[below] < AGG[entry])):
+            code.assign(AGG[entry], AGG[below])
+        with code.loop(all_of(node != NONE, KEY[entry] < AGG[node])):
+            code.assign(AGG[node], KEY[entry])
+            code.assign(node, UP[node])
+    return code.function("attach", entry, at, QUEUES, NODES, LINKS, TREES, rare=True)
 
 
 def _detach(fields: Fields) -> Function:
     """Its two subtrees are merged in its place."""
     LEFT, REF, RIGHT, UP = fields.take("LEFT REF RIGHT UP")
-    c, at, hook, lower, left, p, pick, r = variables("c at hook l left p pick r")
+    node, at, hook, lower, left, parent, pick, upper = variables("node at hook lower left parent pick upper")
     code = Code()
-    code.assign(lower, LEFT[c])
-    code.assign(r, RIGHT[c])
-    code.assign(p, UP[c])
-    code.assign(hook, p)
-    code.assign(left, all_of(p != NONE, LEFT[p] == c))
+    code.assign(lower, LEFT[node])
+    code.assign(upper, RIGHT[node])
+    code.assign(parent, UP[node])
+    code.assign(hook, parent)
+    code.assign(left, all_of(parent != NONE, LEFT[parent] == node))
     with code.loop():
-        with code.when(any_of(lower == NONE, r == NONE)):
-            code.assign(pick, choice(lower, r == NONE, r))
-        with code.or_when(call("priority", REF[lower]) >= call("priority", REF[r])):
+        with code.when(any_of(lower == NONE, upper == NONE)):
+            code.assign(pick, choice(lower, upper == NONE, upper))
+        with code.or_when(call("priority", REF[lower]) >= call("priority", REF[upper])):
             code.assign(pick, lower)
         with code.otherwise():
-            code.assign(pick, r)
+            code.assign(pick, upper)
         with code.when(pick != NONE):
             code.assign(UP[pick], hook)
         with code.when(hook == NONE):
@@ -148,65 +148,65 @@ def _detach(fields: Fields) -> Function:
             code.assign(LEFT[hook], pick)
         with code.otherwise():
             code.assign(RIGHT[hook], pick)
-        with code.when(any_of(lower == NONE, r == NONE)):
+        with code.when(any_of(lower == NONE, upper == NONE)):
             code.leave()
         code.assign(hook, pick)
-        code.assign(left, pick == r)
+        code.assign(left, pick == upper)
         with code.when(left):
-            code.assign(r, LEFT[pick])
+            code.assign(upper, LEFT[pick])
         with code.otherwise():
             code.assign(lower, RIGHT[pick])
     if "KEY" in fields:
-        _put_right(code, fields, hook, p)
-    return code.function("detach", c, at, QUEUES, NODES, LINKS, TREES, rare=True)
+        _put_right(code, fields, hook, parent)
+    return code.function("detach", node, at, QUEUES, NODES, LINKS, TREES, rare=True)
 
 
-def _put_right(code: Code, fields: Fields, hook: Variable, p: Variable) -> None:
+def _put_right(code: Code, fields: Fields, hook: Variable, parent: Variable) -> None:
     """Aggregates, from the lowest change upwards."""
     AGG, KEY, LEFT, RIGHT, UP = fields.take("AGG KEY LEFT RIGHT UP")
-    c, best, fixed, lower, r = variables("c best fixed l r")
-    code.assign(fixed, hook == p)
-    code.assign(c, hook)
-    with code.loop(c != NONE):
-        with code.when(c == p):
+    node, best, fixed, lower, upper = variables("node best fixed lower upper")
+    code.assign(fixed, hook == parent)
+    code.assign(node, hook)
+    with code.loop(node != NONE):
+        with code.when(node == parent):
             code.assign(fixed, TRUE)
-        code.assign(best, KEY[c])
-        code.assign(lower, LEFT[c])
+        code.assign(best, KEY[node])
+        code.assign(lower, LEFT[node])
         with code.when(all_of(lower != NONE, AGG[lower] < best)):
             code.assign(best, AGG[lower])
-        code.assign(r, RIGHT[c])
-        with code.when(all_of(r != NONE, AGG[r] < best)):
-            code.assign(best, AGG[r])
-        with code.when(all_of(fixed, best == AGG[c])):
+        code.assign(upper, RIGHT[node])
+        with code.when(all_of(upper != NONE, AGG[upper] < best)):
+            code.assign(best, AGG[upper])
+        with code.when(all_of(fixed, best == AGG[node])):
             code.leave()
-        code.assign(AGG[c], best)
-        code.assign(c, UP[c])
+        code.assign(AGG[node], best)
+        code.assign(node, UP[node])
 
 
 def _built(fields: Fields) -> Function:
     (NEXT,) = fields.take("NEXT")
-    at, c = variables("at c")
+    at, node = variables("at node")
     code = Code()
-    code.assign(c, QUEUES[at, HEAD])
-    with code.loop(c != NONE):
-        code.call("attach", c, at, QUEUES, NODES, LINKS, TREES)
-        code.assign(c, NEXT[c])
+    code.assign(node, QUEUES[at, HEAD])
+    with code.loop(node != NONE):
+        code.call("attach", node, at, QUEUES, NODES, LINKS, TREES)
+        code.assign(node, NEXT[node])
     return code.function("built", at, QUEUES, NODES, LINKS, TREES, rare=True)
 
 
 def _least(fields: Fields) -> Function:
     """The least key of a queue."""
     AGG, KEY, NEXT = fields.take("AGG KEY NEXT")
-    at, best, c = variables("at best c")
+    at, best, node = variables("at best node")
     code = Code()
     with code.when(QUEUES[at, ROOT] != NONE):
         code.give(AGG[QUEUES[at, ROOT]])
     code.assign(best, HIGHEST)
-    code.assign(c, QUEUES[at, HEAD])
-    with code.loop(c != NONE):
-        with code.when(KEY[c] < best):
-            code.assign(best, KEY[c])
-        code.assign(c, NEXT[c])
+    code.assign(node, QUEUES[at, HEAD])
+    with code.loop(node != NONE):
+        with code.when(KEY[node] < best):
+            code.assign(best, KEY[node])
+        code.assign(node, NEXT[node])
     code.give(best)
     return code.function("least", at, QUEUES, NODES, LINKS, TREES, rare=True)
 
@@ -235,42 +235,42 @@ def _seek(fields: Fields, sign: str, recent: bool, most: int) -> Function:
     """`seek_lt` or `seek_le`: from node c on, in the direction of the matching, the first whose key is below x."""
     AGG, HIGH, KEY, UP = fields.take("AGG HIGH KEY UP")
     NEXT, LEFT, RIGHT = fields.take("PREV RIGHT LEFT" if recent else "NEXT LEFT RIGHT")
-    c, x, root, came, high, n, steps = variables("c x root came high n steps")
+    node, x, root, came, high, next_node, steps = variables("node x root came high next_node steps")
     code = Code()
     code.assign(steps, 0)
     code.assign(high, x >> 32)
-    with code.loop(c != NONE):
-        with code.when(all_of(HIGH[c] <= high, any_of(HIGH[c] < high, Comparison(KEY[c], sign, x)))):
-            code.give(c)
+    with code.loop(node != NONE):
+        with code.when(all_of(HIGH[node] <= high, any_of(HIGH[node] < high, Comparison(KEY[node], sign, x)))):
+            code.give(node)
         code.increase(steps)
         with code.when(all_of(steps == most, root != NONE)):
             code.leave()
-        code.assign(c, NEXT[c])
-    with code.when(c == NONE):
-        code.give(c)
+        code.assign(node, NEXT[node])
+    with code.when(node == NONE):
+        code.give(node)
     with code.loop():
-        code.assign(n, RIGHT[c])
-        with code.when(all_of(n != NONE, Comparison(AGG[n], sign, x))):
-            code.assign(c, n)
+        code.assign(next_node, RIGHT[node])
+        with code.when(all_of(next_node != NONE, Comparison(AGG[next_node], sign, x))):
+            code.assign(node, next_node)
             with code.loop():
-                code.assign(n, LEFT[c])
-                with code.when(all_of(n != NONE, Comparison(AGG[n], sign, x))):
-                    code.assign(c, n)
-                with code.or_when(Comparison(KEY[c], sign, x)):
-                    code.give(c)
+                code.assign(next_node, LEFT[node])
+                with code.when(all_of(next_node != NONE, Comparison(AGG[next_node], sign, x))):
+                    code.assign(node, next_node)
+                with code.or_when(Comparison(KEY[node], sign, x)):
+                    code.give(node)
                 with code.otherwise():
-                    code.assign(c, RIGHT[c])
+                    code.assign(node, RIGHT[node])
         with code.loop():
-            code.assign(n, UP[c])
-            with code.when(n == NONE):
-                code.give(n)
-            code.assign(came, LEFT[n] == c)
-            code.assign(c, n)
+            code.assign(next_node, UP[node])
+            with code.when(next_node == NONE):
+                code.give(next_node)
+            code.assign(came, LEFT[next_node] == node)
+            code.assign(node, next_node)
             with code.when(came):
                 code.leave()
-        with code.when(Comparison(KEY[c], sign, x)):
-            code.give(c)
-    return code.function(seek_name(sign), c, x, root, NODES, LINKS, TREES)
+        with code.when(Comparison(KEY[node], sign, x)):
+            code.give(node)
+    return code.function(seek_name(sign), node, x, root, NODES, LINKS, TREES)
 
 
 def past(fields: Fields, name: str, back: bool) -> Function:
@@ -283,28 +283,28 @@ def _past(fields: Fields, name: str, back: bool, most: int) -> Function:
     REF = fields.field("REF")
     NEXT, LEFT, RIGHT = fields.take("PREV RIGHT LEFT" if back else "NEXT LEFT RIGHT")
     sign = "<" if back else ">"
-    c, word, root, best, steps = variables("c word root best steps")
+    node, word, root, best, steps = variables("node word root best steps")
     code = Code()
     code.assign(steps, 0)
-    with code.loop(c != NONE):
-        with code.when(Comparison(REF[c], sign, word)):
-            code.give(c)
+    with code.loop(node != NONE):
+        with code.when(Comparison(REF[node], sign, word)):
+            code.give(node)
         code.increase(steps)
         with code.when(all_of(steps == most, root != NONE)):
             code.leave()
-        code.assign(c, NEXT[c])
-    with code.when(c == NONE):
-        code.give(c)
-    code.assign(c, root)
+        code.assign(node, NEXT[node])
+    with code.when(node == NONE):
+        code.give(node)
+    code.assign(node, root)
     code.assign(best, NONE)
-    with code.loop(c != NONE):
-        with code.when(Comparison(REF[c], sign, word)):
-            code.assign(best, c)
-            code.assign(c, LEFT[c])
+    with code.loop(node != NONE):
+        with code.when(Comparison(REF[node], sign, word)):
+            code.assign(best, node)
+            code.assign(node, LEFT[node])
         with code.otherwise():
-            code.assign(c, RIGHT[c])
+            code.assign(node, RIGHT[node])
     code.give(best)
-    return code.function(name, c, word, root, NODES, LINKS, TREES)
+    return code.function(name, node, word, root, NODES, LINKS, TREES)
 
 
 # Rows
@@ -314,23 +314,23 @@ def _rowed(fields: Fields) -> Function:
     """The first nodes of a queue, side by side: upper halves of their keys, then their numbers. Walking along links through
     memory costs more than all the comparing."""
     HIGH, NEXT = fields.take("HIGH NEXT")
-    at, c, i, r = variables("at c i r")
+    at, node, i, row = variables("at node i row")
     code = Code()
-    code.assign(r, counter("SPARE"))
-    with code.when(r != NONE):
-        code.assign(counter("SPARE"), ROWS[r, 0])
+    code.assign(row, counter("SPARE"))
+    with code.when(row != NONE):
+        code.assign(counter("SPARE"), ROWS[row, 0])
     with code.otherwise():
-        code.assign(r, counter("SIDES"))
+        code.assign(row, counter("SIDES"))
         code.increase(counter("SIDES"))
-    code.assign(QUEUES[at, ROW_OF], r)
-    code.assign(c, QUEUES[at, HEAD])
+    code.assign(QUEUES[at, ROW_OF], row)
+    code.assign(node, QUEUES[at, HEAD])
     code.assign(i, 0)
-    with code.loop(all_of(c != NONE, i < ROW)):
-        code.assign(ROWS[r, i], HIGH[c])
-        code.assign(ROWS[r, ROW + i], c)
-        code.assign(c, NEXT[c])
+    with code.loop(all_of(node != NONE, i < ROW)):
+        code.assign(ROWS[row, i], HIGH[node])
+        code.assign(ROWS[row, ROW + i], node)
+        code.assign(node, NEXT[node])
         code.increase(i)
-    code.give(r)
+    code.give(row)
     return code.function("rowed", at, QUEUES, LINKS, ROWS, COUNTERS, rare=True)
 
 
@@ -338,55 +338,55 @@ def _rowed(fields: Fields) -> Function:
 def first(fields: Fields, sign: str) -> Function:
     """`first_lt` or `first_le`: from the head of a queue on, the first whose key is below x."""
     KEY, NEXT = fields.take("KEY NEXT")
-    at, x, high, i, n, r = variables("at x high i n r")
+    at, x, high, i, n, row = variables("at x high i n row")
     code = Code()
-    code.assign(r, QUEUES[at, ROW_OF])
-    with code.when(r == NONE):
+    code.assign(row, QUEUES[at, ROW_OF])
+    with code.when(row == NONE):
         with code.when(QUEUES[at, COUNT] < 4):
             code.give(sought(sign, QUEUES[at, HEAD], x, QUEUES[at, ROOT]))
-        code.assign(r, call("rowed", at, QUEUES, LINKS, ROWS, COUNTERS))
+        code.assign(row, call("rowed", at, QUEUES, LINKS, ROWS, COUNTERS))
     code.assign(high, x >> 32)
     code.assign(n, intrinsic("min", QUEUES[at, COUNT], ROW))
     with code.count(i, n):
-        with code.when(all_of(ROWS[r, i] <= high, any_of(ROWS[r, i] < high, Comparison(KEY[ROWS[r, ROW + i]], sign, x)))):
+        with code.when(all_of(ROWS[row, i] <= high, any_of(ROWS[row, i] < high, Comparison(KEY[ROWS[row, ROW + i]], sign, x)))):
             code.assign(counter("HINT"), i)
-            code.give(ROWS[r, ROW + i])
+            code.give(ROWS[row, ROW + i])
     with code.when(QUEUES[at, COUNT] <= ROW):
         code.give(NONE)
-    code.give(sought(sign, NEXT[ROWS[r, Constant(ROW) + ROW - 1]], x, QUEUES[at, ROOT]))
+    code.give(sought(sign, NEXT[ROWS[row, Constant(ROW) + ROW - 1]], x, QUEUES[at, ROOT]))
     return code.function(row_name(sign), at, x, QUEUES, NODES, LINKS, TREES, ROWS, COUNTERS)
 
 
-def enter_row(code: Code, fields: Fields, at: Variable, e: Variable) -> None:
+def enter_row(code: Code, fields: Fields, at: Variable, entry: Variable) -> None:
     HIGH = fields.field("HIGH")
     with code.when(all_of(QUEUES[at, ROW_OF] != NONE, QUEUES[at, COUNT] <= ROW)):
-        code.assign(ROWS[QUEUES[at, ROW_OF], QUEUES[at, COUNT] - 1], HIGH[e])
-        code.assign(ROWS[QUEUES[at, ROW_OF], ROW + QUEUES[at, COUNT] - 1], e)
+        code.assign(ROWS[QUEUES[at, ROW_OF], QUEUES[at, COUNT] - 1], HIGH[entry])
+        code.assign(ROWS[QUEUES[at, ROW_OF], ROW + QUEUES[at, COUNT] - 1], entry)
 
 
 def leave_row(code: Code, fields: Fields, at: Variable, first: Variable, last: Variable) -> None:
     """A node leaves its queue's row; when several leave at once the row goes, and is made anew when it is needed."""
     HIGH, NEXT = fields.take("HIGH NEXT")
-    i, more, n, r = variables("i more n r")
-    code.assign(r, QUEUES[at, ROW_OF])
-    with code.when(r != NONE):
+    i, more, n, row = variables("i more n row")
+    code.assign(row, QUEUES[at, ROW_OF])
+    with code.when(row != NONE):
         code.assign(n, intrinsic("min", QUEUES[at, COUNT], ROW))
         with code.when(any_of(first != last, n <= 2)):
             code.assign(QUEUES[at, ROW_OF], NONE)
-            code.assign(ROWS[r, 0], counter("SPARE"))
-            code.assign(counter("SPARE"), r)
+            code.assign(ROWS[row, 0], counter("SPARE"))
+            code.assign(counter("SPARE"), row)
         with code.otherwise():
             code.assign(i, counter("HINT"))
-            with code.when(any_of(i >= n, ROWS[r, ROW + i] != first)):
+            with code.when(any_of(i >= n, ROWS[row, ROW + i] != first)):
                 code.assign(i, 0)
-                with code.loop(all_of(i < n, ROWS[r, ROW + i] != first)):
+                with code.loop(all_of(i < n, ROWS[row, ROW + i] != first)):
                     code.increase(i)
             with code.when(i < n):
-                code.assign(more, choice(NEXT[ROWS[r, Constant(ROW) + ROW - 1]], QUEUES[at, COUNT] > ROW, NONE))
+                code.assign(more, choice(NEXT[ROWS[row, Constant(ROW) + ROW - 1]], QUEUES[at, COUNT] > ROW, NONE))
                 with code.loop(i < n - 1):
-                    code.assign(ROWS[r, i], ROWS[r, i + 1])
-                    code.assign(ROWS[r, ROW + i], ROWS[r, ROW + i + 1])
+                    code.assign(ROWS[row, i], ROWS[row, i + 1])
+                    code.assign(ROWS[row, ROW + i], ROWS[row, ROW + i + 1])
                     code.increase(i)
                 with code.when(more != NONE):
-                    code.assign(ROWS[r, i], HIGH[more])
-                    code.assign(ROWS[r, ROW + i], more)
+                    code.assign(ROWS[row, i], HIGH[more])
+                    code.assign(ROWS[row, ROW + i], more)

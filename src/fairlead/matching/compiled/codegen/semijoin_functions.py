@@ -59,35 +59,35 @@ def reducing(form: Form) -> tuple[Function, ...]:
 
 def _reduced(form: Form) -> Function:
     NEXT = form.fields.field("NEXT")
-    first, k, at, c, count, i, j, marks, n, s, x = variables("first k at c count i j marks n s x")
+    first, key, at, node, count, i, j, marks, n, slot, x = variables("first key at node count i j marks n slot x")
     code = Code()
     code.assign(count, PLANS[first, 0])
     code.assign(at, Constant(HEADER) * form.size)
     with code.count(j, count):
-        code.assign(s, PLANS[first + 1 + j, 0])
-        code.assign(c, QUEUES[k * form.stride + PLANS[first + 1 + j, 1], HEAD])
+        code.assign(slot, PLANS[first + 1 + j, 0])
+        code.assign(node, QUEUES[key * form.stride + PLANS[first + 1 + j, 1], HEAD])
         code.assign(n, 0)
-        with code.loop(c != NONE):
-            code.assign(SCRATCH[at + n], c)
+        with code.loop(node != NONE):
+            code.assign(SCRATCH[at + n], node)
             code.increase(n)
-            code.assign(c, NEXT[c])
-        code.assign(SCRATCH[4 * s], at)
-        code.assign(SCRATCH[4 * s + 1], n)
-        code.assign(SCRATCH[4 * s + 2], at + n)
+            code.assign(node, NEXT[node])
+        code.assign(SCRATCH[4 * slot], at)
+        code.assign(SCRATCH[4 * slot + 1], n)
+        code.assign(SCRATCH[4 * slot + 2], at + n)
         with code.count(i, at + n + n, at + n):
             code.assign(SCRATCH[i], 0)
         code.increase(at, n + n)
-    with code.when(negated(call("pruned", first, 0, at, k, *form.state))):
+    with code.when(negated(call("pruned", first, 0, at, key, *form.state))):
         code.give(FALSE)
     code.assign(j, 0)
     code.assign(SCRATCH[Constant(4) * form.size], 0)
     with code.loop():
-        code.assign(s, PLANS[first + 1 + j, 0])
-        code.assign(n, SCRATCH[4 * s + 1])
+        code.assign(slot, PLANS[first + 1 + j, 0])
+        code.assign(n, SCRATCH[4 * slot + 1])
         code.decrease(counter("STEPS"), n)
         with code.when(is_halted()):
             code.give(FALSE)
-        code.assign(marks, SCRATCH[4 * s + 2])
+        code.assign(marks, SCRATCH[4 * slot + 2])
         code.assign(i, SCRATCH[Constant(4) * form.size + j])
         with code.loop(all_of(i < n, SCRATCH[marks + form.placed(n, i)] != 0)):
             code.increase(i)
@@ -98,109 +98,135 @@ def _reduced(form: Form) -> Function:
             code.call("revived", first, j + 2, *form.state)
             code.proceed()
         code.assign(SCRATCH[Constant(4) * form.size + j], i + 1)
-        code.assign(MEMBERS[s], SCRATCH[SCRATCH[4 * s] + form.placed(n, i)])
+        code.assign(MEMBERS[slot], SCRATCH[SCRATCH[4 * slot] + form.placed(n, i)])
         with code.count(x, n), code.when(all_of(x != form.placed(n, i), SCRATCH[marks + x] == 0)):
             code.assign(SCRATCH[marks + x], j + 2)
         code.increase(j)
         with code.when(j == count):
             code.give(TRUE)
         code.assign(SCRATCH[Constant(4) * form.size + j], 0)
-        with code.when(negated(call("pruned", first, j, at, k, *form.state))):
+        with code.when(negated(call("pruned", first, j, at, key, *form.state))):
             code.decrease(j)
             code.call("revived", first, j + 2, *form.state)
-    return code.function("reduced", first, k, *form.state, rare=True)
+    return code.function("reduced", first, key, *form.state, rare=True)
 
 
 def _revived(form: Form) -> Function:
-    first, mark, j, s, x = variables("first mark j s x")
+    first, mark, j, slot, x = variables("first mark j slot x")
     code = Code()
     with code.count(j, PLANS[first, 0]):
-        code.assign(s, PLANS[first + 1 + j, 0])
-        with code.count(x, SCRATCH[4 * s + 2] + SCRATCH[4 * s + 1], SCRATCH[4 * s + 2]), code.when(SCRATCH[x] == mark):
+        code.assign(slot, PLANS[first + 1 + j, 0])
+        with code.count(x, SCRATCH[4 * slot + 2] + SCRATCH[4 * slot + 1], SCRATCH[4 * slot + 2]), code.when(SCRATCH[x] == mark):
             code.assign(SCRATCH[x], 0)
     return code.function("revived", first, mark, *form.state, rare=True)
 
 
 def _pruned(form: Form) -> Function:
-    first, stage, top, k, j, left, row, s = variables("first stage top k j left row s")
+    first, stage, top, key, j, left, row, slot = variables("first stage top key j left row slot")
     code = Code()
     with code.count(j, PLANS[first, 0]):
-        code.assign(s, PLANS[first + 1 + j, 0])
-        code.assign(SCRATCH[4 * s + 3], 0)
+        code.assign(slot, PLANS[first + 1 + j, 0])
+        code.assign(SCRATCH[4 * slot + 3], 0)
     with code.count(row, PLANS[first + 1 + stage, 3], PLANS[first + 1 + stage, 2]):
         with code.when(all_of(PLANS[row, 7] == 0, SCRATCH[4 * PLANS[row, 2] + 3] == 0)):
             code.proceed()
         with code.when(any_of(PLANS[row, 0] == 0, PLANS[row, 0] > 7)):
-            code.assign(left, call("tested", row, stage + 1, k, *form.state))
+            code.assign(left, call("tested", row, stage + 1, key, *form.state))
         with code.otherwise():
             code.assign(left, call("compared", row, stage + 1, top, *form.state))
         with code.when(left == 0):
             code.give(FALSE)
     code.give(TRUE)
-    return code.function("pruned", first, stage, top, k, *form.state, rare=True)
+    return code.function("pruned", first, stage, top, key, *form.state, rare=True)
 
 
 def _tested(form: Form) -> Function:
     REF = form.fields.field("REF")
-    row, mark, k, c, d, good, left, op, s, side, t, x, y = variables("row mark k c d good left op s side t x y")
+    row, mark, key, node, other, good, left, operation, slot, side, partner, x, y = variables(
+        "row mark key node other good left operation slot side partner x y"
+    )
     code = Code()
-    code.assign(op, PLANS[row, 0])
-    code.assign(s, PLANS[row, 1])
-    code.assign(t, PLANS[row, 2])
+    code.assign(operation, PLANS[row, 0])
+    code.assign(slot, PLANS[row, 1])
+    code.assign(partner, PLANS[row, 2])
     code.assign(side, PLANS[row, 3])
     code.assign(left, 0)
-    with code.count(x, SCRATCH[4 * s + 1]):
-        with code.when(SCRATCH[SCRATCH[4 * s + 2] + x] != 0):
+    with code.count(x, SCRATCH[4 * slot + 1]):
+        with code.when(SCRATCH[SCRATCH[4 * slot + 2] + x] != 0):
             code.proceed()
-        code.assign(c, SCRATCH[SCRATCH[4 * s] + x])
-        code.assign(MEMBERS[s], c)
+        code.assign(node, SCRATCH[SCRATCH[4 * slot] + x])
+        code.assign(MEMBERS[slot], node)
         code.assign(good, FALSE)
         code.decrease(counter("STEPS"))
         with code.when(is_halted()):
             code.give(0)
-        with code.when(op == 0):
-            code.assign(good, call("holds", PLANS[row, 6], k, *form.state))
-        with code.or_when(op == 9):
+        with code.when(operation == 0):
+            code.assign(good, call("holds", PLANS[row, 6], key, *form.state))
+        with code.or_when(operation == 9):
             code.assign(y, x + side)
-            with code.when(all_of(y >= 0, y < SCRATCH[4 * t + 1], SCRATCH[SCRATCH[4 * t + 2] + y] == 0)):
-                code.assign(MEMBERS[t], SCRATCH[SCRATCH[4 * t] + y])
-                code.assign(good, call("holds", PLANS[row, 6], k, *form.state))
+            with code.when(all_of(y >= 0, y < SCRATCH[4 * partner + 1], SCRATCH[SCRATCH[4 * partner + 2] + y] == 0)):
+                code.assign(MEMBERS[partner], SCRATCH[SCRATCH[4 * partner] + y])
+                code.assign(good, call("holds", PLANS[row, 6], key, *form.state))
         with code.otherwise():
-            code.decrease(counter("STEPS"), SCRATCH[4 * t + 1])
-            with code.count(y, SCRATCH[4 * t + 1]), code.when(SCRATCH[SCRATCH[4 * t + 2] + y] == 0):
-                code.assign(d, SCRATCH[SCRATCH[4 * t] + y])
-                with code.when(all_of(side < 0, REF[d] >= REF[c])):
+            code.decrease(counter("STEPS"), SCRATCH[4 * partner + 1])
+            with code.count(y, SCRATCH[4 * partner + 1]), code.when(SCRATCH[SCRATCH[4 * partner + 2] + y] == 0):
+                code.assign(other, SCRATCH[SCRATCH[4 * partner] + y])
+                with code.when(all_of(side < 0, REF[other] >= REF[node])):
                     code.leave()
-                with code.when(any_of(side <= 0, REF[d] > REF[c])):
-                    code.assign(MEMBERS[t], d)
-                    with code.when(call("holds", PLANS[row, 6], k, *form.state)):
+                with code.when(any_of(side <= 0, REF[other] > REF[node])):
+                    code.assign(MEMBERS[partner], other)
+                    with code.when(call("holds", PLANS[row, 6], key, *form.state)):
                         code.assign(good, TRUE)
                         code.leave()
         with code.when(good):
             code.increase(left)
         with code.otherwise():
-            code.assign(SCRATCH[SCRATCH[4 * s + 2] + x], mark)
-            code.assign(SCRATCH[4 * s + 3], 1)
+            code.assign(SCRATCH[SCRATCH[4 * slot + 2] + x], mark)
+            code.assign(SCRATCH[4 * slot + 3], 1)
     code.give(left)
-    return code.function("tested", row, mark, k, *form.state, rare=True)
+    return code.function("tested", row, mark, key, *form.state, rare=True)
 
 
 def _compared(form: Form) -> Function:
     REF = form.fields.field("REF")
-    row, mark, top, best, c, d, good, h, i, left, n, op, others, p, s, seen, several, side, t, v, wrap, x, y = variables(
-        "row mark top best c d good h i left n op others p s seen several side t v wrap x y"
+    (
+        row,
+        mark,
+        top,
+        best,
+        node,
+        other,
+        good,
+        at_hash,
+        i,
+        left,
+        n,
+        operation,
+        others,
+        p,
+        slot,
+        seen,
+        several,
+        side,
+        partner,
+        value,
+        wrap,
+        x,
+        y,
+    ) = variables(
+        "row mark top best node other good at_hash i left n operation others p slot seen several side partner value wrap x y"
     )
-    held = call("side_of", PLANS[row, 5], SCRATCH[top + h], *form.state)
+    held = call("side_of", PLANS[row, 5], SCRATCH[top + at_hash], *form.state)
     code = Code()
-    code.assign(op, PLANS[row, 0])
-    code.assign(s, PLANS[row, 1])
-    code.assign(t, PLANS[row, 2])
+    code.assign(operation, PLANS[row, 0])
+    code.assign(slot, PLANS[row, 1])
+    code.assign(partner, PLANS[row, 2])
     code.assign(side, PLANS[row, 3])
-    code.assign(n, SCRATCH[4 * s + 1])
-    code.assign(others, SCRATCH[4 * t + 1])
+    code.assign(n, SCRATCH[4 * slot + 1])
+    code.assign(others, SCRATCH[4 * partner + 1])
     code.decrease(counter("STEPS"), n + others)
     code.assign(wrap, 1)
-    with code.when(op == 6):
+    with code.when(operation == 6):
         with code.loop(wrap < 2 * others):
             code.assign(wrap, 2 * wrap)
         with code.count(i, wrap):
@@ -213,68 +239,68 @@ def _compared(form: Form) -> Function:
     code.assign(best, 0)
     with code.count(i, n):
         code.assign(x, choice(n - 1 - i, side > 0, i))
-        with code.when(SCRATCH[SCRATCH[4 * s + 2] + x] != 0):
+        with code.when(SCRATCH[SCRATCH[4 * slot + 2] + x] != 0):
             code.proceed()
-        code.assign(c, SCRATCH[SCRATCH[4 * s] + x])
+        code.assign(node, SCRATCH[SCRATCH[4 * slot] + x])
         with code.loop(p < others):
             code.assign(y, choice(others - 1 - p, side > 0, p))
-            code.assign(d, SCRATCH[SCRATCH[4 * t] + y])
-            with code.when(any_of(all_of(side < 0, REF[d] >= REF[c]), all_of(side > 0, REF[d] <= REF[c]))):
+            code.assign(other, SCRATCH[SCRATCH[4 * partner] + y])
+            with code.when(any_of(all_of(side < 0, REF[other] >= REF[node]), all_of(side > 0, REF[other] <= REF[node]))):
                 code.leave()
             code.increase(p)
-            with code.when(SCRATCH[SCRATCH[4 * t + 2] + y] != 0):
+            with code.when(SCRATCH[SCRATCH[4 * partner + 2] + y] != 0):
                 code.proceed()
-            with code.when(op == 1):
+            with code.when(operation == 1):
                 code.assign(seen, TRUE)
                 code.proceed()
-            code.assign(v, call("side_of", PLANS[row, 5], d, *form.state))
-            with code.when(op == 6):
-                code.assign(h, call("hashed", v) & wrap)
-                with code.loop(all_of(SCRATCH[top + h] != NONE, held != v)):
-                    code.assign(h, h + 1 & wrap)
-                code.assign(SCRATCH[top + h], d)
+            code.assign(value, call("side_of", PLANS[row, 5], other, *form.state))
+            with code.when(operation == 6):
+                code.assign(at_hash, call("hashed", value) & wrap)
+                with code.loop(all_of(SCRATCH[top + at_hash] != NONE, held != value)):
+                    code.assign(at_hash, at_hash + 1 & wrap)
+                code.assign(SCRATCH[top + at_hash], other)
             with code.or_when(negated(seen)):
-                code.assign(best, v)
-            with code.or_when(op == 7), code.when(v != best):
+                code.assign(best, value)
+            with code.or_when(operation == 7), code.when(value != best):
                 code.assign(several, TRUE)
-            with code.or_when(op < 4), code.when(v > best):
-                code.assign(best, v)
-            with code.or_when(v < best):
-                code.assign(best, v)
+            with code.or_when(operation < 4), code.when(value > best):
+                code.assign(best, value)
+            with code.or_when(value < best):
+                code.assign(best, value)
             code.assign(seen, TRUE)
         code.assign(good, several)
         with code.when(all_of(seen, negated(several))):
-            with code.when(op == 1):
+            with code.when(operation == 1):
                 code.assign(good, TRUE)
             with code.otherwise():
-                code.assign(v, call("side_of", PLANS[row, 4], c, *form.state))
-                with code.when(op == 2):
-                    code.assign(good, v < best)
-                with code.or_when(op == 3):
-                    code.assign(good, v <= best)
-                with code.or_when(op == 4):
-                    code.assign(good, v > best)
-                with code.or_when(op == 5):
-                    code.assign(good, v >= best)
-                with code.or_when(op == 7):
-                    code.assign(good, v != best)
+                code.assign(value, call("side_of", PLANS[row, 4], node, *form.state))
+                with code.when(operation == 2):
+                    code.assign(good, value < best)
+                with code.or_when(operation == 3):
+                    code.assign(good, value <= best)
+                with code.or_when(operation == 4):
+                    code.assign(good, value > best)
+                with code.or_when(operation == 5):
+                    code.assign(good, value >= best)
+                with code.or_when(operation == 7):
+                    code.assign(good, value != best)
                 with code.otherwise():
-                    code.assign(h, call("hashed", v) & wrap)
-                    with code.loop(all_of(SCRATCH[top + h] != NONE, held != v)):
-                        code.assign(h, h + 1 & wrap)
-                    code.assign(good, SCRATCH[top + h] != NONE)
+                    code.assign(at_hash, call("hashed", value) & wrap)
+                    with code.loop(all_of(SCRATCH[top + at_hash] != NONE, held != value)):
+                        code.assign(at_hash, at_hash + 1 & wrap)
+                    code.assign(good, SCRATCH[top + at_hash] != NONE)
         with code.when(good):
             code.increase(left)
         with code.otherwise():
-            code.assign(SCRATCH[SCRATCH[4 * s + 2] + x], mark)
-            code.assign(SCRATCH[4 * s + 3], 1)
+            code.assign(SCRATCH[SCRATCH[4 * slot + 2] + x], mark)
+            code.assign(SCRATCH[4 * slot + 3], 1)
     code.give(left)
     return code.function("compared", row, mark, top, *form.state, rare=True)
 
 
 def _hashed() -> Function:
-    v, z = variables("v z")
+    value, z = variables("value z")
     code = Code()
-    code.assign(z, (v ^ v >> 31) * 2654435761)
+    code.assign(z, (value ^ value >> 31) * 2654435761)
     code.give(z ^ z >> 17)
-    return code.function("hashed", v)
+    return code.function("hashed", value)
