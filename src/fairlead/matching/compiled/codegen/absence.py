@@ -46,6 +46,8 @@ from fairlead.matching.compiled.representation.expressions import (
     WHOLE,
     Array,
     Call,
+    Constant,
+    Element,
     Expression,
     SlotField,
     Variable,
@@ -60,10 +62,16 @@ from fairlead.matching.compiled.representation.statements import Function
 
 DEADLINE, CANCELLED, KEY, NEXT, PREVIOUS, BORN, MEMBERS = range(7)
 """Columns of WAITING."""
+_NAMES = ("DEADLINE", "CANCELLED", "KEY", "NEXT", "PREVIOUS", "BORN")
 FIRING: tuple[Array, ...] = (HEAP, WAITING, COUNTERS, KEYS, NODES, LINKS, FIRED_AT, FIRED_REF, FIRED_DUE, FIRED_BORN)
 """The arrays that `fire` takes."""
 row, due, limit = variables("waiting_row due limit", WHOLE)
 forbidden = Variable("forbidden", TRUTH)
+
+
+def of_row(number: Expression, column: int) -> Element:
+    """What a row of WAITING has in a column."""
+    return WAITING[number, Constant(column, _NAMES[column] if column < MEMBERS else f"MEMBER{column - MEMBERS}")]
 
 
 class Waiting:
@@ -86,7 +94,7 @@ class Waiting:
         """Whatever comes first decides what is due: by its time, if it has one, and by what its batch is told (rounds.py)."""
         if not self.shape.waits:
             return
-        waiting, earliest, told = counter("HEAP") > 0, WAITING[HEAP[0], DEADLINE], TOLD.length > 0
+        waiting, earliest, told = counter("HEAP") > 0, of_row(HEAP[0], DEADLINE), TOLD.length > 0
         if not lane.timed:
             with code.when(all_of(told, waiting, earliest < TOLD[i])):
                 code.assign(free, self._fired(TOLD[i], w))
@@ -107,11 +115,11 @@ class Waiting:
                 with code.loop(row != NONE):
                     count_step(code)
                     for slot in range(self.shape.size):
-                        code.assign(bound_to(slot), WAITING[row, MEMBERS + slot])
+                        code.assign(bound_to(slot), of_row(row, MEMBERS + slot))
                     code.assign(bound_to(clause.slot), e)
                     with code.when(self._forbids(clause)):
-                        code.assign(WAITING[row, CANCELLED], 1)
-                    code.assign(row, WAITING[row, NEXT])
+                        code.assign(of_row(row, CANCELLED), 1)
+                    code.assign(row, of_row(row, NEXT))
 
     def _forbids(self, clause: Clause) -> Expression:
         mine, anchor = clause.slot, clause.left
@@ -185,21 +193,21 @@ class Waiting:
         """The relation as a row of WAITING."""
         code.assign(row, counter("WAIT_FREE"))
         with code.when(row != NONE):
-            code.assign(counter("WAIT_FREE"), WAITING[row, NEXT])
+            code.assign(counter("WAIT_FREE"), of_row(row, NEXT))
         with code.otherwise():
             code.assign(row, counter("WAIT_FRESH"))
             code.increase(counter("WAIT_FRESH"))
-        code.assign(WAITING[row, DEADLINE], due)
-        code.assign(WAITING[row, CANCELLED], 0)
-        code.assign(WAITING[row, KEY], k)
-        code.assign(WAITING[row, BORN], w)
-        code.assign(WAITING[row, NEXT], KEYS[k, WAITS])
-        code.assign(WAITING[row, PREVIOUS], NONE)
+        code.assign(of_row(row, DEADLINE), due)
+        code.assign(of_row(row, CANCELLED), 0)
+        code.assign(of_row(row, KEY), k)
+        code.assign(of_row(row, BORN), w)
+        code.assign(of_row(row, NEXT), KEYS[k, WAITS])
+        code.assign(of_row(row, PREVIOUS), NONE)
         with code.when(KEYS[k, WAITS] != NONE):
-            code.assign(WAITING[KEYS[k, WAITS], PREVIOUS], row)
+            code.assign(of_row(KEYS[k, WAITS], PREVIOUS), row)
         code.assign(KEYS[k, WAITS], row)
         for slot in range(self.shape.size):
-            code.assign(WAITING[row, MEMBERS + slot], bound_to(slot))
+            code.assign(of_row(row, MEMBERS + slot), bound_to(slot))
         code.call("push", row, HEAP, WAITING, COUNTERS, NODES)
 
     def functions(self) -> list[Function]:
@@ -208,11 +216,11 @@ class Waiting:
     def _earlier(self) -> Function:
         """Which of two rows is decided first."""
         one, other, code = Variable("one", WHOLE), Variable("other", WHOLE), Code()
-        with code.when(WAITING[one, DEADLINE] != WAITING[other, DEADLINE]):
-            code.give(WAITING[one, DEADLINE] < WAITING[other, DEADLINE])
+        with code.when(of_row(one, DEADLINE) != of_row(other, DEADLINE)):
+            code.give(of_row(one, DEADLINE) < of_row(other, DEADLINE))
         REF = self.layout.field("REF")
         for slot in range(self.shape.size):
-            mine, its = REF[WAITING[one, MEMBERS + slot]], REF[WAITING[other, MEMBERS + slot]]
+            mine, its = REF[of_row(one, MEMBERS + slot)], REF[of_row(other, MEMBERS + slot)]
             with code.when(mine != its):
                 code.give(mine < its)
         code.give(FALSE)
@@ -223,7 +231,7 @@ class Waiting:
         time, word, moved, at, down, before, after, n = variables("due_before word moved at down before after n", WHOLE)
         after_node, REF = self.layout.take("NEXT REF")
         code = Code()
-        with code.loop(all_of(counter("HEAP") > 0, WAITING[HEAP[0], DEADLINE] < time)):
+        with code.loop(all_of(counter("HEAP") > 0, of_row(HEAP[0], DEADLINE) < time)):
             count_step(code)
             code.assign(row, HEAP[0])
             code.decrease(counter("HEAP"))
@@ -238,26 +246,26 @@ class Waiting:
                 code.assign(HEAP[at], HEAP[down])
                 code.assign(at, down)
             code.assign(HEAP[at], moved)
-            code.assign(k, WAITING[row, KEY])
-            code.together((before, WAITING[row, PREVIOUS]), (after, WAITING[row, NEXT]))
+            code.assign(k, of_row(row, KEY))
+            code.together((before, of_row(row, PREVIOUS)), (after, of_row(row, NEXT)))
             with code.when(before == NONE):
                 code.assign(KEYS[k, WAITS], after)
             with code.otherwise():
-                code.assign(WAITING[before, NEXT], after)
+                code.assign(of_row(before, NEXT), after)
             with code.when(after != NONE):
-                code.assign(WAITING[after, PREVIOUS], before)
-            with code.when(WAITING[row, CANCELLED] == 0):
+                code.assign(of_row(after, PREVIOUS), before)
+            with code.when(of_row(row, CANCELLED) == 0):
                 code.assign(n, counter("FIRED"))
                 code.assign(FIRED_AT[n], word)
-                code.assign(FIRED_DUE[n], WAITING[row, DEADLINE])
-                code.assign(FIRED_BORN[n], WAITING[row, BORN])
+                code.assign(FIRED_DUE[n], of_row(row, DEADLINE))
+                code.assign(FIRED_BORN[n], of_row(row, BORN))
                 for slot in range(self.shape.size):
-                    code.assign(FIRED_REF[n, slot], REF[WAITING[row, MEMBERS + slot]])
+                    code.assign(FIRED_REF[n, slot], REF[of_row(row, MEMBERS + slot)])
                 code.increase(counter("FIRED"))
             for slot in range(self.shape.size):
-                code.assign(after_node[WAITING[row, MEMBERS + slot]], free)
-                code.assign(free, WAITING[row, MEMBERS + slot])
-            code.assign(WAITING[row, NEXT], counter("WAIT_FREE"))
+                code.assign(after_node[of_row(row, MEMBERS + slot)], free)
+                code.assign(free, of_row(row, MEMBERS + slot))
+            code.assign(of_row(row, NEXT), counter("WAIT_FREE"))
             code.assign(counter("WAIT_FREE"), row)
         code.give(free)
         return code.function("fire", time, word, free, *FIRING, rare=True)

@@ -9,7 +9,7 @@ LEAST_KEYS has of each queue a number that no key of its ordered index is below.
 
 from __future__ import annotations
 
-from fairlead.matching.compiled.representation.expressions import Array, Constant
+from fairlead.matching.compiled.representation.expressions import Array, named_constants
 
 NODES, LINKS, TREES, CHAIN_LINKS = Array("nodes"), Array("links"), Array("trees"), Array("chain_links")
 QUEUES, KEYS, CHAINS, LEAST_KEYS, ROWS = Array("queues"), Array("keys"), Array("chains"), Array("least_keys"), Array("rows")
@@ -25,7 +25,7 @@ OUT_AT, OUT_REF, OUT_KEY, OUT_DUE = Array("out_at"), Array("out_ref"), Array("ou
 FIRED_AT, FIRED_REF, FIRED_DUE, FIRED_BORN = Array("fired_at"), Array("fired_ref"), Array("fired_due"), Array("fired_born")
 TOLD = Array("told")
 
-HEAD, TAIL, COUNT, ROOT, ROW_OF = (Constant(at, name) for at, name in enumerate(("HEAD", "TAIL", "COUNT", "ROOT", "ROW")))
+HEAD, TAIL, COUNT, ROOT, ROW_OF = named_constants("HEAD TAIL COUNT ROOT ROW")
 """Columns of QUEUES, the first two also of CHAINS."""
-CLOCK, FLAGS, WAITS, OLDEST = (Constant(at, name) for at, name in enumerate(("CLOCK", "FLAGS", "WAITS", "OLDEST")))
+CLOCK, FLAGS, WAITS, OLDEST = named_constants("CLOCK FLAGS WAITS OLDEST")
 """Columns of KEYS."""

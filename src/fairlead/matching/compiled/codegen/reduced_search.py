@@ -34,7 +34,21 @@ from fairlead.matching.compiled.codegen.arrays import (
 )
 from fairlead.matching.compiled.codegen.counters import counter
 from fairlead.matching.compiled.codegen.node_layout import Layout
-from fairlead.matching.compiled.codegen.semijoin_functions import HEADER, Form, reducing
+from fairlead.matching.compiled.codegen.semijoin_functions import (
+    EQUAL,
+    FILTER,
+    GREATER,
+    GREATER_EQUAL,
+    HEADER,
+    LESS,
+    LESS_EQUAL,
+    NEIGHBOURS,
+    PAIRS,
+    PLACE,
+    UNLIKE,
+    Form,
+    reducing,
+)
 from fairlead.matching.compiled.codegen.variables import b, c, free, fresh, k, left, more, value_of, w
 from fairlead.matching.compiled.planning.access import Accesses
 from fairlead.matching.compiled.planning.shape import Clause, Shape
@@ -68,8 +82,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-FILTER, PLACE, PAIRS, NEIGHBOURS = 0, 1, 8, 9
-COMPARED = {"<": 2, "<=": 3, ">": 4, ">=": 5, "=": 6, "!=": 7}
+COMPARED = {"<": LESS, "<=": LESS_EQUAL, ">": GREATER, ">=": GREATER_EQUAL, "=": EQUAL, "!=": UNLIKE}
 SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 STEPS_FIRST, STEPS_EACH = 256, 8
 """Steps of a search before it is reduced: some, and some for each queued event. More than in matching/interpreted/search.py,

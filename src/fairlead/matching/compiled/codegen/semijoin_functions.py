@@ -21,12 +21,14 @@ from fairlead.matching.compiled.representation.expressions import (
     TRUE,
     Array,
     Constant,
+    Element,
     Expression,
     Variable,
     all_of,
     any_of,
     call,
     choice,
+    named_constants,
     negated,
     variables,
 )
@@ -34,6 +36,14 @@ from fairlead.matching.compiled.representation.statements import Function
 
 HEADER = 5
 """Numbers in SCRATCH for each slot, before nodes and marks."""
+FILTER, PLACE, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, EQUAL, UNLIKE, PAIRS, NEIGHBOURS = range(10)
+"""Operations. Those from PLACE to UNLIKE compare all candidates of two slots in one go, the others test them."""
+OPEN = Constant(0, "OPEN")
+"""Of the first row of a plan, the column with the number of open slots."""
+OPEN_SLOT, QUEUE, FIRST_STEP, END_STEP = named_constants("OPEN_SLOT QUEUE FIRST_STEP END_STEP")
+"""Columns of the row of an open slot."""
+OPERATION, SLOT, PARTNER, SIDE, MINE, ITS, GROUP, ALWAYS = named_constants("OPERATION SLOT PARTNER SIDE MINE ITS GROUP ALWAYS")
+"""Columns of the row of a step."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +61,31 @@ class Form:
         """The i-th candidate of n, in the direction of the matching."""
         return n - 1 - i if self.recent else i
 
+    def tried(self, stage: Expression | None = None) -> Element:
+        """How far the open slot of a stage was tried."""
+        start = Constant(4) * self.size
+        return SCRATCH[start if stage is None else start + stage]
+
+
+def nodes_of(slot: Expression) -> Element:
+    """Where in SCRATCH the nodes of a slot begin."""
+    return SCRATCH[4 * slot]
+
+
+def length_of(slot: Expression) -> Element:
+    """How many they are."""
+    return SCRATCH[4 * slot + 1]
+
+
+def marks_of(slot: Expression) -> Element:
+    """Where their marks begin."""
+    return SCRATCH[4 * slot + 2]
+
+
+def lost_of(slot: Expression) -> Element:
+    """Whether one was lost in this stage."""
+    return SCRATCH[4 * slot + 3]
+
 
 @lru_cache(maxsize=256)
 def reducing(form: Form) -> tuple[Function, ...]:
@@ -61,34 +96,34 @@ def _reduced(form: Form) -> Function:
     NEXT = form.fields.field("NEXT")
     first, key, at, node, count, i, j, marks, n, slot, x = variables("first key at node count i j marks n slot x")
     code = Code()
-    code.assign(count, PLANS[first, 0])
+    code.assign(count, PLANS[first, OPEN])
     code.assign(at, Constant(HEADER) * form.size)
     with code.count(j, count):
-        code.assign(slot, PLANS[first + 1 + j, 0])
-        code.assign(node, QUEUES[key * form.stride + PLANS[first + 1 + j, 1], HEAD])
+        code.assign(slot, PLANS[first + 1 + j, OPEN_SLOT])
+        code.assign(node, QUEUES[key * form.stride + PLANS[first + 1 + j, QUEUE], HEAD])
         code.assign(n, 0)
         with code.loop(node != NONE):
             code.assign(SCRATCH[at + n], node)
             code.increase(n)
             code.assign(node, NEXT[node])
-        code.assign(SCRATCH[4 * slot], at)
-        code.assign(SCRATCH[4 * slot + 1], n)
-        code.assign(SCRATCH[4 * slot + 2], at + n)
+        code.assign(nodes_of(slot), at)
+        code.assign(length_of(slot), n)
+        code.assign(marks_of(slot), at + n)
         with code.count(i, at + n + n, at + n):
             code.assign(SCRATCH[i], 0)
         code.increase(at, n + n)
     with code.when(negated(call("pruned", first, 0, at, key, *form.state))):
         code.give(FALSE)
     code.assign(j, 0)
-    code.assign(SCRATCH[Constant(4) * form.size], 0)
+    code.assign(form.tried(), 0)
     with code.loop():
-        code.assign(slot, PLANS[first + 1 + j, 0])
-        code.assign(n, SCRATCH[4 * slot + 1])
+        code.assign(slot, PLANS[first + 1 + j, OPEN_SLOT])
+        code.assign(n, length_of(slot))
         code.decrease(counter("STEPS"), n)
         with code.when(is_halted()):
             code.give(FALSE)
-        code.assign(marks, SCRATCH[4 * slot + 2])
-        code.assign(i, SCRATCH[Constant(4) * form.size + j])
+        code.assign(marks, marks_of(slot))
+        code.assign(i, form.tried(j))
         with code.loop(all_of(i < n, SCRATCH[marks + form.placed(n, i)] != 0)):
             code.increase(i)
         with code.when(i == n):
@@ -97,14 +132,14 @@ def _reduced(form: Form) -> Function:
             code.decrease(j)
             code.call("revived", first, j + 2, *form.state)
             code.proceed()
-        code.assign(SCRATCH[Constant(4) * form.size + j], i + 1)
-        code.assign(MEMBERS[slot], SCRATCH[SCRATCH[4 * slot] + form.placed(n, i)])
+        code.assign(form.tried(j), i + 1)
+        code.assign(MEMBERS[slot], SCRATCH[nodes_of(slot) + form.placed(n, i)])
         with code.count(x, n), code.when(all_of(x != form.placed(n, i), SCRATCH[marks + x] == 0)):
             code.assign(SCRATCH[marks + x], j + 2)
         code.increase(j)
         with code.when(j == count):
             code.give(TRUE)
-        code.assign(SCRATCH[Constant(4) * form.size + j], 0)
+        code.assign(form.tried(j), 0)
         with code.when(negated(call("pruned", first, j, at, key, *form.state))):
             code.decrease(j)
             code.call("revived", first, j + 2, *form.state)
@@ -114,9 +149,9 @@ def _reduced(form: Form) -> Function:
 def _revived(form: Form) -> Function:
     first, mark, j, slot, x = variables("first mark j slot x")
     code = Code()
-    with code.count(j, PLANS[first, 0]):
-        code.assign(slot, PLANS[first + 1 + j, 0])
-        with code.count(x, SCRATCH[4 * slot + 2] + SCRATCH[4 * slot + 1], SCRATCH[4 * slot + 2]), code.when(SCRATCH[x] == mark):
+    with code.count(j, PLANS[first, OPEN]):
+        code.assign(slot, PLANS[first + 1 + j, OPEN_SLOT])
+        with code.count(x, marks_of(slot) + length_of(slot), marks_of(slot)), code.when(SCRATCH[x] == mark):
             code.assign(SCRATCH[x], 0)
     return code.function("revived", first, mark, *form.state, rare=True)
 
@@ -124,13 +159,13 @@ def _revived(form: Form) -> Function:
 def _pruned(form: Form) -> Function:
     first, stage, top, key, j, left, row, slot = variables("first stage top key j left row slot")
     code = Code()
-    with code.count(j, PLANS[first, 0]):
-        code.assign(slot, PLANS[first + 1 + j, 0])
-        code.assign(SCRATCH[4 * slot + 3], 0)
-    with code.count(row, PLANS[first + 1 + stage, 3], PLANS[first + 1 + stage, 2]):
-        with code.when(all_of(PLANS[row, 7] == 0, SCRATCH[4 * PLANS[row, 2] + 3] == 0)):
+    with code.count(j, PLANS[first, OPEN]):
+        code.assign(slot, PLANS[first + 1 + j, OPEN_SLOT])
+        code.assign(lost_of(slot), 0)
+    with code.count(row, PLANS[first + 1 + stage, END_STEP], PLANS[first + 1 + stage, FIRST_STEP]):
+        with code.when(all_of(PLANS[row, ALWAYS] == 0, lost_of(PLANS[row, PARTNER]) == 0)):
             code.proceed()
-        with code.when(any_of(PLANS[row, 0] == 0, PLANS[row, 0] > 7)):
+        with code.when(any_of(PLANS[row, OPERATION] == FILTER, PLANS[row, OPERATION] > UNLIKE)):
             code.assign(left, call("tested", row, stage + 1, key, *form.state))
         with code.otherwise():
             code.assign(left, call("compared", row, stage + 1, top, *form.state))
@@ -146,43 +181,43 @@ def _tested(form: Form) -> Function:
         "row mark key node other good left operation slot side partner x y"
     )
     code = Code()
-    code.assign(operation, PLANS[row, 0])
-    code.assign(slot, PLANS[row, 1])
-    code.assign(partner, PLANS[row, 2])
-    code.assign(side, PLANS[row, 3])
+    code.assign(operation, PLANS[row, OPERATION])
+    code.assign(slot, PLANS[row, SLOT])
+    code.assign(partner, PLANS[row, PARTNER])
+    code.assign(side, PLANS[row, SIDE])
     code.assign(left, 0)
-    with code.count(x, SCRATCH[4 * slot + 1]):
-        with code.when(SCRATCH[SCRATCH[4 * slot + 2] + x] != 0):
+    with code.count(x, length_of(slot)):
+        with code.when(SCRATCH[marks_of(slot) + x] != 0):
             code.proceed()
-        code.assign(node, SCRATCH[SCRATCH[4 * slot] + x])
+        code.assign(node, SCRATCH[nodes_of(slot) + x])
         code.assign(MEMBERS[slot], node)
         code.assign(good, FALSE)
         code.decrease(counter("STEPS"))
         with code.when(is_halted()):
             code.give(0)
-        with code.when(operation == 0):
-            code.assign(good, call("holds", PLANS[row, 6], key, *form.state))
-        with code.or_when(operation == 9):
+        with code.when(operation == FILTER):
+            code.assign(good, call("holds", PLANS[row, GROUP], key, *form.state))
+        with code.or_when(operation == NEIGHBOURS):
             code.assign(y, x + side)
-            with code.when(all_of(y >= 0, y < SCRATCH[4 * partner + 1], SCRATCH[SCRATCH[4 * partner + 2] + y] == 0)):
-                code.assign(MEMBERS[partner], SCRATCH[SCRATCH[4 * partner] + y])
-                code.assign(good, call("holds", PLANS[row, 6], key, *form.state))
+            with code.when(all_of(y >= 0, y < length_of(partner), SCRATCH[marks_of(partner) + y] == 0)):
+                code.assign(MEMBERS[partner], SCRATCH[nodes_of(partner) + y])
+                code.assign(good, call("holds", PLANS[row, GROUP], key, *form.state))
         with code.otherwise():
-            code.decrease(counter("STEPS"), SCRATCH[4 * partner + 1])
-            with code.count(y, SCRATCH[4 * partner + 1]), code.when(SCRATCH[SCRATCH[4 * partner + 2] + y] == 0):
-                code.assign(other, SCRATCH[SCRATCH[4 * partner] + y])
+            code.decrease(counter("STEPS"), length_of(partner))
+            with code.count(y, length_of(partner)), code.when(SCRATCH[marks_of(partner) + y] == 0):
+                code.assign(other, SCRATCH[nodes_of(partner) + y])
                 with code.when(all_of(side < 0, REF[other] >= REF[node])):
                     code.leave()
                 with code.when(any_of(side <= 0, REF[other] > REF[node])):
                     code.assign(MEMBERS[partner], other)
-                    with code.when(call("holds", PLANS[row, 6], key, *form.state)):
+                    with code.when(call("holds", PLANS[row, GROUP], key, *form.state)):
                         code.assign(good, TRUE)
                         code.leave()
         with code.when(good):
             code.increase(left)
         with code.otherwise():
-            code.assign(SCRATCH[SCRATCH[4 * slot + 2] + x], mark)
-            code.assign(SCRATCH[4 * slot + 3], 1)
+            code.assign(SCRATCH[marks_of(slot) + x], mark)
+            code.assign(lost_of(slot), 1)
     code.give(left)
     return code.function("tested", row, mark, key, *form.state, rare=True)
 
@@ -216,17 +251,17 @@ def _compared(form: Form) -> Function:
     ) = variables(
         "row mark top best node other good at_hash i left n operation others p slot seen several side partner value wrap x y"
     )
-    held = call("side_of", PLANS[row, 5], SCRATCH[top + at_hash], *form.state)
+    held = call("side_of", PLANS[row, ITS], SCRATCH[top + at_hash], *form.state)
     code = Code()
-    code.assign(operation, PLANS[row, 0])
-    code.assign(slot, PLANS[row, 1])
-    code.assign(partner, PLANS[row, 2])
-    code.assign(side, PLANS[row, 3])
-    code.assign(n, SCRATCH[4 * slot + 1])
-    code.assign(others, SCRATCH[4 * partner + 1])
+    code.assign(operation, PLANS[row, OPERATION])
+    code.assign(slot, PLANS[row, SLOT])
+    code.assign(partner, PLANS[row, PARTNER])
+    code.assign(side, PLANS[row, SIDE])
+    code.assign(n, length_of(slot))
+    code.assign(others, length_of(partner))
     code.decrease(counter("STEPS"), n + others)
     code.assign(wrap, 1)
-    with code.when(operation == 6):
+    with code.when(operation == EQUAL):
         with code.loop(wrap < 2 * others):
             code.assign(wrap, 2 * wrap)
         with code.count(i, wrap):
@@ -239,50 +274,50 @@ def _compared(form: Form) -> Function:
     code.assign(best, 0)
     with code.count(i, n):
         code.assign(x, choice(n - 1 - i, side > 0, i))
-        with code.when(SCRATCH[SCRATCH[4 * slot + 2] + x] != 0):
+        with code.when(SCRATCH[marks_of(slot) + x] != 0):
             code.proceed()
-        code.assign(node, SCRATCH[SCRATCH[4 * slot] + x])
+        code.assign(node, SCRATCH[nodes_of(slot) + x])
         with code.loop(p < others):
             code.assign(y, choice(others - 1 - p, side > 0, p))
-            code.assign(other, SCRATCH[SCRATCH[4 * partner] + y])
+            code.assign(other, SCRATCH[nodes_of(partner) + y])
             with code.when(any_of(all_of(side < 0, REF[other] >= REF[node]), all_of(side > 0, REF[other] <= REF[node]))):
                 code.leave()
             code.increase(p)
-            with code.when(SCRATCH[SCRATCH[4 * partner + 2] + y] != 0):
+            with code.when(SCRATCH[marks_of(partner) + y] != 0):
                 code.proceed()
-            with code.when(operation == 1):
+            with code.when(operation == PLACE):
                 code.assign(seen, TRUE)
                 code.proceed()
-            code.assign(value, call("side_of", PLANS[row, 5], other, *form.state))
-            with code.when(operation == 6):
+            code.assign(value, call("side_of", PLANS[row, ITS], other, *form.state))
+            with code.when(operation == EQUAL):
                 code.assign(at_hash, call("hashed", value) & wrap)
                 with code.loop(all_of(SCRATCH[top + at_hash] != NONE, held != value)):
                     code.assign(at_hash, at_hash + 1 & wrap)
                 code.assign(SCRATCH[top + at_hash], other)
             with code.or_when(negated(seen)):
                 code.assign(best, value)
-            with code.or_when(operation == 7), code.when(value != best):
+            with code.or_when(operation == UNLIKE), code.when(value != best):
                 code.assign(several, TRUE)
-            with code.or_when(operation < 4), code.when(value > best):
+            with code.or_when(operation < GREATER), code.when(value > best):
                 code.assign(best, value)
             with code.or_when(value < best):
                 code.assign(best, value)
             code.assign(seen, TRUE)
         code.assign(good, several)
         with code.when(all_of(seen, negated(several))):
-            with code.when(operation == 1):
+            with code.when(operation == PLACE):
                 code.assign(good, TRUE)
             with code.otherwise():
-                code.assign(value, call("side_of", PLANS[row, 4], node, *form.state))
-                with code.when(operation == 2):
+                code.assign(value, call("side_of", PLANS[row, MINE], node, *form.state))
+                with code.when(operation == LESS):
                     code.assign(good, value < best)
-                with code.or_when(operation == 3):
+                with code.or_when(operation == LESS_EQUAL):
                     code.assign(good, value <= best)
-                with code.or_when(operation == 4):
+                with code.or_when(operation == GREATER):
                     code.assign(good, value > best)
-                with code.or_when(operation == 5):
+                with code.or_when(operation == GREATER_EQUAL):
                     code.assign(good, value >= best)
-                with code.or_when(operation == 7):
+                with code.or_when(operation == UNLIKE):
                     code.assign(good, value != best)
                 with code.otherwise():
                     code.assign(at_hash, call("hashed", value) & wrap)
@@ -292,8 +327,8 @@ def _compared(form: Form) -> Function:
         with code.when(good):
             code.increase(left)
         with code.otherwise():
-            code.assign(SCRATCH[SCRATCH[4 * slot + 2] + x], mark)
-            code.assign(SCRATCH[4 * slot + 3], 1)
+            code.assign(SCRATCH[marks_of(slot) + x], mark)
+            code.assign(lost_of(slot), 1)
     code.give(left)
     return code.function("compared", row, mark, top, *form.state, rare=True)
 

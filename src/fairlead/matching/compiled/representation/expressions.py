@@ -279,6 +279,11 @@ def variables(names: str, type: str = UNKNOWN) -> list[Variable]:
     return [Variable(name, type) for name in names.split()]
 
 
+def named_constants(names: str) -> list[Constant]:
+    """Of columns: 0, 1, 2, …"""
+    return [Constant(at, name) for at, name in enumerate(names.split())]
+
+
 def intrinsic(name: str, *arguments: Operand) -> Intrinsic:
     return Intrinsic(name, tuple([expression(each) for each in arguments]))
 
