@@ -65,7 +65,7 @@ DEADLINE, CANCELLED, KEY, NEXT, PREVIOUS, BORN, MEMBERS = range(7)
 _NAMES = ("DEADLINE", "CANCELLED", "KEY", "NEXT", "PREVIOUS", "BORN")
 FIRING: tuple[Array, ...] = (HEAP, WAITING, COUNTERS, KEYS, NODES, LINKS, FIRED_AT, FIRED_REF, FIRED_DUE, FIRED_BORN)
 """The arrays that `fire` takes."""
-row, due, limit = variables("waiting_row due limit", WHOLE)
+row, due, limit = variables("waiting_row due limit")
 forbidden = Variable("forbidden", TRUTH)
 
 
@@ -228,7 +228,7 @@ class Waiting:
 
     def _fire(self) -> Function:
         """What is due before a time is decided, at the place `word`."""
-        time, word, moved, at, down, before, after, n = variables("due_before word moved at down before after n", WHOLE)
+        time, word, moved, at, down, before, after, n = variables("due_before word moved at down before after n")
         after_node, REF = self.layout.take("NEXT REF")
         code = Code()
         with code.loop(all_of(counter("HEAP") > 0, of_row(HEAP[0], DEADLINE) < time)):
@@ -277,7 +277,7 @@ def _is_earlier(one: Expression, other: Expression) -> Call:
 
 def _push() -> Function:
     """A row into the heap."""
-    at, up = variables("at up", WHOLE)
+    at, up = variables("at up")
     code = Code()
     code.assign(at, counter("HEAP"))
     code.increase(counter("HEAP"))

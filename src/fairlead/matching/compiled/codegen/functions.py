@@ -12,10 +12,15 @@ from functools import lru_cache
 from fairlead.matching.compiled.codegen.arrays import RANKS
 from fairlead.matching.compiled.representation.code import Code
 from fairlead.matching.compiled.representation.expressions import (
+    FLOAT,
     HIGHEST,
     NONE,
     TRUE,
+    TRUTH,
+    WHOLE,
+    WIDE,
     Constant,
+    Variable,
     all_of,
     any_of,
     as_float,
@@ -33,7 +38,7 @@ def helper(name: str) -> Function:
 
 
 def _floor_whole() -> Function:
-    x, whole = variables("x whole")
+    x, whole = Variable("x", FLOAT), Variable("whole", WHOLE)
     code = Code()
     code.assign(whole, intrinsic("int", x))
     code.give(choice(whole - 1, intrinsic("float", whole) > x, whole))
@@ -41,7 +46,7 @@ def _floor_whole() -> Function:
 
 
 def _ceil_whole() -> Function:
-    x, whole = variables("x whole")
+    x, whole = Variable("x", FLOAT), Variable("whole", WHOLE)
     code = Code()
     code.assign(whole, intrinsic("int", x))
     code.give(choice(whole + 1, intrinsic("float", whole) < x, whole))
@@ -68,7 +73,8 @@ def _greater_text() -> Function:
 
 def _exact() -> Function:
     """A 64-bit whole number beside a float, without rounding: -1, 0, 1, or 2 for NaN."""
-    a, d, rest, whole = variables("a d rest whole")
+    a, whole = variables("a whole")
+    d, rest = variables("d rest", FLOAT)
     code = Code()
     with code.when(d != d):
         code.give(2)
@@ -129,7 +135,7 @@ def _remainder() -> Function:
 
 def _remainder_double() -> Function:
     """NaN for a dividend that is not finite: then a - a is NaN."""
-    a, b = variables("a b")
+    a, b = variables("a b", FLOAT)
     code = Code()
     code.give(choice(intrinsic("np.fmod", a, b), a - a == 0.0, a - a))
     return code.function("remainder_double", a, b)
@@ -137,14 +143,14 @@ def _remainder_double() -> Function:
 
 def _lesser() -> Function:
     """NaN wins."""
-    a, b = variables("a b")
+    a, b = variables("a b", FLOAT)
     code = Code()
     code.give(choice(a, any_of(a != a, a <= b), b))
     return code.function("lesser", a, b)
 
 
 def _greater() -> Function:
-    a, b = variables("a b")
+    a, b = variables("a b", FLOAT)
     code = Code()
     code.give(choice(a, any_of(a != a, a >= b), b))
     return code.function("greater", a, b)
@@ -152,7 +158,8 @@ def _greater() -> Function:
 
 def _quotient() -> Function:
     """Of a wide number by one above 0, rounded down: bit by bit."""
-    a, b, i, made, rest, size = variables("a b i made rest size")
+    a, b, made, rest, size = variables("a b made rest size", WIDE)
+    i = Variable("i", WHOLE)
     code = Code()
     code.together((size, intrinsic("abs", a)), (made, intrinsic("wide", 0)), (rest, intrinsic("wide", 0)), (i, 383))
     with code.loop(all_of(i > 0, size >> i == 0)):
@@ -169,7 +176,7 @@ def _quotient() -> Function:
 
 
 def _remainder_wide() -> Function:
-    a, b, size = variables("a b size")
+    a, b, size = variables("a b size", WIDE)
     code = Code()
     code.assign(size, intrinsic("abs", a) - call("quotient", intrinsic("abs", a), intrinsic("abs", b)) * intrinsic("abs", b))
     code.give(choice(-size, a < 0, size))
@@ -178,7 +185,7 @@ def _remainder_wide() -> Function:
 
 def _rounded() -> Function:
     """A DECIMAL result has 38 digits, the last of them half-even (DECIMAL_CONTEXT). `a` has at most 114."""
-    a, made, most, rest, size, unit = variables("a made most rest size unit")
+    a, made, most, rest, size, unit = variables("a made most rest size unit", WIDE)
     code = Code()
     code.together(
         (size, intrinsic("abs", a)),
@@ -200,7 +207,9 @@ def _rounded() -> Function:
 def _ratio() -> Function:
     """A wide number by one above 0 as the nearest float, half-even: 53 bits of the quotient, the next, and whether more
     follow."""
-    a, b, bits, i, made, mantissa, more, rest, size, whole = variables("a b bits i made mantissa more rest size whole")
+    a, b, rest, size = variables("a b rest size", WIDE)
+    bits, i, mantissa, whole = variables("bits i mantissa whole")
+    more, made = Variable("more", TRUTH), Variable("made", FLOAT)
     code = Code()
     with code.when(a == 0):
         code.give(0.0)

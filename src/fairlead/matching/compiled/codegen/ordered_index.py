@@ -28,9 +28,13 @@ from fairlead.matching.compiled.codegen.counters import counter
 from fairlead.matching.compiled.codegen.node_layout import Fields
 from fairlead.matching.compiled.representation.code import Code
 from fairlead.matching.compiled.representation.expressions import (
+    FLOAT,
     HIGHEST,
     NONE,
     TRUE,
+    TRUTH,
+    UNSIGNED,
+    WHOLE,
     Call,
     Comparison,
     Constant,
@@ -74,7 +78,7 @@ def tree_functions(fields: Fields, rowed: bool) -> tuple[Function, ...]:
 
 
 def _priority() -> Function:
-    word, z = variables("word z")
+    word, z = Variable("word", WHOLE), Variable("z", UNSIGNED)
     code = Code()
     code.assign(z, intrinsic("np.uint64", word) * intrinsic("np.uint64", 0x9E3779B97F4A7C15))
     code.give(z ^ z >> intrinsic("np.uint64", 29))
@@ -84,7 +88,7 @@ def _priority() -> Function:
 @lru_cache(maxsize=1)
 def sortable() -> Function:
     """A float as a whole number with the same order; -0.0 is 0.0."""
-    x, i = variables("x i")
+    x, i = Variable("x", FLOAT), Variable("i", WHOLE)
     code = Code()
     code.assign(i, as_bits(x + 0.0))
     code.give(choice(i, i >= 0, i ^ HIGHEST))
@@ -94,7 +98,8 @@ def sortable() -> Function:
 def _attach(fields: Fields) -> Function:
     """The last node of the queue, behind those that are in the tree already."""
     LEFT, PREV, REF, RIGHT, UP = fields.take("LEFT PREV REF RIGHT UP")
-    entry, at, below, node, rank = variables("entry at below node rank")
+    entry, at, below, node = variables("entry at below node")
+    rank = Variable("rank", UNSIGNED)
     code = Code()
     code.assign(LEFT[entry], NONE)
     code.assign(RIGHT[entry], NONE)
@@ -126,7 +131,8 @@ def _attach(fields: Fields) -> Function:
 def _detach(fields: Fields) -> Function:
     """Its two subtrees are merged in its place."""
     LEFT, REF, RIGHT, UP = fields.take("LEFT REF RIGHT UP")
-    node, at, hook, lower, left, parent, pick, upper = variables("node at hook lower left parent pick upper")
+    node, at, hook, lower, parent, pick, upper = variables("node at hook lower parent pick upper")
+    left = Variable("left", TRUTH)
     code = Code()
     code.assign(lower, LEFT[node])
     code.assign(upper, RIGHT[node])
@@ -164,7 +170,8 @@ def _detach(fields: Fields) -> Function:
 def _put_right(code: Code, fields: Fields, hook: Variable, parent: Variable) -> None:
     """Aggregates, from the lowest change upwards."""
     AGG, KEY, LEFT, RIGHT, UP = fields.take("AGG KEY LEFT RIGHT UP")
-    node, best, fixed, lower, upper = variables("node best fixed lower upper")
+    node, best, lower, upper = variables("node best lower upper")
+    fixed = Variable("fixed", TRUTH)
     code.assign(fixed, hook == parent)
     code.assign(node, hook)
     with code.loop(node != NONE):
@@ -235,7 +242,8 @@ def _seek(fields: Fields, sign: str, recent: bool, most: int) -> Function:
     """`seek_lt` or `seek_le`: from node c on, in the direction of the matching, the first whose key is below x."""
     AGG, HIGH, KEY, UP = fields.take("AGG HIGH KEY UP")
     NEXT, LEFT, RIGHT = fields.take("PREV RIGHT LEFT" if recent else "NEXT LEFT RIGHT")
-    node, x, root, came, high, next_node, steps = variables("node x root came high next_node steps")
+    node, x, root, high, next_node, steps = variables("node x root high next_node steps")
+    came = Variable("came", TRUTH)
     code = Code()
     code.assign(steps, 0)
     code.assign(high, x >> 32)

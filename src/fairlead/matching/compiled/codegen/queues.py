@@ -85,7 +85,7 @@ class Queues:
 
     def _link(self) -> Function:
         NEXT, PREV = self.layout.take("NEXT PREV")
-        e, at, indexed, before = [*variables("entry at", WHOLE), Variable("indexed", TRUTH), Variable("before", WHOLE)]
+        e, at, indexed, before = [*variables("entry at"), Variable("indexed", TRUTH), Variable("before", WHOLE)]
         code = Code()
         code.assign(before, QUEUES[at, TAIL])
         code.assign(PREV[e], before)
@@ -111,7 +111,7 @@ class Queues:
     def _drop(self) -> Function:
         """Takes a stretch of a queue, from `first` to `last`, out of it."""
         NEXT, PREV = self.layout.take("NEXT PREV")
-        first, last, at, free, before, after, c, step = variables("first last at free before after node step", WHOLE)
+        first, last, at, free, before, after, c, step = variables("first last at free before after node step")
         trees = bool(self.accesses.trees)
         code = Code()
         if self.layout.rowed:
@@ -153,7 +153,7 @@ class Queues:
     def _expire(self) -> Function:
         """What falls behind the window of a key leaves. LATE goes once all queues are in the order of time."""
         NEXT, TIME = self.layout.take("NEXT TIME")
-        horizon, was, at, before, step = variables("horizon was at before step", WHOLE)
+        horizon, was, at, before, step = variables("horizon was at before step")
         stride = self.shape.stride
         code = Code()
         code.assign(was, free)

@@ -19,6 +19,7 @@ from fairlead.matching.compiled.representation.expressions import (
     FALSE,
     NONE,
     TRUE,
+    TRUTH,
     Array,
     Constant,
     Element,
@@ -151,8 +152,9 @@ def _revived(form: Form) -> Function:
     code = Code()
     with code.count(j, PLANS[first, OPEN]):
         code.assign(slot, PLANS[first + 1 + j, OPEN_SLOT])
-        with code.count(x, marks_of(slot) + length_of(slot), marks_of(slot)), code.when(SCRATCH[x] == mark):
-            code.assign(SCRATCH[x], 0)
+        with code.count(x, marks_of(slot) + length_of(slot), marks_of(slot)):
+            with code.when(SCRATCH[x] == mark):
+                code.assign(SCRATCH[x], 0)
     return code.function("revived", first, mark, *form.state, rare=True)
 
 
@@ -177,9 +179,10 @@ def _pruned(form: Form) -> Function:
 
 def _tested(form: Form) -> Function:
     REF = form.fields.field("REF")
-    row, mark, key, node, other, good, left, operation, slot, side, partner, x, y = variables(
-        "row mark key node other good left operation slot side partner x y"
+    row, mark, key, node, other, left, operation, slot, side, partner, x, y = variables(
+        "row mark key node other left operation slot side partner x y"
     )
+    good = Variable("good", TRUTH)
     code = Code()
     code.assign(operation, PLANS[row, OPERATION])
     code.assign(slot, PLANS[row, SLOT])
@@ -222,36 +225,15 @@ def _tested(form: Form) -> Function:
     return code.function("tested", row, mark, key, *form.state, rare=True)
 
 
+row, mark, top, best, node, other, at_hash, i, left, n = variables("row mark top best node other at_hash i left n")
+operation, others, p, slot, side, partner, value, wrap, x, y = variables("operation others p slot side partner value wrap x y")
+good, seen, several = variables("good seen several", TRUTH)
+"""Of `compared`."""
+
+
 def _compared(form: Form) -> Function:
-    REF = form.fields.field("REF")
-    (
-        row,
-        mark,
-        top,
-        best,
-        node,
-        other,
-        good,
-        at_hash,
-        i,
-        left,
-        n,
-        operation,
-        others,
-        p,
-        slot,
-        seen,
-        several,
-        side,
-        partner,
-        value,
-        wrap,
-        x,
-        y,
-    ) = variables(
-        "row mark top best node other good at_hash i left n operation others p slot seen several side partner value wrap x y"
-    )
-    held = call("side_of", PLANS[row, ITS], SCRATCH[top + at_hash], *form.state)
+    """A comparison of the candidates of two slots, in one go along both: keeps what has a partner. With THEN between the slots
+    (`side`), only the partners before a candidate, or after it, count."""
     code = Code()
     code.assign(operation, PLANS[row, OPERATION])
     code.assign(slot, PLANS[row, SLOT])
@@ -278,52 +260,10 @@ def _compared(form: Form) -> Function:
             code.proceed()
         code.assign(node, SCRATCH[nodes_of(slot) + x])
         with code.loop(p < others):
-            code.assign(y, choice(others - 1 - p, side > 0, p))
-            code.assign(other, SCRATCH[nodes_of(partner) + y])
-            with code.when(any_of(all_of(side < 0, REF[other] >= REF[node]), all_of(side > 0, REF[other] <= REF[node]))):
-                code.leave()
-            code.increase(p)
-            with code.when(SCRATCH[marks_of(partner) + y] != 0):
-                code.proceed()
-            with code.when(operation == PLACE):
-                code.assign(seen, TRUE)
-                code.proceed()
-            code.assign(value, call("side_of", PLANS[row, ITS], other, *form.state))
-            with code.when(operation == EQUAL):
-                code.assign(at_hash, call("hashed", value) & wrap)
-                with code.loop(all_of(SCRATCH[top + at_hash] != NONE, held != value)):
-                    code.assign(at_hash, at_hash + 1 & wrap)
-                code.assign(SCRATCH[top + at_hash], other)
-            with code.or_when(negated(seen)):
-                code.assign(best, value)
-            with code.or_when(operation == UNLIKE), code.when(value != best):
-                code.assign(several, TRUE)
-            with code.or_when(operation < GREATER), code.when(value > best):
-                code.assign(best, value)
-            with code.or_when(value < best):
-                code.assign(best, value)
-            code.assign(seen, TRUE)
+            _take_in(code, form)
         code.assign(good, several)
         with code.when(all_of(seen, negated(several))):
-            with code.when(operation == PLACE):
-                code.assign(good, TRUE)
-            with code.otherwise():
-                code.assign(value, call("side_of", PLANS[row, MINE], node, *form.state))
-                with code.when(operation == LESS):
-                    code.assign(good, value < best)
-                with code.or_when(operation == LESS_EQUAL):
-                    code.assign(good, value <= best)
-                with code.or_when(operation == GREATER):
-                    code.assign(good, value > best)
-                with code.or_when(operation == GREATER_EQUAL):
-                    code.assign(good, value >= best)
-                with code.or_when(operation == UNLIKE):
-                    code.assign(good, value != best)
-                with code.otherwise():
-                    code.assign(at_hash, call("hashed", value) & wrap)
-                    with code.loop(all_of(SCRATCH[top + at_hash] != NONE, held != value)):
-                        code.assign(at_hash, at_hash + 1 & wrap)
-                    code.assign(good, SCRATCH[top + at_hash] != NONE)
+            _decide(code, form)
         with code.when(good):
             code.increase(left)
         with code.otherwise():
@@ -331,6 +271,65 @@ def _compared(form: Form) -> Function:
             code.assign(lost_of(slot), 1)
     code.give(left)
     return code.function("compared", row, mark, top, *form.state, rare=True)
+
+
+def _take_in(code: Code, form: Form) -> None:
+    """The next partner: its value into the hash table, or the best value so far."""
+    REF = form.fields.field("REF")
+    code.assign(y, choice(others - 1 - p, side > 0, p))
+    code.assign(other, SCRATCH[nodes_of(partner) + y])
+    with code.when(any_of(all_of(side < 0, REF[other] >= REF[node]), all_of(side > 0, REF[other] <= REF[node]))):
+        code.leave()
+    code.increase(p)
+    with code.when(SCRATCH[marks_of(partner) + y] != 0):
+        code.proceed()
+    with code.when(operation == PLACE):
+        code.assign(seen, TRUE)
+        code.proceed()
+    code.assign(value, call("side_of", PLANS[row, ITS], other, *form.state))
+    with code.when(operation == EQUAL):
+        _probe(code, form)
+        code.assign(SCRATCH[top + at_hash], other)
+    with code.or_when(negated(seen)):
+        code.assign(best, value)
+    with code.or_when(operation == UNLIKE):
+        with code.when(value != best):
+            code.assign(several, TRUE)
+    with code.or_when(operation < GREATER):
+        with code.when(value > best):
+            code.assign(best, value)
+    with code.or_when(value < best):
+        code.assign(best, value)
+    code.assign(seen, TRUE)
+
+
+def _decide(code: Code, form: Form) -> None:
+    """Whether the candidate has a partner among those that were taken in."""
+    with code.when(operation == PLACE):
+        code.assign(good, TRUE)
+    with code.otherwise():
+        code.assign(value, call("side_of", PLANS[row, MINE], node, *form.state))
+        with code.when(operation == LESS):
+            code.assign(good, value < best)
+        with code.or_when(operation == LESS_EQUAL):
+            code.assign(good, value <= best)
+        with code.or_when(operation == GREATER):
+            code.assign(good, value > best)
+        with code.or_when(operation == GREATER_EQUAL):
+            code.assign(good, value >= best)
+        with code.or_when(operation == UNLIKE):
+            code.assign(good, value != best)
+        with code.otherwise():
+            _probe(code, form)
+            code.assign(good, SCRATCH[top + at_hash] != NONE)
+
+
+def _probe(code: Code, form: Form) -> None:
+    """The place of a value in the hash table, or a free one."""
+    held = call("side_of", PLANS[row, ITS], SCRATCH[top + at_hash], *form.state)
+    code.assign(at_hash, call("hashed", value) & wrap)
+    with code.loop(all_of(SCRATCH[top + at_hash] != NONE, held != value)):
+        code.assign(at_hash, (at_hash + 1) & wrap)
 
 
 def _hashed() -> Function:

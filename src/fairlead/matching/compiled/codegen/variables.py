@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from fairlead.matching.compiled.representation.expressions import TRUTH, WHOLE, Variable, variables
 
-k, w, tm, b, bk = variables("key word time bits bucket", WHOLE)
+k, w, tm, b, bk = variables("key word time bits bucket")
 """Of the newest event: the number of its key, its place in the order, its time, which bits hold (shape_builder.py), and its
 number in the hash index."""
-i, j, v, e, c = variables("row lane_row value entry node", WHOLE)
+i, j, v, e, c = variables("row lane_row value entry node")
 """The row of the batch, that of the columns of its lane, a key before it is numbered, the newest event's node, and another."""
-free, fresh, found = variables("free fresh found", WHOLE)
+free, fresh, found = variables("free fresh found")
 """The first free node, the nodes that were ever in use, and the relations of this batch."""
 key = Variable("sort_key", WHOLE)
 """In an ordered index."""
-lane_of, oldest, anchor, walked, left = variables("lane oldest anchor walked left", WHOLE)
+lane_of, oldest, anchor, walked, left = variables("lane oldest anchor walked left")
 rising, late, new, entered, more = variables("rising late new entered more", TRUTH)
-base, kbase, within, until, last = variables("base key_base within until last", WHOLE)
+base, kbase, within, until, last = variables("base key_base within until last")
 """Arguments: the place of the first row, the least key that is numbered, the window, and up to when nothing more comes, at
 which place."""
 

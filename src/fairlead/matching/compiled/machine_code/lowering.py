@@ -100,6 +100,9 @@ class _Lowering(Evaluation):
         self.arrays = {name: each for name, each in self.arguments.items() if isinstance(each, ArrayType)}
         self.types = {name: each for name, each in self.arguments.items() if isinstance(each, str)}
         self.written: set[str] = set()
+        self.declared = {
+            each.name: each.type for each in node.parameters if isinstance(each, Variable) and each.type != UNKNOWN
+        }
         self.returns: str | None = None
         self.results = 0
         self.empty = False
@@ -127,6 +130,10 @@ class _Lowering(Evaluation):
         if self.empty and self.returns is not None:
             self.statement = None
             self.refuse(f"{self.node.name} returns a value here and nothing there")
+        for name, type in self.declared.items():
+            if self.types.get(name, UNKNOWN) not in (type, UNKNOWN):
+                self.statement = None
+                self.refuse(f"{name}, which is to be a {type}, is a {self.types[name]}")
         leave = "ret void" if self.returns is None else f"ret {LLVM[self.returns]} {ZERO[self.returns]}"
         lines = [leave if line == LEAVE else line for line in self.lines]
         self.module.texts.append("\n".join([self._head(), "entry:", *self._opening(), *lines, "}"]))
@@ -206,12 +213,15 @@ class _Lowering(Evaluation):
 
     def _store(self, target: Place, value: Value) -> None:
         if isinstance(target, Variable):
-            self._set(target.name, value)
+            self._set(target, value)
         else:
             array, place = self._place(target, written=True)
             self._put_item(array, place, value)
 
-    def _set(self, name: str, value: Value) -> None:
+    def _set(self, variable: Variable, value: Value) -> None:
+        name = variable.name
+        if variable.type != UNKNOWN:
+            self.declared[name] = variable.type
         if name in self.arrays:
             self.refuse(f"{name} is an array and assigned")
         before = self.types.get(name, UNKNOWN)
@@ -225,7 +235,7 @@ class _Lowering(Evaluation):
         target = node.target
         if isinstance(target, Variable):
             before = self._get(target.name)
-            self._set(target.name, self.binary(node.operator, before, self._value(node.value)))
+            self._set(target, self.binary(node.operator, before, self._value(node.value)))
             return
         array, place = self._place(target, written=True)
         before = self._written(target, array, self._item(array, place))
@@ -268,7 +278,7 @@ class _Lowering(Evaluation):
         self._fork(self.compared("<", at, last), inside, end)
         self.reached.add(inside)
         self._start(inside)
-        self._set(node.variable.name, at)
+        self._set(node.variable, at)
         self.loops.append((onwards, end))
         self._block(node.body)
         self.loops.pop()

@@ -275,7 +275,7 @@ def total(terms: list[Expression]) -> Expression:
     return made
 
 
-def variables(names: str, type: str = UNKNOWN) -> list[Variable]:
+def variables(names: str, type: str = WHOLE) -> list[Variable]:
     return [Variable(name, type) for name in names.split()]
 
 

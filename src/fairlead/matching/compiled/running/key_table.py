@@ -15,7 +15,16 @@ import numpy.typing as npt
 
 from fairlead.matching.compiled.machine_code.checked_build import unwritten
 from fairlead.matching.compiled.representation.code import Code
-from fairlead.matching.compiled.representation.expressions import NONE, Array, all_of, call, intrinsic, variables
+from fairlead.matching.compiled.representation.expressions import (
+    NONE,
+    UNSIGNED,
+    Array,
+    Variable,
+    all_of,
+    call,
+    intrinsic,
+    variables,
+)
 from fairlead.matching.compiled.representation.statements import Function, Program
 
 LEAST = 1 << 12
@@ -49,7 +58,7 @@ def lookup() -> Program:
 
 
 def _slot() -> Function:
-    value, mask, z = variables("value mask z")
+    value, mask, z = *variables("value mask"), Variable("z", UNSIGNED)
     code = Code()
     code.assign(z, intrinsic("np.uint64", value) * intrinsic("np.uint64", 0x9E3779B97F4A7C15))
     code.assign(z, z ^ (z >> intrinsic("np.uint64", 32)))
