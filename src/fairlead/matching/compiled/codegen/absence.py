@@ -10,7 +10,8 @@ Takes: a shape with absences. Gives: code that loop.py weaves into the loop; non
 
 from __future__ import annotations
 
-from fairlead.matching.compiled.codegen.arrays import (
+from fairlead.matching.compiled.codegen.counters import counter
+from fairlead.matching.compiled.codegen.kernel_names import (
     COUNTERS,
     FIRED_AT,
     FIRED_BORN,
@@ -28,14 +29,25 @@ from fairlead.matching.compiled.codegen.arrays import (
     TOLD,
     WAITING,
     WAITS,
+    b,
+    bound_to,
+    e,
+    found,
+    free,
+    fresh,
+    i,
+    k,
+    last,
+    tm,
+    until,
+    value_of,
+    w,
 )
-from fairlead.matching.compiled.codegen.arrays import (
+from fairlead.matching.compiled.codegen.kernel_names import (
     MEMBERS as FOUND,
 )
-from fairlead.matching.compiled.codegen.counters import counter
 from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.codegen.search import Searching
-from fairlead.matching.compiled.codegen.variables import b, bound_to, e, found, free, fresh, i, k, last, tm, until, value_of, w
 from fairlead.matching.compiled.machine_code.interruption import count_step
 from fairlead.matching.compiled.planning.shape import Clause, Lane, Shape
 from fairlead.matching.compiled.representation.code import Code

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead.matching.compiled.codegen.arrays import COUNTERS
+from fairlead.matching.compiled.codegen.kernel_names import COUNTERS
 from fairlead.matching.compiled.representation.expressions import Constant, Element
 
 NAMES = (

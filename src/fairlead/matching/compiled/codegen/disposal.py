@@ -5,9 +5,8 @@ Takes: a shape and its queues. Gives: code. Never: searches.
 
 from __future__ import annotations
 
-from fairlead.matching.compiled.codegen.arrays import HEAD, MEMBERS, QUEUES, TAIL
+from fairlead.matching.compiled.codegen.kernel_names import HEAD, MEMBERS, QUEUES, TAIL, anchor, c, place_of, w
 from fairlead.matching.compiled.codegen.queues import Queues
-from fairlead.matching.compiled.codegen.variables import anchor, c, place_of, w
 from fairlead.matching.compiled.machine_code.interruption import count_step
 from fairlead.matching.compiled.planning.shape import Shape
 from fairlead.matching.compiled.representation.code import Code

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
-from fairlead.matching.compiled.codegen.arrays import RANKS
+from fairlead.matching.compiled.codegen.kernel_names import RANKS
 from fairlead.matching.compiled.representation.code import Code
 from fairlead.matching.compiled.representation.expressions import (
     FLOAT,

@@ -9,7 +9,7 @@ Takes: a shape and the layout of a node. Gives: code that links, drops and walks
 
 from __future__ import annotations
 
-from fairlead.matching.compiled.codegen.arrays import CHAINS, HEAD, TAIL
+from fairlead.matching.compiled.codegen.kernel_names import CHAINS, HEAD, TAIL
 from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.planning.shape import Shape
 from fairlead.matching.compiled.representation.code import Code

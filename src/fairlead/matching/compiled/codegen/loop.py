@@ -16,11 +16,13 @@ import numpy.typing as npt
 
 from fairlead.dataclass import dataclass
 from fairlead.matching.compiled.codegen.absence import Waiting
-from fairlead.matching.compiled.codegen.arrays import (
+from fairlead.matching.compiled.codegen.counters import counter
+from fairlead.matching.compiled.codegen.disposal import Disposing
+from fairlead.matching.compiled.codegen.functions import helper
+from fairlead.matching.compiled.codegen.kernel_names import (
     CHAIN_LINKS,
     CHAINS,
     CLOCK,
-    COUNT,
     COUNTERS,
     FIRED_AT,
     FIRED_BORN,
@@ -46,36 +48,14 @@ from fairlead.matching.compiled.codegen.arrays import (
     RANKS,
     ROWS,
     SCRATCH,
-    TAIL,
     TOLD,
     TREES,
     WAITING,
-)
-from fairlead.matching.compiled.codegen.counters import counter
-from fairlead.matching.compiled.codegen.disposal import Disposing
-from fairlead.matching.compiled.codegen.functions import helper
-from fairlead.matching.compiled.codegen.node_layout import Layout
-from fairlead.matching.compiled.codegen.ordered_index import (
-    WORST,
-    first,
-    key_of,
-    past,
-    row_name,
-    seek,
-    seek_name,
-    sortable,
-    tree_functions,
-)
-from fairlead.matching.compiled.codegen.queues import LATE, Queues
-from fairlead.matching.compiled.codegen.search import Searching
-from fairlead.matching.compiled.codegen.variables import (
     b,
     base,
-    bk,
     bucket_of,
     c,
     count_of,
-    e,
     entered,
     found,
     free,
@@ -84,7 +64,6 @@ from fairlead.matching.compiled.codegen.variables import (
     j,
     k,
     kbase,
-    key,
     lane_of,
     last,
     late,
@@ -98,6 +77,19 @@ from fairlead.matching.compiled.codegen.variables import (
     w,
     within,
 )  # fmt: skip
+from fairlead.matching.compiled.codegen.node_layout import Layout
+from fairlead.matching.compiled.codegen.ordered_index import (
+    first,
+    past,
+    row_name,
+    seek,
+    seek_name,
+    sortable,
+    tree_functions,
+)
+from fairlead.matching.compiled.codegen.queue_entry import Entering
+from fairlead.matching.compiled.codegen.queues import LATE, Queues
+from fairlead.matching.compiled.codegen.search import Searching
 from fairlead.matching.compiled.machine_code.interruption import count_step, halted, is_halted
 from fairlead.matching.compiled.planning.access import Accesses, can_be_loose, leaves_loose
 from fairlead.matching.compiled.planning.shape import Lane, Shape, every_bit
@@ -114,7 +106,6 @@ from fairlead.matching.compiled.representation.expressions import (
     Variable,
     all_of,
     any_of,
-    as_bits,
     bit,
     call,
     choice,
@@ -168,6 +159,7 @@ class _Loop:
         self.searching = Searching(shape, accesses, layout)
         self.waiting = Waiting(shape, layout, self.searching)
         self.queues = Queues(shape, accesses, layout)
+        self.entering = Entering(shape, accesses, self.queues)
         self.disposing = Disposing(shape, self.queues)
 
     def source(self) -> Source:
@@ -323,7 +315,7 @@ class _Loop:
             self._into_queue(code, queue)
             return
         with code.when(KEYS[k, FLAGS] & LOOSE):
-            self._enter(code, queue)
+            self.entering.enter(code, queue)
             self._search_free(code)
             self._trim(code)
         with code.otherwise():
@@ -332,7 +324,7 @@ class _Loop:
     def _into_queue(self, code: Code, queue: int) -> None:
         shape = self.shape
         if not self.accesses.is_possible(queue):
-            self._enter_alive(code, queue)
+            self.entering.alive(code, queue)
             return
         with code.when(all_of(*self._enough(queue), self.searching.calls[f"search_{queue}"])):
             self._hit(code, queue)
@@ -340,14 +332,14 @@ class _Loop:
             if leaves_loose(shape):
                 code.change(KEYS[k, FLAGS], "|", LOOSE)
             if shape.disposal is Disposal.FIRST_PREFIX and shape.needed[queue] > 1:
-                self._enter(code, queue)
+                self.entering.enter(code, queue)
             self._trim(code)
             self._note_oldest(code)
         with code.otherwise():
-            self._enter_alive(code, queue)
+            self.entering.alive(code, queue)
 
     def _search_free(self, code: Code) -> None:
-        enough = self._there(tuple(enumerate(self.shape.needed)))
+        enough = self.queues.have(enumerate(self.shape.needed))
         with code.when(all_of(*enough, self.searching.calls["search_free"])):
             self._hit(code, None)
             self.disposing.among_queued(code)
@@ -375,7 +367,7 @@ class _Loop:
         code.assign(entered, FALSE)
         for queue in members:
             with code.when(all_of(*in_time, accepted(queue))):
-                self._enter(code, queue, self._bucket(lane, queue))
+                self.entering.enter(code, queue, self.entering.bucket(lane, queue))
                 code.assign(entered, TRUE)
         self._note_several(code, noting, accepted)
         with code.when(entered):
@@ -388,84 +380,13 @@ class _Loop:
                 self._note(code, queue)
 
     def _note(self, code: Code, queue: int) -> None:
-        self._enter(code, queue)
+        self.entering.enter(code, queue)
         self.waiting.cancel(code, queue)
-
-    def _there(self, counts: tuple[tuple[int, int], ...]) -> list[Expression]:
-        """Queues have at least so many events."""
-        return [QUEUES[self.queues.at(at), COUNT] >= n for at, n in counts]
 
     def _enough(self, newest: int) -> list[Expression]:
         """Every queue has as many events as instances are needed, the newest event counted."""
         counts = [(at, n - 1 if at == newest else n) for at, n in enumerate(self.shape.needed)]
-        return self._there(tuple((at, n) for at, n in counts if n)) or [TRUE]
-
-    # Entering a queue
-
-    def _bucket(self, lane: Lane, queue: int) -> Expression:
-        """The number of the event in the hash index of a queue; in a lane of one queue it is `bk`."""
-        values = self.shape.equal_of(lane)
-        return bucket_of(values.index(self.shape.equal[queue])) if queue in self.shape.equal else NONE
-
-    def _enter(self, code: Code, queue: int, bucket: Expression = bk) -> None:
-        """A node for the event at the end of a queue."""
-        shape, layout = self.shape, self.layout
-        with code.when(free != NONE):
-            code.assign(e, free)
-            code.assign(free, layout.field("NEXT")[e])
-        with code.otherwise():
-            code.assign(e, fresh)
-            code.increase(fresh)
-        code.assign(layout.field("REF")[e], w)
-        if "TIME" in layout:
-            code.assign(layout.field("TIME")[e], tm)
-        if "BITS" in layout:
-            code.assign(layout.field("BITS")[e], b)
-        if "BUCKET" in layout:
-            code.assign(layout.field("BUCKET")[e], bucket if queue in shape.equal else NONE)
-        for number, column in enumerate(shape.columns):
-            if column.queue == queue and number in layout.place_of_column:
-                value = value_of(number)
-                code.assign(layout.column(number)[e], as_bits(value) if column.is_double else value)
-        if "KEY" in layout:
-            self._key(code, queue)
-        at = self.queues.at(queue)
-        if shape.windowed and queue < len(shape.needed):
-            tail = QUEUES[at, TAIL]
-            with code.when(all_of(negated(rising), tail != NONE, layout.field("TIME")[tail] > tm)):
-                code.change(KEYS[k, FLAGS], "|", LATE)
-            with code.when(tm < KEYS[k, OLDEST]):
-                code.assign(KEYS[k, OLDEST], tm)
-        tree = self.accesses.trees.get(queue)
-        if tree is not None and tree.column is not None:
-            with code.when(any_of(QUEUES[at, COUNT] == 0, key < LEAST_KEYS[at])):
-                code.assign(LEAST_KEYS[at], key)
-        code.call("link", e, at, TRUE if tree is not None else FALSE, *self.queues.state)
-
-    def _key(self, code: Code, queue: int) -> None:
-        """The event's key in the ordered index of the queue."""
-        KEY, HIGH = self.layout.take("KEY HIGH")
-        tree = self.accesses.trees.get(queue)
-        if tree is None or tree.column is None:
-            code.assign(KEY[e], 0)
-            code.assign(HIGH[e], 0)
-            return
-        column, x = self.shape.columns[tree.column], value_of(tree.column)
-        tests: list[Expression] = [bit(b, tree.slot) != 0] if tree.slot in self.accesses.chosen_bits else []
-        tests += [x == x] if column.is_double else []
-        value = key_of(x, column.is_double, tree.sign)
-        code.assign(key, choice(value, all_of(*tests), WORST) if tests else value)
-        code.assign(KEY[e], key)
-        code.assign(HIGH[e], key >> 32)
-
-    def _enter_alive(self, code: Code, queue: int) -> None:
-        """Queued only if it can still be a member: the newest event stands behind all that are queued."""
-        needs = dict(self.queues.needs).get(queue)
-        if needs is None:
-            self._enter(code, queue)
-            return
-        with code.when(any_of(*(all_of(*self._there(each)) for each in needs))):
-            self._enter(code, queue)
+        return self.queues.have((at, n) for at, n in counts if n) or [TRUE]
 
     def _note_oldest(self, code: Code) -> None:
         """What left may have been the oldest of its key: the next event need not look for what falls behind the window."""

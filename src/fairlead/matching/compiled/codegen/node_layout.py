@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from fairlead.dataclass import dataclass
-from fairlead.matching.compiled.codegen.arrays import CHAIN_LINKS, LINKS, NODES, TREES
+from fairlead.matching.compiled.codegen.kernel_names import CHAIN_LINKS, LINKS, NODES, TREES
 from fairlead.matching.compiled.planning.access import Accesses
 from fairlead.matching.compiled.planning.shape import Shape
 from fairlead.matching.compiled.representation.contents import fields_read

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from fairlead.matching.compiled.codegen.arrays import (
+from fairlead.matching.compiled.codegen.counters import counter
+from fairlead.matching.compiled.codegen.kernel_names import (
     COUNT,
     COUNTERS,
     HEAD,
@@ -24,7 +25,6 @@ from fairlead.matching.compiled.codegen.arrays import (
     ROWS,
     TREES,
 )
-from fairlead.matching.compiled.codegen.counters import counter
 from fairlead.matching.compiled.codegen.node_layout import Fields
 from fairlead.matching.compiled.representation.code import Code
 from fairlead.matching.compiled.representation.expressions import (

@@ -7,7 +7,11 @@ after a match (disposal.py).
 
 from __future__ import annotations
 
-from fairlead.matching.compiled.codegen.arrays import (
+from collections.abc import Iterable
+
+from fairlead.matching.compiled.codegen.counters import counter
+from fairlead.matching.compiled.codegen.hash_index import HashIndex
+from fairlead.matching.compiled.codegen.kernel_names import (
     CHAIN_LINKS,
     CHAINS,
     COUNT,
@@ -23,12 +27,15 @@ from fairlead.matching.compiled.codegen.arrays import (
     ROWS,
     TAIL,
     TREES,
+    c,
+    free,
+    front_of,
+    k,
+    late,
+    oldest,
 )
-from fairlead.matching.compiled.codegen.counters import counter
-from fairlead.matching.compiled.codegen.hash_index import HashIndex
 from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.codegen.ordered_index import BUILD, KEEP, enter_row, leave_row
-from fairlead.matching.compiled.codegen.variables import c, free, front_of, k, late, oldest
 from fairlead.matching.compiled.machine_code.interruption import count_step
 from fairlead.matching.compiled.planning.access import Accesses
 from fairlead.matching.compiled.planning.shape import Shape
@@ -78,6 +85,10 @@ class Queues:
     def at(self, queue: int) -> Expression:
         """The number of a queue of the key k."""
         return k * self.shape.stride + queue
+
+    def have(self, counts: Iterable[tuple[int, int]]) -> list[Expression]:
+        """Queues have at least so many events."""
+        return [QUEUES[self.at(queue), COUNT] >= n for queue, n in counts]
 
     def leave(self, code: Code, queue: int, first: Expression, last: Expression) -> None:
         """A stretch of a queue leaves it."""

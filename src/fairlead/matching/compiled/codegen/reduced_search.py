@@ -18,7 +18,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from fairlead.matching.compiled.codegen.arrays import (
+from fairlead.matching.compiled.codegen.counters import counter
+from fairlead.matching.compiled.codegen.kernel_names import (
     COUNT,
     COUNTERS,
     HEAD,
@@ -31,8 +32,16 @@ from fairlead.matching.compiled.codegen.arrays import (
     ROOT,
     SCRATCH,
     TREES,
+    b,
+    c,
+    free,
+    fresh,
+    k,
+    left,
+    more,
+    value_of,
+    w,
 )
-from fairlead.matching.compiled.codegen.counters import counter
 from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.codegen.semijoin_functions import (
     EQUAL,
@@ -49,7 +58,6 @@ from fairlead.matching.compiled.codegen.semijoin_functions import (
     Form,
     reducing,
 )
-from fairlead.matching.compiled.codegen.variables import b, c, free, fresh, k, left, more, value_of, w
 from fairlead.matching.compiled.planning.access import Accesses
 from fairlead.matching.compiled.planning.shape import Clause, Shape
 from fairlead.matching.compiled.representation.code import Code

@@ -24,7 +24,9 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from fairlead.matching.compiled.codegen.arrays import (
+from fairlead.matching.compiled.codegen.counters import counter
+from fairlead.matching.compiled.codegen.hash_index import HashIndex
+from fairlead.matching.compiled.codegen.kernel_names import (
     CHAIN_LINKS,
     CHAINS,
     COUNTERS,
@@ -41,13 +43,6 @@ from fairlead.matching.compiled.codegen.arrays import (
     SCRATCH,
     TAIL,
     TREES,
-)
-from fairlead.matching.compiled.codegen.counters import counter
-from fairlead.matching.compiled.codegen.hash_index import HashIndex
-from fairlead.matching.compiled.codegen.node_layout import Layout
-from fairlead.matching.compiled.codegen.ordered_index import key_of, row_name, sought
-from fairlead.matching.compiled.codegen.reduced_search import Semijoins
-from fairlead.matching.compiled.codegen.variables import (
     b,
     bk,
     bound_to,
@@ -61,6 +56,9 @@ from fairlead.matching.compiled.codegen.variables import (
     w,
     walked,
 )
+from fairlead.matching.compiled.codegen.node_layout import Layout
+from fairlead.matching.compiled.codegen.ordered_index import key_of, row_name, sought
+from fairlead.matching.compiled.codegen.reduced_search import Semijoins
 from fairlead.matching.compiled.machine_code.interruption import count_step, is_halted
 from fairlead.matching.compiled.planning.access import Access, Accesses
 from fairlead.matching.compiled.planning.shape import Clause, Shape

@@ -10,8 +10,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 from fairlead.dataclass import dataclass
-from fairlead.matching.compiled.codegen.arrays import HEAD, MEMBERS, PLANS, QUEUES, SCRATCH
 from fairlead.matching.compiled.codegen.counters import counter
+from fairlead.matching.compiled.codegen.kernel_names import HEAD, MEMBERS, PLANS, QUEUES, SCRATCH
 from fairlead.matching.compiled.codegen.node_layout import Fields
 from fairlead.matching.compiled.machine_code.interruption import is_halted
 from fairlead.matching.compiled.representation.code import Code

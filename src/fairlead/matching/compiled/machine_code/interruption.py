@@ -18,8 +18,8 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from fairlead.matching.compiled.codegen.arrays import COUNTERS
 from fairlead.matching.compiled.codegen.counters import ASK, STEPS, STOPPED, counter
+from fairlead.matching.compiled.codegen.kernel_names import COUNTERS
 from fairlead.matching.compiled.representation.code import Code
 from fairlead.matching.compiled.representation.expressions import Expression, all_of, call, intrinsic
 from fairlead.matching.compiled.representation.statements import Function

@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fairlead.matching.compiled.codegen.arrays import RANKS
+from fairlead.matching.compiled.codegen.kernel_names import RANKS
 from fairlead.matching.compiled.planning.condition_value import (
     DIGITS_OF_A_DOUBLE,
     DIGITS_OF_A_RESULT,

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairlead.matching.compiled.codegen.arrays import LINKS
 from fairlead.matching.compiled.codegen.counters import FREE, FRESH, HEAP, NAMES, NONE_FREE, QUEUED, SEEN
+from fairlead.matching.compiled.codegen.kernel_names import LINKS
 from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.codegen.ordered_index import ROW
 from fairlead.matching.compiled.codegen.reduced_search import room
@@ -99,7 +99,7 @@ class Pool:
             self.sc = np.zeros(2 * wanted, dtype=np.int32)
 
     def arguments(self) -> dict[str, npt.NDArray[Any]]:
-        """By the names that kernels have for them (arrays.py)."""
+        """By the names that kernels have for them (kernel_names.py)."""
         return {
             "nodes": self.ni, "links": self.nn, "trees": self.tt, "chain_links": self.bb, "queues": self.qs, "keys": self.ks,
             "chains": self.bs, "least_keys": self.gs, "rows": self.fr, "waiting": self.wait, "heap": self.heap,

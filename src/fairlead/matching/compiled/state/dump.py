@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.matching.compiled.codegen.absence import CANCELLED, DEADLINE, KEY, MEMBERS
-from fairlead.matching.compiled.codegen.arrays import LINKS
+from fairlead.matching.compiled.codegen.kernel_names import LINKS
 from fairlead.matching.compiled.machine_code.compiler import kernel_of
 from fairlead.matching.compiled.representation.code import Code
 from fairlead.matching.compiled.representation.expressions import NONE, Array, variables
