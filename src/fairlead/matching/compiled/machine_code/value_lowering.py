@@ -1,9 +1,9 @@
 """Expressions of a kernel to LLVM's text: values, conditions, elements of arrays, calls.
 
 Conditions become jumps, with no more evaluated than Python does. No element is reached by way of two parameters, so all
-pointers are `noalias` (`nn` and `ni` are views of one memory, but of different elements, node_layout.py); indices are never
-negative and never out of range, and LLVM may rely on that only where an element is reached (`inbounds`). In a checked build
-(checked_build.py) that is tested: a function that fails writes a report and returns, and so do all that called it.
+pointers are `noalias` (`links` and `nodes` are views of one memory, but of different elements, node_layout.py); indices are
+never negative and never out of range, and LLVM may rely on that only where an element is reached (`inbounds`). In a checked
+build (checked_build.py) that is tested: a function that fails writes a report and returns, and so do all that called it.
 
 Takes: expressions. Gives: lines of one function. Never: statements (lowering.py).
 """

@@ -50,6 +50,8 @@ CHOICE, EITHER, BOTH, NOT, COMPARED, SIGN, ATOM = 0, 1, 2, 3, 4, 11, 12
 BINARY = {"|": 5, "^": 6, "&": 7, "<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "//": 10, "%": 10}
 """How tightly operators bind."""
 INDENT = "    "
+RARE = "# not inlined"
+"""Stands in the text since it decides what machine code is made: programs of one text are one program."""
 
 
 def text_of(node: Expression, least: int = CHOICE, named: bool = False) -> str:
@@ -192,7 +194,8 @@ def _write_ways(node: Any, indent: str, named: bool, lines: list[Line]) -> None:
 
 def function_lines(function: Function, named: bool = False) -> list[Line]:
     """Each line, and the statement that begins on it."""
-    lines: list[Line] = [(f"def {function.name}({', '.join([each.name for each in function.parameters])}):", None)]
+    head = f"def {function.name}({', '.join([each.name for each in function.parameters])}):"
+    lines: list[Line] = [(f"{head}  {RARE}" if function.rare else head, None)]
     _write(function.body, INDENT, named, lines)
     return lines
 
