@@ -130,7 +130,8 @@ class Explanation:
         return made
 
     def kernels(self, subscription: Subscription) -> list[str]:
-        """The code that runs for each branch, for people to read: fields and counters by their names."""
+        """The code that runs for each branch, for people to read: fields and counters by their names. Before it, what each
+        value is that is computed of single events beforehand."""
         from fairlead.matching.compiled.codegen.loop import source_of
         from fairlead.matching.compiled.representation.text import readable_text
 
@@ -141,7 +142,11 @@ class Explanation:
             hears = heard.get(subscription.name, frozenset()) if branch.absences else frozenset()
             shape = shape_of(subscription, branch, self.plan.catalogue, hears)
             shared = self._alike.others(subscription, branch) > 0
-            made.append(readable_text(source_of(shape, shape.paired or shared).program))
+            values = [render(each.expression, [shape.queue_names[each.queue]]) for each in shape.columns]
+            legend = [f"# value{number}: {text}\n" for number, text in enumerate(values)]
+            made.append(
+                "".join([*legend, "\n" * bool(legend), readable_text(source_of(shape, shape.paired or shared).program)])
+            )
         return made
 
     def kernel_lines(self, subscription: Subscription) -> list[str]:
@@ -151,7 +156,11 @@ class Explanation:
             return [f"# {subscription.name} has no kernel: {against}"]
         several, lines = len(subscription.branches) > 1, []
         for number, text in zip(subscription.in_text_order, self.kernels(subscription), strict=True):
-            lines += [f"# {subscription.name}{f', branch {number}' if several else ''}", "", text, ""]
+            lines += [
+                f"# {subscription.name}{f', branch {number}' if several else ''}",
+                text if text[0] == "#" else f"\n{text}",
+                "",
+            ]
         return lines[:-1]
 
     def _costs_json(self, subscription: Subscription) -> list[dict[str, Any]]:

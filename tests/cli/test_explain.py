@@ -52,7 +52,13 @@ def test_the_code_of_a_kernel_is_shown_and_means_what_runs(rules: Path) -> None:
 
 def test_the_code_of_every_branch(rules: Path, tmp_path: Path) -> None:
     both = fairlead("explain", rules, "--kernel").stdout
-    assert [line for line in both.splitlines() if line.startswith("#")] == ["# Rally", "# Latest"]
+    assert [line for line in both.splitlines() if line.startswith("#")] == [
+        "# Rally",
+        "# value0: StockQuote.at",
+        "# value1: EarningsReport.at",
+        "# value2: StockQuote.value",
+        "# Latest",
+    ]
     given = json.loads(fairlead("explain", rules, "--kernel", "--json").stdout)["kernels"]
     assert {name: len(codes) for name, codes in given.items()} == {"Rally": 1, "Latest": 1}
     several = tmp_path / "several.fl"
