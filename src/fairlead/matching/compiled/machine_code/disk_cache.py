@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
-VERSION = 5
+VERSION = 6
 """Raise when other code is made of a source, or is called in another way."""
 DIGEST_BYTES = 32
 
