@@ -12,13 +12,13 @@ Gives: whether the build is checked, memory that is not written yet, arrays that
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fairlead.errors import InvariantError
+from fairlead.matching.compiled.machine_code.surroundings import surroundings
 
 POISON = 0x7A
 """Every byte of memory that nobody wrote: as an index it is out of range, as a link no node."""
@@ -30,8 +30,8 @@ _LINE, _COLUMN = 40, 20
 
 
 def is_checked(checked: bool | None = None) -> bool:
-    """By default as the environment says."""
-    return os.environ.get("FAIRLEAD_KERNELS") == "checked" if checked is None else checked
+    """By default as the process says."""
+    return surroundings().build().checked if checked is None else checked
 
 
 def unwritten(shape: int | tuple[int, ...], dtype: Any, checked: bool | None = None) -> npt.NDArray[Any]:
