@@ -6,7 +6,6 @@ warnings; `guarantees` stays empty (fairlead.guarantees fills it). Raises Langua
 
 from __future__ import annotations
 
-import gc
 from dataclasses import replace
 
 from fairlead.language.checking.hierarchy import Emitters, emitters, order
@@ -24,15 +23,10 @@ from fairlead.model.types import Catalogue, EventType
 
 def compile_text(text: str, file: str | None = None) -> Plan:
     source = Source(text, file)
-    collecting = gc.isenabled()
-    gc.disable()  # what is made here stays, and has no cycles: looking for some takes a third of the time of a long text
     try:
         return _compile(source)
     except Fault as fault:
         raise source.error(fault) from None
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def _compile(source: Source) -> Plan:
