@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -13,12 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import fairlead
 from fairlead.errors import InvariantError
 from fairlead.matching.compiled.machine_code import compiler as compiling
-from fairlead.matching.compiled.machine_code import disk_cache as cache
-from fairlead.matching.compiled.machine_code import native
+from fairlead.matching.compiled.machine_code import native, surroundings
 from fairlead.matching.compiled.machine_code import object_code as emit
 from fairlead.matching.compiled.representation.statements import Program
+from fairlead.runtime import user_cache as cache
 from tests.matching.compiled.kernel_text import parsed
 from tests.matching.compiled.test_kernel import compared
 from tests.matching.compiled.test_kernel_compiled import stream
@@ -105,6 +107,31 @@ def in_new_processes(count: int, **environment: str) -> list[str]:
 def test_a_new_process_runs_a_kernel_of_the_cache_without_the_compiler(folder: Path) -> None:
     assert in_new_processes(1) == ["True"]
     assert in_new_processes(1) == ["False"]
+
+
+def test_a_second_run_of_the_command_finds_the_kernels_of_the_first(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "rules.fl").write_text("TYPE A (v INT) TYPE B (v INT) SUBSCRIPTION S MATCH A a AND B b WHERE a.v == b.v")
+    events = [{"type": "AB"[i % 2], "v": i // 2} for i in range(6000)]  # more than are matched one by one
+    (tmp_path / "events.jsonl").write_text("".join(json.dumps(each) + "\n" for each in events))
+    command = [sys.executable, "-X", "importtime", "-c", "from fairlead.cli.main import main; main()"]
+    command += ["run", "rules.fl", "--events", "events.jsonl", "--out", "found.jsonl"]
+    compiler = []
+    for _ in range(2):
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        compiler.append("fairlead.matching.compiled.machine_code.object_code" in done.stderr)
+    assert compiler == [True, False]
+    assert files(folder)
+
+
+def test_a_core_without_a_store_compiles_in_memory(folder: Path, compiled: Callable[[], int]) -> None:
+    surroundings.give(surroundings.MemoryOnly)
+    try:
+        assert (compiled(), compiled()) == (1, 1)
+        assert compiling.unmade([SOURCE]) == (1, 0)
+    finally:
+        surroundings.give(fairlead._user_cache)
+    assert files(folder) == []
+    assert (compiled(), compiled()) == (1, 0)
 
 
 def test_processes_that_compile_at_the_same_time_leave_one_whole_file(folder: Path) -> None:

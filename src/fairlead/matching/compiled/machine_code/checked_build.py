@@ -12,13 +12,13 @@ Gives: whether the build is checked, memory that is not written yet, arrays that
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fairlead.errors import InvariantError
+from fairlead.matching.compiled.machine_code.surroundings import surroundings
 from fairlead.matching.compiled.representation.contents import elements_in
 from fairlead.matching.compiled.representation.statements import Program
 from fairlead.matching.compiled.representation.text import statements_by_line, text_of
@@ -33,8 +33,8 @@ _LINE = 20
 
 
 def is_checked(checked: bool | None = None) -> bool:
-    """By default as the environment says."""
-    return os.environ.get("FAIRLEAD_KERNELS") == "checked" if checked is None else checked
+    """By default as the process says."""
+    return surroundings().build().checked if checked is None else checked
 
 
 def unwritten(shape: int | tuple[int, ...], dtype: Any, checked: bool | None = None) -> npt.NDArray[Any]:

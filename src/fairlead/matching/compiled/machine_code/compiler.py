@@ -1,15 +1,15 @@
-"""A program to machine code, once for each: in memory, and on disk where a cache folder of ours can be written.
+"""A program to machine code, once for each: in memory, and in the store that the process has (surroundings.py).
 
 Takes: a program. Gives: its function `kernel`: machine code, or with FAIRLEAD_JIT=0 its text as plain Python (tests, tiny
 inputs: compiling costs 0.2 to 0.4 s). The types of the arguments are known at the first call, so that is when code is looked
-for: in the cache (disk_cache.py), then only loaded (native.py, 50 ms with LLVM's import); otherwise it is made
-(object_code.py). With FAIRLEAD_KERNELS=checked both check every index (checked_build.py).
-Never: fails because of the cache: what cannot be read or written is compiled in memory.
+for: in the store, then only loaded (native.py, 50 ms with LLVM's import); otherwise it is made (object_code.py). With
+FAIRLEAD_KERNELS=checked both check every index (checked_build.py).
+Never: does I/O, nor fails because of the store: what is not there is compiled in memory.
 """
 
 from __future__ import annotations
 
-import os
+import hashlib
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairlead.errors import require
-from fairlead.matching.compiled.machine_code import disk_cache as cache
 from fairlead.matching.compiled.machine_code.checked_build import CheckedArray, is_checked
 from fairlead.matching.compiled.machine_code.interruption import asked
+from fairlead.matching.compiled.machine_code.surroundings import surroundings
 from fairlead.matching.compiled.representation.statements import Program
 
 if TYPE_CHECKING:
@@ -27,20 +27,24 @@ if TYPE_CHECKING:
 
 Kernel = Callable[..., tuple[int, ...]]
 
+VERSION = 5
+"""Raise when other code is made of a source, or is called in another way."""
+
 
 def kernel_of(program: Program, jit: bool | None = None, checked: bool | None = None) -> Kernel:
     """The function `kernel` of a program. `jit` False: as plain Python; `checked`: with every index checked; by default as
-    the environment says."""
-    wanted = os.environ.get("FAIRLEAD_JIT", "1") != "0" if jit is None else jit
+    the process says."""
+    wanted = surroundings().build().machine_code if jit is None else jit
     return (_compiled if wanted else _interpreted)(program, is_checked(checked))
 
 
 def unmade(programs: Iterable[Program]) -> tuple[int, int]:
-    """Of these programs, how many have no machine code yet: those to be compiled, and those to be loaded from the cache."""
-    if os.environ.get("FAIRLEAD_JIT", "1") == "0":
+    """Of these programs, how many have no machine code yet: those to be compiled, and those to be loaded from the store."""
+    given = surroundings()
+    if not given.build().machine_code:
         return 0, 0
     wanted = [each for each in dict.fromkeys(programs) if not _compiled(each, is_checked(None)).made]
-    compiled = len(cache.missing([each.text for each in wanted])) if wanted else 0
+    compiled = len(given.missing(_digest(each.text) for each in wanted)) if wanted else 0
     return compiled, len(wanted) - compiled
 
 
@@ -106,11 +110,11 @@ class Compiled:
 
 
 def _made(program: Program, signature: Signature, checked: bool) -> Native:
-    """1. From the cache. 2. Compiled, and kept."""
+    """1. From the store. 2. Compiled, and stored."""
     from fairlead.matching.compiled.machine_code.native import CheckedNative, Native, is_loadable
 
-    kept = f"{'checked ' if checked else ''}{signature}"
-    payload = cache.load(program.text, kept)
+    given, kernel, called = surroundings(), _digest(program.text), f"{'checked ' if checked else ''}{signature}"
+    payload = given.load(kernel, called)
     if payload is not None and is_loadable(payload):
         return CheckedNative(payload, signature, program) if checked else Native(payload, signature)
 
@@ -118,5 +122,21 @@ def _made(program: Program, signature: Signature, checked: bool) -> Native:
 
     payload = emit.object_code(program, signature, checked)
     require(is_loadable(payload), "machine code needs nothing that is not there", source=program.text)
-    cache.store(program.text, kept, payload)
+    given.store(kernel, called, payload)
     return CheckedNative(payload, signature, program) if checked else Native(payload, signature)
+
+
+def _digest(source: str) -> str:
+    """Of all that the machine code of a source depends on, but its signature."""
+    return hashlib.sha256(f"{VERSION}\n{_machine()}\n{source}".encode()).hexdigest()
+
+
+@lru_cache(maxsize=1)
+def _machine() -> str:
+    """What decides which machine code comes out."""
+    import llvmlite
+    import llvmlite.binding as llvm
+
+    features = llvm.get_host_cpu_features().flatten()
+    versions = f"{llvmlite.__version__} {llvm.llvm_version_info}"
+    return f"{versions} {llvm.get_process_triple()} {llvm.get_host_cpu_name()} {features}"
