@@ -54,7 +54,7 @@ def test_positions_that_do_not_rise_stop_before_anything_is_written(tmp_path: Pa
         assert (result.exit_code, result.stdout) == (1, "")
         place = {"jsonl": "line 6, column 1", "csv": "line 7, column 1", "parquet": "row 5"}[ending]
         problem = "'offset' is 8192, which is not above the position before it, 20480"
-        assert result.stderr.startswith(f"D023 {events}, {place}: {problem}\n  fix: sort the input by 'offset'")
+        assert result.stderr.startswith(f"D034 {events}, {place}: {problem}\n  fix: sort the input by 'offset'")
     assert not (tmp_path / "out.jsonl").exists()
 
 

@@ -110,7 +110,7 @@ def test_arguments_are_checked(spark: SparkSession, code: str, said: str, option
         ("D001", "'Z' is not declared", {"type": pa.array(["A", "Z", "N", "N"])}),
         ("D008", "'Made' is derived", {"type": pa.array(["A", "Made", "N", "N"])}),
         ("D008", "'U' is a union", {"type": pa.array(["A", "U", "N", "N"])}),
-        ("D009", "has no type", {"type": pa.array(["A", None, "N", "N"])}),
+        ("D027", "has no type", {"type": pa.array(["A", None, "N", "N"])}),
         ("D006", "the event time 'at' of 'A' is null", {"at": pa.array([None, *AT[1:]]).cast(pa.timestamp("us", tz="UTC"))}),
         ("D004", "out of the range of INT", {"k": pa.array([2**31, 1, 1, 1], pa.int64())}),
     ],
@@ -195,7 +195,7 @@ def test_bad_rows_are_set_aside_with_position_code_and_reason(spark: SparkSessio
     assert told == [
         ("rejected", 1, "D001"),
         ("rejected", 2, "D004"),
-        ("rejected", 3, "D009"),
+        ("rejected", 3, "D027"),
         ("rejected", 4, "D004"),
         ("in order", 5, ""),
         ("in order", 6, ""),

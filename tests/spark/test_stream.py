@@ -181,11 +181,11 @@ def test_a_stream_without_a_frontier_is_refused_with_what_to_do(spark: SparkSess
     ("arguments", "problem"),
     [
         ({"order_by": "at", "frontier": "all"}, "A214 frontier is 'all'"),
-        ({"position": "offset", "frontier": "types"}, "A214 rows with a position need no frontier"),
+        ({"position": "offset", "frontier": "types"}, "A218 rows with a position need no frontier"),
         ({"order_by": "at", "frontier": "types", "delay": "10 bananas"}, "A215 delay is '10 bananas', not a length of time"),
         ({"order_by": "at", "frontier": "types", "delay": timedelta(seconds=-1)}, "A215 .* less than nothing"),
-        ({"order_by": "at", "delay": "1 second"}, "A215 .* no frontier is given that it could delay"),
-        ({"order_by": "k", "frontier": "types", "delay": "1 second"}, "A215 .* the order column 'k' is int"),
+        ({"order_by": "at", "delay": "1 second"}, "A219 .* no frontier is given that it could delay"),
+        ({"order_by": "k", "frontier": "types", "delay": "1 second"}, "A219 .* the order column 'k' is int"),
         ({"order_by": "at", "frontier": "types", "until": "2026-01-01T00:00:00Z"}, "A213 a stream has no end"),
     ],
 )

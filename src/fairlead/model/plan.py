@@ -16,7 +16,7 @@ from enum import Enum
 from functools import cached_property
 
 from fairlead.dataclass import dataclass
-from fairlead.errors import Place, bounded
+from fairlead.errors import Place, bounded, require_registered
 from fairlead.model.expression import Expression, Predicate
 from fairlead.model.guarantee import Guarantee
 from fairlead.model.types import Catalogue
@@ -239,6 +239,9 @@ class LintWarning:
     fix: str
     place: Place | None = None
     subscription: str | None = None
+
+    def __post_init__(self) -> None:
+        require_registered(self.code)
 
     def __str__(self) -> str:
         where = f" {self.place}" if self.place else ""

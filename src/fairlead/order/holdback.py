@@ -183,7 +183,7 @@ class HoldBack:
         head, rest = head_and_rest(state)
         if head["version"] != VERSION:
             problem = f"the state of the order is of version {head['version']}, this is version {VERSION}"
-            raise StateError("S112", problem, "run the job with the release that wrote the checkpoint")
+            raise StateError("S110", problem, "run the job with the release that wrote the checkpoint")
         self.bounds = {name: _read(bound) for name, bound in head["bounds"].items()}
         self.released = None if head["released"] is None else _read(head["released"])
         self.next, self.late = head["next"], head["late"]

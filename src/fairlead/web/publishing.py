@@ -117,7 +117,7 @@ class Publishing:
         if number is not None:
             if part.numbers and number <= part.numbers[-1]:
                 problem = f"`_sequence` is {number} after {part.numbers[-1]}, of the same source and type"
-                raise DataError("D010", problem, "send the events of a source in the order of their numbers")
+                raise DataError("D028", problem, "send the events of a source in the order of their numbers")
             part.numbers.append(number)
         return part
 
@@ -156,7 +156,7 @@ def _special(record: Any) -> tuple[str, str | None, int | None]:
     name, source, number = record.get("type"), record.get("_source"), record.get("_sequence")
     if not isinstance(name, str):
         problem = "the record has no `type`" if name is None else f"`type` is not text but {quoted(name)}"
-        raise DataError("D009", problem, "name the event type in the field `type`, or as ?type=")
+        raise DataError("D027", problem, "name the event type in the field `type`, or as ?type=")
     if source is not None and (not isinstance(source, str) or not source):
         raise DataError("D010", f"`_source` is not text but {quoted(source)}", "name the publisher as text, or leave it out")
     if number is None:

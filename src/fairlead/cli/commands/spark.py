@@ -230,10 +230,10 @@ def require_order(
         fix = "--order-by at, or --position offset where events come from a log"
         raise UsageError("A211", "nothing says in which order the events stand", fix)
     if position and (frontier or delay):
-        raise UsageError("A214", "events with a position need no frontier and no delay", "leave out --frontier and --delay")
+        raise UsageError("A218", "events with a position need no frontier and no delay", "leave out --frontier and --delay")
     if delay and not frontier:
         problem = f"--delay is {delay!r}, and there is no --frontier that it could delay"
-        raise UsageError("A215", problem, "add --frontier types or --frontier stream")
+        raise UsageError("A219", problem, "add --frontier types or --frontier stream")
     if stream and not position and not frontier:
         raise UnsupportedError(
             "U110",

@@ -121,7 +121,7 @@ def _named(node: syntax.Expression, value: Expression) -> str:
 def _in(node: syntax.In, scope: Scope, negated: bool) -> In:
     operand = typed(node.operand, scope)
     if not node.options:
-        raise Fault("L049", node.span, "IN needs at least one option", "write IN (…, …)")
+        raise Fault("L059", node.span, "IN needs at least one option", "write IN (…, …)")
     options = []
     for each in node.options:
         option = typed(each, scope, wanted=operand.kind)

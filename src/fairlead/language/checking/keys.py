@@ -46,7 +46,12 @@ def _check_aliases(key: syntax.Key, branches: Sequence[BranchTypes]) -> None:
     for part in key.parts:
         if part.alias is None and len(key.parts) > 1:
             fix = f"write, for example, {sorted(known)[0]}.{part.attribute.text}"
-            raise Fault("L053", part.attribute.span, f"which element's '{part.attribute.text}'?", fix)
+            raise Fault(
+                "L031",
+                part.attribute.span,
+                f"'{part.attribute.text}' is ambiguous: a key of several attributes names the element of each",
+                fix,
+            )
         if part.alias and part.alias.text not in known:
             meant = did_you_mean(part.alias.text, sorted(known), f"known are {listed(sorted(known), 'and')}")
             raise Fault("L030", part.alias.span, f"there is no element '{part.alias.text}' in the pattern", meant)

@@ -105,7 +105,7 @@ def _unknown_anchor(clause: syntax.Without, shapes: Sequence[Shape]) -> Fault:
     for anchor in clause.anchors:
         if anchor.head.text not in known:
             fix = did_you_mean(anchor.head.text, known, f"known are {listed(known, 'and')}")
-            return Fault("L056", anchor.head.span, f"there is no element '{anchor.head.text}' in the pattern", fix)
+            return Fault("L030", anchor.head.span, f"there is no element '{anchor.head.text}' in the pattern", fix)
     return Fault(
         "L056", clause.anchors[1].span, "no single branch of the pattern has both members", "name members of one branch"
     )

@@ -135,7 +135,7 @@ def _check(nodes: tuple[syntax.Element, ...], catalogue: Catalogue) -> None:
 
 def check_readable(word: syntax.Word, catalogue: Catalogue) -> None:
     if word.text == HEARTBEAT.name:
-        raise Fault("L010", word.span, "Heartbeat only moves clocks; it cannot be matched", "match a type of your own")
+        raise Fault("L019", word.span, "Heartbeat only advances clocks; it never matches", "match a type of your own")
     if word.text not in catalogue:
         raise unknown_type(word, [each.name for each in catalogue])
 

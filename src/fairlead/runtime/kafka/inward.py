@@ -101,7 +101,7 @@ class Reading:
             if self._shapes.needs_decimal:
                 floats(record, self._shapes)
         if record["type"] != self._type:
-            raise DataError("D001", f"the message is a '{record['type']}', not a '{self._type}'", "send it to another topic")
+            raise DataError("D026", f"the message is a '{record['type']}', not a '{self._type}'", "send it to another topic")
         return {name: each for name, each in record.items() if name not in SPECIAL}
 
 

@@ -64,7 +64,9 @@ class Checking:
             return found
         for columns in read_events(events, self._catalogue):
             if len(columns.tables) > (self.type.name in columns.tables):
-                raise DataError("D001", f"only '{self.type.name}' is published here", "publish the others by their own type")
+                raise DataError(
+                    "D026", f"this publisher accepts '{self.type.name}' only", "publish other events by their own type"
+                )
             found += columns.tables.values()
         return found
 

@@ -60,7 +60,7 @@ def position_of(record: Mapping[Any, Any], field: str, least: int, *, text: bool
     if position < least:
         problem = f"'{field}' is {position}, which is not above the position before it, {least - 1}"
         fix = f"sort the input by '{field}' and leave repeats out; files are read in the order in which they are named"
-        raise DataError("D023", problem, fix)
+        raise DataError("D034", problem, fix)
     return position
 
 

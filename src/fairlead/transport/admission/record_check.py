@@ -106,10 +106,10 @@ class Shapes:
         name = record.get("type", ABSENT)
         if name is ABSENT:
             if self.default is None:
-                raise DataError("D009", "the record has no `type`", "name the event type in the field `type`")
+                raise DataError("D027", "the record has no `type`", "name the event type in the field `type`")
             name = self.default
         if not isinstance(name, str):
-            raise DataError("D009", f"`type` is not text but {quoted(name)}", "name the event type in the field `type`")
+            raise DataError("D027", f"`type` is not text but {quoted(name)}", "name the event type in the field `type`")
         shape = self.by_name.get(name)
         if shape is not None:
             return shape

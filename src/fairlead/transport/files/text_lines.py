@@ -76,7 +76,7 @@ class Lines:
         except EOFError:
             yield number + 1, b"", False, DataError("D012", "the compressed file ends too early", COPY_AGAIN)
         except (gzip.BadGzipFile, zlib.error) as error:
-            yield number + 1, b"", False, DataError("D013", f"the compressed file is damaged: {error}", COPY_AGAIN)
+            yield number + 1, b"", False, DataError("D032", f"the compressed file is damaged: {error}", COPY_AGAIN)
         except OSError as error:
             raise unreadable(self._path, error) from None
 

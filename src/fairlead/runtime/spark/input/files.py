@@ -136,7 +136,7 @@ def form_of(path: str) -> Form:
         kinds = {format_of(each) for each in there.rglob("*") if each.is_file() and each.name[0] not in "._"} - {None}
         if len(kinds) > 1:
             fix = "name the files of one format: FOLDER/*.parquet"
-            raise DataError("D013", f"the folder has files of several formats: {', '.join(sorted(map(str, kinds)))}", fix, path)
+            raise DataError("D029", f"the folder has files of several formats: {', '.join(sorted(map(str, kinds)))}", fix, path)
         kind = next(iter(kinds), None)
     else:
         resolve(path)  # raises with the reason
@@ -145,10 +145,10 @@ def form_of(path: str) -> Form:
             raise EMPTY[kind](path)
     if kind is None:
         fix = f"say it: --events-format; known endings: {', '.join(FORMATS)}"
-        raise DataError("D013", "nothing tells the format of the events", fix, path)
+        raise DataError("D029", "nothing tells the format of the events", fix, path)
     if kind == "cloudevents":
         fix = "match them with `fairlead run`, or give spark.match a frame of their data"
-        raise DataError("D013", "files of CloudEvents are not read on Spark", fix, path)
+        raise DataError("D029", "files of CloudEvents are not read on Spark", fix, path)
     return kind  # type: ignore[return-value]
 
 

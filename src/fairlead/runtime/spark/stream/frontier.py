@@ -42,14 +42,14 @@ def frontier_of(
         raise UsageError("A214", f"frontier is {stated!r}", 'use "types" or "stream"')
     if given.positioned:
         if stated is not None or delay is not None:
-            raise UsageError("A214", "rows with a position need no frontier and no delay", "leave them out")
+            raise UsageError("A218", "rows with a position need no frontier and no delay", "leave them out")
         return Frontier(types, positioned=True)
     if stated is not None:
         allowed = 0 if delay is None else _units(given, frames, delay)
         return Frontier(types, stated == "stream", dict.fromkeys(types, allowed))
     if delay is not None:
         fix = 'add frontier="types" or frontier="stream"; a watermark has its delay in itself'
-        raise UsageError("A215", f"delay is {delay!r}, and no frontier is given that it could delay", fix)
+        raise UsageError("A219", f"delay is {delay!r}, and no frontier is given that it could delay", fix)
     each = dict(frames) if isinstance(frames, Mapping) else {"": frames}
     delays = {name: _watermark(frame, first) for name, frame in each.items() if name != HEARTBEAT.name}
     missing = [name for name, found in delays.items() if found is None]
@@ -92,7 +92,7 @@ def _units(given: Input, frames: DataFrame | Mapping[str, DataFrame], delay: str
         kind = frame.schema[name].dataType.simpleString()
         if kind not in ("timestamp", "timestamp_ntz", "date"):
             problem = f"delay is {delay!r}, a length of time, and the order column '{name}' is {kind}"
-            raise UsageError("A215", problem, "order by a timestamp or a date first, or leave the delay out")
+            raise UsageError("A219", problem, "order by a timestamp or a date first, or leave the delay out")
     length = _length(delay)
     return -(-length // DAY_US) if kind == "date" else length
 
