@@ -127,13 +127,15 @@ class Engine:
 
     def _require_whole(self) -> None:
         if self.torn:
-            problem = "the engine was interrupted in the middle of a batch: its state is that of no position"
-            raise StateError("S114", problem, "go on with an engine that is loaded from the last dump, or a new one")
+            problem = "the engine was interrupted in the middle of a batch, so its state is incomplete"
+            raise StateError("S114", problem, "load the last dump: Engine.load(plan, state); or start with a new Engine")
 
     def _require_risen(self, risen: bool, call: str) -> None:
         if not risen:
-            problem = f"positions rise from event to event, and the last one was {self.last}"
-            raise UsageError("A011", problem, "give each event once, numbered in its order; fairlead.match does so", place=call)
+            problem = f"positions must increase from event to event, and the last one was {self.last}"
+            raise UsageError(
+                "A011", problem, "pass each event once, in order; fairlead.match numbers events itself", place=call
+            )
 
     def _delivered(self, found: Sequence[Relations | Delivered]) -> Sequence[Relation]:
         if self._is_in_order:

@@ -121,10 +121,10 @@ CODES: dict[str, tuple[str, str]] = {
     "D042": ("The data of a CloudEvent is not a JSON object.", "Send `{attribute: value, …}` as the data."),
     # ---- stored states -------------------------------------------------------------------------------------------------------
     "S001": ("The bytes are not a Fairlead state.", "Pass the result of `Engine.dump()`."),
-    "S002": ("The state was written by a newer version.", "Load it with the release that wrote it."),
+    "S002": ("The state has a version that this release does not read.", "Load it with the release that wrote it."),
     "S003": ("The state is damaged: its digest does not match.", "Use an earlier dump."),
     "S005": ("The state contradicts itself.", "Use an earlier dump, or start again from the events."),
-    "S006": ("The state was written by an older version that this one does not read.", "Start again from the events, or load it with the release that wrote it."),
+    "S006": ("The state was written by an older release, whose subscriptions and relations had other ids.", "Start again from the events, or load it with the release that wrote it."),
     "S101": ("The stored sequence numbers of sources have another version.", "Load them with the release that wrote them."),
     "S110": ("The Spark checkpoint was written by another version of Fairlead.", "Run the release that wrote it, or use a new checkpoint folder."),
     "S111": ("The Spark checkpoint belongs to other order columns, another use of positions and sources, or another time zone.", "Continue with the original settings, or use a new checkpoint folder."),

@@ -219,7 +219,7 @@ def _runtime(name: Runtime | str) -> Runtime:
         return Runtime(name)
     except ValueError:
         names = ", ".join(Runtime)
-        raise UsageError("A009", f"there is no runtime {name!r}", fix=f"choose one of: {names}") from None
+        raise UsageError("A009", f"there is no runtime {name!r}", fix=f"use one of: {names}") from None
 
 
 def _wanted(counterexamples: bool | Property | str) -> set[Property]:
@@ -229,7 +229,7 @@ def _wanted(counterexamples: bool | Property | str) -> set[Property]:
         return {Property(counterexamples)}
     except ValueError:
         names = ", ".join(Property)
-        raise UsageError("A002", f"there is no property {counterexamples!r}", fix=f"choose one of: {names}") from None
+        raise UsageError("A002", f"there is no property {counterexamples!r}", fix=f"use one of: {names}") from None
 
 
 def _direction(subscription: Subscription) -> str:

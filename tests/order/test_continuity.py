@@ -114,7 +114,9 @@ def test_two_publishers_under_one_name_are_noticed() -> None:
     reader = Continuity()
     assert reader.check("A", "p", 0, 5)
     assert not reader.check("A", "p", 0, 5)
-    with pytest.raises(StateError, match="S121 block 0 of 'A' from source 'p' is there twice, once with 5 events, once with 6"):
+    with pytest.raises(
+        StateError, match="S121 block 0 of 'A' from source 'p' is stored twice, once with 5 events, once with 6"
+    ):
         reader.check("A", "p", 0, 6)
 
 

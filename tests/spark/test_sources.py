@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def test_files_of_cloudevents_are_refused_with_another_way(tmp_path: Path) -> None:
     path = write(tmp_path / "in.cloudevents.jsonl", "{}")
     for given in (path, tmp_path, tmp_path / "*.cloudevents.jsonl"):
-        with pytest.raises(DataError, match=r"D029 .*files of CloudEvents are not read on Spark") as raised:
+        with pytest.raises(DataError, match=r"D029 .*files of CloudEvents are not supported on Spark") as raised:
             form_of(str(given))
         assert "fairlead run" in str(raised.value.fix)
     assert form_of(str(write(tmp_path / "plain.jsonl", "{}"))) == "json"

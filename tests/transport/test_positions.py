@@ -134,7 +134,7 @@ def test_a_position_may_be_an_attribute_too() -> None:
 
 def test_a_sequence_may_be_the_position() -> None:
     given = [login(_sequence=4), login(_sequence=4), login(_sequence=6)]
-    with pytest.raises(DataError, match="D034 record 1: '_sequence' is 4, which is not above the position before it, 4"):
+    with pytest.raises(DataError, match="D034 record 1: '_sequence' is 4, not greater than the position before it, 4"):
         list(read_events(given, CATALOGUE, position="_sequence"))
     found = list(read_events([given[0], given[2]], CATALOGUE, position="_sequence"))
     assert (majors(events(found)), found[0].sequences) == ([4, 6], [4, 6])
@@ -145,8 +145,8 @@ BAD: dict[str, tuple[Any, str, str]] = {
     "negative": (-1, "D023", f"is -1, not a position from 0 to {POSITIONS_MAX - 1:,}"),
     "beyond the limit": (POSITIONS_MAX, "D023", "not a position from 0 to"),
     "beyond 64 bits": (2**63, "D023", "not a position from 0 to"),
-    "repeated": (5, "D034", "is 5, which is not above the position before it, 5"),
-    "falling": (4, "D034", "is 4, which is not above the position before it, 5"),
+    "repeated": (5, "D034", "is 5, not greater than the position before it, 5"),
+    "falling": (4, "D034", "is 4, not greater than the position before it, 5"),
 }
 NO_NUMBERS: dict[str, tuple[Any, str]] = {
     "a fraction": (7.5, "is not a whole number but 7.5"),
@@ -217,10 +217,10 @@ def test_a_table_or_header_without_the_column_stops_also_when_skipping(tmp_path:
             list(read_files(path, CATALOGUE, **options))
         assert (raised.value.code, raised.value.fix) == ("D020", "did you mean 'position'?")
     table = pa.table({"type": ["Tick"]})
-    with pytest.raises(DataError, match=r"D020 table: there is no column 'typ', the position's\n  fix: did you mean 'type'\?"):
+    with pytest.raises(DataError, match=r"D020 table: the position column 'typ' is missing\n  fix: did you mean 'type'\?"):
         list(read_table(table, CATALOGUE, position="typ"))
     path = write(tmp_path / "ticks.csv", "type", "Tick")
-    with pytest.raises(DataError, match=r"D020 .*ticks.csv, line 1, column 1: there is no column 'position'"):
+    with pytest.raises(DataError, match=r"D020 .*ticks.csv, line 1, column 1: the position column 'position' is missing"):
         list(read_files(path, CATALOGUE, position="position"))
 
 

@@ -153,7 +153,7 @@ def _by_ids(a: bytes, b: bytes) -> Comparison:
     if at < shorter:
         return Comparison(False, f"delivery {at + 1} differs: {ids[0]} and {ids[1]}; {at} agree", at, first, differs=True)
     if len(left) == len(right):
-        fix = "compare receipts as they were made"
+        fix = "compare receipts as they were written, without editing them"
         raise UsageError("A006", "the receipts' ids and digests contradict each other", fix)
     ended = "the first has no more" if ids[0] is None else "the second has no more"
     return Comparison(False, f"{_further(len(left), len(right))} ({ended})", at, first)

@@ -253,15 +253,15 @@ def _read(
     """The events, and which part they are for."""
     if order_by is not None:
         if position is not None:
-            raise UsageError("A210", "both order_by and position are given", "give the one that events are ordered by")
+            raise UsageError("A210", "both order_by and position are set", "use the one that the events are ordered by")
         from fairlead.runtime.sorting import AllFresh, in_total_order
 
         return [(0, in_total_order(read_events(events, plan.catalogue, last_sequences=AllFresh()), order_by, plan.catalogue))]
     if stream is None:
         return ((0, columns) for columns in read_events(events, plan.catalogue, position=position))
     if position is None or not is_table(events):
-        fix = "give an exported table, and position='position'"
-        raise UsageError("A217", "streams are told apart in tables that have positions", fix)
+        fix = "pass an exported table, and position='position'"
+        raise UsageError("A217", "`stream` needs a table with positions", fix)
     from fairlead.transport.tables.stream_tables import read_streams
 
     batches = record_batches(events, plan.catalogue, TABLE_ROWS, position)
@@ -292,5 +292,5 @@ def until_microseconds(until: datetime | str | float | None) -> int | None:
         return int(canonical(until, DataType(Kind.TIMESTAMP)))
     except ValueError as problem:
         raise UsageError(
-            "A004", f"until: {problem}", fix="give a datetime or ISO 8601 text such as 2026-01-31T12:00:00Z"
+            "A004", f"until: {problem}", fix="pass a datetime or ISO 8601 text such as 2026-01-31T12:00:00Z"
         ) from None

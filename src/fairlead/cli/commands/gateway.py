@@ -46,7 +46,7 @@ def gateway(
     except ModuleNotFoundError as error:
         if error.name != "aiohttp":
             raise
-        raise UnsupportedError("U130", "the server of HTTP is not installed", "pip install 'fairlead[gateway,live]'") from None
+        raise UnsupportedError("U130", "the HTTP server is not installed", "pip install 'fairlead[gateway,live]'") from None
     token = token_of_environment()
     if token is None and host not in ("127.0.0.1", "::1", "localhost"):
         click.echo("no FAIRLEAD_GATEWAY_TOKEN is set: whoever reaches this address may publish and subscribe", err=True)

@@ -129,7 +129,7 @@ def _run(url: str | None, work: Callable[[Any, asyncio.Event], Awaitable[str]]) 
     except ModuleNotFoundError as error:
         if error.name != "confluent_kafka":
             raise
-        raise UnsupportedError("U131", "the client of Kafka is not installed", "pip install 'fairlead[kafka,live]'") from None
+        raise UnsupportedError("U131", "the Kafka client is not installed", "pip install 'fairlead[kafka,live]'") from None
     click.echo(asyncio.run(_until_stopped(url, work)))
 
 

@@ -37,7 +37,7 @@ def negated_members(clauses: Sequence[syntax.Without], shapes: Sequence[Shape], 
         alias = clause.alias.text
         for at in fitting:
             if alias in shapes[at].members or alias in found[at]:
-                problem = f"the absent event is called '{alias}', like another of the pattern"
+                problem = f"the absent event has the same name as another element, '{alias}'"
                 raise Fault("L021", clause.alias.span, problem, f"give it an alias: WITHOUT {clause.type.text} x …")
             slot = len(shapes[at].slots) + len(found[at])
             found[at][alias] = (clause, Member(alias, catalogue[clause.type.text], (slot,)))

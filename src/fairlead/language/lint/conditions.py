@@ -14,14 +14,14 @@ from fairlead.model.types import Catalogue
 def constant(checked: Checked, catalogue: Catalogue) -> Iterator[Finding]:
     """W008: a conjunct that reads no event is the same for all of them."""
     for conjunct, predicate in _once(checked, lambda each: not each.slots):
-        yield Finding("W008", conjunct.span, f"'{predicate.text}' reads no event", "name an attribute, or leave it out")
+        yield Finding("W008", conjunct.span, f"'{predicate.text}' reads no event", "use an attribute, or remove it")
 
 
 def not_in_null(checked: Checked, catalogue: Catalogue) -> Iterator[Finding]:
     """W009: `x NOT IN (1, NULL)` is false or unknown, never true."""
     for conjunct, _ in _once(checked, _is_never_true):
         yield Finding(
-            "W009", conjunct.span, "NOT IN with NULL among the options is never true", "leave out NULL, and add IS NOT NULL"
+            "W009", conjunct.span, "NOT IN with NULL among the options is never true", "remove NULL, and add IS NOT NULL"
         )
 
 

@@ -35,7 +35,7 @@ def equality_without_per(checked: Checked, catalogue: Catalogue) -> Iterator[Fin
                     "W001",
                     conjunct.span,
                     problem,
-                    f"add {clause}" if possible else f"give every type that key, and add {clause}",
+                    f"add {clause}" if possible else f"add that key to every type, and {clause}",
                 )
 
 

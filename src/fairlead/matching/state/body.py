@@ -21,7 +21,9 @@ LEAVES = frozenset({*ARROW.values(), pa.null(), pa.int8(), pa.int16(), pa.int32(
 
 
 def unsound(problem: str) -> StateError:
-    return StateError("S005", f"the state contradicts itself: {problem}", fix="take an earlier dump, or start anew")
+    return StateError(
+        "S005", f"the state contradicts itself: {problem}", fix="use an earlier dump, or start again from the events"
+    )
 
 
 @contextmanager

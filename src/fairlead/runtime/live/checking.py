@@ -99,7 +99,9 @@ def _table(columns: Mapping[str, Any]) -> pa.Table:
     try:
         return pa.table(dict(columns))
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise UsageError("A244", f"these are not columns: {error}", "give columns of equal length, by attribute") from None
+        raise UsageError(
+            "A244", f"the columns do not form a table: {error}", "pass columns of equal length, by attribute"
+        ) from None
 
 
 def too_large(count: int, payload: bytes, bytes_max: int, name: str) -> None:

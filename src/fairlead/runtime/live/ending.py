@@ -35,8 +35,8 @@ async def caught_up(log: Log, stream: Stream, types: Sequence[str]) -> int:
     moved = clock()
     while last < end:
         if clock() - moved > BEHIND_SECONDS_MAX:
-            problem = f"the stream of {', '.join(types)} is {end - last:,} blocks behind its types, and does not go on"
-            raise LogError("N021", problem, "see the server's log; try again when all servers are there and have room")
+            problem = f"the stream of {', '.join(types)} is {end - last:,} blocks behind its types, and does not advance"
+            raise LogError("N021", problem, "see the server's log; try again when all servers run and have room")
         await asyncio.sleep(PAUSE_SECONDS)
         before, last = last, await log.last(stream)
         if last > before:

@@ -161,7 +161,9 @@ class LiveSubscription:
     async def _opened(self, group: Group, streams: Sequence[Stream], key: str, known: bool) -> Followed:
         saved = self._record.groups.get(key) if self._record is not None and known else None
         if self._record is not None and known and saved is None and self._record.has_read(group.digest):
-            raise StateError("S136", f"the stream that '{self.name}' has read is gone", "forget the subscriber, and begin anew")
+            raise StateError(
+                "S136", f"the stream that '{self.name}' read has been removed", "forget the subscriber, and subscribe again"
+            )
         if saved is None:
             begun = await beginning_of(self._log, group, streams, key, self._start)
             count = None if begun.at_newest else 0
@@ -283,7 +285,11 @@ class LiveSubscription:
         elif done is not None:
             one = next((each for each in self._followed.values() if done.subscription in each.group.names), None)
             if one is None:
-                raise UsageError("A249", f"'{done.subscription}' is not subscribed to here", "acknowledge what was delivered")
+                raise UsageError(
+                    "A249",
+                    f"'{done.subscription}' is not a subscription of this subscriber",
+                    "acknowledge a relation that this subscription delivered",
+                )
             await self.acknowledge(self._course(one.key).up_to(one.key, one.ledger.number_of(done.id)))
         else:
             self._note_handed()
@@ -324,7 +330,7 @@ class LiveSubscription:
     def receipt(self) -> Receipt:
         """Of what was delivered so far, where all subscriptions read the same types."""
         if len(self._followed) > 1:
-            raise UsageError("A253", "these rules are several groups, with a receipt each", "use `receipts`")
+            raise UsageError("A253", "the rules form several groups, with one receipt each", "use `receipts`")
         return next(iter(self.receipts.values()))
 
     @property

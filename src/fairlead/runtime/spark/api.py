@@ -78,12 +78,12 @@ def match(
     given = input_of(plan, frames, order_by, position, type_column, source, sequence, on_bad)
     if buckets is not None and (not isinstance(buckets, int) or isinstance(buckets, bool) or buckets < 1):
         raise UsageError(
-            "A216", f"buckets is {buckets!r}", "give a whole number from 1 on: tasks for each group of keyed subscriptions"
+            "A216", f"buckets is {buckets!r}", "use a whole number from 1 on: the tasks of each group of keyed subscriptions"
         )
     groups, spark = groups_of(plan), given.frame.sparkSession
     if given.frame.isStreaming:
         if until is not None:
-            raise UsageError("A213", "a stream has no end to say `until` of", "send a heartbeat with that time")
+            raise UsageError("A213", "`until` is not supported on streams", "send a heartbeat with that time")
         bound = frontier_of(given, frames, frontier, delay)
         cores = require_workers(spark)
         require_store(spark)

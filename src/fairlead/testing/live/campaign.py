@@ -129,7 +129,7 @@ class Campaign:
             if time.monotonic() > end:
                 names = ", ".join(each.name for each in waiting)
                 history = "\n".join(self.told)
-                raise LogError("N040", f"{when}, {names} did not get on\n{history}", f"see the records in {self._folder}")
+                raise LogError("N040", f"{when}, {names} made no progress\n{history}", f"see the records in {self._folder}")
             time.sleep(0.05)
         self.say("  all get on")
 

@@ -92,8 +92,8 @@ def not_published(declared: EventType) -> DataError:
     if declared.is_union:
         members = " or ".join(declared.members)
         return DataError("D008", f"'{declared.name}' is a union, which has no events of its own", f"publish {members}")
-    problem = f"'{declared.name}' is derived: only its subscription makes such events"
-    return DataError("D008", problem, "declare a type of your own")
+    problem = f"'{declared.name}' is derived: only its subscription publishes such events"
+    return DataError("D008", problem, "publish a declared type")
 
 
 def unknown_field(name: object, owner: str, known: Iterable[str], missing: Iterable[str] = ()) -> DataError:
@@ -105,7 +105,7 @@ def unknown_field(name: object, owner: str, known: Iterable[str], missing: Itera
 
 def unknown_column(name: object, known: Iterable[str], place: Place | str | None) -> DataError:
     every = list(known)
-    fix = did_you_mean(name, every) or listed("drop it; known columns:", every)
+    fix = did_you_mean(name, every) or listed("remove it; known columns:", every)
     return DataError("D002", f"no declared type has an attribute {quoted(name)}", fix, place)
 
 
@@ -121,10 +121,10 @@ def no_header(place: str) -> DataError:
 
 def no_bytes(place: str) -> DataError:
     """Of a Parquet file."""
-    problem = "the file has no bytes, and a Parquet file without rows has some"
-    return DataError("D012", problem, "let the writer finish, or copy the file again", place)
+    problem = "the file is empty, which is not valid Parquet"
+    return DataError("D012", problem, "wait until the writer has finished, or copy the file again", place)
 
 
 def unwritable(what: str, error: OSError, place: str) -> DataError:
-    problem = f"{what} cannot be written: {error.strerror or error}"
-    return DataError("D018", problem, "check the path and the space left", place)
+    problem = f"{what} is not writable: {error.strerror or error}"
+    return DataError("D018", problem, "check the path and the free space", place)

@@ -49,7 +49,9 @@ def parquet_batches(path: Path, batch_rows: int | None) -> Generator[tuple[pa.Re
         except Exception as error:  # of Arrow, of the file, of a length or a name that cannot be
             reason = (str(error).splitlines() or ["unknown"])[0][:200]
             problem = f"the Parquet file is cut short or damaged: {reason}"
-            raise DataError("D012", problem, "let the writer finish, or copy the file again", f"{path}, row {row}") from None
+            raise DataError(
+                "D012", problem, "wait until the writer has finished, or copy the file again", f"{path}, row {row}"
+            ) from None
 
 
 def _sound(batch: pa.RecordBatch) -> None:

@@ -59,7 +59,7 @@ def log(
     parts = () if plan is None or types is not None else only_group(plan).parts
     if len(parts) > 1:
         if str(start).isdecimal():
-            problem = f"these rules read {len(parts)} streams, each with positions of its own"
+            problem = f"the rules read {len(parts)} streams, each with its own positions"
             raise UsageError("A264", problem, "start at a time, or with 'earliest' or 'new'")
         more: dict[str, Any] = {"stream": stream, "start": start, "partitions": partitions, "blocks": blocks} | options
         found = [_named(log(spark, url, types=each.types, **more | {"heartbeats": "true"}), each.name) for each in parts]

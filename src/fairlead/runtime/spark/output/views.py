@@ -36,7 +36,7 @@ def register(relations: DataFrame, plan: Plan, prefix: str = "") -> dict[str, st
     taken: dict[str, str] = {}
     for each in (*OTHERS, *(subscription.name for subscription in plan.subscriptions)):
         if each.lower() in taken:  # Spark does not tell upper from lower case
-            problem = f"'{taken[each.lower()]}' and '{each}' would be one view"
+            problem = f"'{taken[each.lower()]}' and '{each}' would have the same view name"
             raise UsageError("A220", problem, "rename the subscription")
         taken[each.lower()] = each
     frames = {

@@ -166,7 +166,7 @@ def _used(world: World) -> int:
     end = time.monotonic() + LIMIT_SECONDS_MAX
     while (used := world.cluster.used()) is None:
         if time.monotonic() > end:
-            raise LogError("N040", "nobody tells how much is stored", "see the logs of the servers")
+            raise LogError("N040", "no server reports how much is stored", "see the logs of the servers")
         time.sleep(0.2)
     return used
 
@@ -175,5 +175,5 @@ def _limit(world: World, stream: str, room: int | None) -> None:
     end = time.monotonic() + LIMIT_SECONDS_MAX
     while not world.cluster.limit(stream, room):
         if time.monotonic() > end:
-            raise LogError("N040", f"the limit of {stream} cannot be changed", "see the logs of the servers")
+            raise LogError("N040", f"the limit of {stream} did not change", "see the logs of the servers")
         time.sleep(0.2)
