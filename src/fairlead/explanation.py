@@ -27,7 +27,7 @@ from fairlead.model.plan import Absence, Branch, Plan, Subscription
 
 @dataclass(frozen=True)
 class Explanation:
-    """`plan` has the guarantees of the runtime."""
+    """The result of `explain`. `plan` has the guarantees of the runtime; `print` it to read it."""
 
     plan: Plan
     subscriptions: tuple[Subscription, ...]
@@ -35,6 +35,7 @@ class Explanation:
     runtime: Runtime = Runtime.EMBEDDED
 
     def to_json(self) -> dict[str, Any]:
+        """The explanation as a dict for JSON."""
         return {
             "subscriptions": [
                 {
@@ -199,8 +200,10 @@ def explain(
     counterexamples: bool | Property | str = False,
     runtime: Runtime | str = Runtime.EMBEDDED,
 ) -> Explanation:
-    """Plan, signature and guarantees on a runtime (`embedded`, `spark`, `live`); with `counterexamples`, a trace for every
-    property that is lost (or for one)."""
+    """Explain a plan: signatures and guarantees on a runtime (`embedded`, `spark` or `live`).
+
+    With `counterexamples=True`, also a trace for every property that is lost; with the name of a property, for that one.
+    """
     require_plan("explain", plan, "fairlead.explain(fairlead.compile(text))")
     where = _runtime(runtime)
     plan = replace(plan, guarantees=derive(plan, where))

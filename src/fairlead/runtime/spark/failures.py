@@ -33,7 +33,7 @@ STOPPED = ("stopped SparkContext", "SparkContext was shut down", "SparkContext h
 
 
 def fairlead_error(error: BaseException) -> FairleadError | None:
-    """The FairleadError of which Spark tells, or what its own error means for a job of Fairlead's; None for any other."""
+    """The FairleadError inside an exception of Spark, or the one that describes it; None for other exceptions."""
     if isinstance(error, FairleadError):
         return error
     text = str(error)
@@ -64,11 +64,12 @@ def _of_spark(error: BaseException) -> FairleadError | None:
 
 @contextmanager
 def coded_errors() -> Iterator[None]:
-    """Within it, an action that fails in Fairlead raises the FairleadError instead of Spark's exception, whose thousands of
-    letters are not printed with it; it is the `__context__` of the error.
+    """Raise the FairleadError instead of Spark's exception if an action fails in Fairlead.
 
-    with fl.coded_errors():
-        rows = relations.collect()
+        with fl.coded_errors():
+            rows = relations.collect()
+
+    Spark's exception, with its long trace, is the `__context__` of the error.
     """
     try:
         yield

@@ -30,10 +30,10 @@ MASTER = "local[*]"
 
 
 def session(master: str | None = None, app: str = "fairlead", **settings: object) -> SparkSession:
-    """The session that runs, or a new one on `master` (default: all cores of this machine).
+    """The running Spark session, or a new one on `master` (default: all cores of this machine).
 
-    Settings are named as Spark names them: ``session(**{"spark.driver.memory": "4g"})``. In a session that runs, what can be
-    set while it runs is set, and what cannot is an error (A401), as is another master.
+    Settings have their Spark names: ``session(**{"spark.driver.memory": "4g"})``. On a running session, settings that can
+    change are set; others, and another master, raise A401.
     """
     require_spark()
     wanted = {name: _text(name, value) for name, value in settings.items()}

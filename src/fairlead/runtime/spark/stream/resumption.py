@@ -24,8 +24,11 @@ SETTING = "spark.sql.session.timeZone"
 
 @dataclass(frozen=True)
 class RuleChange(Change):
-    """What became of the rules of a stream. `position`: of the first event that those which were started can see, in the order
-    of the stream; those that were resumed see it, too, after all they have seen before."""
+    """Which rules of a stream resumed, started or were dropped.
+
+    `position`: of the first event that the started rules see, in the order of the stream; resumed rules see it too, after all
+    that they have seen before.
+    """
 
     position: int = 0
 
