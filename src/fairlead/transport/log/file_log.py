@@ -41,7 +41,11 @@ class FileLog(MemoryLog):
         except OSError:
             self._file.close()
             raise in_use(folder) from None
-        self._replay()
+        try:
+            self._replay()
+        except BaseException:
+            self._file.close()  # a damaged journal stays neither open nor locked
+            raise
 
     def _replay(self) -> None:
         self._file.seek(0)
