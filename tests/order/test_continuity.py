@@ -73,7 +73,7 @@ def test_a_lost_block_stops_the_reader_at_the_next_one_of_its_source(log: list[B
 def test_only_a_reader_that_began_later_takes_a_source_up_in_the_middle(log: list[Block]) -> None:
     assert read(Continuity(from_beginning=False), log) == list(dict.fromkeys(log))
     if log:
-        with pytest.raises(StateError, match=r"S120 .*begin with block 3, not with block 0"):
+        with pytest.raises(StateError, match=r"S120 .*start with block 3, not with block 0"):
             read(Continuity(), log)
 
 

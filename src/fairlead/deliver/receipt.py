@@ -186,7 +186,7 @@ def _by_digests(a: Receipt, b: Receipt) -> Comparison:
         agreed = at
     if agreed == shorter:
         return Comparison(False, _further(a.count, b.count), agreed)
-    unknown = f"the next {shorter - agreed} cannot be compared, since samples are {stride} deliveries apart"
+    unknown = f"the next {shorter - agreed} are not comparable, since samples are {stride} deliveries apart"
     return Comparison(False, f"{agreed} deliveries agree; {unknown}; one has {abs(a.count - b.count)} more", agreed)
 
 

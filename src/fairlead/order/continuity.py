@@ -68,7 +68,7 @@ class Continuity:
         if last is None:
             expected = _before(_joined(self._unseen.get(type, WHOLE), through), number, before)
             if expected >= 0 and self.from_beginning:
-                raise _gap(type, source, f"begin with block {number:,}, not with block 0")
+                raise _gap(type, source, f"start with block {number:,}, not with block 0")
         else:
             if number == last[0] and count != last[1]:
                 raise _two_publishers(type, source, number, last[1], count)
@@ -76,7 +76,7 @@ class Continuity:
                 self.repeats += 1
                 return False
             if _before(_joined(self._by.get((type, source), WHOLE), through), number, before) > last[0]:
-                raise _gap(type, source, f"go on with block {number:,} after block {last[0]:,}")
+                raise _gap(type, source, f"continue with block {number:,} after block {last[0]:,}")
         self._last[type, source] = number, count
         if through != WHOLE:
             self._by[type, source] = through

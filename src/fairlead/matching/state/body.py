@@ -43,7 +43,7 @@ def distrusted() -> Iterator[None]:
         StopIteration,
         OSError,
     ) as e:
-        raise unsound(f"it cannot be read ({type(e).__name__})") from e
+        raise unsound(f"it is not readable ({type(e).__name__})") from e
 
 
 def read_batch(body: bytes) -> pa.RecordBatch:

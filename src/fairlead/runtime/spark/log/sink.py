@@ -112,7 +112,7 @@ async def outputs_of(log: Log, plan: Plan, asked: LogOptions) -> list[Output]:
 
 async def store(log: Log, blocks: Sequence[Block]) -> None:
     """Those that the log does not have yet, of each source in their order."""
-    tails = Tails(log, PATIENCE_SECONDS, "start the stream anew, with a new checkpoint")
+    tails = Tails(log, PATIENCE_SECONDS, "start the stream again with a new checkpoint folder")
     for block in blocks:
         await tails.store(block)
 
