@@ -7,7 +7,7 @@ MINUTES ?= 10
 SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check lint types layers format equal fuzz failures search grammar clean
+.PHONY: help install run test check lint types layers format equal fuzz failures search grammar errors clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -67,6 +67,10 @@ search: .venv/installed-dev  ## search counterexamples for all options, clauses 
 grammar: .venv/installed  ## generate the parser's tables, after a change of grammar.lark
 	$(BIN)/python -m fairlead.language.parsing.table_builder > tables.json.part
 	mv tables.json.part src/fairlead/language/parsing/tables.json
+
+errors: .venv/installed  ## make docs/errors.md anew, after a change of error_codes.py
+	$(BIN)/python -m fairlead.testing.error_page > errors.md.part
+	mv errors.md.part docs/errors.md
 
 clean:  ## remove what make created
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

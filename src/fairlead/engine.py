@@ -49,8 +49,10 @@ if TYPE_CHECKING:
 
 
 def compile(text: str, file: str | PathLike[str] | None = None, *, dialect: str = "fairlead") -> Plan:
-    """The checked plan of a rule text, with the guarantees of each subscription. `file`: its name in errors. `dialect`: the
-    language of the text. Raises LanguageError."""
+    """Compile the text of rules into a checked plan, with the guarantees of each subscription.
+
+    `file` is the name that errors show, `dialect` the language of the text. Raises LanguageError.
+    """
     require_kind("compile", "text", text, (str,), "the text of the rules", 'compile(Path("rules.fl").read_text("utf-8"))')
     require_kind("compile", "file", file, (str, PathLike, type(None)), "a path or None", 'compile(text, "rules.fl")')
     require_kind("compile", "dialect", dialect, (str,), "the name of a dialect", "leave it out")
@@ -66,17 +68,21 @@ def compile(text: str, file: str | PathLike[str] | None = None, *, dialect: str 
 
 
 class Engine:
-    """A plan at work. `arrive` and `feed` take events in order; `finish` ends a finite input; `dump` and `load` carry
-    the state over, byte for byte the same for the same history.
+    """Matches one plan against events that you pass in order.
 
-    Relations are delivered by the place of their completion; at one place first what deadlines decided, by deadline, then what
-    was completed there; and then in the order of the text. That depends on no companion, and not on what runs together.
+    `arrive` accepts one event and `feed` a batch; both return the relations that became complete. `finish` ends a finite input.
+    `dump` and `load` save and restore the state: the same history always dumps the same bytes.
 
-    A plan of which some part cannot be compiled is refused (U001), unless `kernels_from` is None (never) or a `matcher` is
-    given: both ask for a plan that runs event by event.
+    Relations are delivered by the position at which they became complete. At one position, relations that a deadline decided
+    come first, by deadline; then those that were completed there; ties follow the order of the text. The order of a
+    subscription never depends on the other subscriptions of the plan.
 
-    `check` is called now and then while a kernel searches, and raises where the work is to end. Whatever ends a call in the
-    middle (so does Ctrl-C), the engine has handled part of a batch then, and refuses to go on (S114)."""
+    A plan with a part that does not compile to machine code is rejected (U001), unless you pass `kernels_from=None` or a
+    `matcher`: both run event by event.
+
+    `check` is called periodically during long searches; raise an exception in it to interrupt them. After an interrupt in the
+    middle of a call (Ctrl-C too) the engine is incomplete, and every further call raises S114.
+    """
 
     def __init__(
         self,
@@ -104,8 +110,10 @@ class Engine:
         self.change = Change(started=tuple(each.name for each in plan.subscriptions if each.name not in plan.silent))
 
     def feed(self, columns: Columns, prepared: Prepared | None = None) -> Sequence[Relation]:
-        """A batch of ordered events: every unit gets all of it, on its lane. `prepared`: the same, where several engines are
-        given them."""
+        """Match a batch of ordered events, and return the relations that it completes.
+
+        `prepared`: the same batch, prepared once for several engines.
+        """
         require_kind("Engine.feed", "columns", columns, (Columns,), "Columns", "for records and tables, fairlead.match")
         self._require_risen(columns.follow(self.last.major), "Engine.feed")
         events = cache(lambda: list(columns.events(self.plan.catalogue))) if len(self.units) > 1 else None
@@ -114,7 +122,7 @@ class Engine:
         return delivered
 
     def arrive(self, event: Event) -> Sequence[Relation]:
-        """One event of the log, with all that it completes and derives."""
+        """Match one event, and return all relations that it and its derived events complete."""
         require_kind("Engine.arrive", "event", event, (Event,), "an Event", "for records and tables, fairlead.match")
         self._require_risen(event.position > self.last, "Engine.arrive")
         delivered = self._in_one_order(lambda: [unit.arrive(event) for unit in self.units])
@@ -122,7 +130,10 @@ class Engine:
         return delivered
 
     def finish(self, until: int | None = None) -> Sequence[Relation]:
-        """The end of a finite input. `until` (microseconds) says that nothing more comes up to and including it."""
+        """End a finite input, and return the relations that its end decides.
+
+        `until` (microseconds): no further event has a time up to and including this.
+        """
         fix = "microseconds since 1970, or fairlead.match(…, until=datetime)"
         require_kind("Engine.finish", "until", until, (int, type(None)), "whole microseconds or None", fix)
         return [] if until is None else self._in_one_order(lambda: [unit.finish(until) for unit in self.units])
@@ -142,13 +153,15 @@ class Engine:
 
     def _require_whole(self) -> None:
         if self.torn:
-            problem = "the engine was interrupted in the middle of a batch: its state is that of no position"
-            raise StateError("S114", problem, "go on with an engine that is loaded from the last dump, or a new one")
+            problem = "the engine was interrupted in the middle of a batch, so its state is incomplete"
+            raise StateError("S114", problem, "load the last dump: Engine.load(plan, state); or start with a new Engine")
 
     def _require_risen(self, risen: bool, call: str) -> None:
         if not risen:
-            problem = f"positions rise from event to event, and the last one was {self.last}"
-            raise UsageError("A011", problem, "give each event once, numbered in its order; fairlead.match does so", place=call)
+            problem = f"positions must increase from event to event, and the last one was {self.last}"
+            raise UsageError(
+                "A011", problem, "pass each event once, in order; fairlead.match numbers events itself", place=call
+            )
 
     @cached_property
     def _is_in_order(self) -> bool:
@@ -186,12 +199,12 @@ class Engine:
             unit.owed = steps
 
     def waiting(self) -> list[str]:
-        """The subscriptions with relations that wait for a deadline, in the order of the text."""
+        """The names of the subscriptions with relations that wait for a deadline, in the order of the text."""
         found = {name for unit in self.units for name in unit.waiting() if name not in unit.plan.silent}
         return [each.name for each in self.plan.subscriptions if each.name in found]
 
     def dump(self) -> bytes:
-        """The state as bytes: the same history gives the same bytes."""
+        """The state as bytes. The same history always returns the same bytes."""
         self._require_whole()
         return state.encode(self.last, [(part, unit.content()) for part, unit in zip(self.parts, self.units, strict=True)])
 
@@ -205,9 +218,12 @@ class Engine:
         *,
         check: Check | None = None,
     ) -> Engine:
-        """An engine that goes on where the dumped one stood. The plan may be another: what is the same by its digest, whatever
-        its name and its companions, goes on; what is new begins here; what is gone is dropped (`change`). `without`: digests
-        of what begins anew, though the state has it. Raises StateError."""
+        """An engine that resumes from a dumped state.
+
+        The plan may have changed: subscriptions with the same digest resume, whatever their name; new ones start here; others
+        are dropped (`change` reports which). `without`: digests of subscriptions that start again although the state has them.
+        Raises StateError.
+        """
         require_plan("Engine.load", plan, "Engine.load(fairlead.compile(text), dumped)")
         require_kind("Engine.load", "dumped", dumped, (bytes,), "bytes", "pass what Engine.dump returned")
         require_names("Engine.load", "without", without, "without=[subscription.digest]")

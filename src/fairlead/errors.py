@@ -1,18 +1,20 @@
 """Every error Fairlead raises, drawn once as a tree. Each has a code, a place, the problem and the fix.
 
     FairleadError
-    ├── LanguageError      L…  the text of a rule: it does not parse, or does not fit the declared types
-    ├── DataError          D…  an event: unknown type, missing or extra field, wrong value
-    ├── StateError         S…  a dumped state: damaged, of another version, of another plan
-    ├── LogError           N…  the log or its server: not reachable, not allowed, full
-    ├── UnsupportedError   U…  something a runtime, or this installation, cannot do
-    ├── UsageError         A…  an argument of the API or the command line
-    └── InvariantError     X…  a fact that the code relies on does not hold: a bug, with its facts
+    ├── LanguageError      L…  the text of a rule does not parse, or does not fit the declared types
+    ├── DataError          D…  an event is invalid: unknown type, missing or extra field, wrong value
+    ├── StateError         S…  a stored state is damaged, or belongs to another version or plan
+    ├── LogError           N…  the log or its server is not reachable, does not permit the action, or is full
+    ├── UnsupportedError   U…  a runtime, or this installation, does not support something
+    ├── UsageError         A…  an argument of the API or the command line is invalid
+    └── InvariantError     X…  an internal check failed: a bug, with its facts
 
-    FairleadWarning        W1…  nothing is wrong, but it costs more than it must; warnings of rules are data (language/lint.py)
+    FairleadWarning        W1…  nothing is wrong, but it costs more than necessary; warnings of rules are data (language/lint)
+
+What each code means stands in error_codes.py; an error with any other code is itself a bug (X001).
 
 Gives: the exception classes, and `require` for invariants that hold also under ``python -O``.
-Never: formats for a terminal (the command line does) or imports another module of the project.
+Never: formats for a terminal (the command line does) or imports another module of the project than error_codes.py.
 """
 
 from __future__ import annotations
@@ -20,10 +22,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from fairlead.error_codes import CODES
+
 
 @dataclass(frozen=True)
 class Place:
-    """Where in a text or a file: 1-based line and column, and how many characters to underline."""
+    """A place in a text or a file: line and column, both from 1, and the number of characters to underline."""
 
     line: int
     column: int = 1
@@ -36,13 +40,13 @@ class Place:
 
 
 TEXT_LENGTH_MAX, KEPT_AT_BEGIN, KEPT_AT_END = 2_000, 1_500, 400
-"""Characters of a problem or a fix: what users give may be quoted there, and may be megabytes."""
+"""Characters of a problem or a fix: it may quote what users pass, which may be megabytes."""
 EXCERPT_LENGTH_MAX, KEPT_BEFORE = 200, 100
 """Characters of a line that are shown, and how many of them before the place."""
 
 
 def bounded(text: str) -> str:
-    """A text of a message, with its middle left out where it is too long to be read."""
+    """A text of a message, without its middle where it is too long to read."""
     if len(text) <= TEXT_LENGTH_MAX:
         return text
     left_out = f" … {len(text) - KEPT_AT_BEGIN - KEPT_AT_END:,} characters … "
@@ -63,14 +67,19 @@ def excerpt_lines(excerpt: str, place: Place | None) -> list[str]:
 
 
 class FairleadError(Exception):
-    """The root. `code` is stable: documentation and tests refer to it. `accepted` is said of what was being published: it is
-    kept, and sent with the next publish or flush, or (False) it was not accepted, and is not sent."""
+    """The base class of all errors that Fairlead raises.
+
+    `code` is stable and documented (docs/errors.md); `problem` says what is wrong, `fix` what to do about it, `place` where it
+    is, and `excerpt` quotes the line of the text. `accepted` is set by `publish` and `flush`: True if the events are kept and
+    sent with the next publish or flush, False if they were rejected, None if the error is not about publishing.
+    """
 
     accepted: bool | None = None
 
     def __init__(
         self, code: str, problem: str, fix: str | None = None, place: Place | str | None = None, excerpt: str | None = None
     ) -> None:
+        require_registered(code)
         self.code = code
         self.problem = bounded(problem)
         self.fix = None if fix is None else bounded(fix)
@@ -92,39 +101,40 @@ class FairleadError(Exception):
 
 
 class FairleadWarning(UserWarning):
-    """Python shows it once for each line that caused it; `warnings.simplefilter` says otherwise."""
+    """The category of Fairlead's warnings. Python shows each once per line of code; `warnings.simplefilter` changes that."""
 
     def __init__(self, code: str, problem: str, fix: str) -> None:
+        require_registered(code)
         self.code, self.problem, self.fix = code, problem, fix
         super().__init__(f"{code} {problem}\n  fix: {fix}")
 
 
 class LanguageError(FairleadError):
-    """A rule that does not parse or does not fit its types."""
+    """The text of a rule does not parse, or does not fit the declared types."""
 
 
 class DataError(FairleadError):
-    """An event that does not fit its type, or a file that cannot be read as events."""
+    """An event does not fit its type, or a file does not hold events."""
 
 
 class StateError(FairleadError):
-    """A dumped state that cannot be loaded."""
+    """A stored state does not load: it is damaged, or belongs to another version or plan."""
 
 
 class LogError(FairleadError):
-    """A log, or the server that keeps it, that cannot do what was asked of it now."""
+    """The log or its server cannot do what you asked for now: not reachable, not permitted, full."""
 
 
 class UnsupportedError(FairleadError):
-    """A part of a plan that a runtime cannot run, or an optional dependency that is not installed."""
+    """A runtime does not support a part of the plan, or an optional dependency is not installed."""
 
 
 class UsageError(FairleadError):
-    """A wrong argument."""
+    """An argument or option is invalid."""
 
 
 class InvariantError(FairleadError):
-    """A broken invariant; always a bug in Fairlead."""
+    """An internal check failed. This is always a bug in Fairlead."""
 
 
 def require(holds: bool, fact: str, **facts: Any) -> None:
@@ -134,3 +144,9 @@ def require(holds: bool, fact: str, **facts: Any) -> None:
         raise InvariantError(
             "X001", f"{fact} ({shown})" if shown else fact, fix="please report this with the rule and the events"
         )
+
+
+def require_registered(code: str) -> None:
+    """An error or a warning has a code that error_codes.py lists."""
+    if code not in CODES:
+        require(False, "the code of an error is listed in error_codes.py", code=code)

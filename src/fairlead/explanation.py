@@ -28,7 +28,7 @@ from fairlead.model.plan import Absence, Branch, Plan, Subscription
 
 @dataclass(frozen=True)
 class Explanation:
-    """`plan` has the guarantees of the runtime."""
+    """The result of `explain`. `plan` has the guarantees of the runtime; `print` it to read it."""
 
     plan: Plan
     subscriptions: tuple[Subscription, ...]
@@ -36,6 +36,7 @@ class Explanation:
     runtime: Runtime = Runtime.EMBEDDED
 
     def to_json(self) -> dict[str, Any]:
+        """The explanation as a dict for JSON."""
         return {
             "subscriptions": [
                 {
@@ -234,8 +235,10 @@ def explain(
     counterexamples: bool | Property | str = False,
     runtime: Runtime | str = Runtime.EMBEDDED,
 ) -> Explanation:
-    """Plan, signature and guarantees on a runtime (`embedded`, `spark`, `live`); with `counterexamples`, a trace for every
-    property that is lost (or for one)."""
+    """Explain a plan: signatures and guarantees on a runtime (`embedded`, `spark` or `live`).
+
+    With `counterexamples=True`, also a trace for every property that is lost; with the name of a property, for that one.
+    """
     require_plan("explain", plan, "fairlead.explain(fairlead.compile(text))")
     where = _runtime(runtime)
     plan = replace(plan, guarantees=derive(plan, where))
@@ -254,7 +257,7 @@ def _runtime(name: Runtime | str) -> Runtime:
         return Runtime(name)
     except ValueError:
         names = ", ".join(Runtime)
-        raise UsageError("A009", f"there is no runtime {name!r}", fix=f"choose one of: {names}") from None
+        raise UsageError("A009", f"there is no runtime {name!r}", fix=f"use one of: {names}") from None
 
 
 def _wanted(counterexamples: bool | Property | str) -> set[Property]:
@@ -264,7 +267,7 @@ def _wanted(counterexamples: bool | Property | str) -> set[Property]:
         return {Property(counterexamples)}
     except ValueError:
         names = ", ".join(Property)
-        raise UsageError("A002", f"there is no property {counterexamples!r}", fix=f"choose one of: {names}") from None
+        raise UsageError("A002", f"there is no property {counterexamples!r}", fix=f"use one of: {names}") from None
 
 
 def _direction(subscription: Subscription) -> str:

@@ -170,13 +170,15 @@ def test_a_bad_cell_of_a_csv_file_is_named(tmp_path: Path, rules: Path) -> None:
     assert result.stderr.startswith(f"D004 {events}, line 2")
 
 
-@pytest.mark.parametrize(("name", "problem"), [("events.xml", "unknown format"), ("nothing.jsonl", "does not exist")])
+@pytest.mark.parametrize(
+    ("name", "code", "problem"), [("events.xml", "D029", "unknown format"), ("nothing.jsonl", "D013", "does not exist")]
+)
 @pytest.mark.parametrize("mode", ["stop", "skip"])
-def test_files_that_cannot_be_read(tmp_path: Path, rules: Path, name: str, problem: str, mode: str) -> None:
+def test_files_that_cannot_be_read(tmp_path: Path, rules: Path, name: str, code: str, problem: str, mode: str) -> None:
     (tmp_path / "events.xml").write_text("<event/>")
     result = fairlead("run", rules, "--events", tmp_path / name, "--on-bad", mode, "--out", tmp_path / "out.jsonl")
     assert result.exit_code == 1
-    assert result.stderr.startswith(f"D013 {tmp_path / name}")
+    assert result.stderr.startswith(f"{code} {tmp_path / name}")
     assert problem in result.stderr
     assert sorted(each.name for each in tmp_path.iterdir()) == ["events.xml", "market.fl"]
 
@@ -285,7 +287,7 @@ def test_a_pipe_that_would_be_read_twice_or_from_its_end_is_refused(tmp_path: Pa
     assert (twice.exit_code, twice.stderr[:4]) == (2, "A292")
     for command in (["run", rules], ["why", rules, "--at", "0"]):
         backwards = fairlead(*command, "--events", tmp_path / "events.parquet")
-        assert (backwards.exit_code, backwards.stderr[:4]) == (1, "D013"), command
+        assert (backwards.exit_code, backwards.stderr[:4]) == (1, "D029"), command
 
 
 @pytest.mark.parametrize(
@@ -294,8 +296,8 @@ def test_a_pipe_that_would_be_read_twice_or_from_its_end_is_refused(tmp_path: Pa
         ([], "A211"),
         (["--order-by", "at", "--position", "at"], "A210"),
         (["--order-by", "at", "--stream"], "U110"),
-        (["--order-by", "at", "--stream", "--delay", "1 second"], "A215"),
-        (["--position", "at", "--stream", "--frontier", "types"], "A214"),
+        (["--order-by", "at", "--stream", "--delay", "1 second"], "A219"),
+        (["--position", "at", "--stream", "--frontier", "types"], "A218"),
     ],
 )
 def test_options_of_spark_are_named_as_they_are_typed_and_before_spark_starts(

@@ -134,4 +134,4 @@ def test_names_that_do_not_exist(rules: Path, arguments: list[str], message: str
     result = fairlead("explain", rules, *arguments)
     assert result.exit_code == 2
     assert message in result.stderr
-    assert "choose one of" in result.stderr
+    assert "use one of" in result.stderr

@@ -53,8 +53,8 @@ def test_positions_that_do_not_rise_stop_before_anything_is_written(tmp_path: Pa
         result = fairlead("run", rules, "--events", events, "--position", "offset", "--out", out)
         assert (result.exit_code, result.stdout) == (1, "")
         place = {"jsonl": "line 6, column 1", "csv": "line 7, column 1", "parquet": "row 5"}[ending]
-        problem = "'offset' is 8192, which is not above the position before it, 20480"
-        assert result.stderr.startswith(f"D023 {events}, {place}: {problem}\n  fix: sort the input by 'offset'")
+        problem = "'offset' is 8192, not greater than the position before it, 20480"
+        assert result.stderr.startswith(f"D034 {events}, {place}: {problem}\n  fix: sort the input by 'offset'")
     assert not (tmp_path / "out.jsonl").exists()
 
 
@@ -73,10 +73,10 @@ def test_a_file_without_the_column_is_refused(tmp_path: Path, rules: Path) -> No
     events = written(tmp_path / "events.parquet", LOGGED)
     result = fairlead("run", rules, "--events", events, "--position", "ofset")
     assert result.exit_code == 1
-    assert result.stderr.startswith(f"D020 {events}: there is no column 'ofset', the position's\n  fix: did you mean 'offset'?")
+    assert result.stderr.startswith(f"D020 {events}: the position column 'ofset' is missing\n  fix: did you mean 'offset'?")
     pq.write_table(pq.read_table(events).drop_columns("offset"), events)
     result = fairlead("run", rules, "--events", events, "--position", "offset")
-    assert result.stderr.startswith(f"D020 {events}: there is no column 'offset', the position's")
+    assert result.stderr.startswith(f"D020 {events}: the position column 'offset' is missing")
 
 
 def test_why_asks_for_a_position_of_the_log(tmp_path: Path, rules: Path) -> None:

@@ -46,7 +46,7 @@ def in_shell(folder: Path, arguments: str, more: str, before: str = "") -> subpr
 def test_an_output_that_cannot_be_written_has_a_code(folder: Path, which: str, more: str) -> None:
     result = in_shell(folder, COMMANDS[which], more)
     assert result.returncode == 1
-    assert result.stderr.startswith("D018 standard output: the standard output cannot be written: ")
+    assert result.stderr.startswith("D018 standard output: the standard output is not writable: ")
     assert len(result.stderr.splitlines()) == 2, result.stderr
 
 

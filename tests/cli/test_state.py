@@ -137,7 +137,7 @@ def test_positions_of_a_field_go_on_rising(tmp_path: Path) -> None:
     assert runs.ids == whole.ids
     old = write_lines(tmp_path / "old.jsonl", given[:1])
     again = fairlead("run", tmp_path / "rules.fl", "--events", old, "--state", tmp_path / "state", *by)
-    assert (again.exit_code, again.stderr[:4]) == (1, "D023")
+    assert (again.exit_code, again.stderr[:4]) == (1, "D034")
 
 
 def test_a_run_that_fails_leaves_the_state_as_it_was(tmp_path: Path) -> None:

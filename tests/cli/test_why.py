@@ -239,7 +239,7 @@ def test_a_derived_event_that_nobody_reads_has_no_place(tmp_path: Path) -> None:
     lines = write_lines(tmp_path / "events.jsonl", [order(1, 20, 0), order(2, 5, 61)])
     result = fairlead("why", tmp_path / "rules.fl", "--events", lines, "--at", "1-1")
     assert result.exit_code == 2
-    assert "A007 no event stands at position 1-1" in result.output
+    assert "A007 there is no event at position 1-1" in result.output
 
 
 def test_a_position_beyond_the_end_is_an_error(tmp_path: Path) -> None:
@@ -247,8 +247,8 @@ def test_a_position_beyond_the_end_is_an_error(tmp_path: Path) -> None:
     lines = write_lines(tmp_path / "events.jsonl", RALLY)
     result = fairlead("why", tmp_path / "rules.fl", "--events", lines, "--at", "99")
     assert result.exit_code == 2
-    assert "A007 no event stands at position 99" in result.stderr
-    assert "positions go from 0 to 4" in result.stderr
+    assert "A007 there is no event at position 99" in result.stderr
+    assert "use a position from 0 to 4" in result.stderr
 
 
 def test_a_duplicate_record_has_no_event_at_its_position(tmp_path: Path) -> None:
@@ -285,4 +285,4 @@ def test_an_unknown_subscription_is_an_error(tmp_path: Path) -> None:
     lines = write_lines(tmp_path / "events.jsonl", RALLY)
     result = fairlead("why", tmp_path / "rules.fl", "--events", lines, "--at", "4", "--subscription", "Nope")
     assert result.exit_code == 2
-    assert "choose one of: Rally" in result.stderr
+    assert "use one of: Rally" in result.stderr

@@ -76,7 +76,7 @@ def test_positions_that_do_not_rise_are_refused_and_nothing_is_lost() -> None:
     engine.feed(columns)
     before = engine.dump()
     for again in (lambda: engine.feed(columns), lambda: engine.arrive(next(iter(columns.events(plan.catalogue))))):
-        with pytest.raises(UsageError, match=r"A011 .*: positions rise from event to event, and the last one was 0"):
+        with pytest.raises(UsageError, match=r"A011 .*: positions must increase from event to event, and the last one was 0"):
             again()
     assert engine.dump() == before
 

@@ -85,7 +85,7 @@ def test_a_predicate_belongs_to_every_branch_that_has_its_names():
 
 
 def test_a_predicate_that_no_single_branch_can_decide_is_refused():
-    refused_in("L033", "Order o OR Trade t WHERE «o.size > t.size»", "each branch")
+    refused_in("L033", "Order o OR Trade t WHERE «o.size > t.size»", "per branch")
     refused_in("L030", "Order o OR Trade t WHERE o.size > «x».size", "known are")
     refused_in("L012", "Order x OR Trade x WHERE x.«value» > 1", "it has")
 

@@ -215,7 +215,7 @@ def test_numbers_compare_with_numbers():
         ("L048", "o.urgent AND NOT «o.id»", "compare it"),
         ("L049", "«o.size» LIKE '1%'", "compare it"),
         ("L049", "o.id LIKE «'a\\'»", "backslash"),
-        ("L049", "«o.id IN ()»", "IN"),
+        ("L059", "«o.id IN ()»", "IN"),
         ("L006", "o.size = «9223372036854775808»", "decimal point"),
         ("L006", "o.size = «1e999»", "smaller"),
         ("L007", "o.at - t.at < 5 «MINUTS»", "did you mean MINUTES?"),

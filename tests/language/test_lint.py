@@ -42,8 +42,8 @@ def test_an_equality_join_without_per():
 def test_two_elements_of_one_type_are_not_in_any_order():
     (found,) = warnings("Order x AND Order y")
     assert found.code == "W002"
-    assert "x always stands before y" in found.problem
-    assert "x always stands after y" in warnings("Order x AND Order y MATCHING RECENT")[0].problem
+    assert "x always comes before y" in found.problem
+    assert "x always comes after y" in warnings("Order x AND Order y MATCHING RECENT")[0].problem
 
 
 def test_a_then_that_never_matches():

@@ -52,7 +52,7 @@ def test_characters_that_do_not_belong(marked, fix):
 def test_a_text_that_is_too_large_or_not_unicode():
     with pytest.raises(LanguageError, match="L003"):
         compile_text("-" * (LIMITS.text_bytes_max + 1))
-    with pytest.raises(LanguageError, match="L003"):
+    with pytest.raises(LanguageError, match="L018"):
         compile_text("TYPE T () -- \ud800")
 
 

@@ -69,7 +69,7 @@ def test_aliases_do_not_change_the_digest_but_the_pattern_does():
     [
         ("L010", "«Ordr» o", "did you mean 'Order'?"),
         ("L010", "«Zebra» z", "declare it: TYPE Zebra"),
-        ("L010", "«Heartbeat» h", "of your own"),
+        ("L019", "«Heartbeat» h", "of your own"),
         ("L020", "Order o AND («Trade t OR Note n»)", "write (Order o AND Trade t) OR (Order o AND Note n)"),
         ("L020", "Order o THEN («(Trade t THEN Note n) OR Note n[2]»)", "(Order o THEN Note n[2])"),
         ("L021", "Order x AND Trade «x»", "its own alias"),

@@ -73,7 +73,7 @@ def test_a_lost_block_stops_the_reader_at_the_next_one_of_its_source(log: list[B
 def test_only_a_reader_that_began_later_takes_a_source_up_in_the_middle(log: list[Block]) -> None:
     assert read(Continuity(from_beginning=False), log) == list(dict.fromkeys(log))
     if log:
-        with pytest.raises(StateError, match=r"S120 .*begin with block 3, not with block 0"):
+        with pytest.raises(StateError, match=r"S120 .*start with block 3, not with block 0"):
             read(Continuity(), log)
 
 
@@ -114,7 +114,9 @@ def test_two_publishers_under_one_name_are_noticed() -> None:
     reader = Continuity()
     assert reader.check("A", "p", 0, 5)
     assert not reader.check("A", "p", 0, 5)
-    with pytest.raises(StateError, match="S121 block 0 of 'A' from source 'p' is there twice, once with 5 events, once with 6"):
+    with pytest.raises(
+        StateError, match="S121 block 0 of 'A' from source 'p' is stored twice, once with 5 events, once with 6"
+    ):
         reader.check("A", "p", 0, 6)
 
 

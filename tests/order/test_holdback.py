@@ -234,5 +234,5 @@ def test_a_refused_row_has_a_place_and_bounds_nothing() -> None:
 def test_a_state_of_another_version_is_refused() -> None:
     back = HoldBack(Frontier(TYPES), 1)
     head, rest = head_and_rest(back.dump())
-    with pytest.raises(StateError, match="S112 the state of the order is of version 9, this is version 1"):
+    with pytest.raises(StateError, match="S110 the held-back rows were written in version 9, this release reads version 1"):
         back.load(with_head(head | {"version": 9}, bytes(rest)))

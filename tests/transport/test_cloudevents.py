@@ -190,7 +190,7 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     "no version": ({"specversion": ...}, "D040", "`specversion` is missing"),
     "another version": ({"specversion": "0.3"}, "D040", "`specversion` is '0.3', not '1.0'"),
     "no id": ({"id": ...}, "D040", "`id` is missing"),
-    "an empty id": ({"id": ""}, "D040", "`id` is not a text with something in it but ''"),
+    "an empty id": ({"id": ""}, "D040", "expected non-empty text in `id`, got ''"),
     "no source": ({"source": None}, "D040", "`source` is missing"),
     "no type": ({"type": ...}, "D040", "`type` is missing"),
     "another prefix": ({"type": "org.StockQuote"}, "D001", "'org.StockQuote' does not begin with 'com.example.'"),
@@ -198,21 +198,21 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     "a time without a zone": ({"time": "2026-01-31T10:00:00"}, "D041", "`time` is not a time of RFC 3339"),
     "a finer time": ({"time": "2026-01-31T10:00:00.123456789Z"}, "D041", "is finer than a microsecond"),
     "no such day": ({"time": "2026-02-31T10:00:00Z"}, "D041", "`time`: expected TIMESTAMP"),
-    "a sequence of letters": ({"sequence": "A7"}, "D041", "`sequence` is not an integer of 64 bits but 'A7'"),
-    "a sequence too large": ({"sequence": str(2**63)}, "D041", "`sequence` is not an integer of 64 bits"),
-    "data that is no object": ({"data": [1]}, "D042", "the data is not a JSON object but [1]"),
-    "data that is a text": ({"data": "x"}, "D042", "the data is not a JSON object but 'x'"),
+    "a sequence of letters": ({"sequence": "A7"}, "D041", "expected a 64-bit integer in `sequence`, got 'A7'"),
+    "a sequence too large": ({"sequence": str(2**63)}, "D041", "expected a 64-bit integer in `sequence`"),
+    "data that is no object": ({"data": [1]}, "D042", "expected a JSON object as data, got [1]"),
+    "data that is a text": ({"data": "x"}, "D042", "expected a JSON object as data, got 'x'"),
     "data that is no JSON": ({"datacontenttype": "application/xml", "data": "<a/>"}, "D042", "'application/xml', not JSON"),
     "data with a type": ({"data": {"type": "Login"}}, "D002", "event type 'StockQuote' has no attribute 'type'"),
 }
 ONLY_STRUCTURED: dict[str, tuple[dict[str, Any], str, str]] = {
-    "an id that is no text": ({"id": 7}, "D040", "`id` is not a text with something in it but 7"),
-    "a media type that is no text": ({"datacontenttype": 1}, "D041", "`datacontenttype` is not text but 1"),
-    "both kinds of data": ({"data_base64": "e30="}, "D042", "there are both `data` and `data_base64`"),
-    "no base64": ({"data": ..., "data_base64": "{}"}, "D042", "`data_base64` is not base64 but '{}'"),
+    "an id that is no text": ({"id": 7}, "D040", "expected non-empty text in `id`, got 7"),
+    "a media type that is no text": ({"datacontenttype": 1}, "D041", "expected text in `datacontenttype`, got 1"),
+    "both kinds of data": ({"data_base64": "e30="}, "D042", "both `data` and `data_base64` are set"),
+    "no base64": ({"data": ..., "data_base64": "{}"}, "D042", "expected base64 in `data_base64`, got '{}'"),
     "base64 of no JSON": ({"data": ..., "data_base64": "eA=="}, "D011", "the data is not valid JSON: Expecting value"),
     "base64 of no text": ({"data": ..., "data_base64": "//8="}, "D016", "the data is not UTF-8"),
-    "a truth value as sequence": ({"sequence": True}, "D041", "`sequence` is not an integer of 64 bits but True"),
+    "a truth value as sequence": ({"sequence": True}, "D041", "expected a 64-bit integer in `sequence`, got True"),
 }
 
 
@@ -297,7 +297,7 @@ def test_what_is_no_event_at_all_is_refused(headers: Any, content: bytes, code: 
 
 
 def test_what_cannot_be_written_is_refused() -> None:
-    with pytest.raises(DataError, match="D040 a CloudEvent has an id, and the record has no sequence"):
+    with pytest.raises(DataError, match="D040 a CloudEvent needs an id, and the record has no sequence"):
         PLAIN.structured(login())
     with pytest.raises(DataError, match="D004 record 1: attribute 'attempts' of 'Login'"):
         PLAIN.batched([login(), login(attempts="x")], ids=["a", "b"])

@@ -53,5 +53,5 @@ def test_a_file_of_another_format_under_a_wrong_name(ending: str, tmp_path: Path
 def test_a_dictionary_that_lacks_what_rows_refer_to_is_refused() -> None:
     plan = compile_text("TYPE A (s STRING)")
     broken = pa.DictionaryArray.from_arrays(pa.array([0, 5], pa.int32()), pa.array(["x"]), safe=False)
-    with pytest.raises(DataError, match="D004"):
+    with pytest.raises(DataError, match="D032"):
         list(read_events(pa.table({"s": broken}), plan.catalogue))

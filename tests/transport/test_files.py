@@ -55,8 +55,8 @@ def test_a_directory_stands_for_its_files_of_known_formats_by_name(tmp_path: Pat
         ("in.jsonl", None),
         ("in.json.gz", None),
         ("in.json", None),
-        ("in.csv", "D014"),
-        ("in.csv.gz", "D014"),
+        ("in.csv", "D033"),
+        ("in.csv.gz", "D033"),
         ("in.parquet", "D012"),
     ],
 )
@@ -149,7 +149,7 @@ def test_validating_counts_everything_and_changes_nothing(tmp_path: Path) -> Non
     records = [login(_source="s", _sequence=i) for i in (1, 2, 2, 3)]
     path = write(tmp_path / "in.jsonl", *map(json.dumps, records), "{}")
     seen = LastSequences()
-    with pytest.raises(DataError, match=r"D009 .*in.jsonl, line 5"):
+    with pytest.raises(DataError, match=r"D027 .*in.jsonl, line 5"):
         validate_files(path, CATALOGUE, last_sequences=seen)
     assert validate_files(path, CATALOGUE, on_bad="skip", last_sequences=seen) == Validation(5, 3, 1, 1)
     assert seen.dump() == LastSequences().dump()

@@ -134,7 +134,7 @@ def test_a_position_may_be_an_attribute_too() -> None:
 
 def test_a_sequence_may_be_the_position() -> None:
     given = [login(_sequence=4), login(_sequence=4), login(_sequence=6)]
-    with pytest.raises(DataError, match="D023 record 1: '_sequence' is 4, which is not above the position before it, 4"):
+    with pytest.raises(DataError, match="D034 record 1: '_sequence' is 4, not greater than the position before it, 4"):
         list(read_events(given, CATALOGUE, position="_sequence"))
     found = list(read_events([given[0], given[2]], CATALOGUE, position="_sequence"))
     assert (majors(events(found)), found[0].sequences) == ([4, 6], [4, 6])
@@ -145,8 +145,8 @@ BAD: dict[str, tuple[Any, str, str]] = {
     "negative": (-1, "D023", f"is -1, not a position from 0 to {POSITIONS_MAX - 1:,}"),
     "beyond the limit": (POSITIONS_MAX, "D023", "not a position from 0 to"),
     "beyond 64 bits": (2**63, "D023", "not a position from 0 to"),
-    "repeated": (5, "D023", "is 5, which is not above the position before it, 5"),
-    "falling": (4, "D023", "is 4, which is not above the position before it, 5"),
+    "repeated": (5, "D034", "is 5, not greater than the position before it, 5"),
+    "falling": (4, "D034", "is 4, not greater than the position before it, 5"),
 }
 NO_NUMBERS: dict[str, tuple[Any, str]] = {
     "a fraction": (7.5, "is not a whole number but 7.5"),
@@ -217,10 +217,10 @@ def test_a_table_or_header_without_the_column_stops_also_when_skipping(tmp_path:
             list(read_files(path, CATALOGUE, **options))
         assert (raised.value.code, raised.value.fix) == ("D020", "did you mean 'position'?")
     table = pa.table({"type": ["Tick"]})
-    with pytest.raises(DataError, match=r"D020 table: there is no column 'typ', the position's\n  fix: did you mean 'type'\?"):
+    with pytest.raises(DataError, match=r"D020 table: the position column 'typ' is missing\n  fix: did you mean 'type'\?"):
         list(read_table(table, CATALOGUE, position="typ"))
     path = write(tmp_path / "ticks.csv", "type", "Tick")
-    with pytest.raises(DataError, match=r"D020 .*ticks.csv, line 1, column 1: there is no column 'position'"):
+    with pytest.raises(DataError, match=r"D020 .*ticks.csv, line 1, column 1: the position column 'position' is missing"):
         list(read_files(path, CATALOGUE, position="position"))
 
 
@@ -236,11 +236,11 @@ def test_bad_positions_are_set_aside_and_move_nothing(tmp_path: Path, batch_rows
     refused: list[Rejected] = []
     list(read_files(lines, CATALOGUE, rejects=refused.append, **options))
     assert [(each.line, each.position, each.code) for each in refused] == [
-        (2, None, "D023"),
+        (2, None, "D034"),
         (4, None, "D019"),
         (5, 8, "D004"),
-        (6, None, "D023"),
-        (8, None, "D023"),
+        (6, None, "D034"),
+        (8, None, "D034"),
     ]
     assert validate_files(lines, CATALOGUE, **options) == Validation(8, 3, 0, 5)
 
@@ -267,7 +267,7 @@ def test_positions_rise_over_all_files(tmp_path: Path) -> None:
     second = tmp_path / "b.parquet"
     pq.write_table(wide(records([10, 12])), second)
     assert majors(events(read_files([first, second], CATALOGUE, position="position"))) == [3, 9, 10, 12]
-    with pytest.raises(DataError, match=r"D023 .*a.jsonl, line 1, column 1: 'position' is 3, .* before it, 12") as raised:
+    with pytest.raises(DataError, match=r"D034 .*a.jsonl, line 1, column 1: 'position' is 3, .* before it, 12") as raised:
         list(read_files([second, first], CATALOGUE, position="position"))
     assert "files are read in the order in which they are named" in str(raised.value.fix)
 

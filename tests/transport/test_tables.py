@@ -110,7 +110,7 @@ def test_a_missing_column_matters_only_where_its_type_occurs() -> None:
 
 @pytest.mark.parametrize(
     ("types", "code"),
-    [(["Tick", None], "D009"), (["Tick", "Tock"], "D001"), (["Tick", "Market"], "D008"), ([1, 2], "D009")],
+    [(["Tick", None], "D027"), (["Tick", "Tock"], "D001"), (["Tick", "Market"], "D008"), ([1, 2], "D027")],
 )
 def test_a_bad_type_is_named_with_its_row(types: list[Any], code: str) -> None:
     with pytest.raises(DataError) as error:

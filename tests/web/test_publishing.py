@@ -76,9 +76,9 @@ def test_cloudevents_in_all_modes() -> None:
         ([{"type": "A", "k": 1, "x": 1}, {"type": "Z", "k": 1}], 422, "D001", "record 1"),
         ([{"type": "A", "k": 1, "x": 1}, {"type": "B", "k": 1, "x": 1, "y": 1}], 422, "D002", "record 1"),
         ([{"type": "A", "k": 1, "x": 1}, 7], 422, "D009", "record 1"),
-        ([{"k": 1, "x": 1}], 422, "D009", "record 0"),
+        ([{"k": 1, "x": 1}], 422, "D027", "record 0"),
         ([{"type": "A", "k": 1, "x": 1, "_sequence": 1}], 422, "D010", "record 0"),
-        ([{"type": "A", "k": 1, "x": 1, "_source": "s", "_sequence": n} for n in (2, 2)], 422, "D010", "record 1"),
+        ([{"type": "A", "k": 1, "x": 1, "_source": "s", "_sequence": n} for n in (2, 2)], 422, "D028", "record 1"),
     ],
 )
 def test_nothing_of_a_request_with_a_bad_record_is_stored(records: Any, status: int, code: str, place: str) -> None:

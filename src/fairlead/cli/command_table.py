@@ -11,6 +11,7 @@ import click
 from fairlead import __version__
 from fairlead.cli.commands.backtest import backtest
 from fairlead.cli.commands.compare import compare
+from fairlead.cli.commands.error import error
 from fairlead.cli.commands.explain import explain
 from fairlead.cli.commands.gateway import gateway
 from fairlead.cli.commands.kafka import kafka
@@ -67,5 +68,6 @@ for command in (
     backtest,
     gateway,
     kafka,
+    error,
 ):
     cli.add_command(command)

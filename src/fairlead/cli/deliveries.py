@@ -93,7 +93,7 @@ def _json_lines(path: str) -> Iterator[WrittenDelivery]:
                 )
             except (ValueError, KeyError, TypeError):
                 problem, fix = "this line is not a relation", "compare files that `fairlead run --out` wrote"
-                raise DataError("D011", problem, fix, Place(number, file=path)) from None
+                raise DataError("D035", problem, fix, Place(number, file=path)) from None
 
 
 def _parquet(path: str) -> Iterator[WrittenDelivery]:
@@ -114,7 +114,7 @@ def _parquet(path: str) -> Iterator[WrittenDelivery]:
                 yield from _of_batch(batch, json_value(held))
     except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
         fix = "compare files that `fairlead run --out` of this version wrote"
-        raise DataError("D013", f"the file does not hold relations: {error}", fix, path) from None
+        raise DataError("D035", f"the file does not hold relations: {error}", fix, path) from None
 
 
 def _of_batch(batch: pa.RecordBatch, held: Mapping[str, Any]) -> Iterator[WrittenDelivery]:

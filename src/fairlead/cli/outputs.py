@@ -60,10 +60,10 @@ def refuse_nameless(named: dict[str, str | None], standard: Iterable[str]) -> No
     """An output has a name, and is the standard output (`-`) only where that makes sense: `standard` lists the options."""
     for option, path in named.items():
         if path == "":
-            raise UsageError("A293", f"{option} names no file", f"name one, or leave {option} out", "''")
+            raise UsageError("A293", f"{option} is an empty file name", f"name a file, or leave {option} out", "''")
         if path == "-" and option not in standard:
-            problem = f"{option} is a file, and cannot be the standard output"
-            raise UsageError("A293", problem, "name a file; ./- for one that is called so", "-")
+            problem = f"{option} needs a file, not the standard output"
+            raise UsageError("A293", problem, "name a file; ./- for a file called -", "-")
 
 
 def refuse_overlap(named: dict[str, str | None], inputs: Iterable[str | Path]) -> None:

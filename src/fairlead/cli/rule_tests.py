@@ -117,7 +117,7 @@ def _rules(content: dict[str, Any], path: Path) -> Path:
     ending = next((each for each in ENDINGS if path.name.endswith(each)), None)
     if ending is None:
         fix = "add `rules: NAME.fl`, or call the file NAME.test.yaml"
-        raise UsageError("A202", "the file does not say which rules it tests", fix=fix, place=str(path))
+        raise UsageError("A202", "the file does not name the rules that it tests", fix=fix, place=str(path))
     return path.with_name(path.name.removesuffix(ending) + ENDING)
 
 
@@ -128,7 +128,7 @@ def _test(content: Any, number: int, path: Path) -> RuleTest:
     if not isinstance(content["events"], list):
         raise UsageError("A202", "`events` is not a list", fix="- {type: …, …}", place=place)
     if ("expect" in content) == ("error" in content):
-        raise UsageError("A202", "a test says either `expect` or `error`", fix="see docs/cli.md", place=place)
+        raise UsageError("A202", "a test needs either `expect` or `error`", fix="see docs/cli.md", place=place)
     wanted = content.get("expect")
     expect = _by_subscription(wanted, place) if "expect" in content else {}
     name, error = str(named or f"test {number}"), content.get("error")
@@ -182,8 +182,8 @@ def _keys(content: Any, known: set[str], needed: set[str], place: str) -> None:
         raise UsageError("A202", f"expected a map with {', '.join(sorted(known))}", fix="see docs/cli.md", place=place)
     unknown = [str(key) for key in content if key not in known]
     if unknown:
-        fix = f"choose from: {', '.join(sorted(known))}"
-        raise UsageError("A202", f"there is no key {unknown[0]!r} here", fix=fix, place=place)
+        fix = f"use one of: {', '.join(sorted(known))}"
+        raise UsageError("A202", f"the key {unknown[0]!r} is not allowed here", fix=fix, place=place)
     missing = sorted(needed - content.keys())
     if missing:
         raise UsageError("A202", f"the key {missing[0]!r} is missing", fix=f"add `{missing[0]}:`", place=place)

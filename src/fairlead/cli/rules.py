@@ -45,7 +45,7 @@ def chosen(plan: Plan, names: Collection[str]) -> Plan:
         missing = [one.name for each in read for one in plan.emitters[each] if one.name not in names]
         if missing:
             problem = f"'{name}' reads what {', '.join(missing)} emits"
-            raise UsageError("A291", problem, f"choose that too: --subscription {missing[0]}")
+            raise UsageError("A291", problem, f"add --subscription {missing[0]}")
     return replace(plan, subscriptions=tuple(each for each in plan.subscriptions if each.name in names))
 
 
@@ -103,7 +103,7 @@ def reading(path: str, what: str) -> Iterator[None]:
     except FileNotFoundError:
         raise DataError("D013", f"{what} does not exist", fix="check the path", place=path) from None
     except OSError as error:
-        problem = f"{what} cannot be read: {error.strerror or error}"
+        problem = f"{what} is not readable: {error.strerror or error}"
         raise DataError("D013", problem, fix="check the path and its permissions", place=shown_name(path)) from None
 
 

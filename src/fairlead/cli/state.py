@@ -51,7 +51,7 @@ def _taken(lock: Path, path: str) -> int:
                 return descriptor
         except BlockingIOError:
             os.close(descriptor)
-            fix = "wait until it has ended, or name another file"
+            fix = "wait until it has finished, or name another file"
             raise StateError("S143", "another run is using this state", fix, path) from None
         except FileNotFoundError:
             pass

@@ -28,7 +28,10 @@ SAMPLES_MAX = 4096
 
 @dataclass(frozen=True)
 class Receipt:
-    """`samples[i]` is the digest after `(i + 1) * stride` deliveries."""
+    """A rolling digest of the relations that were delivered: equal receipts mean the same relations in the same order.
+
+    `samples[i]` is the digest after `(i + 1) * stride` deliveries.
+    """
 
     plan: str
     count: int
@@ -39,6 +42,7 @@ class Receipt:
     """All ids, 16 bytes each, where the relations are in memory anyway."""
 
     def to_json(self) -> dict[str, Any]:
+        """The receipt as a dict for JSON."""
         return {
             "plan": self.plan,
             "count": self.count,
@@ -49,6 +53,7 @@ class Receipt:
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Receipt:
+        """The inverse of `to_json`. Raises UsageError."""
         try:
             made = cls(content["plan"], content["count"], content["digest"], content["stride"], tuple(content["samples"]))
             if len(made.samples) == made.count // made.stride and all(isinstance(each, str) for each in made.samples):
@@ -112,7 +117,7 @@ class ReceiptBook:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Whether two subscribers agreed, and where they first did not."""
+    """The result of `compare`: whether two subscribers agree, and where they first differ."""
 
     equal: bool
     problem: str = ""
@@ -131,7 +136,10 @@ class Comparison:
 
 
 def compare(a: Receipt, b: Receipt) -> Comparison:
-    """Equal, or the first relation that differs, or that one is further. Two receipts of one sequence never differ."""
+    """Compare two receipts: equal, the first relation that differs, or which one is further.
+
+    Two receipts of the same sequence never differ.
+    """
     for argument, receipt in (("a", a), ("b", b)):
         require_kind("compare", argument, receipt, (Receipt,), "a Receipt", "compare(one.receipt, other.receipt)")
     if a.plan != b.plan:
@@ -153,7 +161,7 @@ def _by_ids(a: bytes, b: bytes) -> Comparison:
     if at < shorter:
         return Comparison(False, f"delivery {at + 1} differs: {ids[0]} and {ids[1]}; {at} agree", at, first, differs=True)
     if len(left) == len(right):
-        fix = "compare receipts as they were made"
+        fix = "compare receipts as they were written, without editing them"
         raise UsageError("A006", "the receipts' ids and digests contradict each other", fix)
     ended = "the first has no more" if ids[0] is None else "the second has no more"
     return Comparison(False, f"{_further(len(left), len(right))} ({ended})", at, first)
@@ -178,7 +186,7 @@ def _by_digests(a: Receipt, b: Receipt) -> Comparison:
         agreed = at
     if agreed == shorter:
         return Comparison(False, _further(a.count, b.count), agreed)
-    unknown = f"the next {shorter - agreed} cannot be compared, since samples are {stride} deliveries apart"
+    unknown = f"the next {shorter - agreed} are not comparable, since samples are {stride} deliveries apart"
     return Comparison(False, f"{agreed} deliveries agree; {unknown}; one has {abs(a.count - b.count)} more", agreed)
 
 

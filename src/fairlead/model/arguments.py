@@ -41,7 +41,7 @@ def wrong_kind(call: str, argument: str, value: Any, accepts: str, fix: str) -> 
 
 def require_plan(call: str, plan: Any, fix: str) -> None:
     if not isinstance(plan, Plan):
-        raise UsageError("A003", f"{call} takes a compiled plan, not {type(plan).__name__}", fix, place=f"{call}(plan=…)")
+        raise UsageError("A003", f"{call} accepts a compiled plan, not {type(plan).__name__}", fix, place=f"{call}(plan=…)")
 
 
 def subscription_named(plan: Plan, name: Any) -> Subscription:
@@ -49,4 +49,4 @@ def subscription_named(plan: Plan, name: Any) -> Subscription:
         if each.name == name:
             return each
     known = ", ".join(each.name for each in plan.subscriptions)
-    raise UsageError("A001", f"the plan has no subscription {name!r}", fix=f"choose one of: {known}")
+    raise UsageError("A001", f"the plan has no subscription {name!r}", fix=f"use one of: {known}")

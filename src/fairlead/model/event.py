@@ -17,6 +17,8 @@ from fairlead.model.values import jsonable, shown
 
 @dataclass(frozen=True, slots=True)
 class Event:
+    """One event: its type, its values, its position in the order, and the source and sequence that its publisher gave it."""
+
     schema: EventType
     row: tuple[Any, ...]
     position: Position
@@ -26,6 +28,7 @@ class Event:
 
     @property
     def type(self) -> str:
+        """The name of the event type."""
         return self.schema.name
 
     def raw(self, name: str) -> Any:
@@ -34,7 +37,7 @@ class Event:
 
     @property
     def values(self) -> dict[str, Any]:
-        """The values as users know them, by attribute."""
+        """The values by attribute, as Python objects."""
         return {each.name: shown(value, each.type.kind) for each, value in zip(self.schema.attributes, self.row, strict=True)}
 
     def __getitem__(self, name: str) -> Any:
@@ -45,6 +48,7 @@ class Event:
         return iter(self.schema.index)
 
     def to_json(self) -> dict[str, Any]:
+        """The event as a dict for JSON."""
         return {"type": self.type} | {
             each.name: jsonable(value, each.type.kind) for each, value in zip(self.schema.attributes, self.row, strict=True)
         }

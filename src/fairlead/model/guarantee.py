@@ -9,6 +9,8 @@ from fairlead.dataclass import dataclass
 
 
 class Property(StrEnum):
+    """The fourteen properties of delivery that a subscription can keep or lose (docs/guarantees.md)."""
+
     NO_DUPLICATION = "no duplication"
     NO_DUPLICATION_IN_PLACE = "no duplication'"
     NO_CREATION = "no creation"
@@ -26,6 +28,8 @@ class Property(StrEnum):
 
 
 class Verdict(StrEnum):
+    """Whether a property is kept, kept per key, or lost."""
+
     KEPT = "kept"
     PER_KEY = "kept per key"
     LOST = "lost"
@@ -48,4 +52,5 @@ class Guarantee:
 
     @builtins.property
     def kept(self) -> bool:
+        """Whether the property holds."""
         return self.verdict is Verdict.KEPT

@@ -143,7 +143,7 @@ def logged_types(plan: Plan, names: Iterable[str]) -> frozenset[str]:
 
 
 def alone(plan: Plan, names: Sequence[str]) -> Plan:
-    """Some subscriptions of a plan, with silent copies of what stands upstream of them."""
+    """Some subscriptions of a plan, with silent copies of the subscriptions that they read from."""
     wanted = {*names, *upstream_of(plan, *(plan[name] for name in names))}
     chosen = tuple(each for each in plan.subscriptions if each.name in wanted)
     return replace(plan, subscriptions=chosen, guarantees={}, silent=frozenset(wanted - set(names)))
@@ -240,7 +240,7 @@ def _upstreams(plan: Plan, names: set[str]) -> dict[str, frozenset[str]]:
         found[each.name] = frozenset(direct).union(*(found[name] for name in direct)) if direct else frozenset()
         copies += len(found[each.name]) if each.name in names else 0
         if copies > LIMITS.copies_max:
-            problem = f"subscriptions need more than {LIMITS.copies_max:,} copies of what stands upstream of them"
+            problem = f"subscriptions need more than {LIMITS.copies_max:,} copies of the subscriptions that they read from"
             raise UnsupportedError("U003", problem, "shorten the chains of EMIT, or split the rules")
     return found
 

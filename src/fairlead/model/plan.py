@@ -16,7 +16,7 @@ from enum import Enum
 from functools import cached_property
 
 from fairlead.dataclass import dataclass
-from fairlead.errors import Place, bounded
+from fairlead.errors import Place, bounded, require_registered
 from fairlead.model.expression import Expression, Predicate
 from fairlead.model.guarantee import Guarantee
 from fairlead.model.types import Catalogue
@@ -189,6 +189,8 @@ class Branch:
 
 @dataclass(frozen=True)
 class Subscription:
+    """One compiled subscription: its branches, clauses and what it emits."""
+
     name: str
     branches: tuple[Branch, ...]
     per: tuple[str, ...] = ()
@@ -205,19 +207,19 @@ class Subscription:
 
     @property
     def in_text_order(self) -> Sequence[int]:
-        """The numbers of the branches as the text has them; one that it repeats stands there as often."""
+        """The numbers of the branches in the order of the text; a repeated branch appears as often as it is written."""
         return self.written or range(len(self.branches))
 
     def number(self, branch: int) -> int:
-        """Of a branch, by its place among these."""
+        """The number of a branch in the whole subscription, where this has some of its branches (`only`)."""
         return self.numbers[branch] if self.numbers else branch
 
     def signatures(self) -> list[tuple[str, ...]]:
-        """Of its branches, as the text has them."""
+        """The signatures of the branches, in the order of the text."""
         return [self.branches[at].signature for at in self.in_text_order]
 
     def only(self, numbers: Sequence[int]) -> Subscription:
-        """With some of its branches: what they find is the same, under the same ids."""
+        """The subscription with some of its branches: they find the same relations, with the same ids."""
         return replace(self, branches=tuple(self.branches[at] for at in numbers), numbers=tuple(map(self.number, numbers)))
 
     @cached_property
@@ -226,7 +228,7 @@ class Subscription:
         return tuple(sorted({name for branch in self.branches for name in branch.types}))
 
     def reads(self, catalogue: Catalogue) -> frozenset[str]:
-        """The concrete types of the subscription's input; heartbeats always belong to it."""
+        """The concrete event types that the subscription reads; heartbeats are always among them."""
         return catalogue.input_of(self.types)
 
 
@@ -240,6 +242,9 @@ class LintWarning:
     place: Place | None = None
     subscription: str | None = None
 
+    def __post_init__(self) -> None:
+        require_registered(self.code)
+
     def __str__(self) -> str:
         where = f" {self.place}" if self.place else ""
         return f"{self.code}{where}: {bounded(self.problem)}\n  fix: {bounded(self.fix)}"
@@ -247,7 +252,10 @@ class LintWarning:
 
 @dataclass(frozen=True)
 class Plan:
-    """Types and subscriptions, in the order of the text. `guarantees` holds one tuple per subscription name."""
+    """The compiled rules: types and subscriptions, in the order of the text.
+
+    `guarantees` maps the name of a subscription to its guarantees; `warnings` has the findings of lint.
+    """
 
     catalogue: Catalogue
     subscriptions: tuple[Subscription, ...]
@@ -261,6 +269,7 @@ class Plan:
 
     @property
     def types(self) -> Catalogue:
+        """The declared and derived event types."""
         return self.catalogue
 
     def __getitem__(self, name: str) -> Subscription:
@@ -280,7 +289,7 @@ class Plan:
         return {name: tuple(emitting) for name, emitting in found.items()}
 
     def derived_types(self, subscription: Subscription) -> list[str]:
-        """The types that a subscription reads and others emit, sorted."""
+        """The types that a subscription reads and other subscriptions emit, sorted."""
         return sorted(subscription.reads(self.catalogue) & self.emitters.keys()) if self.emitters else []
 
     @cached_property

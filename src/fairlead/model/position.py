@@ -17,6 +17,8 @@ from fairlead.model.limits import LIMITS
 
 
 class Position(NamedTuple):
+    """The position of an event in the order. `minor` is 0 for an event of the input; derived events stand beside it."""
+
     major: int
     minor: int = 0
 

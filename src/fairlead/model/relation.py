@@ -14,7 +14,10 @@ from fairlead.model.values import jsonable, shown
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """Members stand in signature order: types by name, then instance number."""
+    """A composite event: the events that matched a subscription together, its members.
+
+    Members are in signature order: by type name, then by instance number.
+    """
 
     subscription: str
     branch: int
@@ -28,10 +31,12 @@ class Relation:
 
     @property
     def positions(self) -> tuple[int | str, ...]:
+        """The positions of the members."""
         return tuple(member.position.shown for member in self.members)
 
     @property
     def events(self) -> tuple[Event, ...]:
+        """The members as events."""
         return self.members
 
     @property
@@ -40,6 +45,7 @@ class Relation:
         return {name: shown(value, kind) for name, kind, value in self.emitted_row}
 
     def to_json(self) -> dict[str, Any]:
+        """The relation as a dict for JSON."""
         return {
             "subscription": self.subscription,
             "id": self.id,

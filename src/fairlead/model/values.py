@@ -119,7 +119,7 @@ def brief(value: Any, most: int = 80) -> str:
     try:
         shown = repr(value[: most + 1] if isinstance(value, str | bytes) else value)
     except Exception:  # a list of such numbers, or an object of the caller's that fails
-        return f"a {type(value).__name__} that cannot be shown"
+        return f"a {type(value).__name__} without a readable form"
     return shown if len(shown) <= most else shown[: most - 3] + "..."
 
 

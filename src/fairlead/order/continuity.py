@@ -68,7 +68,7 @@ class Continuity:
         if last is None:
             expected = _before(_joined(self._unseen.get(type, WHOLE), through), number, before)
             if expected >= 0 and self.from_beginning:
-                raise _gap(type, source, f"begin with block {number:,}, not with block 0")
+                raise _gap(type, source, f"start with block {number:,}, not with block 0")
         else:
             if number == last[0] and count != last[1]:
                 raise _two_publishers(type, source, number, last[1], count)
@@ -76,7 +76,7 @@ class Continuity:
                 self.repeats += 1
                 return False
             if _before(_joined(self._by.get((type, source), WHOLE), through), number, before) > last[0]:
-                raise _gap(type, source, f"go on with block {number:,} after block {last[0]:,}")
+                raise _gap(type, source, f"continue with block {number:,} after block {last[0]:,}")
         self._last[type, source] = number, count
         if through != WHOLE:
             self._by[type, source] = through
@@ -110,7 +110,7 @@ class Continuity:
         """The inverse of `dump`. Raises StateError."""
         if state.get("version") != VERSION or not isinstance(state.get("blocks"), Mapping):
             problem = f"the state of block numbers has version {state.get('version')!r}, wanted {VERSION}"
-            raise StateError("S122", problem, "load it with the Fairlead that wrote it, or read the log from its beginning")
+            raise StateError("S122", problem, "load it with the release that wrote it, or read the log from its beginning")
         loaded = cls(from_beginning=bool(state["from_beginning"]))
         for type, sources in state["blocks"].items():
             for source, (number, count) in sources.items():
@@ -135,12 +135,12 @@ def _before(route: int, number: int, before: Sequence[int]) -> int:
 
 
 def _gap(type: str, source: str, what: str) -> StateError:
-    fix = "restore the log from a replica or a backup; to go on without the lost events, begin behind the gap"
+    fix = "restore the log from a replica or a backup; to continue without the lost events, start after the gap"
     return StateError("S120", f"blocks of '{type}' from source '{source}' are missing: they {what}", fix)
 
 
 def _two_publishers(type: str, source: str, number: int, first: int, second: int) -> StateError:
     problem = (
-        f"block {number:,} of '{type}' from source '{source}' is there twice, once with {first:,} events, once with {second:,}"
+        f"block {number:,} of '{type}' from source '{source}' is stored twice, once with {first:,} events, once with {second:,}"
     )
-    return StateError("S121", problem, "give every publisher that runs at the same time a source name of its own")
+    return StateError("S121", problem, "give every concurrent publisher its own source name")

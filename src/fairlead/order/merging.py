@@ -134,9 +134,7 @@ class Merging(Generic[Item]):
         """The inverse of `dump`; go on with the messages behind `after`. Raises StateError."""
         if state.get("version") != VERSION or not isinstance(state.get("inputs"), Mapping):
             problem = f"the state of merged inputs has version {state.get('version')!r}, wanted {VERSION}"
-            raise StateError(
-                "S123", problem, "load it with the Fairlead that wrote it, or read the inputs from their beginning"
-            )
+            raise StateError("S123", problem, "load it with the release that wrote it, or read the inputs from their beginning")
         loaded: Merging[Item] = cls(state["inputs"])
         for name, done in state["inputs"].items():
             if done is not None:

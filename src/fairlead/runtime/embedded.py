@@ -44,10 +44,12 @@ EVENTS_PER_MEMBER = 4
 
 
 class Run:
-    """A plan at work on a stream of batches, in bounded memory. `event_by_event`: without machine code, some hundred times
-    slower; otherwise a plan that cannot be compiled is refused (U001). `parts`: those of the plan (parts.py), where each has
-    a stream of its own. `resumed`: what an earlier run left, whose plan may have been another; `keep`: leave something for a
-    later one (`kept`)."""
+    """Matches a plan against a stream of batches, in bounded memory.
+
+    `event_by_event`: run without machine code, some hundred times slower; otherwise a plan that does not compile is rejected
+    (U001). `parts`: the parts of the plan (parts.py), where each has its own stream. `resumed`: what an earlier run kept,
+    possibly of another plan. `keep`: prepare the state for a later run (`kept`).
+    """
 
     def __init__(
         self,
@@ -81,6 +83,7 @@ class Run:
         self.found: Counter[str] = Counter()
 
     def feed(self, columns: Columns, part: int = 0) -> Sequence[Relation]:
+        """Match a batch of events, and return the relations that it completes."""
         require_kind("Run.feed", "columns", columns, (Columns,), "Columns", "for records and tables, fairlead.match")
         if not isinstance(part, int) or not 0 <= part < len(self.engines):
             raise wrong_kind("Run.feed", "part", part, "the number of a part", f"a number below {len(self.engines)}")
@@ -89,7 +92,7 @@ class Run:
         return self._noted(self.engines[part].feed(columns))
 
     def finish(self, until: int | None = None) -> Sequence[Relation]:
-        """What the end decides: absences, which only a plan in one part has."""
+        """End the input, and return the relations that its end decides: absences, which only a plan in one part has."""
         return self._noted(self.engines[0].finish(until))
 
     def _noted(self, relations: Sequence[Relation]) -> Sequence[Relation]:
@@ -112,23 +115,27 @@ class Run:
 
     @property
     def position(self) -> int:
-        """That of the next event, where they are counted."""
+        """The position of the next event, where positions are counted."""
         return self.engines[0].last.major + 1
 
     def kept(self) -> RunState:
-        """What another run goes on with, before any `finish`: events that come later would stand before its end."""
+        """The state that another run resumes from. Call it before `finish`: later events come before the end of the input."""
         receipts = {book.plan: book.receipt() for book in (*self.books.values(), self.book)}
         names = {each.digest: each.name for each in self.plan.subscriptions}
         return RunState(self.engines[0].dump(), receipts, names, self.sequences)
 
     @property
     def receipt(self) -> Receipt:
+        """The receipt of the relations delivered so far."""
         return self.book.receipt()
 
 
 @dataclass(frozen=True)
 class Result:
-    """The relations of a finite input, in the order of delivery. Those found by kernels become objects when looked at."""
+    """The relations of a finite input, in the order of delivery. Iterate over it, or use `to_arrow`.
+
+    Relations become Python objects when you access them.
+    """
 
     plan: Plan
     batches: tuple[Sequence[Relation], ...]
@@ -166,13 +173,15 @@ class Result:
         return [0, *accumulate(map(len, self.batches))][:-1]
 
     def of(self, subscription: str) -> tuple[Relation, ...]:
-        """Those of one subscription."""
+        """The relations of one subscription."""
         subscription_named(self.plan, subscription)
         return tuple(chain.from_iterable(only(batch, subscription) for batch in self.batches))
 
     def to_arrow(self, subscription: str | None = None) -> pa.Table:
-        """All relations as a table (model/layout.py), or those of one subscription; then what it emits is in columns of its
-        own, too."""
+        """All relations as a pyarrow table, or those of one subscription.
+
+        The table of one subscription also has a column for each attribute that it emits.
+        """
         if subscription is not None:
             subscription_named(self.plan, subscription)
         layout = layout_of(self.plan, subscription)
@@ -207,15 +216,19 @@ def match(
     until: datetime | str | None = None,
     event_by_event: bool = False,
 ) -> Result:
-    """All relations of a finite input: dicts with "type", or a pyarrow, pandas or polars table.
+    """Match a plan against a finite input, and return all relations.
 
-    The order of the input is the order, unless `order_by` names attributes to order by; ties are then broken by source,
-    sequence, type and content, as on Spark, so that the order depends on the events alone. Positions count from 0, unless
-    `position` names a field or column with them, such as the offset in a log: whole numbers that rise, with gaps or without.
-    `stream` names the column of an export that says which stream an event stands in, where a disjunction reads several.
-    `until` says that nothing more comes up to and including that time, so that absences due by then are decided.
-    `event_by_event` goes without machine code, some hundred times slower. A plan that cannot be compiled is refused
-    otherwise (U001).
+    `events`: dicts with "type", or a table of pyarrow, pandas or polars.
+
+    By default, the events are in the order of the input. `order_by` names attributes to order by; ties are broken by source,
+    sequence, type and content, as on Spark, so that the order depends on the events only. Positions count from 0 by default;
+    `position` names a field or column that has them, such as the offset in a log: whole numbers that increase, with or without
+    gaps. `stream` names the column of an export that says which stream an event belongs to, where a subscription with OR reads
+    several. `until`: no further event has a time up to and including this, so absences due by then are decided.
+    `event_by_event` runs without machine code, some hundred times slower; otherwise a plan that does not compile is rejected
+    (U001).
+
+    Raises DataError, UsageError, UnsupportedError.
     """
     require_plan("match", plan, "fairlead.match(fairlead.compile(text), events)")
     if order_by is not None and not isinstance(order_by, str):
@@ -253,15 +266,15 @@ def _read(
     """The events, and which part they are for."""
     if order_by is not None:
         if position is not None:
-            raise UsageError("A210", "both order_by and position are given", "give the one that events are ordered by")
+            raise UsageError("A210", "both order_by and position are set", "use the one that the events are ordered by")
         from fairlead.runtime.sorting import AllFresh, in_total_order
 
         return [(0, in_total_order(read_events(events, plan.catalogue, last_sequences=AllFresh()), order_by, plan.catalogue))]
     if stream is None:
         return ((0, columns) for columns in read_events(events, plan.catalogue, position=position))
     if position is None or not is_table(events):
-        fix = "give an exported table, and position='position'"
-        raise UsageError("A217", "streams are told apart in tables that have positions", fix)
+        fix = "pass an exported table, and position='position'"
+        raise UsageError("A217", "`stream` needs a table with positions", fix)
     from fairlead.transport.tables.stream_tables import read_streams
 
     batches = record_batches(events, plan.catalogue, TABLE_ROWS, position)
@@ -292,5 +305,5 @@ def until_microseconds(until: datetime | str | float | None) -> int | None:
         return int(canonical(until, DataType(Kind.TIMESTAMP)))
     except ValueError as problem:
         raise UsageError(
-            "A004", f"until: {problem}", fix="give a datetime or ISO 8601 text such as 2026-01-31T12:00:00Z"
+            "A004", f"until: {problem}", fix="pass a datetime or ISO 8601 text such as 2026-01-31T12:00:00Z"
         ) from None

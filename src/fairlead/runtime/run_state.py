@@ -59,7 +59,7 @@ def decode_run(content: bytes, place: str | None = None) -> RunState:
         raise StateError("S140", "this is not the state of a run", "name a file that `fairlead run --state` wrote", place)
     if words[1] != str(VERSION).encode():
         problem = f"the state of the run has version {words[1].decode(errors='replace')}, this release reads {VERSION}"
-        raise StateError("S141", problem, "go on with the release that wrote it, or begin anew with another file", place)
+        raise StateError("S141", problem, "continue with the release that wrote it, or start with another file", place)
     if words[2] != hashlib.sha256(body).hexdigest().encode():
         raise _damaged(place)
     head, _, engine = body.partition(b"\n")
@@ -73,4 +73,4 @@ def decode_run(content: bytes, place: str | None = None) -> RunState:
 
 
 def _damaged(place: str | None) -> StateError:
-    return StateError("S142", "the state of the run is damaged", "copy it again, or begin anew with another file", place)
+    return StateError("S142", "the state of the run is damaged", "copy it again, or start with another file", place)

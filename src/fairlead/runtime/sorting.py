@@ -33,7 +33,7 @@ def in_total_order(batches: Iterable[Columns], order_by: Sequence[str] | str, ca
     """1. order, 2. positions, 3. repeats of a source's sequence are dropped; in this order a repeat takes a position, too."""
     names = [order_by] if isinstance(order_by, str) else list(order_by)
     if not names:
-        raise UsageError("A211", "nothing says in which order the events stand", 'order_by=["at"]')
+        raise UsageError("A211", "the events have no order: order_by is empty", 'order_by=["at"]')
     found: dict[str, list[pa.Table]] = {}
     for columns in batches:
         for name, table in columns.tables.items():
@@ -74,7 +74,7 @@ def _arrived(columns: Columns, table: pa.RecordBatch, schema: EventType, names: 
         nan = pa.types.is_floating(column.type) and bool(np.isnan(column.to_numpy(zero_copy_only=False)).any())
         if column.null_count or nan:
             problem = f"an event of '{schema.name}' has no value in the order column '{name}'"
-            raise DataError("D019", problem, "leave such events out, or order by columns that are never null", name)
+            raise DataError("D019", problem, "filter such events out, or order by columns that are never null", name)
         made = made.append_column(order_column(number), column)
     places = columns.places[schema.name].tolist()
     for name, given, kind in ((SOURCE, columns.sources, pa.string()), (SEQUENCE, columns.sequences, pa.int64())):

@@ -118,14 +118,16 @@ def _wanted(position: int | str) -> Position:
     try:
         return parse_position(position)
     except ValueError:
-        raise UsageError("A008", f"{position!r} is not a position", fix="a number, or 7+1 for a derived event") from None
+        raise UsageError(
+            "A008", f"{position!r} is not a position", fix="use a whole number, or 7+1 for a derived event"
+        ) from None
 
 
 def _nothing_there(position: Position, last: Position) -> UsageError:
     if position.minor == 0 and 0 <= position.major <= last.major:
-        problem = f"the record at position {position} is a duplicate or was rejected, so it is no event"
-        return UsageError("A007", problem, fix="ask for the event whose source sequence it repeats")
-    return UsageError("A007", f"no event stands at position {position}", fix=f"positions go from 0 to {last.major}")
+        problem = f"the record at position {position} is a duplicate or was rejected, so it is not an event"
+        return UsageError("A007", problem, fix="use the position of the event that it repeats")
+    return UsageError("A007", f"there is no event at position {position}", fix=f"use a position from 0 to {last.major}")
 
 
 def _not_read(subscription: Subscription, number: int, event: Event) -> str:

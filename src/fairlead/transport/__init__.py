@@ -1,6 +1,6 @@
 """Input and output: records, tables and files become Columns; relations and rejected records become files."""
 
-from fairlead.transport.admission.problems import CODES, Rejected
+from fairlead.transport.admission.problems import Rejected
 from fairlead.transport.admission.records import RecordReader, read_records
 from fairlead.transport.admission.sequences import LastSequences
 from fairlead.transport.events import read_events
@@ -9,7 +9,6 @@ from fairlead.transport.output.relation_files import RejectWriter, RelationWrite
 from fairlead.transport.tables.table_reader import is_table, read_table
 
 __all__ = [
-    "CODES",
     "LastSequences",
     "RecordReader",
     "RejectWriter",

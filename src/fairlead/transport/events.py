@@ -17,6 +17,6 @@ def read_events(events: Any, catalogue: Catalogue, **options: Any) -> Iterator[C
     if is_table(events):
         return read_table(events, catalogue, **options)
     if isinstance(events, (str, bytes, dict)) or not hasattr(events, "__iter__"):
-        fix = "give an iterable of dicts, or a table of pyarrow, pandas or polars; `fairlead run` reads files"
-        raise UsageError("A102", f"events cannot be a {type(events).__name__}", fix)
+        fix = "pass an iterable of dicts, or a table of pyarrow, pandas or polars; `fairlead run` reads files"
+        raise UsageError("A102", f"expected events as dicts or a table, got {type(events).__name__}", fix)
     return read_records(events, catalogue, **options)

@@ -41,7 +41,7 @@ class Bodies:
         if any(name.lower().startswith("ce-") for name, _ in headers) or kind.startswith("application/cloudevents"):
             return [(f"CloudEvent {quoted(each.id)}", each.record) for each in self._events.read(headers, body)]
         if kind not in KINDS:
-            problem = f"a body of {quoted(kind)} is not read" if kind else "there is no content-type"
+            problem = f"the content type {quoted(kind)} is not supported" if kind else "the content type is missing"
             raise UsageError("A271", problem, f"send one of {', '.join(KINDS)}", "header 'content-type'")
         found = list(self._lines(body) if kind == LINES else self._json(body))
         for _, record in found:

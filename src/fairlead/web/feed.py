@@ -76,12 +76,14 @@ class Feed:
             return True
         del self._resume[key]
         if now.number > last.number + 1:
-            problem = "more is acknowledged than this id says, and is not delivered again"
-            raise UsageError("A276", problem, "resume after what was acknowledged: without an id")
+            problem = "deliveries after this id are already acknowledged, and are not delivered again"
+            raise UsageError("A276", problem, "reconnect without an id: the stream resumes after the last acknowledgement")
         if now.number > last.number:
             return False
         if now != last:
-            raise UsageError("A275", "the id is not of a delivery of this subscription", "resume after an id of its own")
+            raise UsageError(
+                "A275", "the id does not belong to a delivery of this subscription", "use an id of this subscription"
+            )
         await self._sub.acknowledge({key: now.number})
         return True
 
@@ -107,14 +109,16 @@ class Feed:
     def _parsed(self, text: str) -> dict[str, GroupProgress]:
         parts = [PART.fullmatch(each) for each in text.split(".")]
         if len(parts) != len(self._keys) or not all(parts):
-            raise UsageError("A275", "the id is not of a delivery of this subscription", "send an id as it was given")
+            raise UsageError(
+                "A275", "the id does not belong to a delivery of this subscription", "send an id as it was delivered"
+            )
         return {
             key: GroupProgress(int(each[1] or 0), each[2] or "") for key, each in zip(self._keys, parts, strict=True) if each
         }
 
 
 def _not_delivered() -> UsageError:
-    return UsageError("A275", "the id is not of a delivery on this stream", "acknowledge what was delivered, by its id")
+    return UsageError("A275", "the id does not belong to a delivery of this stream", "acknowledge a delivery by its id")
 
 
 class Writing(NamedTuple):

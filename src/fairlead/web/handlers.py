@@ -78,7 +78,7 @@ async def subscribe(request: web.Request) -> web.Response:
     gateway, asked = request.app[GATEWAY], await _object(request)
     name, rules = asked.get("name"), asked.get("rules")
     if not isinstance(name, str) or not isinstance(rules, str) or asked.keys() - {"name", "rules", "start"}:
-        raise UsageError("A274", "a subscription has a name and rules, both texts", 'send {"name": …, "rules": …, "start": …}')
+        raise UsageError("A274", "expected `name` and `rules`, both text", 'send {"name": …, "rules": …, "start": …}')
     start = start_of(asked.get("start", "new"))
     async with gateway.sessions.turn(name):
         await gateway.sessions.end(name)
@@ -99,7 +99,7 @@ async def acknowledge(request: web.Request) -> web.Response:
     gateway, asked = request.app[GATEWAY], await _object(request)
     id = asked.get("id")
     if not isinstance(id, str):
-        raise UsageError("A274", "there is no id", 'send {"id": "<id of a delivery>"}')
+        raise UsageError("A274", "`id` is missing", 'send {"id": "<id of a delivery>"}')
     await gateway.sessions.find(request.match_info["name"]).feed.acknowledge(id)
     gateway.metrics.add("acknowledged_total")
     return web.json_response({"acknowledged": id})
@@ -115,7 +115,7 @@ async def receipts(request: web.Request) -> web.Response:
 async def compare(request: web.Request) -> web.Response:
     a, b = request.query.get("a"), request.query.get("b")
     if not a or not b:
-        raise UsageError("A274", "two names are compared", "ask for /comparison?a=…&b=…")
+        raise UsageError("A274", "expected two names, `a` and `b`", "request /comparison?a=…&b=…")
     gateway = request.app[GATEWAY]
     await gateway.sessions.up_to_date(a, b)
     found = await gateway.client.compare(a, b)
@@ -127,7 +127,7 @@ async def _text(request: web.Request) -> str:
     if request.content_type == "application/json":
         found = (await _object(request)).get("text")
         if not isinstance(found, str):
-            raise UsageError("A274", "there is no text", 'send {"text": "TYPE …"}, or the text itself as text/plain')
+            raise UsageError("A274", "`text` is missing", 'send {"text": "TYPE …"}, or the text itself as text/plain')
         return found
     try:
         return (await request.read()).decode()
@@ -141,5 +141,5 @@ async def _object(request: web.Request) -> dict[str, Any]:
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise UsageError("A274", "the body is not a JSON object", "send an object, as /openapi.json says", "body")
+        raise UsageError("A274", "the body is not a JSON object", "send an object as /openapi.json describes", "body")
     return found

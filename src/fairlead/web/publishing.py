@@ -117,7 +117,7 @@ class Publishing:
         if number is not None:
             if part.numbers and number <= part.numbers[-1]:
                 problem = f"`_sequence` is {number} after {part.numbers[-1]}, of the same source and type"
-                raise DataError("D010", problem, "send the events of a source in the order of their numbers")
+                raise DataError("D028", problem, "send the events of a source in the order of their numbers")
             part.numbers.append(number)
         return part
 
@@ -151,18 +151,22 @@ class Publishing:
 def _special(record: Any) -> tuple[str, str | None, int | None]:
     """Type, source and number; both of the latter, or none."""
     if not isinstance(record, dict):
-        fix = 'a record is {"type": …, attribute: value, …}'
-        raise DataError("D009", f"the record is not an object but {quoted(record)}", fix)
+        fix = 'write {"type": …, attribute: value, …}'
+        raise DataError("D009", f"expected an object, got {quoted(record)}", fix)
     name, source, number = record.get("type"), record.get("_source"), record.get("_sequence")
     if not isinstance(name, str):
-        problem = "the record has no `type`" if name is None else f"`type` is not text but {quoted(name)}"
-        raise DataError("D009", problem, "name the event type in the field `type`, or as ?type=")
+        problem = "the record has no `type`" if name is None else f"expected text in `type`, got {quoted(name)}"
+        raise DataError("D027", problem, "name the event type in the field `type`, or as ?type=")
     if source is not None and (not isinstance(source, str) or not source):
-        raise DataError("D010", f"`_source` is not text but {quoted(source)}", "name the publisher as text, or leave it out")
+        raise DataError(
+            "D010", f"expected text in `_source`, got {quoted(source)}", "name the publisher as text, or leave it out"
+        )
     if number is None:
         return name, None, None
     if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < 1 << 62:
-        raise DataError("D010", f"`_sequence` is not a number from 0 on but {quoted(number)}", "number the records from 0 on")
+        raise DataError(
+            "D010", f"expected a whole number from 0 on in `_sequence`, got {quoted(number)}", "number the records from 0 on"
+        )
     if source is None:
-        raise DataError("D010", "there is a `_sequence` without a `_source`", "name the source that numbers its records")
+        raise DataError("D010", "`_sequence` is set without `_source`", "set `_source` to the source that numbers its records")
     return name, source, number

@@ -101,8 +101,8 @@ def _admit(request: web.Request) -> None:
     settings = request.app[GATEWAY].settings
     origin = request.headers.get("Origin")
     if origin is not None and urlsplit(origin).netloc != request.host and origin not in settings.origins:
-        problem = f"a page of {origin} may not use this gateway"
-        raise UsageError("A273", problem, "allow it with --origin", "header 'origin'")
+        problem = f"web pages from {origin} are not allowed to use this gateway"
+        raise UsageError("A273", problem, f"allow it: fairlead gateway --origin {origin}", "header 'origin'")
     if _path(request) not in OPEN_TO_ALL and not settings.allows(request.headers.get("Authorization")):
         raise UsageError(
             "A272", "the bearer token is missing or wrong", "send Authorization: Bearer …", "header 'authorization'"

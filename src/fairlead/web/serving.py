@@ -32,7 +32,7 @@ async def gateway(url: str | None, settings: Settings, data: str | None = None) 
                 await web.TCPSite(runner, settings.host, settings.port).start()
             except OSError as error:
                 where = f"{settings.host}:{settings.port}"
-                raise UsageError("A278", f"{where} cannot be served: {error.strerror}", "choose another address") from None
+                raise UsageError("A278", f"{where} is not available: {error.strerror}", "use another address or port") from None
             host, port = runner.addresses[0][:2]
             yield f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         finally:

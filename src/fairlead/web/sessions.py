@@ -96,5 +96,5 @@ class Sessions:
         """Those that the name is subscribed to. Raises UsageError."""
         record = Record(self._client.log, name)
         if not await record.read():
-            raise UsageError("A250", f"there is no subscriber '{name}'", "give its rules, and it is made")
+            raise UsageError("A250", f"there is no subscriber '{name}'", "send its rules to create it")
         return record.rules

@@ -34,7 +34,7 @@ async def socket(request: web.Request) -> web.StreamResponse:
     gateway, asked = request.app[GATEWAY], ListenerQuery.of(request)
     ws = web.WebSocketResponse(timeout=CLOSE_SECONDS, heartbeat=BEAT_SECONDS, max_msg_size=MESSAGE_BYTES_MAX)
     if not ws.can_prepare(request).ok:
-        raise UsageError("A274", "this is not the beginning of a WebSocket", "connect with a WebSocket client")
+        raise UsageError("A274", "expected a WebSocket handshake", "connect with a WebSocket client")
     code = WSCloseCode.GOING_AWAY
     async with AsyncExitStack() as held:
         session = await gateway.sessions.open(held, asked.name, "websocket", asked.rules, asked.start, asked.after)
@@ -104,4 +104,4 @@ def _named(text: str) -> str:
 
 
 def _not_understood() -> UsageError:
-    return UsageError("A274", "the message is not understood", 'send {"acknowledge": "<id of a delivery>"}')
+    return UsageError("A274", "the message has an unknown form", 'send {"acknowledge": "<id of a delivery>"}')

@@ -135,7 +135,7 @@ REFUSED_RECEIPTS = [
         (out, *refused)
         for out in ("-", "found.jsonl")
         for refused in (
-            ("/dev/full", 1, "D018 /dev/full: the output cannot be written: No space left on device"),
+            ("/dev/full", 1, "D018 /dev/full: the output is not writable: No space left on device"),
             ("missing/r.json", 1, "D018 missing/r.json"),
             ("folder", 1, "D018 folder"),
         )

@@ -65,8 +65,8 @@ def test_what_is_right_is_taken(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("code", "said", "options"),
     [
-        ("A211", "nothing says in which order", {"order_by": None}),
-        ("A211", "nothing says in which order", {"order_by": []}),
+        ("A211", "have no order", {"order_by": None}),
+        ("A211", "have no order", {"order_by": []}),
         ("A210", "both order_by and position", {"position": "nr"}),
         ("A003", "compiled plan, not str", {"plan": RULES}),
         ("A101", "on_bad is 'leave'", {"on_bad": "leave"}),
@@ -82,7 +82,7 @@ def test_what_is_right_is_taken(spark: SparkSession) -> None:
         ("D022", "the type of a row", {"type_column": "k"}),
         ("D021", "is timestamp, not a whole number", {"order_by": None, "position": "at"}),
         ("A212", "not list", {"frames": []}),
-        ("A212", "there is no frame", {"frames": {}}),
+        ("A212", "the dict has no DataFrame", {"frames": {}}),
     ],
 )
 def test_arguments_are_checked(spark: SparkSession, code: str, said: str, options: dict[str, Any]) -> None:
@@ -98,8 +98,8 @@ def test_arguments_are_checked(spark: SparkSession, code: str, said: str, option
         ("D022", "'x' is string, the attribute 'A.x' is DOUBLE", {"x": pa.array(["1", None, None, None])}),
         ("D022", "'x' is array", {"x": pa.array([[1.0], None, None, None])}),
         ("D022", "'k' is double, the attribute 'A.k' is INT", {"k": pa.array([1.0, 1.0, None, 1.0])}),
-        ("D021", "cannot be ordered by 'nr': it is struct", {"nr": pa.array([{"a": 1}] * 4)}),
-        ("D021", "cannot be ordered by 'nr': it is array", {"nr": pa.array([[1]] * 4)}),
+        ("D021", "the order column 'nr' is struct, which has no order", {"nr": pa.array([{"a": 1}] * 4)}),
+        ("D021", "the order column 'nr' is array, which has no order", {"nr": pa.array([[1]] * 4)}),
         ("D021", "the order column 'nr' is text, and no event type declares it", {"nr": pa.array(["0", "1", "2", "10"])}),
         ("D019", "1 rows have no value in the order column 'nr'", {"nr": pa.array([0, None, 2, 3])}),
         (
@@ -110,7 +110,7 @@ def test_arguments_are_checked(spark: SparkSession, code: str, said: str, option
         ("D001", "'Z' is not declared", {"type": pa.array(["A", "Z", "N", "N"])}),
         ("D008", "'Made' is derived", {"type": pa.array(["A", "Made", "N", "N"])}),
         ("D008", "'U' is a union", {"type": pa.array(["A", "U", "N", "N"])}),
-        ("D009", "has no type", {"type": pa.array(["A", None, "N", "N"])}),
+        ("D027", "has no type", {"type": pa.array(["A", None, "N", "N"])}),
         ("D006", "the event time 'at' of 'A' is null", {"at": pa.array([None, *AT[1:]]).cast(pa.timestamp("us", tz="UTC"))}),
         ("D004", "out of the range of INT", {"k": pa.array([2**31, 1, 1, 1], pa.int64())}),
     ],
@@ -169,7 +169,7 @@ def test_what_only_a_worker_sees_has_its_code_in_sparks_exception(spark: SparkSe
         found.collect()
     known = fl.fairlead_error(error.value)
     assert isinstance(known, DataError)
-    assert (known.code, known.fix) == ("D004", "give a value of type TIMESTAMP or null")
+    assert (known.code, known.fix) == ("D004", "use a value of type TIMESTAMP, or null")
     with pytest.raises(DataError, match="D004 the row at 1 of the order"), fl.coded_errors():
         found.collect()
 
@@ -195,7 +195,7 @@ def test_bad_rows_are_set_aside_with_position_code_and_reason(spark: SparkSessio
     assert told == [
         ("rejected", 1, "D001"),
         ("rejected", 2, "D004"),
-        ("rejected", 3, "D009"),
+        ("rejected", 3, "D027"),
         ("rejected", 4, "D004"),
         ("in order", 5, ""),
         ("in order", 6, ""),

@@ -149,12 +149,10 @@ def test_a_stream_goes_on_from_its_checkpoint_with_other_rules_but_not_in_anothe
     assert done(changed)["relations"] == {"Slower": 0}
     refused = run(rules, incoming, out, *[{"at": "value"}.get(each, each) for each in options])
     assert refused.exit_code == 1
-    assert refused.stderr.startswith(f"S111 the checkpoint {out}.checkpoint was begun with order_by")
+    assert refused.stderr.startswith(f"S111 the checkpoint {out}.checkpoint was started with order_by")
     refused = run(rules, incoming, out, *options, "--buckets", "3")
     assert refused.exit_code == 1
-    assert refused.stderr.startswith(
-        "S116 the stream began with buckets = 2, over which its state is spread, and this run asks for 3"
-    )
+    assert refused.stderr.startswith("S116 the stream started with buckets = 2, and this run has buckets = 3")
 
 
 def test_options_of_streams_need_a_stream_and_what_is_missing_is_told(tmp_path: Path, rules: Path) -> None:

@@ -67,7 +67,7 @@ def test_a_worker_s_error_is_found_however_spark_prints_it(spark: SparkSession, 
         session.conf.set(name, value)
     found = fl.match(PLAN, session.createDataFrame(rows("2026-01-01T00:00:00Z", "yesterday")), order_by="nr")
     error = raised(found.collect)
-    assert (error.code, error.fix) == ("D004", "give a value of type TIMESTAMP or null")
+    assert (error.code, error.fix) == ("D004", "use a value of type TIMESTAMP, or null")
     assert "the row at 1 of the order: attribute 'at' of 'A'" in error.problem
 
 
@@ -117,7 +117,7 @@ def test_what_spark_refuses_at_the_start_of_a_stream_has_a_code(spark: SparkSess
 def test_the_store_is_set_where_nobody_chose_one(spark: SparkSession, tmp_path: Path) -> None:
     session = spark.newSession()
     session.conf.set(STORE, HDFS)
-    with pytest.raises(UnsupportedError, match="U114 the session keeps the state of streams in HDFSBackedStateStoreProvider"):
+    with pytest.raises(UnsupportedError, match="U114 the session stores the state of streams in HDFSBackedStateStoreProvider"):
         streaming(session, tmp_path / "in", "2026-01-01T00:00:00Z")
     session.conf.set(STORE, "com.example.RocksDBStateStoreProvider")
     assert streaming(session, tmp_path / "in", "2026-01-01T00:00:01Z").isStreaming
@@ -173,7 +173,7 @@ def test_frames_of_two_applications_cannot_meet(spark: SparkSession) -> None:
     mine = spark.createDataFrame(rows("2026-01-01T00:00:00Z"))
     sibling = spark.newSession().createDataFrame(rows("2026-01-01T00:00:01Z"))
     assert fl.match(PLAN, {"A": mine.drop("type"), "B": sibling.drop("type", "at")}, order_by="nr").count() == 0
-    with pytest.raises(UsageError, match="A404 the frames are of different Spark applications"):
+    with pytest.raises(UsageError, match="A404 the frames belong to different Spark applications"):
         fl.match(PLAN, {"A": mine, "B": of_another(version="4.3.0")}, order_by="nr")
 
 

@@ -48,9 +48,9 @@ def gateway(
     except ModuleNotFoundError as error:
         if error.name not in ("aiohttp", "prometheus_client"):
             raise
-        raise UnsupportedError("U130", "the server of HTTP is not installed", "pip install 'fairlead[gateway,live]'") from None
+        raise UnsupportedError("U130", "the HTTP server is not installed", "pip install 'fairlead[gateway,live]'") from None
     token = token_of_environment()
     if token is None and host not in ("127.0.0.1", "::1", "localhost"):
-        click.echo("no FAIRLEAD_GATEWAY_TOKEN is set: whoever reaches this address may publish and subscribe", err=True)
+        click.echo("no FAIRLEAD_GATEWAY_TOKEN is set: everyone who reaches this address can publish and subscribe", err=True)
     settings = Settings(host, port, token, source, prefix, origins, body_max)
     asyncio.run(serve(url, settings, data, lambda address: click.echo(f"gateway at {address}")))

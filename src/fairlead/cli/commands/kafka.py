@@ -130,7 +130,7 @@ def _run(url: str | None, work: Callable[[Any, asyncio.Event], Awaitable[str]]) 
     except ModuleNotFoundError as error:
         if error.name != "confluent_kafka":
             raise
-        raise UnsupportedError("U131", "the client of Kafka is not installed", "pip install 'fairlead[kafka,live]'") from None
+        raise UnsupportedError("U131", "the Kafka client is not installed", "pip install 'fairlead[kafka,live]'") from None
     click.echo(asyncio.run(_until_stopped(url, work)))
 
 
@@ -143,7 +143,7 @@ async def _until_stopped(url: str | None, work: Callable[[Any, asyncio.Event], A
     from fairlead.runtime.live.client import connect
 
     if url is None and not os.environ.get("FAIRLEAD_URL"):
-        raise UsageError("A283", "there is no log to work with", "give --url, or set FAIRLEAD_URL")
+        raise UsageError("A290", "no log server is named", "--url nats://HOST:PORT, or set FAIRLEAD_URL")
     stop = asyncio.Event()
     for each in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(each, stop.set)

@@ -134,7 +134,7 @@ def run(
     if stream_field and (position_field is None or on_bad == "skip"):
         raise click.UsageError("--stream needs --position, and stops at the first bad record")
     if state is not None and (stream_field or until):
-        raise click.UsageError("--state needs one stream that goes on: leave out --stream and --until")
+        raise click.UsageError("--state is not supported with --stream or --until: leave them out")
     job = RunArguments(
         rules, events, out, receipt, on_bad, rejects, allow_nan, until, batch_rows, not quiet, event_by_event, position_field,
         subscriptions, stream_field, state,
@@ -229,8 +229,8 @@ def refuse_pipes(job: RunArguments, files: list[Path]) -> None:
 
     for each in files:
         if not each.is_file() and job.on_bad == "stop" and appears_at_once(job.out):
-            problem = f"{each} is a pipe, and relations to the standard output or a pipe need all input checked before"
-            raise UsageError("A292", problem, "write to a file with --out FILE, or --on-bad skip, or copy the events to a file")
+            problem = f"{each} is a pipe, which is read once, and output to the standard output or a pipe reads the input twice"
+            raise UsageError("A292", problem, "use --out FILE or --on-bad skip, or copy the events to a file")
 
 
 def _batches(

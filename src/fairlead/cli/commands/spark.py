@@ -241,21 +241,23 @@ def require_order(
     from fairlead.errors import UnsupportedError, UsageError
 
     if order_by and position:
-        raise UsageError("A210", "both --order-by and --position are given", "give the one that events are ordered by")
+        raise UsageError("A210", "both --order-by and --position are set", "use the one that the events are ordered by")
     if not order_by and not position:
-        fix = "--order-by at, or --position offset where events come from a log"
-        raise UsageError("A211", "nothing says in which order the events stand", fix)
+        fix = "--order-by at, or --position offset if the events come from a log"
+        raise UsageError("A211", "the events have no order: neither --order-by nor --position is set", fix)
     if position and (frontier or delay):
-        raise UsageError("A214", "events with a position need no frontier and no delay", "leave out --frontier and --delay")
+        raise UsageError(
+            "A218", "--frontier and --delay are not supported with --position", "leave them out: positions determine the order"
+        )
     if delay and not frontier:
-        problem = f"--delay is {delay!r}, and there is no --frontier that it could delay"
-        raise UsageError("A215", problem, "add --frontier types or --frontier stream")
+        problem = f"--delay is {delay!r}, and --frontier is not set: there is nothing to delay"
+        raise UsageError("A219", problem, "add --frontier types or --frontier stream")
     if stream and not position and not frontier:
         raise UnsupportedError(
             "U110",
-            "nothing says how far the stream is complete, so nothing could ever be released",
-            "--frontier types where every type comes in order, --frontier stream where all events together do, "
-            "or --position offset where they come from a log",
+            "nothing determines how far the stream is complete, so no event would be released",
+            "--frontier types if each type arrives in order, --frontier stream if all events together do, "
+            "or --position offset if they come from a log",
         )
 
 

@@ -45,7 +45,7 @@ class LogAddress:
 
         if not self.url:
             fix = f"--url nats://HOST:PORT, or set {URL_VARIABLE}; `fairlead up` starts a server"
-            raise UsageError("A290", "no server is named", fix)
+            raise UsageError("A290", "no log server is named", fix)
         with connect(self.url, **self.credentials, **more).sync as fl:
             yield fl
 

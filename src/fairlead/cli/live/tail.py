@@ -157,14 +157,14 @@ def start_of(text: str) -> str | int | datetime:
 def _require_new(name: str | None, out: str) -> None:
     """A file of an earlier run has what the name has acknowledged, which never comes again."""
     if name is not None and out != "-" and os.path.isfile(out) and os.path.getsize(out):
-        problem = f"the file is there, with what '{name}' may have acknowledged, and would be replaced"
-        raise UsageError("A295", problem, "name another file for each start, or write to the standard output: >> FILE", out)
+        problem = f"the file exists, may hold relations that '{name}' acknowledged, and would be replaced"
+        raise UsageError("A295", problem, "use another file for each start, or append the standard output: >> FILE", out)
 
 
 def _require_one(sub: SyncSubscription, receipt: str | None) -> None:
     if receipt is not None and len(sub.receipts) > 1:
-        problem = f"--receipt is for one subscription, and the rules have {len(sub.receipts)}"
-        raise UsageError("A296", problem, "leave it out, and take the receipt of each from --json", receipt)
+        problem = f"--receipt needs rules with one subscription, and these have {len(sub.receipts)}"
+        raise UsageError("A296", problem, "leave it out, and read the receipt of each from --json", receipt)
 
 
 def _chunks(sub: SyncSubscription, count: int | None, ends: Ends | None, signals: list[int]) -> Iterator[list[Relation]]:

@@ -72,7 +72,7 @@ def up(data: str, port: int | None, bytes_max: int | None, fast: bool, as_json: 
         return
     finally:
         server.stop()
-    raise LogError("N007", "the server has ended by itself", f"see {server.folder / 'log'}")
+    raise LogError("N007", "the server has stopped", f"see {server.folder / 'log'}")
 
 
 def _last_port(data: Path) -> int:

@@ -27,7 +27,7 @@ def check_call(node: syntax.Call) -> None:
     if not function.arity_min <= len(node.arguments) <= function.arity_max:
         least, most = function.arity_min, function.arity_max
         wanted = f"{least}" if least == most else f"{least} to {most}"
-        problem = f"{name} takes {wanted} argument{'' if most == 1 else 's'}, not {len(node.arguments)}"
+        problem = f"{name} accepts {wanted} argument{'' if most == 1 else 's'}, not {len(node.arguments)}"
         raise Fault("L045", node.span, problem, f"{name.lower()}: {function.help}")
 
 
@@ -39,7 +39,7 @@ def call(node: syntax.Call, arguments: list[Expression]) -> Expression:
     kind = FUNCTIONS[name].result([each.kind for each in arguments])
     if kind is None:
         given = listed((each.kind for each in arguments), "and")
-        raise Fault("L045", node.span, f"{name} does not take {given}", f"{name}: {FUNCTIONS[name].help}")
+        raise Fault("L045", node.span, f"{name} does not accept {given}", f"{name}: {FUNCTIONS[name].help}")
     return Call(name, tuple(arguments), kind)
 
 
@@ -47,7 +47,7 @@ def of_events(name: str, node: syntax.Call, scope: Scope) -> Expression:
     argument = node.arguments[0] if len(node.arguments) == 1 else None
     if not isinstance(argument, syntax.Reference):
         example = f"{name}(q)" if name in ("position", "time", "count") else f"{name}(q.value)"
-        raise Fault("L046", node.span, f"{name} takes one element of the pattern", f"write, for example, {example}")
+        raise Fault("L046", node.span, f"{name} accepts one element of the pattern", f"write, for example, {example}")
     if name in AGGREGATES:
         return _aggregate(name, argument, scope)
     return _of_one(name, argument, scope)
@@ -56,7 +56,7 @@ def of_events(name: str, node: syntax.Call, scope: Scope) -> Expression:
 def _of_one(name: str, argument: syntax.Reference, scope: Scope) -> Expression:
     if argument.attribute:
         raise Fault(
-            "L046", argument.span, f"{name} takes an event, not one of its attributes", f"write {name}({argument.head.text})"
+            "L046", argument.span, f"{name} accepts an event, not one of its attributes", f"write {name}({argument.head.text})"
         )
     member, slot = scope.member(argument.head), scope.slot(argument)
     if name == "time" and not member.type.timed:
@@ -78,8 +78,10 @@ def _aggregate(name: str, argument: syntax.Reference, scope: Scope) -> Expressio
         return Aggregate(name, member.slots, None, Kind.BIGINT) if member.present else Literal(0, Kind.BIGINT)
     kind = kinds.aggregate(name, attribute.type.kind)
     if kind is None:
-        problem = f"there is no {name} of {attribute.type.kind}"
-        raise Fault("L046", argument.span, problem, "sum and avg take numbers; min and max numbers, STRING and TIMESTAMP")
+        problem = f"{name} is not defined for {attribute.type.kind}"
+        raise Fault(
+            "L046", argument.span, problem, "sum and avg accept numbers; min and max accept numbers, STRING and TIMESTAMP"
+        )
     if not member.present:
         return Literal(0 if name == "count" else None, kind)
     return Aggregate(name, member.slots, attribute.name, kind)

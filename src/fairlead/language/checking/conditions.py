@@ -84,8 +84,8 @@ def formula(node: syntax.Expression, scope: Scope, negated: bool = False) -> For
             return atom(node, scope, negated)
     value = typed(node, scope)
     if value.kind is not Kind.BOOLEAN:
-        problem = f"a condition is needed here, this is a value of type {value.kind}"
-        raise Fault("L048", node.span, problem, "compare it with something")
+        problem = f"expected a condition, got a value of type {value.kind}"
+        raise Fault("L048", node.span, problem, "compare it, such as … = 1")
     return Truth(value, negated)
 
 

@@ -28,7 +28,9 @@ def emission(
     name = clause.type.text
     existing = catalogue.get(name)
     if name == HEARTBEAT.name or (existing and existing.is_union):
-        raise Fault("L064", clause.type.span, f"'{name}' cannot be emitted", "emit a type of another name")
+        raise Fault(
+            "L064", clause.type.span, f"EMIT does not accept '{name}': it is a union or built in", "use another type name"
+        )
     check_attribute_names(each.name for each in clause.assignments)
     if existing and declared:
         _check_names(clause, existing)
@@ -42,8 +44,8 @@ def emission(
 def _value(each: syntax.Assignment, scope: Scope, declared: EventType | None) -> Expression:
     attribute = declared.attribute(each.name.text) if declared else None
     if isinstance(each.value, syntax.Null) and attribute is None:
-        problem = f"the type of '{each.name.text}' is unknown: it is only NULL"
-        raise Fault("L060", each.value.span, problem, "declare the TYPE that is emitted, or leave the attribute out")
+        problem = f"the type of '{each.name.text}' is unknown: its only value is NULL"
+        raise Fault("L060", each.value.span, problem, "declare the emitted TYPE, or leave the attribute out")
     return typed(each.value, scope, attribute.type.kind if attribute else None)
 
 
@@ -54,7 +56,7 @@ def _made(clause: syntax.Emit, scopes: Sequence[Scope], rows: Sequence[Sequence[
         kind = kinds.widest([row[at].kind for row in rows])
         if kind is None:
             found = listed(dict.fromkeys(row[at].kind for row in rows), "and")
-            problem = f"'{each.name.text}' has unlike types in the branches of the pattern: {found}"
+            problem = f"'{each.name.text}' has different types in the branches of the pattern: {found}"
             raise Fault("L061", each.value.span, problem, "use a different name for one of the aliases")
         scale = max(_scale(row[at], scope) for row, scope in zip(rows, scopes, strict=True))
         attributes.append(

@@ -58,7 +58,7 @@ def typed(node: syntax.Expression, scope: Scope, wanted: Kind | None = None) -> 
             return _call(node, scope)
         case syntax.Compare() | syntax.IsNull() | syntax.In() | syntax.Like():
             return atom(node, scope)
-    raise Fault("L047", node.span, "conditions joined with AND, OR, NOT or BETWEEN are not a value", "use them in WHERE only")
+    raise Fault("L047", node.span, "expected a value, got a condition with AND, OR, NOT or BETWEEN", "use them in WHERE only")
 
 
 def atom(node: syntax.Compare | syntax.IsNull | syntax.In | syntax.Like, scope: Scope, negated: bool = False) -> Atom:
@@ -94,7 +94,7 @@ def _compare(operator: str, left: syntax.Expression, right: syntax.Expression, s
 def _check_comparable(left: syntax.Expression, one: Expression, right: syntax.Expression, other: Expression) -> None:
     if not kinds.comparable(one.kind, other.kind):
         odd = left if isinstance(left, syntax.Constant) and not isinstance(right, syntax.Constant) else right
-        problem = f"{_named(left, one)} and {_named(right, other)} cannot be compared"
+        problem = f"{_named(left, one)} and {_named(right, other)} have different types"
         raise Fault("L040", odd.span, problem, _comparison_fix(odd, {one.kind, other.kind}))
     if one == other and slots_of(one):
         raise Fault("L041", right.span, "this compares a value with itself", "name another instance or another attribute")
@@ -121,7 +121,7 @@ def _named(node: syntax.Expression, value: Expression) -> str:
 def _in(node: syntax.In, scope: Scope, negated: bool) -> In:
     operand = typed(node.operand, scope)
     if not node.options:
-        raise Fault("L049", node.span, "IN needs at least one option", "write IN (…, …)")
+        raise Fault("L059", node.span, "IN needs at least one option", "write IN (…, …)")
     options = []
     for each in node.options:
         option = typed(each, scope, wanted=operand.kind)
@@ -133,7 +133,7 @@ def _in(node: syntax.In, scope: Scope, negated: bool) -> In:
 def _like(node: syntax.Like, scope: Scope, negated: bool) -> Like:
     operand = typed(node.operand, scope)
     if operand.kind is not Kind.STRING:
-        raise Fault("L049", node.operand.span, f"LIKE needs a STRING, this is {operand.kind}", "compare it with = or <")
+        raise Fault("L049", node.operand.span, f"LIKE needs a STRING, got {operand.kind}", "compare it with = or <")
     pattern = node.pattern.value
     if (len(pattern) - len(pattern.rstrip("\\"))) % 2:
         raise Fault("L049", node.pattern.span, "the pattern ends with a lone backslash", "write \\\\ for a backslash")
@@ -145,7 +145,7 @@ def _negative(node: syntax.Negative, scope: Scope) -> Expression:
         return literals.number(node.operand, negative=True)
     operand = typed(node.operand, scope)
     if operand.kind not in NUMERIC and operand.kind is not Kind.INTERVAL:
-        raise Fault("L043", node.operand.span, f"a minus sign needs a number, this is {operand.kind}", "remove the sign")
+        raise Fault("L043", node.operand.span, f"a minus sign needs a number, got {operand.kind}", "remove the sign")
     if isinstance(operand, Literal) and operand.kind is Kind.INTERVAL and operand.value is not None:
         return Literal(-operand.value, Kind.INTERVAL)
     return Negative(operand, Kind.BIGINT if operand.kind in INTEGER else operand.kind)
@@ -155,7 +155,7 @@ def _arithmetic(node: syntax.Arithmetic, scope: Scope) -> Expression:
     left, right = typed(node.left, scope), typed(node.right, scope)
     kind = kinds.arithmetic(node.operator.text, left.kind, right.kind)
     if kind is None:
-        problem = f"there is no {left.kind} {node.operator.text} {right.kind}"
+        problem = f"{left.kind} {node.operator.text} {right.kind} is not defined"
         raise Fault("L043", node.operator.span, problem, _arithmetic_fix(left.kind, right.kind))
     return Arithmetic(node.operator.text, left, right, kind)
 

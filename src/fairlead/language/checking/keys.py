@@ -46,7 +46,12 @@ def _check_aliases(key: syntax.Key, branches: Sequence[BranchTypes]) -> None:
     for part in key.parts:
         if part.alias is None and len(key.parts) > 1:
             fix = f"write, for example, {sorted(known)[0]}.{part.attribute.text}"
-            raise Fault("L053", part.attribute.span, f"which element's '{part.attribute.text}'?", fix)
+            raise Fault(
+                "L031",
+                part.attribute.span,
+                f"'{part.attribute.text}' is ambiguous: a key of several attributes names the element of each",
+                fix,
+            )
         if part.alias and part.alias.text not in known:
             meant = did_you_mean(part.alias.text, sorted(known), f"known are {listed(sorted(known), 'and')}")
             raise Fault("L030", part.alias.span, f"there is no element '{part.alias.text}' in the pattern", meant)
@@ -61,8 +66,8 @@ def _attributes(key: syntax.Key, members: Mapping[str, AliasMember], types: tupl
             continue
         attribute_of(member.type, part.attribute)
         if chosen.setdefault(member.type.name, part.attribute.text) != part.attribute.text:
-            problem = f"the key of '{member.type.name}' cannot be both '{chosen[member.type.name]}' and '{part.attribute.text}'"
-            raise Fault("L053", part.attribute.span, problem, "an event has one key: name one attribute for each type")
+            problem = f"'{member.type.name}' has two keys: '{chosen[member.type.name]}' and '{part.attribute.text}'"
+            raise Fault("L053", part.attribute.span, problem, "name one attribute for each type")
     for type_ in types:
         if type_.name not in chosen:
             chosen[type_.name] = _by_name(key, type_)
@@ -77,7 +82,7 @@ def _by_name(key: syntax.Key, type_: EventType) -> str:
     names = [each.name for each in type_.attributes]
     meant = did_you_mean(word.text, names)
     fix = meant or f"where the names differ, write PER x.{word.text} = y.{names[0] if names else 'key'}"
-    raise Fault("L051", word.span, f"type '{type_.name}' has no attribute '{word.text}' to be its key", fix)
+    raise Fault("L051", word.span, f"type '{type_.name}' has no attribute '{word.text}' for the key", fix)
 
 
 def _check_kinds(key: syntax.Key, used: Sequence[tuple[EventType, str]]) -> None:
@@ -89,5 +94,5 @@ def _check_kinds(key: syntax.Key, used: Sequence[tuple[EventType, str]]) -> None
             kinds.setdefault(kind, f"{type_.name}.{name} is {attribute.type.kind}")
     if len(kinds) > 1:
         raise Fault(
-            "L052", key.span, f"the key has unlike types: {listed(kinds.values(), 'and')}", "use attributes of one type"
+            "L052", key.span, f"the key has different types: {listed(kinds.values(), 'and')}", "use attributes of one type"
         )

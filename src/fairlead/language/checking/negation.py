@@ -39,7 +39,7 @@ def negated_members(
         alias = clause.alias.text
         for at in fitting:
             if alias in shapes[at].members or alias in found[at]:
-                problem = f"the absent event is called '{alias}', like another of the pattern"
+                problem = f"the absent event has the same name as another element, '{alias}'"
                 raise Fault("L021", clause.alias.span, problem, f"give it an alias: WITHOUT {clause.type.text} x …")
             slot = len(shapes[at].slots) + len(found[at])
             found[at][alias] = (clause, AliasMember(alias, catalogue[clause.type.text], (slot,)))
@@ -107,7 +107,7 @@ def _unknown_anchor(clause: syntax.Without, shapes: Sequence[BranchPattern]) -> 
     for anchor in clause.anchors:
         if anchor.head.text not in known:
             fix = did_you_mean(anchor.head.text, known, f"known are {listed(known, 'and')}")
-            return Fault("L056", anchor.head.span, f"there is no element '{anchor.head.text}' in the pattern", fix)
+            return Fault("L030", anchor.head.span, f"there is no element '{anchor.head.text}' in the pattern", fix)
     return Fault(
         "L056", clause.anchors[1].span, "no single branch of the pattern has both members", "name members of one branch"
     )

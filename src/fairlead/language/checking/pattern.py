@@ -45,7 +45,7 @@ def _branches(pattern: syntax.Pattern) -> list[syntax.Pattern]:
         return [branch for part in pattern.parts for branch in _branches(part)]
     inner = _inner_or(pattern)
     if inner:
-        raise Fault("L020", inner.span, "OR stands between whole patterns only", _spelt_out(pattern))
+        raise Fault("L020", inner.span, "OR is only allowed between whole patterns", _spelt_out(pattern))
     return [pattern]
 
 
@@ -128,14 +128,14 @@ def _check(nodes: tuple[syntax.Element, ...], catalogue: Catalogue) -> None:
         count = node.count.value if node.count else 1
         total += count
         if count < 1 or total > LIMITS.instances_max:
-            problem = "an element has at least one instance" if count < 1 else "the pattern has too many instances"
+            problem = "an element needs at least one instance" if count < 1 else "the pattern has too many instances"
             span = node.count.span if node.count else node.span
-            raise Fault("L022", span, problem, f"a pattern holds 1 to {LIMITS.instances_max} events")
+            raise Fault("L022", span, problem, f"use 1 to {LIMITS.instances_max} events in a pattern")
 
 
 def check_readable(word: syntax.Word, catalogue: Catalogue) -> None:
     if word.text == HEARTBEAT.name:
-        raise Fault("L010", word.span, "Heartbeat only moves clocks; it cannot be matched", "match a type of your own")
+        raise Fault("L019", word.span, "Heartbeat only advances clocks; it never matches", "match a type of your own")
     if word.text not in catalogue:
         raise unknown_type(word, [each.name for each in catalogue])
 

@@ -68,7 +68,7 @@ class Scope:
     def instances(self, reference: syntax.Reference) -> tuple[AliasMember, Attribute | None]:
         """What an aggregate ranges over: all instances of one alias, or one attribute of them."""
         if reference.index:
-            problem = f"an aggregate takes all instances of '{reference.head.text}'"
+            problem = f"an aggregate covers all instances of '{reference.head.text}'"
             raise Fault("L046", reference.index.span, problem, "leave out the index")
         head = reference.head.text
         if reference.attribute is None and head not in self.members and self._having(head):
@@ -83,7 +83,7 @@ class Scope:
         if found:
             return found
         if word.text in self.negated:
-            problem = f"'{word.text}' is the absent event of a WITHOUT; only that clause's own WHERE can name it"
+            problem = f"'{word.text}' is the absent event of a WITHOUT, and only usable in the WHERE of that clause"
             raise Fault("L034", word.span, problem, "move the condition to a WHERE right after the WITHOUT")
         called = next((each.alias for each in self.members.values() if each.type.name == word.text), None)
         known = (*self.members, *(each.name for member in self.members.values() for each in member.type.attributes))

@@ -53,7 +53,7 @@ def check_attribute_names(names: Iterable[syntax.Word]) -> None:
     seen: set[str] = set()
     for word in names:
         if word.text == "type" or word.text.startswith("_"):
-            problem = f"an attribute cannot be called '{word.text}': records use that name"
+            problem = f"'{word.text}' is reserved: records use that name"
             raise Fault("L014", word.span, problem, f"call it '{word.text.lstrip('_') or 'value'}_'")
         if word.text in seen:
             raise Fault("L013", word.span, f"attribute '{word.text}' is named twice", "give it another name")
@@ -106,7 +106,7 @@ def _supertype(
     declared = {each.name.text: each for each in declarations}
     other = declared.get(word.text)
     if isinstance(other, syntax.UnionDeclaration) or word.text == HEARTBEAT.name:
-        raise Fault("L015", word.span, f"'{word.text}' cannot be extended", "extend a TYPE")
+        raise Fault("L015", word.span, f"'{word.text}' is not a TYPE that can be extended", "extend a TYPE")
     if other:
         raise Fault("L015", word.span, f"'{word.text}' is declared further down", "declare a supertype before its subtypes")
     if word.text in emitted:
@@ -123,7 +123,9 @@ def data_type(column: syntax.Column) -> DataType:
         return DataType(kind)
     first = column.parameters[0]
     if kind is not Kind.DECIMAL or len(column.parameters) > 2:
-        raise Fault("L011", first.span, f"{kind} does not take these numbers", "only DECIMAL(precision, scale) takes numbers")
+        raise Fault(
+            "L011", first.span, f"{kind} does not accept these numbers", "only DECIMAL(precision, scale) accepts numbers"
+        )
     precision, scale = first.value, column.parameters[1].value if len(column.parameters) > 1 else 0
     if not (1 <= precision <= PRECISION_MAX and scale <= precision):
         problem = f"DECIMAL({precision},{scale}) does not exist"
@@ -170,7 +172,7 @@ def _members(word: syntax.Word, known: Mapping[str, EventType], emitted: Collect
     if found:
         return [known[name] for name in found.members] if found.is_union else [found]
     if word.text == HEARTBEAT.name:
-        raise Fault("L017", word.span, "a union cannot contain Heartbeat", "remove it: every input has heartbeats")
+        raise Fault("L017", word.span, "Heartbeat is not allowed in a union", "remove it: every input has heartbeats")
     if word.text in emitted:
         raise Fault("L017", word.span, f"'{word.text}' is only defined by EMIT", f"declare TYPE {word.text} (…) as well")
     raise unknown_type(word, known)

@@ -38,7 +38,7 @@ def _branches(conjunct: Conjunct, scopes: Sequence[Scope]) -> list[int]:
             _everything(scopes).member(each.head)  # raises: no branch knows it
     named = sorted({str(each.head.text) for each in names})
     problem = f"no single branch of the pattern has all of {', '.join(named)}"
-    raise Fault("L033", conjunct.span, problem, "write a subscription of its own for each branch, or a condition for each")
+    raise Fault("L033", conjunct.span, problem, "write one subscription per branch, or one condition per branch")
 
 
 def _everything(scopes: Sequence[Scope]) -> Scope:

@@ -17,7 +17,7 @@ def anything_cancels(checked: Checked, catalogue: Catalogue) -> Iterator[LintFin
         if clause.where is None and not checked.subscription.per:
             name = clause.type.text
             fix = f"add WHERE {clause.alias.text}.… = …, or PER"
-            yield LintFinding("W006", clause.span, f"any {name} at all counts here, whatever it is about", fix)
+            yield LintFinding("W006", clause.span, f"any {name} counts here: the WITHOUT has neither WHERE nor PER", fix)
 
 
 def condition_beside_the_absent_event(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
@@ -31,9 +31,7 @@ def condition_beside_the_absent_event(checked: Checked, catalogue: Catalogue) ->
             for predicate in negation.predicates:
                 if where and predicate.slots and negation.slot not in predicate.slots and predicate.text not in said:
                     said.add(predicate.text)
-                    problem = (
-                        f"'{predicate.text}' does not name '{negation.alias}': where it is not true, no event is ruled out"
-                    )
+                    problem = f"'{predicate.text}' does not name '{negation.alias}': if it is false, no event is ruled out"
                     yield LintFinding(
                         "W007", where.condition.span, problem, "move it to the WHERE of the pattern, before WITHOUT"
                     )
@@ -49,7 +47,10 @@ def floating_key(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding
         attributes = [catalogue[name].attribute(attribute) for name, attribute in sorted(used)]
         if any(each and each.type.kind is Kind.DOUBLE for each in attributes):
             yield LintFinding(
-                "W011", key.span, "a DOUBLE is a fragile key: equal means equal to the last bit", "use a whole number or text"
+                "W011",
+                key.span,
+                "a DOUBLE is a fragile key: values must be equal to the last bit",
+                "use a whole number or text",
             )
 
 
@@ -58,5 +59,5 @@ def unbounded_queues(checked: Checked, catalogue: Catalogue) -> Iterator[LintFin
     subscription = checked.subscription
     clause = next((each for each in checked.node.clauses if isinstance(each, syntax.DisposalClause)), None)
     if clause and subscription.disposal is not Disposal.PREFIX_INFIX and subscription.within_us is None:
-        problem = f"DISPOSAL {clause.words} leaves events in the queues, and nothing bounds how long they stay"
+        problem = f"DISPOSAL {clause.words} leaves events in the queues, and nothing limits how long they stay"
         yield LintFinding("W012", clause.span, problem, "add WITHIN if memory matters")

@@ -20,14 +20,14 @@ from fairlead.model.types import Catalogue, Kind
 def constant(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
     """W008: a conjunct that reads no event is the same for all of them."""
     for conjunct, predicate in _once(checked, lambda each: not each.slots):
-        yield LintFinding("W008", conjunct.span, f"'{predicate.text}' reads no event", "name an attribute, or leave it out")
+        yield LintFinding("W008", conjunct.span, f"'{predicate.text}' reads no event", "use an attribute, or remove it")
 
 
 def not_in_null(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
     """W009: `x NOT IN (1, NULL)` is false or unknown, never true."""
     for conjunct, _ in _once(checked, _is_never_true):
         yield LintFinding(
-            "W009", conjunct.span, "NOT IN with NULL among the options is never true", "leave out NULL, and add IS NOT NULL"
+            "W009", conjunct.span, "NOT IN with NULL among the options is never true", "remove NULL, and add IS NOT NULL"
         )
 
 
@@ -66,7 +66,7 @@ def equality_without_per(checked: Checked, catalogue: Catalogue) -> Iterator[Lin
                     "W001",
                     conjunct.span,
                     problem,
-                    f"add {clause}" if possible else f"give every type that key, and add {clause}",
+                    f"add {clause}" if possible else f"add that key to every type, and {clause}",
                 )
 
 

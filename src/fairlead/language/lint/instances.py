@@ -22,11 +22,11 @@ def one_type_twice(checked: Checked, catalogue: Catalogue) -> Iterator[LintFindi
         for one, other in combinations(shape.nodes, 2):
             x, y = one.alias.text, other.alias.text
             if one.type.text == other.type.text and (x, y) not in ordered:
-                problem = f"'{x}' and '{y}' are instances of one queue: {x} always stands {relation} {y}"
+                problem = f"'{x}' and '{y}' are instances of one queue: {x} always comes {relation} {y}"
                 fix = (
-                    f"write {one.type.text} {x} THEN {one.type.text} {y} if that is meant"
+                    f"write {one.type.text} {x} THEN {one.type.text} {y} if you mean that"
                     if relation == "before"
-                    else (f"use MATCHING FIRST if {x} is to stand before {y}")
+                    else (f"use MATCHING FIRST if {x} must come before {y}")
                 )
                 yield LintFinding("W002", other.span, problem, fix)
 
@@ -86,7 +86,7 @@ def broken_rise(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]
                 continue
             steps[rising] = steps.get(rising, 0) + 1
             if steps[rising] == 2:
-                problem = f"'{predicate.text}': between instances that rise or fall others may stand that do not"
+                problem = f"'{predicate.text}': other instances may stand between those that rise or fall"
                 fix = "add MATCHING FIRST CONTIGUOUS for an unbroken run, PER for the events of one key, or both"
                 yield LintFinding("W015", conjunct.span, problem, fix)
                 return

@@ -72,7 +72,7 @@ def of_character(text: str, at: int) -> Fault:
         end = text.find("\n", at)
         return Fault("L002", Span(at, len(text) if end < 0 else end), "this text has no closing quote", "add ' at its end")
     if character in '"`“”‘’':
-        return Fault("L002", span, f"{character} does not begin a text", "write text in single quotes: '…'")
+        return Fault("L002", span, f"{character} does not start a text", "write text in single quotes: '…'")
     return Fault("L002", span, f"{character!r} is not a character of the language", "remove it")
 
 
@@ -82,7 +82,7 @@ def _open_comment(at: int) -> Fault:
 
 def _at_end(text: str, expected: frozenset[str]) -> Fault:
     end = len(text.rstrip())
-    return Fault("L001", Span(end, end + 1), "the text ends too early", f"go on with {_listed(expected)}")
+    return Fault("L001", Span(end, end + 1), "the text ends too early", f"continue with {_listed(expected)}")
 
 
 def _misspelt(text: str, token: Token, span: Span, expected: frozenset[str]) -> Fault | None:

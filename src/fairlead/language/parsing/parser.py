@@ -80,7 +80,7 @@ def _check_size(text: str) -> None:
     try:
         size = len(text.encode("utf-8"))
     except UnicodeEncodeError as error:
-        raise Fault("L003", Span(error.start, error.end), "the text is not valid Unicode", "save the file as UTF-8") from None
+        raise Fault("L018", Span(error.start, error.end), "the text is not valid Unicode", "save the file as UTF-8") from None
     if size > LIMITS.text_bytes_max:
         problem = f"the text has {size:,} bytes, more than {LIMITS.text_bytes_max:,}"
         raise Fault("L003", Span(0, 1), problem, "split it into several files")

@@ -103,7 +103,7 @@ def _element(span: Span, parts: list[Any]) -> syntax.Element:
 
 
 def _quantifier(span: Span, parts: list[Any]) -> None:
-    raise Fault("L009", span, "repeated elements are not available", "write a fixed count, such as q[3]")
+    raise Fault("L009", span, "repeated elements are not supported", "write a fixed count, such as q[3]")
 
 
 def _subscription(span: Span, parts: list[Any]) -> syntax.Subscription:

@@ -21,7 +21,9 @@ LEAVES = frozenset({*ARROW.values(), pa.null(), pa.int8(), pa.int16(), pa.int32(
 
 
 def unsound(problem: str) -> StateError:
-    return StateError("S005", f"the state contradicts itself: {problem}", fix="take an earlier dump, or start anew")
+    return StateError(
+        "S005", f"the state contradicts itself: {problem}", fix="use an earlier dump, or start again from the events"
+    )
 
 
 @contextmanager
@@ -41,7 +43,7 @@ def distrusted() -> Iterator[None]:
         StopIteration,
         OSError,
     ) as e:
-        raise unsound(f"it cannot be read ({type(e).__name__})") from e
+        raise unsound(f"it is not readable ({type(e).__name__})") from e
 
 
 def read_batch(body: bytes) -> pa.RecordBatch:

@@ -107,15 +107,15 @@ def decode(dumped: bytes, without: Collection[str] = ()) -> State:
     header, _, body = dumped.partition(b"\n")
     words = header.split(b" ")
     if len(words) != 3 or words[0] != MAGIC:
-        raise StateError("S001", "these bytes are not a Fairlead state", fix="pass what Engine.dump() gave")
+        raise StateError("S001", "these bytes are not a Fairlead state", fix="pass the result of Engine.dump()")
     if words[1] in OTHER_IDENTITY:
-        problem = f"the state has version {words[1].decode()}, whose subscriptions and relations have other identities"
-        raise StateError("S006", problem, fix="start anew from the events, or load it with the release that wrote it")
+        problem = f"the state has version {words[1].decode()}, and subscriptions and relations have other ids since then"
+        raise StateError("S006", problem, fix="start again from the events, or load it with the release that wrote it")
     if words[1] != b"%d" % VERSION:
         problem = f"the state has version {words[1].decode(errors='replace')}, this release reads version {VERSION}"
         raise StateError("S002", problem, fix="load it with the release that wrote it")
     if words[2] != hashlib.sha256(body).hexdigest().encode():
-        raise StateError("S003", "the state is damaged: its digest does not fit", fix="take an earlier dump")
+        raise StateError("S003", "the state is damaged: its digest does not match", fix="use an earlier dump")
     with distrusted():
         batch = read_batch(body)
         return State({name: batch.column(at) for at, name in enumerate(batch.schema.names)}, without)

@@ -23,14 +23,12 @@ def properties_of(path: str | None) -> dict[str, str]:
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError("A280", f"{path} cannot be read: {error}", "give a file with key=value lines") from None
+        raise UsageError("A280", f"{path} is not readable: {error}", "use a file with key=value lines") from None
     for number, line in enumerate(lines, 1):
         if line.strip() and not line.lstrip().startswith("#"):
             key, equals, value = line.partition("=")
             if not equals:
-                raise UsageError(
-                    "A280", "the line is not key=value", "see librdkafka's configuration", f"{path}, line {number}"
-                )
+                raise UsageError("A280", "expected key=value", "see librdkafka's configuration", f"{path}, line {number}")
             found[key.strip()] = value.strip()
     return found
 
@@ -52,7 +50,7 @@ def consumer(brokers: str, properties: Mapping[str, str]) -> Consumer:
 def configured(properties: Mapping[str, str], fixed: Mapping[str, str]) -> dict[str, str]:
     wrong = sorted(name for name in fixed if properties.get(name, fixed[name]) != fixed[name])
     if wrong:
-        raise UsageError("A280", f"the property {wrong[0]} is ours to set", "leave it out")
+        raise UsageError("A280", f"the property {wrong[0]} is set by Fairlead", "remove it")
     return dict(properties) | dict(fixed)
 
 
@@ -63,7 +61,7 @@ def partitions(client: Consumer, topic: str) -> list[int]:
     except KafkaException as error:
         raise fault(error.args[0]) from None
     if found.error is not None:
-        raise UsageError("A281", f"the topic '{topic}' cannot be read: {found.error.str()}", "name a topic that is there")
+        raise UsageError("A281", f"the topic '{topic}' is not readable: {found.error.str()}", "use an existing topic")
     return sorted(found.partitions)
 
 
@@ -74,10 +72,10 @@ def watermarks(client: Consumer, topic: str, partition: int) -> tuple[int, int]:
     except KafkaException as error:
         raise fault(error.args[0]) from None
     if found is None:
-        raise LogError("N030", "Kafka does not answer", "see that its brokers run")
+        raise LogError("N030", "Kafka does not answer", "check that its brokers run")
     low, high = found
     return low, high
 
 
 def fault(error: KafkaError) -> LogError:
-    return LogError("N030", f"Kafka: {error.str()}", "see that its brokers run, and that you have the right")
+    return LogError("N030", f"Kafka: {error.str()}", "check that its brokers run, and your permissions")

@@ -87,7 +87,7 @@ class MessageReader:
         """Raises DataError without a place."""
         value = message.value()
         if value is None:
-            raise DataError("D009", "the message has no value", "leave such messages out with --on-bad skip")
+            raise DataError("D009", "the message has no value", "skip such messages: --on-bad skip")
         headers = {name.replace("ce_", "ce-", 1): (each or b"").decode("utf-8", "replace") for name, each in _headers(message)}
         kind = headers.get("content-type", "")
         if kind.startswith("application/cloudevents") or "ce-specversion" in headers:
@@ -101,7 +101,7 @@ class MessageReader:
             if self._shapes.needs_decimal:
                 floats(record, self._shapes)
         if record["type"] != self._type:
-            raise DataError("D001", f"the message is a '{record['type']}', not a '{self._type}'", "send it to another topic")
+            raise DataError("D026", f"the message is a '{record['type']}', not a '{self._type}'", "send it to another topic")
         return {name: each for name, each in record.items() if name not in SPECIAL}
 
 
@@ -145,8 +145,8 @@ class Taking:
         low, high = await self.call(brokers.watermarks, self.consumer, name, number)
         if after > high or (0 < after < low):
             there = f"Kafka has {low:,} to {high:,}, and {after:,} comes next"
-            fix = "restore the topic; or take it under another --source, as new"
-            raise LogError("N031", f"messages of '{name}', partition {number}, are not there any more: {there}", fix)
+            fix = "restore the topic, or read it as new under another --source"
+            raise LogError("N031", f"messages of '{name}', partition {number}, have been deleted: {there}", fix)
         self._sources[number] = source
         begin = max(after, low)
         if begin < high:
@@ -188,8 +188,8 @@ class Taking:
         if error.code() == KafkaError._PARTITION_EOF:
             self._left.pop(partition, None)
         elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
-            fix = "restore the topic; or take it under another --source, as new"
-            raise LogError("N031", f"messages were dropped before they were taken: {error.str()}", fix)
+            fix = "restore the topic, or read it as new under another --source"
+            raise LogError("N031", f"messages were deleted before they were read: {error.str()}", fix)
         elif error.fatal() or not (error.retriable() or error.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)):
             raise brokers.fault(error)
 

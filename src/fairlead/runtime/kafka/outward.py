@@ -101,7 +101,9 @@ def _send(producer: Producer, outlet: Outlet, batch: Batch, plan: Plan, sent: di
     if failed:
         raise brokers.fault(failed[0])
     if left:
-        raise LogError("N030", f"Kafka did not take {left} messages in {SEND_SECONDS:.0f} seconds", "see that its brokers run")
+        raise LogError(
+            "N030", f"Kafka did not accept {left} messages in {SEND_SECONDS:.0f} seconds", "check that its brokers run"
+        )
     return count
 
 
@@ -111,20 +113,20 @@ def _sent(outlet: Outlet) -> dict[str, int]:
     try:
         if outlet.partition not in brokers.partitions(reader, outlet.topic):
             problem = f"the topic '{outlet.topic}' has no partition {outlet.partition}"
-            raise UsageError("A281", problem, "choose one that it has")
+            raise UsageError("A281", problem, "use an existing partition")
         low, high = brokers.watermarks(reader, outlet.topic, outlet.partition)
         if low == high:
             return {}
         reader.assign([TopicPartition(outlet.topic, outlet.partition, high - 1)])
         (last,) = reader.consume(1, brokers.ANSWER_SECONDS) or (None,)
         if last is None or last.error() is not None:
-            raise LogError("N030", "the last message of the topic cannot be read", "see that Kafka's brokers run")
+            raise LogError("N030", "the last message of the topic is not readable", "check that Kafka's brokers run")
         told = dict(last.headers() or []).get(SENT)
         try:
             return {str(key): int(number) for key, number in json_value(told or b"").items()}
         except (ValueError, TypeError, AttributeError):
-            problem = f"partition {outlet.partition} of '{outlet.topic}' has messages that are not of `fairlead kafka out`"
-            raise UsageError("A282", problem, "give it a topic of its own, or another partition") from None
+            problem = f"partition {outlet.partition} of '{outlet.topic}' holds messages that `fairlead kafka out` did not write"
+            raise UsageError("A282", problem, "use another topic or partition") from None
     finally:
         reader.close()
 

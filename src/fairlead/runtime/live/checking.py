@@ -64,7 +64,9 @@ class Checking:
             return found
         for columns in read_events(events, self._catalogue):
             if len(columns.tables) > (self.type.name in columns.tables):
-                raise DataError("D001", f"only '{self.type.name}' is published here", "publish the others by their own type")
+                raise DataError(
+                    "D026", f"this publisher accepts '{self.type.name}' only", "publish other events by their own type"
+                )
             found += columns.tables.values()
         return found
 
@@ -97,7 +99,9 @@ def _table(columns: Mapping[str, Any]) -> pa.Table:
     try:
         return pa.table(dict(columns))
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise UsageError("A244", f"these are not columns: {error}", "give columns of equal length, by attribute") from None
+        raise UsageError(
+            "A244", f"the columns do not form a table: {error}", "pass columns of equal length, by attribute"
+        ) from None
 
 
 def too_large(count: int, payload: bytes, bytes_max: int, name: str) -> None:

@@ -97,7 +97,7 @@ def derivings_of(plan: Plan, origin: str) -> tuple[Deriving, ...]:
             continue
         for attribute in plan.catalogue[each.emits].attributes:
             if attribute.type.kind is Kind.INTERVAL:
-                problem = f"'{each.emits}' has an interval, '{attribute.name}', and events with one cannot be published"
+                problem = f"'{each.emits}' has an interval, '{attribute.name}', which a log does not store"
                 raise UnsupportedError("U122", problem, "emit a number, or subscribe with emit=False")
         found.append(Deriving(each, plan, f"e-{each.digest[:24]}-{origin}"))
     return tuple(found)

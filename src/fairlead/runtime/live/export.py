@@ -76,7 +76,9 @@ async def export(
 ) -> Exported:
     """The same, of an open log."""
     if not os.fspath(path).lower().endswith(".parquet"):
-        raise UsageError("A103", f"events are exported as Parquet, not to {os.fspath(path)!r}", "end it in .parquet")
+        raise UsageError(
+            "A103", f"events are exported as Parquet; the file is {os.fspath(path)!r}", "use a name that ends in .parquet"
+        )
     selection = what if isinstance(what, Selection) else await select(log, what)
     table = Wide(selection, position)
     streams = await selection.streams(log)

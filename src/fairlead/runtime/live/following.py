@@ -47,7 +47,7 @@ class Following:
         )
         for strand in (strand for each in followers for strand in each.lineage.strands):
             strand.continuity.read_through(only.routes if only is not None else {})
-        self._tails = Tails(log, patience, "forget the subscriber, and subscribe anew")
+        self._tails = Tails(log, patience, "forget the subscriber, and subscribe again")
         self._settled = True
 
     def _first(self, stream: Stream) -> Reached:

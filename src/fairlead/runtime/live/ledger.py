@@ -47,8 +47,8 @@ class Ledger:
     def _check(self) -> None:
         """What was acknowledged must come out as it did then."""
         if self.book.count == self._until and self._digest is not None and self.book.receipt().digest != self._digest:
-            problem = f"the first {self._until} deliveries are not those that were acknowledged"
-            raise StateError("S133", problem, "another log stands under this name; subscribe under another one")
+            problem = f"the first {self._until} deliveries differ from those that were acknowledged"
+            raise StateError("S133", problem, "this name belongs to another log: subscribe under another name")
 
     def number_of(self, relation_id: str) -> int:
         """Of a relation that was delivered and is not acknowledged."""
@@ -57,7 +57,11 @@ class Ledger:
             (at,) = np.nonzero((ids == wanted).all(axis=1))
             if len(at):
                 return first + int(at[-1])
-        raise UsageError("A249", "this relation was not delivered here, or is acknowledged", "acknowledge what was delivered")
+        raise UsageError(
+            "A249",
+            "this relation was not delivered here, or is already acknowledged",
+            "acknowledge a relation that this subscription delivered",
+        )
 
     def acknowledge(self, number: int) -> None:
         """All up to this number."""

@@ -104,7 +104,7 @@ class Lineage:
 
     def _check(self) -> None:
         if self._stopped:
-            raise StateError("S115", "matching was stopped in the middle of a batch", "subscribe again")
+            raise StateError("S115", "matching was interrupted in the middle of a batch", "subscribe again")
 
     @property
     def after(self) -> tuple[int, ...]:
@@ -211,7 +211,7 @@ class Lineage:
                 start += each["bytes"]
         except (ValueError, KeyError, TypeError):
             raise StateError(
-                "S132", "the stored state of a subscription cannot be read", "remove it: it is made anew"
+                "S132", "the stored state of a subscription is not readable", "remove it: it is rebuilt from the log"
             ) from None
         return made
 

@@ -43,7 +43,7 @@ class LogPlace:
         except ModuleNotFoundError as error:
             if error.name is None or not error.name.startswith("nats"):
                 raise
-            raise UnsupportedError("U121", "the client of NATS is not installed", "pip install 'fairlead[live]'") from None
+            raise UnsupportedError("U121", "the NATS client is not installed", "pip install 'fairlead[live]'") from None
         url = self.url or self._started(held)
         return await connect(url, self.access, self.replicas), url
 
@@ -56,7 +56,7 @@ class LogPlace:
 
 def place_of(url: str | None, data: str | os.PathLike[str] | None, replicas: int | None, access: Credentials) -> LogPlace:
     if url is not None and data is not None:
-        raise UsageError("A246", "both a url and a data folder are given", "give the one that the events are in")
+        raise UsageError("A246", "both a url and a data folder are set", "pass the one that holds the events")
     if url is None and data is None:
         url = os.environ.get("FAIRLEAD_URL") or None
     if replicas is None:
@@ -66,5 +66,5 @@ def place_of(url: str | None, data: str | os.PathLike[str] | None, replicas: int
     else:
         told, place = str(replicas), None
     if replicas not in (1, 3, 5):
-        raise UsageError("A247", f"replicas is {told}", "use 1, or 3 or 5 in a cluster of so many servers", place)
+        raise UsageError("A247", f"replicas is {told}", "use 1, or 3 or 5 in a cluster of that many servers", place)
     return LogPlace(url, None if data is None else os.fspath(data), replicas, access.with_environment())

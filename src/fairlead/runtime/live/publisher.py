@@ -74,8 +74,8 @@ class Publisher:
         if known.is_union:
             raise not_published(known)
         if self._registry.is_derived(name):
-            problem = f"'{name}' is derived: only its subscription makes such events"
-            raise DataError("D008", problem, "declare a type of your own")
+            problem = f"'{name}' is derived: only its subscription publishes such events"
+            raise DataError("D008", problem, "publish a declared type")
         optional = self._registry.optional(name) if name != HEARTBEAT.name else frozenset[str]()
         return self._outboxes.setdefault(name, self._made(known, optional))
 

@@ -76,7 +76,5 @@ async def _next(reading: AsyncIterator[Sequence[Stored]], stream: Stream, after:
 
 
 def _lost(stream: Stream, after: int, found: int) -> LogError:
-    problem = f"blocks {after + 1:,} to {found - 1:,} of the stream {stream.name} are not there any more: events are lost"
-    return LogError(
-        "N020", problem, f"restore them from a backup, or begin behind them: start at the position {found << INDEX_BITS}"
-    )
+    problem = f"blocks {after + 1:,} to {found - 1:,} of the stream {stream.name} have been deleted: events are lost"
+    return LogError("N020", problem, f"restore them from a backup, or start after them: start={found << INDEX_BITS}")

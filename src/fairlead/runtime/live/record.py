@@ -38,8 +38,8 @@ class Record:
             return False
         told = json.loads(entry.value)
         if not all("names" in each for each in told["groups"].values()):
-            problem = f"'{self.name}' was last used by an earlier release, which kept its subscriptions together"
-            raise StateError("S139", problem, "go on with that release, or forget the subscriber, and begin anew")
+            problem = f"'{self.name}' was last used by an earlier releasewith another form of state"
+            raise StateError("S139", problem, "continue with that release, or forget the subscriber and subscribe again")
         self._revision = entry.revision
         self.rules, self.text, self.digest, self.groups = told["rules"], told["text"], told["digest"], told["groups"]
         return True
@@ -47,7 +47,7 @@ class Record:
     def require(self, digests: Collection[str]) -> None:
         """The name is subscribed to one of these: rules may be added, changed and removed, but not all at once."""
         if not any(self.has_read(each) for each in digests):
-            problem = f"'{self.name}' is subscribed to other rules, and has none of these"
+            problem = f"'{self.name}' is subscribed to other rules, and to none of these"
             raise UsageError("A245", problem, "subscribe under another name, or forget this one")
 
     def has_read(self, digest: str) -> bool:
@@ -66,7 +66,7 @@ class Record:
             self._revision = await self._log.put(TABLE, self.name, json.dumps(told).encode(), self._revision)
         except Conflict:
             problem = f"another process has subscribed as '{self.name}' in the meantime"
-            raise StateError("S134", problem, "give every process a name of its own") from None
+            raise StateError("S134", problem, "give every process its own subscriber name") from None
 
     async def write_receipts(self, receipts: Mapping[str, Receipt]) -> None:
         told = {key: each.to_json() for key, each in receipts.items()}

@@ -81,7 +81,11 @@ class Registry:
         """Store the types of a text, and give their names. Raises LanguageError, UsageError; then nothing was stored."""
         rules = compile_names(text)
         if rules.subscriptions:
-            raise UsageError("A242", "the text to declare has subscriptions", "declare types; subscribe to the rest")
+            raise UsageError(
+                "A242",
+                "declare accepts types only, and the text has subscriptions",
+                "declare the types, and pass the subscriptions to subscribe",
+            )
         while True:
             await self.refresh()
             plan = self._compiled(text, rules.declared, compile_text)
@@ -120,8 +124,8 @@ class Registry:
     def _require_agreeing(self, each: EventType, catalogue: Catalogue) -> None:
         told = difference(self.catalogue[each.name], each, self.catalogue, catalogue)
         if told is not None:
-            fix = "give the new type another name; attributes may be added at the end only"
-            raise UsageError("A243", f"'{each.name}' is declared otherwise: {told}", fix)
+            fix = "use another type name; only new attributes at the end are allowed"
+            raise UsageError("A243", f"'{each.name}' is already declared differently: {told}", fix)
 
     def _compiled(self, text: str, left_out: Iterable[str], compiling: object) -> Plan:
         own = set(left_out)

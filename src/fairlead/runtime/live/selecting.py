@@ -61,7 +61,7 @@ async def select(log: Log, what: str | Sequence[str], *, heartbeats: bool = Fals
     await registry.refresh()
     known = [each.name for each in registry.catalogue if not each.is_union]
     if not what:
-        raise UsageError("A261", "no type is named to read", f"name some of: {', '.join(known)}")
+        raise UsageError("A261", "no event type is named", f"use some of: {', '.join(known)}")
     for name in what:
         if name in registry.catalogue and registry.catalogue[name].is_union:
             raise not_published(registry.catalogue[name])
@@ -98,14 +98,14 @@ def only_group(plan: Plan) -> StreamGroup:
     if len(together(groups)) == 1 and (not one_order or len({each.sources for each in groups}) == 1):
         return StreamGroup(plan, parts_of(plan), any(each.timed for each in groups))
     told = "; ".join(f"{', '.join(each.names)} from {' and '.join(each.types)}" for each in groups)
-    problem = f"these rules are {len(groups)} groups, which do not read the same streams: {told}"
-    raise UsageError("A260", problem, "give the rules of one group at a time (`fairlead export`: name a subscription)")
+    problem = f"the rules form {len(groups)} groups that read different streams: {told}"
+    raise UsageError("A260", problem, "read one group at a time (fairlead export: --subscription NAME)")
 
 
 def only_stream(selection: Selection) -> tuple[str, ...]:
     """The types of the one stream that is read."""
     if len(selection.parts) > 1:
         told = "; ".join(map(" and ".join, selection.parts))
-        problem = f"these rules read {len(selection.parts)} streams, one for each conjunction: {told}"
-        raise UsageError("A260", problem, "read them apart, each by its types")
+        problem = f"the rules read {len(selection.parts)} streams, one per pattern between ORs: {told}"
+        raise UsageError("A260", problem, "read each separately, by its types")
     return selection.parts[0]

@@ -77,7 +77,7 @@ async def beginning_of(log: Log, group: StreamGroup, streams: Sequence[Stream], 
             origin = tuple((each + 1) << INDEX_BITS if each else 0 for each in before)
         case _:
             if len(streams) > 1:
-                problem = f"{group.names[0]} reads {len(streams)} streams, each with positions of its own"
+                problem = f"{group.names[0]} reads {len(streams)} streams, each with its own positions"
                 raise UsageError("A264", problem, "start at a datetime, or with 'earliest', 'snapshot' or 'new'")
             origin = (int(start),)
     return Beginning(origin, leading=await is_leading(log, key, origin))

@@ -54,8 +54,11 @@ EQUAL = "-"
 
 
 class LiveSubscription:
-    """Made by `Client.subscribe`; to be entered with `async with`. `routed`: read only the blocks that may matter. `change`:
-    which subscriptions were resumed where this name has left them, which were started, and which were dropped."""
+    """A live subscription. Create it with `Client.subscribe`, and use it in `async with`; iterate for the relations.
+
+    `routed`: read only blocks that can matter. `change` reports which subscriptions resumed where this name left them, which
+    started, and which were dropped.
+    """
 
     routed = True
     change = Change()
@@ -84,6 +87,7 @@ class LiveSubscription:
 
     @property
     def name(self) -> str | None:
+        """The durable name, or None."""
         return self._record.name if self._record else None
 
     async def __aenter__(self) -> Self:
@@ -161,7 +165,9 @@ class LiveSubscription:
     async def _opened(self, group: StreamGroup, streams: Sequence[Stream], key: str, known: bool) -> Followed:
         saved = self._record.groups.get(key) if self._record is not None and known else None
         if self._record is not None and known and saved is None and self._record.has_read(group.digest):
-            raise StateError("S136", f"the stream that '{self.name}' has read is gone", "forget the subscriber, and begin anew")
+            raise StateError(
+                "S136", f"the stream that '{self.name}' read has been removed", "forget the subscriber, and subscribe again"
+            )
         if saved is None:
             begun = await beginning_of(self._log, group, streams, key, self._start)
             count = None if begun.at_newest else 0
@@ -214,7 +220,7 @@ class LiveSubscription:
             await self._queue.put(error)
 
     async def batches(self) -> AsyncIterator[Batch]:
-        """Relations as they come, many at a time where there are many."""
+        """Iterate over relations as they arrive, in batches where many arrive together."""
         while True:
             yield await self.next_batch()
 
@@ -225,7 +231,7 @@ class LiveSubscription:
             yield relation
 
     async def next_within(self, seconds: float | None) -> Relation | None:
-        """The next relation; None where there was none for so long."""
+        """The next relation, or None if there is none within this time."""
         while True:
             relation = self.next_at_hand()
             if relation is not None:
@@ -237,14 +243,14 @@ class LiveSubscription:
                 return None
 
     async def next_batch(self) -> Batch:
-        """Waits for the next relations, and gives all that are at hand."""
+        """Wait for the next relations, and return all that are ready."""
         batch, taken = (await self._next(), 0) if self._begun is None else (self._begun, self._taken)
         self._begun = None
         self._hand(batch, len(batch))
         return batch.behind(taken) if taken < len(batch) else await self.next_batch()
 
     def next_at_hand(self) -> Relation | None:
-        """The next relation, of a batch that has come already."""
+        """The next relation of a batch that has already arrived."""
         if self._begun is None or self._taken == len(self._begun):
             self._begun = None
             return None
@@ -273,9 +279,10 @@ class LiveSubscription:
         return found
 
     async def ack(self, done: Relation | Batch | None = None) -> None:
-        """The subscriber is done with everything up to this relation or batch, of the subscriptions that are in one order with
-        it; or with all it was given. Returns when that is stored. Raises StateError where another process has taken the name
-        over."""
+        """Acknowledge everything up to this relation or batch, or everything delivered; returns when that is stored.
+
+        It covers the subscriptions that share one order with it. Raises StateError if another process uses the name.
+        """
         if isinstance(done, Batch):
             if len(done):
                 key, number = done.numbering.last
@@ -283,14 +290,18 @@ class LiveSubscription:
         elif done is not None:
             one = next((each for each in self._followed.values() if done.subscription in each.group.names), None)
             if one is None:
-                raise UsageError("A249", f"'{done.subscription}' is not subscribed to here", "acknowledge what was delivered")
+                raise UsageError(
+                    "A249",
+                    f"'{done.subscription}' is not a subscription of this subscriber",
+                    "acknowledge a relation that this subscription delivered",
+                )
             await self.acknowledge(self._course(one.key).up_to(one.key, one.ledger.number_of(done.id)))
         else:
             self._note_handed()
             await self.acknowledge({key: each.ledger.handed for key, each in self._followed.items()})
 
     async def acknowledge(self, numbers: Mapping[str, int]) -> None:
-        """The same, by group: all up to this number of its deliveries."""
+        """Acknowledge by group: everything up to this number of its deliveries."""
         self._acknowledge(numbers)
         if self._record is not None:
             for key, each in self._followed.items():
@@ -308,7 +319,7 @@ class LiveSubscription:
         return next(each for each in self._courses if key in each.followed)
 
     async def write_receipts(self) -> None:
-        """Of what is acknowledged, for all to compare; this is also done about every second, and in the end."""
+        """Store the receipts of what is acknowledged, for others to compare. This also happens every second, and at the end."""
         if self._record is None or not all(each.ledger.current for each in self._followed.values()):
             return  # a known subscriber's are there; they do not go back
         self._receipts_at = asyncio.get_running_loop().time()
@@ -316,24 +327,24 @@ class LiveSubscription:
 
     @property
     def receipts(self) -> Mapping[str, Receipt]:
-        """By group, the receipt of what was delivered so far."""
+        """The receipts of what was delivered so far, by group."""
         self._note_handed()
         return {key: each.ledger.receipt() for key, each in self._followed.items()}
 
     @property
     def receipt(self) -> Receipt:
-        """Of what was delivered so far, where all subscriptions read the same types."""
+        """The receipt of what was delivered so far, where all subscriptions read the same types."""
         if len(self._followed) > 1:
-            raise UsageError("A253", "these rules are several groups, with a receipt each", "use `receipts`")
+            raise UsageError("A253", "the rules form several groups, with one receipt each", "use `receipts`")
         return next(iter(self.receipts.values()))
 
     @property
     def events_read(self) -> int:
-        """From the origins on, once for subscriptions that are read together."""
+        """The number of events read; subscriptions that are read together count once."""
         return sum(each.following.events for each in self._courses)
 
     async def ends(self) -> Ends:
-        """By stream, the sequence at which everything is merged that is stored now."""
+        """For each stream, the sequence at which everything stored now is merged."""
         reads = {
             stream: part.types
             for each in self._followed.values()
@@ -342,14 +353,14 @@ class LiveSubscription:
         return {stream.name: await end_of(self._log, stream, types) for stream, types in reads.items()}
 
     async def has_passed(self, ends: Ends) -> bool:
-        """Whether everything up to these ends was matched, and all of it handed over."""
+        """Whether everything up to these ends was matched and delivered."""
         courses = [each.following for each in self._courses]
         passed = [await each.has_passed([ends[stream.name] for stream in each.streams]) for each in courses]
         waiting = self._queue.qsize() or (self._begun is not None and self._taken < len(self._begun))
         return not waiting and all(passed)
 
     async def lag(self) -> int:
-        """Blocks that are stored and not read yet, over all streams."""
+        """The number of blocks that are stored and not yet read, over all streams."""
         return sum([await each.following.lag() for each in self._courses], start=0)
 
 

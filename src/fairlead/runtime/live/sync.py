@@ -34,7 +34,7 @@ Call = Callable[[Coroutine[Any, Any, Any]], Any]
 
 
 class SyncClient:
-    """Made by `Client.sync`; see there for what the methods do."""
+    """A client without asyncio, from `fairlead.connect().sync`. Its methods are those of `Client`."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -105,7 +105,7 @@ class SyncClient:
 
 
 class SyncSubscription:
-    """Made by `SyncClient.subscribe`."""
+    """A live subscription without asyncio, from `SyncClient.subscribe`. Its methods are those of `LiveSubscription`."""
 
     def __init__(self, live: LiveSubscription, call: Call) -> None:
         self._live, self._call = live, call
@@ -125,7 +125,7 @@ class SyncSubscription:
             yield relation
 
     def next(self, timeout: float | None = None) -> Relation | None:
-        """The next relation; None where there was none for so many seconds."""
+        """The next relation, or None if there is none within so many seconds."""
         relation = self._live.next_at_hand()
         return relation if relation is not None else self._call(self._live.next_within(timeout))
 
@@ -144,7 +144,7 @@ class SyncSubscription:
 
     @property
     def change(self) -> Change:
-        """Which subscriptions were resumed where this name has left them, which were started, and which were dropped."""
+        """Which subscriptions resumed where this name left them, which started, and which were dropped."""
         return self._live.change
 
     @property

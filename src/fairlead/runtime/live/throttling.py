@@ -47,7 +47,11 @@ class Throttle:
         while (late := await self._late()) is not None:
             if loop.time() > end:
                 problem = f"the merged stream {late.stream} of {', '.join(late.types)} is {late.blocks:,} blocks behind"
-                raise LogError("N011", problem, "make room for it, or remove it with its subscribers if nobody needs it")
+                raise LogError(
+                    "N011",
+                    problem,
+                    "make room for it, or remove it with its subscribers if it is not needed: fairlead streams --forget",
+                )
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _late(self) -> MergeLag | None:

@@ -40,10 +40,14 @@ class Wide:
                 known = fields.setdefault(field.name, field)
                 fields[field.name] = _common(known, field, name)
         if position in fields or position in ("type", "", *([STREAM] if self._streams else [])):
-            raise UsageError("A262", f"'{position}' is an attribute of a type", "name the column of positions otherwise")
+            raise UsageError(
+                "A262",
+                f"the column of positions is called '{position}', like an attribute",
+                "use another name for the column of positions",
+            )
         if self._streams and STREAM in fields:
-            problem = f"'{STREAM}' is an attribute, and the name of the column that tells the streams apart"
-            raise UsageError("A262", problem, "read the conjunctions apart, each as a subscription of its own")
+            problem = f"the column that names the stream is called '{STREAM}', like an attribute"
+            raise UsageError("A262", problem, "write each pattern between ORs as its own subscription")
         self._origin = [name for name in ("source", "sequence") if origin and name not in fields and name != position]
         special = {"source": pa.string(), "sequence": pa.int64()}
         before = [(position, pa.int64()), ("type", pa.string()), *((name, special[name]) for name in self._origin)]
@@ -93,5 +97,5 @@ def _common(known: pa.Field, field: pa.Field, name: str) -> pa.Field:
         return known
     if {str(known.type), str(field.type)} == {"int32", "int64"}:
         return pa.field(known.name, pa.int64())
-    problem = f"'{field.name}' is {field.type} in '{name}' and {known.type} in another type: they have no column in common"
-    raise UsageError("A263", problem, "read these types apart, or give the attribute another name")
+    problem = f"'{field.name}' is {field.type} in '{name}' and {known.type} in another type: they need different columns"
+    raise UsageError("A263", problem, "read these types separately, or rename the attribute")

@@ -41,26 +41,28 @@ def match(
     observation: Observation | None = None,
     stream: str | None = None,
 ) -> DataFrame:
-    """The relations of a plan over DataFrames, as a DataFrame.
+    """Match a plan against DataFrames, and return the relations as a DataFrame.
 
-    `frames` is one frame with a type column, or a frame for each event type. `order_by` names the columns that say in which
-    order events stand; ties are broken by source, sequence, type and content, so that the order is a function of the rows.
-    `position` names a column that has the position itself, such as the offset in a log. Rows that repeat a `sequence` of their
-    `source` are dropped and told with the verdict "repeated". `until` says that nothing more comes up to and including that
-    time, so that absences due by then are decided.
+    `frames` is one frame with a type column, or a dict with one frame per event type. `order_by` names the columns that order
+    the events; ties are broken by source, sequence, type and content, so the order depends on the rows only. `position` names
+    a column with the position itself, such as the offset in a log. Rows that repeat a `sequence` of their `source` are dropped
+    and returned with the verdict "repeated". `until`: no further event has a time up to and including this, so absences due by
+    then are decided.
 
-    A bad row stops everything: here, where Spark itself can see it, else when the result is computed, as Spark's exception with
-    the coded message in it, or as a DataError within `coded_errors()`. With `on_bad="skip"` it has the verdict "rejected".
+    By default a bad row stops the job: here, if Spark itself finds it, or when the result is computed, as Spark's exception
+    with the coded message in it (a DataError within `coded_errors()`). With `on_bad="skip"` it has the verdict "rejected".
 
-    On a stream, events are released in their order once the frontier has passed them. `frontier="types"`: every type comes in
-    order, and the latest of each says how far it is complete; `frontier="stream"`: the stream as a whole does. `delay`
-    allows for that much disorder; a watermark on the frame says the same. Heartbeats move the frontier of all types. What comes
-    behind it has the verdict "late". Rows with a `position` need no frontier.
+    On a stream, events are released in order once the frontier has passed them. `frontier="types"`: each type arrives in
+    order, and its latest event determines how far it is complete; `frontier="stream"`: the stream as a whole arrives in order.
+    `delay` allows for that much disorder; a watermark on the frame does the same. Heartbeats advance the frontier of all
+    types. Events that arrive after the frontier has passed them have the verdict "late". Rows with a `position` need no
+    frontier.
 
-    `stream` names the column that tells which stream of a log an event stands in, where a disjunction reads several (`log`).
+    `stream` names the column that says which stream of a log an event belongs to, where a subscription with OR reads several
+    (`log`).
 
-    `observation` is told how many `ties` the tie-break decided, once the result of a finite input is computed; of a stream
-    that and the rows held back are in the metrics `fairlead_order` of its progress (`watch`).
+    `observation` receives the number of `ties` that the tie-break decided, once the result of a finite input is computed; for
+    a stream, that number and the rows held back are in the metrics `fairlead_order` of its progress (`watch`).
     """
     require_plan("match", plan, "spark.match(fairlead.compile(text), frames, …)")
     require_session(frames)
@@ -78,12 +80,12 @@ def match(
     given = input_of(plan, frames, order_by, position, type_column, source, sequence, on_bad)
     if buckets is not None and (not isinstance(buckets, int) or isinstance(buckets, bool) or buckets < 1):
         raise UsageError(
-            "A216", f"buckets is {buckets!r}", "give a whole number from 1 on: tasks for each group of keyed subscriptions"
+            "A216", f"buckets is {buckets!r}", "use a whole number from 1 on: the tasks of each group of keyed subscriptions"
         )
     groups, spark = groups_of(plan), given.frame.sparkSession
     if given.frame.isStreaming:
         if until is not None:
-            raise UsageError("A213", "a stream has no end to say `until` of", "send a heartbeat with that time")
+            raise UsageError("A213", "`until` is not supported on streams", "send a heartbeat with that time")
         bound = frontier_of(given, frames, frontier, delay)
         cores = require_workers(spark)
         require_store(spark)

@@ -84,7 +84,7 @@ def backtest(
     began = time.perf_counter()
     first, last = _moment(since, "since", end=False), _moment(until, "until", end=True)
     if first is not None and last is not None and first > last:
-        raise UsageError("A222", f"--since {since} is after --until {until}", "begin before the end")
+        raise UsageError("A222", f"--since {since} is after --until {until}", "use a start before the end")
     given = _between(source.good, ordered, first, last)
     on_bad: OnBad = "stop" if source.bad is None else "skip"
     order: dict[str, Any] = {"order_by": list(ordered.order_by), "type_column": ordered.type_column}
@@ -151,7 +151,7 @@ def _between(frame: DataFrame, ordered: Ordered, first: datetime | None, last: d
     name = ordered.order_by[0] if ordered.order_by else ""
     kind = frame.schema[name].dataType.simpleString() if name in frame.columns else "missing"
     if not kind.startswith("timestamp"):
-        problem = f"--since and --until need rows that are ordered by a time, and '{name}' is {kind}"
+        problem = f"--since and --until need rows ordered by a time, and '{name}' is {kind}"
         raise UsageError("A223", problem, "order by a TIMESTAMP column first, or leave them out")
     for moment, later in ((first, True), (last, False)):
         if moment is not None:
@@ -172,7 +172,7 @@ def plot(found: Backtest, path: str) -> None:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise UnsupportedError("U113", "a picture needs matplotlib, which is not installed", "pip install matplotlib") from None
+        raise UnsupportedError("U113", "--plot needs matplotlib, which is not installed", "pip install matplotlib") from None
     figure = Figure(figsize=(10, 4), layout="constrained")
     axes = figure.subplots()
     days, below = found.days, [0] * len(found.days)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from fairlead import errors
+from fairlead.error_codes import CODES
 from fairlead.errors import DataError, FairleadError, UsageError
 from fairlead.runtime.spark.setup.readiness import stopped_error, store_error
 from fairlead.runtime.spark.setup.workers import startup_error
@@ -32,17 +33,17 @@ STOPPED = ("stopped SparkContext", "SparkContext was shut down", "SparkContext h
 
 
 def fairlead_error(error: BaseException) -> FairleadError | None:
-    """The FairleadError of which Spark tells, or what its own error means for a job of Fairlead's; None for any other."""
+    """The FairleadError inside an exception of Spark, or the one that describes it; None for other exceptions."""
     if isinstance(error, FairleadError):
         return error
     text = str(error)
-    found = RAISED.findall(text)
+    found = [each for each in RAISED.findall(text) if each[1] in CODES]
     if not found:
         said = SAID.search(text)
-        return (
-            _of_spark(error) if said is None else DataError(said[1], said[2], "mend it, or set bad records aside: on_bad skip")
-        )
-    name, code, problem, more = found[-1]  # an error raised while another was handled stands behind it
+        if said is None or said[1] not in CODES:
+            return _of_spark(error)
+        return DataError(said[1], said[2], 'correct the record, or set bad records aside: on_bad="skip"')
+    name, code, problem, more = found[-1]  # an error raised while another was handled stands after it
     kind: type[FairleadError] = getattr(errors, name, FairleadError)
     fix = re.search(r"\n  fix: ([^\n]*)", more)
     return kind(code, problem, fix[1] if fix else None)
@@ -63,11 +64,12 @@ def _of_spark(error: BaseException) -> FairleadError | None:
 
 @contextmanager
 def coded_errors() -> Iterator[None]:
-    """Within it, an action that fails in Fairlead raises the FairleadError instead of Spark's exception, whose thousands of
-    letters are not printed with it; it is the `__context__` of the error.
+    """Raise the FairleadError instead of Spark's exception if an action fails in Fairlead.
 
-    with fl.coded_errors():
-        rows = relations.collect()
+        with fl.coded_errors():
+            rows = relations.collect()
+
+    Spark's exception, with its long trace, is the `__context__` of the error.
     """
     try:
         yield

@@ -125,11 +125,11 @@ class Campaign:
         while waiting := [each for each in waiting if each.record.last(each.key) < since]:
             for each in self.workers:
                 if each.ended:
-                    raise LogError("N001", f"{when}, {each.ended}", "see its record")
+                    raise LogError("N040", f"{when}, {each.ended}", "see its record")
             if time.monotonic() > end:
                 names = ", ".join(each.name for each in waiting)
                 history = "\n".join(self.told)
-                raise LogError("N001", f"{when}, {names} did not get on\n{history}", f"see the records in {self._folder}")
+                raise LogError("N040", f"{when}, {names} made no progress\n{history}", f"see the records in {self._folder}")
             time.sleep(0.05)
         self.say("  all get on")
 

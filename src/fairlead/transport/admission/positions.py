@@ -23,7 +23,7 @@ from fairlead.model.values import plain_number
 from fairlead.transport.admission.problems import did_you_mean, listed, quoted
 
 Positions = npt.NDArray[np.int64]
-FIX = "name a field that numbers all records, such as the offset of a log with one partition"
+FIX = "use a field that numbers all records, such as the offset of a log with one partition"
 
 
 def positions_of_column(column: pa.Array) -> Positions:
@@ -58,17 +58,17 @@ def position_of(record: Mapping[Any, Any], field: str, least: int, *, text: bool
     if not 0 <= position < POSITIONS_MAX:
         raise DataError("D023", f"'{field}' is {quoted(position)}, not a position from 0 to {POSITIONS_MAX - 1:,}", FIX)
     if position < least:
-        problem = f"'{field}' is {position}, which is not above the position before it, {least - 1}"
-        fix = f"sort the input by '{field}' and leave repeats out; files are read in the order in which they are named"
-        raise DataError("D023", problem, fix)
+        problem = f"'{field}' is {position}, not greater than the position before it, {least - 1}"
+        fix = f"sort the input by '{field}' and remove duplicates; files are read in the order in which they are named"
+        raise DataError("D034", problem, fix)
     return position
 
 
 def no_column(field: str, names: Iterable[str], place: Place | str) -> DataError:
     """Of a table or header that lacks the column."""
     known = list(names)
-    fix = did_you_mean(field, known) or listed("name the column of positions; there are", known)
-    return DataError("D020", f"there is no column {quoted(field)}, the position's", fix, place)
+    fix = did_you_mean(field, known) or listed("name the column of positions, one of", known)
+    return DataError("D020", f"the position column {quoted(field)} is missing", fix, place)
 
 
 def _number(text: str) -> int:

@@ -52,7 +52,7 @@ class RecordShape:
         row = tuple(self._value(record.get(each.name, ABSENT), each) for each in self.attributes)
         if self.time_index is not None and row[self.time_index] is None:
             problem = f"the event time '{self.names[self.time_index]}' of '{self.name}' is null"
-            raise DataError("D006", problem, "every event of a type with TIME has a time")
+            raise DataError("D006", problem, "give every event of a type with TIME a time")
         if _bytes_over(row, LIMITS.event_bytes_max):
             raise oversized(f"the record of '{self.name}'")
         return row
@@ -68,9 +68,9 @@ class RecordShape:
         except ValueError as error:
             if _is_not_finite(value):
                 raise DataError(
-                    "D005", f"{where}: {attribute.type} has no {str(value)[:40]}", "use null for an unknown value"
+                    "D005", f"{where}: {attribute.type} does not support {str(value)[:40]}", "use null for an unknown value"
                 ) from None
-            raise DataError("D004", f"{where}: {error}", f"give a value of type {attribute.type} or null") from None
+            raise DataError("D004", f"{where}: {error}", f"use a value of type {attribute.type}, or null") from None
         if attribute.type.kind is Kind.DOUBLE and not self.allow_nan and result is not None and not math.isfinite(result):
             raise DataError("D005", f"{where} is {result}, not a finite number", NOT_FINITE_FIX)
         if attribute.type.kind is Kind.STRING and result is not None and not is_unicode(result):
@@ -106,10 +106,10 @@ class Shapes:
         name = record.get("type", ABSENT)
         if name is ABSENT:
             if self.default is None:
-                raise DataError("D009", "the record has no `type`", "name the event type in the field `type`")
+                raise DataError("D027", "the record has no `type`", "name the event type in the field `type`")
             name = self.default
         if not isinstance(name, str):
-            raise DataError("D009", f"`type` is not text but {quoted(name)}", "name the event type in the field `type`")
+            raise DataError("D027", f"expected text in `type`, got {quoted(name)}", "name the event type in the field `type`")
         shape = self.by_name.get(name)
         if shape is not None:
             return shape
@@ -123,8 +123,8 @@ class Shapes:
         if isinstance(record, DataError):
             raise record
         if not isinstance(record, Mapping):
-            fix = 'a record is {"type": …, attribute: value, …}'
-            raise DataError("D009", f"the record is not an object but {quoted(record)}", fix)
+            fix = 'write {"type": …, attribute: value, …}'
+            raise DataError("D009", f"expected an object, got {quoted(record)}", fix)
         shape = self.shape_of(record)
         row = shape.row(record)
         return shape, row, _source(record.get("_source")), _sequence(record.get("_sequence"), self.text)
@@ -158,7 +158,7 @@ def is_unicode(text: str) -> bool:
 def _source(value: Any) -> str | None:
     if value is None or (isinstance(value, str) and is_unicode(value)):
         return value
-    raise DataError("D010", f"`_source` is not text but {quoted(value)}", "name the publisher as text, or leave it out")
+    raise DataError("D010", f"expected text in `_source`, got {quoted(value)}", "name the publisher as text, or leave it out")
 
 
 def _sequence(value: Any, text: bool) -> int | None:
@@ -173,7 +173,7 @@ def _sequence(value: Any, text: bool) -> int | None:
     except ValueError:
         pass
     fix = "number the records of a source with integers"
-    raise DataError("D010", f"`_sequence` is not an integer of 64 bits but {quoted(value)}", fix)
+    raise DataError("D010", f"expected a 64-bit integer in `_sequence`, got {quoted(value)}", fix)
 
 
 def _bytes_over(row: tuple[Any, ...], limit: int) -> bool:

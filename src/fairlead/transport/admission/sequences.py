@@ -45,7 +45,7 @@ class LastSequences:
         """The inverse of `dump`."""
         if state.get("version") != VERSION or not isinstance(state.get("sources"), Mapping):
             problem = f"the state of source sequences has version {state.get('version')!r}, wanted {VERSION}"
-            raise StateError("S101", problem, fix="load it with the Fairlead that wrote it")
+            raise StateError("S101", problem, fix="load it with the release that wrote it")
         loaded = cls()
         loaded._last.update(state["sources"])
         if state.get("unnamed") is not None:

@@ -49,7 +49,7 @@ def _header(row: tuple[int, str, list[Cell] | DataError, bool], shapes: Shapes, 
     number, _, cells, _ = row
     place = Place(line=number, file=file)
     if isinstance(cells, DataError):
-        raise DataError(cells.code, f"the header cannot be read: {cells.problem}", cells.fix, place)
+        raise DataError(cells.code, f"the header is not valid: {cells.problem}", cells.fix, place)
     names = [cell or "" for cell in cells]
     if shapes.position_field is not None and shapes.position_field not in names:
         raise no_column(shapes.position_field, names, place)
@@ -68,7 +68,11 @@ def _header(row: tuple[int, str, list[Cell] | DataError, bool], shapes: Shapes, 
 def _wrong_width(got: int, wanted: int, ended: bool) -> DataError:
     problem = f"the row has {got} cells, the header {wanted}"
     if got < wanted and not ended:
-        return DataError("D012", f"the file ends in the middle of a row: {problem}", "let the writer finish, or copy it again")
+        return DataError(
+            "D012",
+            f"the file ends in the middle of a row: {problem}",
+            "wait until the writer has finished, or copy the file again",
+        )
     return DataError("D017", problem, "quote cells that contain commas, quotes or newlines")
 
 

@@ -101,20 +101,20 @@ def validate_files(
 
 
 def resolve(paths: PathLike | Iterable[PathLike]) -> list[Path]:
-    """The files to read: a directory stands for its files of known formats, by name. Raises D013."""
+    """The files to read: a directory stands for its files of known formats, by name. Raises D013, D029."""
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     files: list[Path] = []
     for each in map(Path, given):
         if each.is_dir():
             found = [file for file in each.iterdir() if file.is_file() and format_of(file) and file.name[0] not in "._"]
             if not found:
-                raise DataError("D013", "the directory has no file of a known format", _known(), str(each))
+                raise DataError("D029", "the directory has no file of a known format", _known(), str(each))
             files.extend(sorted(found, key=lambda file: file.name))
         elif not each.exists():
             near = did_you_mean(each.name, _neighbours(each))
             raise DataError("D013", "the file does not exist", near or "check the path", str(each))
         elif format_of(each) is None:
-            raise DataError("D013", "the file has an unknown format", _known(), str(each))
+            raise DataError("D029", "the file has an unknown format", _known(), str(each))
         else:
             files.append(each)
     return files

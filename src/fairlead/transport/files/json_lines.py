@@ -66,11 +66,11 @@ def parsed(decoder: JSONDecoder, text: str) -> Any:
                 return record
         return decoder.decode(text)
     except _TwiceNamed as error:
-        return DataError("D015", f"the key {quoted(error.key)} occurs twice in one object", "give every key once")
+        return DataError("D015", f"the key {quoted(error.key)} occurs twice in one object", "name every key once")
     except JSONDecodeError as error:
         return error
     except (ValueError, ArithmeticError, RecursionError) as error:  # numbers of absurd length; thousands of brackets
-        return DataError("D011", f"not valid JSON: {malformed(error)}", "write one flat JSON object a line")
+        return DataError("D011", f"not valid JSON: {malformed(error)}", "write one flat JSON object per line")
 
 
 def _invalid(text: str, error: JSONDecodeError, place: Place) -> DataError:
@@ -78,20 +78,20 @@ def _invalid(text: str, error: JSONDecodeError, place: Place) -> DataError:
     fits = column <= EXCERPT_LENGTH_MAX
     excerpt = text.rstrip("\r\n")[:EXCERPT_LENGTH_MAX] if fits else None
     where = Place(line=place.line, column=column, file=place.file)
-    fix = "write one JSON object a line"
+    fix = "write one JSON object per line"
     if text.strip() == "{":
         fix += f": jq -c . '{place.file}' > events.jsonl"
     return DataError("D011", f"not valid JSON: {error.msg}", fix, where, excerpt)
 
 
 def _array(file: str) -> DataError:
-    fix = f"write one object a line: {'zcat' if file.endswith('.gz') else 'cat'} '{file}' | jq -c '.[]' > events.jsonl"
-    return DataError("D009", "the file is a JSON array, and records are objects, one a line", fix)
+    fix = f"write one object per line: {'zcat' if file.endswith('.gz') else 'cat'} '{file}' | jq -c '.[]' > events.jsonl"
+    return DataError("D009", "the file is a JSON array; expected one object per line", fix)
 
 
 def cut_short() -> DataError:
     problem = "the file ends in the middle of a line: it has no newline and is not valid JSON"
-    return DataError("D012", problem, "let the writer finish, or copy the file again")
+    return DataError("D012", problem, "wait until the writer has finished, or copy the file again")
 
 
 def floats(record: Any, shapes: Shapes) -> Any:

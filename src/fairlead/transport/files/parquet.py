@@ -28,7 +28,7 @@ SAMPLE_ROWS = 256
 def parquet_batches(path: Path, batch_rows: int | None) -> Generator[tuple[pa.RecordBatch, int, int], None, None]:
     """Batches in the file's order, none empty. Without `batch_rows` they are as large as is good for speed and memory."""
     if path.exists() and not path.is_file():
-        raise DataError("D013", "Parquet is read from its end, and this is no file but a pipe", "copy it to a file", str(path))
+        raise DataError("D029", "Parquet is not read from pipes", "copy it to a file", str(path))
     try:
         source = pa.OSFile(str(path))
     except OSError as error:
@@ -49,7 +49,9 @@ def parquet_batches(path: Path, batch_rows: int | None) -> Generator[tuple[pa.Re
         except Exception as error:  # of Arrow, of the file, of a length or a name that cannot be
             reason = (str(error).splitlines() or ["unknown"])[0][:200]
             problem = f"the Parquet file is cut short or damaged: {reason}"
-            raise DataError("D012", problem, "let the writer finish, or copy the file again", f"{path}, row {row}") from None
+            raise DataError(
+                "D012", problem, "wait until the writer has finished, or copy the file again", f"{path}, row {row}"
+            ) from None
 
 
 def _sound(batch: pa.RecordBatch) -> None:

@@ -76,7 +76,7 @@ class Lines:
         except EOFError:
             yield number + 1, b"", False, DataError("D012", "the compressed file ends too early", COPY_AGAIN)
         except (gzip.BadGzipFile, zlib.error) as error:
-            yield number + 1, b"", False, DataError("D013", f"the compressed file is damaged: {error}", COPY_AGAIN)
+            yield number + 1, b"", False, DataError("D032", f"the compressed file is damaged: {error}", COPY_AGAIN)
         except OSError as error:
             raise unreadable(self._path, error) from None
 
@@ -88,7 +88,7 @@ class Lines:
 
 
 def unreadable(path: Path, error: OSError) -> DataError:
-    return DataError("D013", f"the file cannot be read: {error.strerror or error}", "check its permissions", str(path))
+    return DataError("D013", f"the file is not readable: {error.strerror or error}", "check its permissions", str(path))
 
 
 def _is_wide(head: bytes) -> bool:
@@ -102,7 +102,11 @@ def decoded(content: bytes, ended: bool = True) -> str | DataError:
         return content.decode()
     except UnicodeDecodeError as error:
         if not ended and error.reason == "unexpected end of data":
-            return DataError("D012", "the file ends in the middle of a character", "let the writer finish, or copy it again")
+            return DataError(
+                "D012",
+                "the file ends in the middle of a character",
+                "wait until the writer has finished, or copy the file again",
+            )
         problem = f"byte {error.start + 1} of the line is not UTF-8 (0x{content[error.start]:02x})"
         return DataError("D016", problem, "save the file as UTF-8")
 

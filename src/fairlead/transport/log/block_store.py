@@ -30,7 +30,9 @@ async def stored_once(log: Log, block: Block, after: int, patience: float) -> St
         except Unavailable as error:  # 2
             why = str(error)
         if trying.is_over:
-            raise LogError("N001", f"the server does not answer: {why}", "start it again; what was not stored is sent then")
+            raise LogError(
+                "N001", f"the server does not answer: {why}", "start it again: the events that were not stored are then sent"
+            )
         await trying.pause()
 
 
@@ -69,5 +71,5 @@ async def _found(log: Log, block: Block) -> Stored | None:
 def require_ours(found: Stored, block: Block) -> None:
     """Raises StateError where another publisher has the name."""
     if (found.block.number, found.block.writer, found.block.payload) != (block.number, block.writer, block.payload):
-        problem = f"another publisher stores '{block.type}' under the source name '{block.source}'"
-        raise StateError("S131", problem, "give every publisher that runs at the same time a source name of its own")
+        problem = f"another publisher is storing '{block.type}' under the source name '{block.source}'"
+        raise StateError("S131", problem, "give every concurrent publisher its own source name")

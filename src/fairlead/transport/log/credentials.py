@@ -67,12 +67,10 @@ class Credentials:
                 _present(self.certificate, "certificate")
                 made.load_cert_chain(self.certificate, self.key)
         except (ssl.SSLError, OSError) as error:
-            raise UsageError(
-                "A241", f"the certificates cannot be used: {error}", "give PEM files: ca, certificate, key"
-            ) from None
+            raise UsageError("A241", f"the certificates are invalid: {error}", "pass PEM files: ca, certificate, key") from None
         return made
 
 
 def _present(path: str, what: str) -> None:
     if not Path(path).is_file():
-        raise UsageError("A241", f"{what}: there is no file {path!r}", "give the path of a file")
+        raise UsageError("A241", f"{what}: the file {path!r} does not exist", "pass the path of a PEM file")

@@ -33,13 +33,19 @@ class FileLog(MemoryLog):
             self.folder.mkdir(parents=True, exist_ok=True)
             self._file = open(self.folder / "journal", "a+b")  # noqa: SIM115 - closed by close()
         except OSError as error:
-            raise LogError("N005", f"the folder {str(folder)!r} cannot be used: {error.strerror}", "choose another") from None
+            raise LogError(
+                "N005", f"the folder {str(folder)!r} is not usable: {error.strerror}", "use another folder"
+            ) from None
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             self._file.close()
             raise in_use(folder) from None
-        self._replay()
+        try:
+            self._replay()
+        except BaseException:
+            self._file.close()  # a damaged journal stays neither open nor locked
+            raise
 
     def _replay(self) -> None:
         self._file.seek(0)
@@ -84,7 +90,7 @@ class FileLog(MemoryLog):
             self._file.flush()
             os.fdatasync(self._file.fileno())
         except OSError as error:
-            raise LogError("N004", f"the log cannot be written: {error.strerror}", "make room on the disk") from None
+            raise LogError("N004", f"the log is not writable: {error.strerror}", "free disk space") from None
 
     def _made(self, name: str, sources: Sequence[str]) -> None:
         self._write({"do": "stream", "name": name, "sources": list(sources)})
@@ -120,5 +126,5 @@ class FileLog(MemoryLog):
 
 
 def in_use(folder: str | os.PathLike[str]) -> LogError:
-    fix = "keep it open in one process and let the others connect to that one's URL (`fairlead up`)"
+    fix = "run `fairlead up` with this folder, and connect every process to its url"
     return LogError("N006", f"the folder {os.fspath(folder)!r} is in use by another process", fix)

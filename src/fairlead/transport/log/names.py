@@ -25,7 +25,7 @@ def checked(name: str, what: str) -> str:
     """A name that a user chose for a source or a subscriber."""
     if not isinstance(name, str) or not NAME.fullmatch(name):
         fix = "use up to 64 letters, digits, - and _"
-        raise UsageError("A240", f"{name!r} cannot be the name of a {what}", fix)
+        raise UsageError("A240", f"{name!r} is not a valid name of a {what}", fix)
     return name
 
 

@@ -74,10 +74,10 @@ class CloudEvents:
 
     def __post_init__(self) -> None:
         if self.sequence is not None and (not EXTENSION.fullmatch(self.sequence) or self.sequence in CORE):
-            fix = "use small letters and digits, and no name that CloudEvents gives a meaning"
-            raise UsageError("A231", f"an extension attribute cannot be called {self.sequence!r}", fix)
+            fix = "use lower-case letters and digits, and no name that CloudEvents defines"
+            raise UsageError("A231", f"{self.sequence!r} is not a valid name of an extension attribute", fix)
         if not self.source:
-            raise UsageError("A231", "the source of CloudEvents is empty", "name one, such as /desk-1")
+            raise UsageError("A231", "the source of CloudEvents is empty", "set it, such as /desk-1")
         self._shapes = Shapes(self.catalogue, allow_nan=False)
         self._decoder = decoder_for(self._shapes)
 
@@ -90,7 +90,7 @@ class CloudEvents:
                 return self.read_batched(body)
             if media == STRUCTURED:
                 return [self.read_structured(body)]
-            problem = f"CloudEvents as {quoted(media)} are not read"
+            problem = f"CloudEvents as {quoted(media)} are not supported"
             raise DataError("D041", problem, f"send {STRUCTURED} or {BATCHED}", "header 'content-type'")
         return [self.read_binary(given, body)]
 
@@ -112,7 +112,7 @@ class CloudEvents:
             if name.startswith("ce-"):
                 event[name[3:]] = _header_value(name, value)
         if "datacontenttype" in event:
-            problem = "`ce-datacontenttype` is a header, where `content-type` says it"
+            problem = "the header `ce-datacontenttype` is not allowed: `content-type` has its value"
             raise DataError("D041", problem, "leave it out", "header 'ce-datacontenttype'")
         event["datacontenttype"] = given.get("content-type")
         if body.strip():
@@ -138,9 +138,7 @@ class CloudEvents:
             value = event.get(name)
             if not isinstance(value, str) or not value:
                 problem = (
-                    f"`{name}` is missing"
-                    if value is None
-                    else f"`{name}` is not a text with something in it but {quoted(value)}"
+                    f"`{name}` is missing" if value is None else f"expected non-empty text in `{name}`, got {quoted(value)}"
                 )
                 raise DataError("D040", problem, f"every CloudEvent has {', '.join(REQUIRED)}")
         name = self._type(event["type"])
@@ -165,7 +163,7 @@ class CloudEvents:
         """The attributes. What else is in the data is the judge's to say, except where it would be mistaken for something."""
         media = event.get("datacontenttype")
         if media is not None and not isinstance(media, str):
-            raise DataError("D041", f"`datacontenttype` is not text but {quoted(media)}", f"send {JSON}")
+            raise DataError("D041", f"expected text in `datacontenttype`, got {quoted(media)}", f"send {JSON}")
         kind = (media or JSON).partition(";")[0].strip().lower()
         data, packed = event.get("data"), event.get("data_base64")
         if data is None and packed is None:
@@ -174,11 +172,11 @@ class CloudEvents:
             raise DataError("D042", f"the data is {quoted(media)}, not JSON", f"send the attributes as {JSON}")
         if packed is not None:
             if data is not None:
-                raise DataError("D042", "there are both `data` and `data_base64`", "send one of them")
+                raise DataError("D042", "both `data` and `data_base64` are set", "send one of them")
             data = self.parse(_unpacked(packed), "the data")
         if not isinstance(data, dict):
             raise DataError(
-                "D042", f"the data is not a JSON object but {quoted(data)}", "send {attribute: value, …} as the data"
+                "D042", f"expected a JSON object as data, got {quoted(data)}", "send {attribute: value, …} as the data"
             )
         for each in SPECIAL:
             if each in data:
@@ -233,8 +231,8 @@ class CloudEvents:
             schema, time = self.catalogue[shape.name], None
         id = id or (None if sequence is None else str(sequence))
         if id is None:
-            fix = "number the records of a source in `_sequence`, or give an id"
-            raise DataError("D040", "a CloudEvent has an id, and the record has no sequence", fix)
+            fix = "number the records of a source in `_sequence`, or set an id"
+            raise DataError("D040", "a CloudEvent needs an id, and the record has no sequence", fix)
         named = NOT_IN_A_URI.sub(lambda found: quote(found[0], safe=""), source or self.source)
         made = {"specversion": VERSION, "id": id, "source": named, "type": f"{self.prefix or ''}{schema.name}"}
         data = _values(schema, row)
@@ -311,7 +309,9 @@ def _unpacked(packed: Any) -> bytes:
     try:
         return base64.b64decode(packed, validate=True)
     except (TypeError, ValueError):
-        raise DataError("D042", f"`data_base64` is not base64 but {quoted(packed)}", "encode the data as base64") from None
+        raise DataError(
+            "D042", f"expected base64 in `data_base64`, got {quoted(packed)}", "encode the data as base64"
+        ) from None
 
 
 def _time(value: Any) -> str:
@@ -333,4 +333,4 @@ def _whole(value: Any, name: str) -> int:
     if isinstance(number, int) and not isinstance(number, bool) and low <= number <= high:
         return number
     fix = f"send the digits of a number in `{name}`, or use another extension attribute, or none"
-    raise DataError("D041", f"`{name}` is not an integer of 64 bits but {quoted(value)}", fix)
+    raise DataError("D041", f"expected a 64-bit integer in `{name}`, got {quoted(value)}", fix)

@@ -67,8 +67,8 @@ def open_relations(path: str | os.PathLike[str], plan: Plan) -> RelationWriter:
         return JsonLinesWriter(path)
     if name.endswith(".parquet"):
         return ParquetWriter(path, layout_of(plan))
-    fix = "end it in .jsonl or .parquet, or use - for JSON Lines"
-    raise UsageError("A103", f"cannot tell the format of {os.fspath(path)!r}", fix)
+    fix = "use a name that ends in .jsonl or .parquet, or - for JSON Lines"
+    raise UsageError("A103", f"the name {os.fspath(path)!r} has no known format", fix)
 
 
 class OutputFile:
@@ -78,7 +78,7 @@ class OutputFile:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._shown = os.fspath(path)
         if not self._shown:
-            raise DataError("D018", "the output has no name", "name a file", "''")
+            raise DataError("D018", "the name of the output is empty", "name a file", "''")
         with self.guarded():
             mode = _mode_of(path)
             self.path = Path(os.path.realpath(path))
@@ -225,7 +225,7 @@ class ParquetWriter(_Writer):
     def __init__(self, path: str | os.PathLike[str], layout: ResultLayout) -> None:
         super().__init__(path)
         if self._target is None:
-            raise UsageError("A103", "Parquet cannot be written to the standard output", "name a file")
+            raise UsageError("A103", "Parquet is not supported on the standard output", "name a file")
         self._layout = layout
         self._found: list[Relations] = []
         self._held: list[pa.Table] = []

@@ -38,7 +38,7 @@ def plain(column: pa.Array) -> pa.Array:
             column = column.dictionary_decode()
         except pa.ArrowException as error:
             problem = f"the dictionary of a column is damaged: {error}"
-            raise DataError("D004", problem, "write the table anew", "table") from None
+            raise DataError("D032", problem, "write the table again", "table") from None
     if is_.is_large_string(column.type) or is_.is_string_view(column.type):
         return column.cast(pa.string())
     if is_.is_large_binary(column.type) or is_.is_binary_view(column.type) or is_.is_fixed_size_binary(column.type):

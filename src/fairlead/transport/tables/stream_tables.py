@@ -62,8 +62,8 @@ def stream_files(
     files = list(paths)
     for each in files:
         if format_of(each) != "parquet":
-            fix = "give the Parquet files that `fairlead export` wrote"
-            raise UsageError("A217", f"{each} is no Parquet file, so its streams are not told apart", fix)
+            fix = "pass the Parquet files that `fairlead export` wrote"
+            raise UsageError("A217", f"`stream` needs Parquet files, and {each} is not one", fix)
     yield from read_streams(_batches(files, batch_rows, progress), catalogue, streams, position, stream)
 
 
@@ -84,5 +84,5 @@ def _numbers(told: pa.Array, streams: Sequence[str], column: str, row: int) -> n
         at = found.is_null().index(True).as_py()
         problem = f"{texts[at].as_py()!r} is none of the streams that the rules read: {', '.join(map(repr, streams))}"
         place = f"row {row + at}, column '{column}'"
-        raise DataError("D025", problem, "give the events that were exported for these rules", place)
+        raise DataError("D025", problem, "pass the events that were exported for these rules", place)
     return found.to_numpy().astype(np.int64)  # type: ignore[no-any-return]

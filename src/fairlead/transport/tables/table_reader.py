@@ -164,8 +164,8 @@ def _not_for_arrow(frame: Any) -> None:
         if (int in kinds and any(type(each) is int and each.bit_length() > 64 for each in values)) or (
             Decimal in kinds and any(type(each) is Decimal and abs(each.adjusted()) > DECIMAL256_DIGITS for each in values)
         ):
-            fix = "leave such rows out, or give the numbers as text"
-            raise DataError("D004", f"the column {quoted(name)} has a number that no data type holds", fix, "table")
+            fix = "filter such rows out, or write the numbers as text"
+            raise DataError("D004", f"the column {quoted(name)} has a number that fits no data type", fix, "table")
         if not kinds.isdisjoint(NUMPY_TIMES) and len(kinds - {type(None)}) > 1:
             raise DataError("D004", f"the column {quoted(name)} mixes data types", "give every column one type", "table")
 

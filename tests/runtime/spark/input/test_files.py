@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 def test_files_of_cloudevents_are_refused_with_another_way(tmp_path: Path) -> None:
     path = write(tmp_path / "in.cloudevents.jsonl", "{}")
     for given in (path, tmp_path, tmp_path / "*.cloudevents.jsonl"):
-        with pytest.raises(DataError, match=r"D013 .*files of CloudEvents are not read on Spark") as raised:
+        with pytest.raises(DataError, match=r"D029 .*files of CloudEvents are not supported on Spark") as raised:
             form_of(str(given))
         assert "fairlead run" in str(raised.value.fix)
     assert form_of(str(write(tmp_path / "plain.jsonl", "{}"))) == "json"
 
 
-@pytest.mark.parametrize(("name", "code"), [("in.csv", "D014"), ("in.parquet", "D012")])
+@pytest.mark.parametrize(("name", "code"), [("in.csv", "D033"), ("in.parquet", "D012")])
 def test_files_of_no_bytes_are_refused_as_elsewhere(tmp_path: Path, name: str, code: str) -> None:
     (tmp_path / name).touch()
     with pytest.raises(DataError, match=code):

@@ -87,5 +87,5 @@ def test_a_view_of_a_stream_is_a_stream(spark: SparkSession, tmp_path: Path) -> 
 
 def test_two_views_of_one_name_are_refused(frame: DataFrame) -> None:
     plan = fairlead.compile(MARKET.replace("SUBSCRIPTION Rally", "SUBSCRIPTION Late"))
-    with pytest.raises(UsageError, match="A220 'late' and 'Late' would be one view"):
+    with pytest.raises(UsageError, match="A220 'late' and 'Late' would have the same view name"):
         fl.register(frame, plan)

@@ -120,7 +120,7 @@ def test_a_java_home_that_is_not_there_is_told_and_not_passed_over(tmp_path: Pat
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
     error = refusal()
     assert error.code == "U106"
-    assert error.problem == f"JAVA_HOME is '{tmp_path}/gone', and there is no {tmp_path}/gone/bin/java"
+    assert error.problem == f"JAVA_HOME is '{tmp_path}/gone', and {tmp_path}/gone/bin/java does not exist"
 
 
 @pytest.mark.parametrize(

@@ -167,7 +167,7 @@ def endless(spark: SparkSession, folder: Path) -> DataFrame:
 
 def test_a_stream_without_a_frontier_is_refused_with_what_to_do(spark: SparkSession, tmp_path: Path) -> None:
     frame = endless(spark, tmp_path)
-    with pytest.raises(UnsupportedError, match="U110 nothing says how far the stream is complete") as refused:
+    with pytest.raises(UnsupportedError, match="U110 nothing determines how far the stream is complete") as refused:
         fl.match(PLAN, frame, order_by="at")
     assert "withWatermark('at', '10 seconds')" in str(refused.value)
     with pytest.raises(UnsupportedError, match="U110"):
@@ -181,12 +181,12 @@ def test_a_stream_without_a_frontier_is_refused_with_what_to_do(spark: SparkSess
     ("arguments", "problem"),
     [
         ({"order_by": "at", "frontier": "all"}, "A214 frontier is 'all'"),
-        ({"position": "offset", "frontier": "types"}, "A214 rows with a position need no frontier"),
+        ({"position": "offset", "frontier": "types"}, "A218 frontier and delay are not supported with position"),
         ({"order_by": "at", "frontier": "types", "delay": "10 bananas"}, "A215 delay is '10 bananas', not a length of time"),
-        ({"order_by": "at", "frontier": "types", "delay": timedelta(seconds=-1)}, "A215 .* less than nothing"),
-        ({"order_by": "at", "delay": "1 second"}, "A215 .* no frontier is given that it could delay"),
-        ({"order_by": "k", "frontier": "types", "delay": "1 second"}, "A215 .* the order column 'k' is int"),
-        ({"order_by": "at", "frontier": "types", "until": "2026-01-01T00:00:00Z"}, "A213 a stream has no end"),
+        ({"order_by": "at", "frontier": "types", "delay": timedelta(seconds=-1)}, "A215 .* which is negative"),
+        ({"order_by": "at", "delay": "1 second"}, "A219 .* frontier is not set: there is nothing to delay"),
+        ({"order_by": "k", "frontier": "types", "delay": "1 second"}, "A219 .* the order column 'k' is int"),
+        ({"order_by": "at", "frontier": "types", "until": "2026-01-01T00:00:00Z"}, "A213 `until` is not supported on streams"),
     ],
 )
 def test_arguments_that_make_no_sense_are_refused(
@@ -265,7 +265,7 @@ def test_an_older_checkpoint_is_refused_with_a_code(spark: SparkSession, tmp_pat
         resumed(spark, PLAN, tmp_path, FIXTURE.with_name(f"checkpoint-v{version}")).awaitTermination(300)
     error = fl.fairlead_error(raised.value)
     assert error is not None
-    assert (error.code, error.problem) == ("S110", f"the checkpoint is of version {version}, this is version 3")
+    assert (error.code, error.problem) == ("S110", f"the checkpoint has version {version}, this release reads version 3")
 
 
 def write_fixture(spark: SparkSession, folder: Path) -> None:

@@ -139,7 +139,7 @@ def unknown(name: str | None, reading: InputColumns) -> DataError:
     """What is wrong with a row of a type that cannot come."""
     declared = None if name is None else reading.catalogue.get(name)
     if name is None:
-        return DataError("D009", "the record has no type", "name the event type in the type column")
+        return DataError("D027", "the record has no type", "name the event type in the type column")
     if declared is None:
         return unknown_type(name, reading.types)
     if declared.name == HEARTBEAT.name:

@@ -124,7 +124,7 @@ def _spark_type(name: str, uses: Sequence[tuple[str, DataType]], is_order: bool)
         return "string"
     listed = ", ".join(f"{owner}.{name} {kind}" for owner, kind in uses)
     raise DataError(
-        "D022", f"one column would be of several types: {listed}", "rename one, or give spark.match a frame for each type", name
+        "D022", f"one column would have several types: {listed}", "rename one, or pass spark.match one frame per type", name
     )
 
 
@@ -137,7 +137,7 @@ def form_of(path: str) -> Form:
         kinds = {format_of(each) for each in there.rglob("*") if each.is_file() and each.name[0] not in "._"} - {None}
         if len(kinds) > 1:
             fix = "name the files of one format: FOLDER/*.parquet"
-            raise DataError("D013", f"the folder has files of several formats: {', '.join(sorted(map(str, kinds)))}", fix, path)
+            raise DataError("D029", f"the folder has files of several formats: {', '.join(sorted(map(str, kinds)))}", fix, path)
         kind = next(iter(kinds), None)
     else:
         resolve(path)  # raises with the reason
@@ -145,11 +145,11 @@ def form_of(path: str) -> Form:
         if kind in EMPTY and there.is_file() and not there.stat().st_size:
             raise EMPTY[kind](path)
     if kind is None:
-        fix = f"say it: --events-format; known endings: {', '.join(FORMATS)}"
-        raise DataError("D013", "nothing tells the format of the events", fix, path)
+        fix = f"use --events-format, or a known ending: {', '.join(FORMATS)}"
+        raise DataError("D029", "the format of the events is unknown", fix, path)
     if kind == "cloudevents":
-        fix = "match them with `fairlead run`, or give spark.match a frame of their data"
-        raise DataError("D013", "files of CloudEvents are not read on Spark", fix, path)
+        fix = "use `fairlead run`, or pass spark.match a frame of their data"
+        raise DataError("D029", "files of CloudEvents are not supported on Spark", fix, path)
     return kind  # type: ignore[return-value]
 
 
@@ -211,7 +211,7 @@ def _parted(whole: DataFrame, ordered: Ordered, on_bad: OnBad) -> EventFiles:
             reason = F.when(F.col(f"`{each}`").isNull(), missing).otherwise(reason)
     if CORRUPT in whole.columns:
         line = F.substring(CORRUPT, 1, RECORD_SHOWN)
-        unread = F.concat(F.lit("D024 a value does not fit its type, or the line cannot be read: "), line)
+        unread = F.concat(F.lit("D024 a value does not fit its type, or the line is not valid:  "), line)
         # Spark says what is wrong with the columns it reads, and every job must say the same: so all of them are read
         every = F.length(F.concat_ws("", *(F.col(f"`{each}`").cast("string") for each in names))) >= 0
         reason = F.when(F.col(CORRUPT).isNotNull() & every, unread).otherwise(reason)

@@ -135,10 +135,10 @@ def input_of(
 def _order_columns(order_by: Sequence[str] | str | None, position: str | None) -> list[str]:
     given = [order_by] if isinstance(order_by, str) else list(order_by or ())
     if position is not None and given:
-        raise UsageError("A210", "both order_by and position are given", "give the one that rows are ordered by")
+        raise UsageError("A210", "both order_by and position are set", "use the one that the rows are ordered by")
     if position is None and not given:
-        fix = 'order_by=["at"], or position="offset" where rows come from a log'
-        raise UsageError("A211", "nothing says in which order the rows stand", fix)
+        fix = 'order_by=["at"], or position="offset" if the rows come from a log'
+        raise UsageError("A211", "the rows have no order: neither order_by nor position is set", fix)
     return given if position is None else [position]
 
 
@@ -148,8 +148,8 @@ def _given(plan: Plan, frames: DataFrame | Mapping[str, DataFrame], type_column:
         _known_types(frames, plan)
         return [UserFrame(frame, name) for name, frame in frames.items()]
     if not hasattr(frames, "sparkSession"):
-        problem = f"match takes a DataFrame, or a dict of them by event type, not {type(frames).__name__}"
-        raise UsageError("A212", problem, "give one frame with a type column, or a frame for each event type")
+        problem = f"match accepts a DataFrame, or a dict of DataFrames by event type, not {type(frames).__name__}"
+        raise UsageError("A212", problem, "pass one frame with a type column, or one frame per event type")
     one = UserFrame(frames, "")
     if type_column not in one.names and len(plan.input_types) == 1:
         one.of = plan.input_types[0]
@@ -270,10 +270,10 @@ def _one_order(plan: Plan, given: Sequence[UserFrame], order: Sequence[str], is_
             kind = each.kind(name)
             if is_position and kind not in NUMERIC:
                 problem = f"the position column '{name}' is {kind}, not a whole number"
-                raise DataError("D021", problem, "name the log's offset or sequence", name)
+                raise DataError("D021", problem, "use the offset or sequence of the log", name)
             if kind not in ORDERS:
                 fix = "order by numbers, times or dates"
-                raise DataError("D021", f"rows cannot be ordered by '{name}': it is {kind}", fix, name)
+                raise DataError("D021", f"the order column '{name}' is {kind}, which has no order", fix, name)
             first = given[0].kind(name)
             if _family(kind) != _family(first):
                 problem = (
@@ -316,14 +316,14 @@ def _known_types(frames: Mapping[str, Any], plan: Plan) -> None:
                 raise not_published(declared)
             raise unknown_type(name, known)
     if not frames:
-        raise UsageError("A212", "there is no frame", "give a frame for each event type")
+        raise UsageError("A212", "the dict has no DataFrame", "pass one frame per event type")
 
 
 def _fits(given: UserFrame, name: str, kind: Kind, wanted: str, of: str) -> None:
     given.require(name, f"an attribute of '{of}'", f"add it; the frame has {', '.join(given.names)}")
     found = given.kind(name)
     if found not in FITS[kind] and found != "void":
-        fix = f"cast it to something that is a {wanted}"
+        fix = f"cast it to {wanted}"
         raise DataError("D022", f"the column '{name}' is {found}, the attribute '{of}.{name}' is {wanted}", fix)
 
 

@@ -22,8 +22,8 @@ def frames_of_parts(plan: Plan, frames: Any, position: str | None, stream: str) 
     from pyspark.sql import DataFrame
 
     if not isinstance(frames, DataFrame) or position is None or stream not in frames.columns:
-        fix = "give the frame of `log`, with position='position', stream='stream'"
-        raise UsageError("A217", "streams are told apart in one frame that has positions and names them", fix)
+        fix = "pass the frame of `log`, with position='position', stream='stream'"
+        raise UsageError("A217", "`stream` needs one frame with positions and a column of stream names", fix)
     names = [each.name for each in parts_of(plan)]
     for part in parts_of(plan):
         yield part.plan, frames.where(_is(part.name, names, stream)).drop(stream)
@@ -32,6 +32,6 @@ def frames_of_parts(plan: Plan, frames: Any, position: str | None, stream: str) 
 def _is(name: str, names: list[str], column: str) -> Column:
     from pyspark.sql import functions as F
 
-    problem = f"a row is of none of the streams that the rules read: {', '.join(map(repr, names))}"
-    error = DataError("D025", problem, "give the events of these rules", f"column '{column}'")
+    problem = f"a row belongs to none of the streams that the rules read: {', '.join(map(repr, names))}"
+    error = DataError("D025", problem, "pass the events that were read for these rules", f"column '{column}'")
     return F.when(F.col(column).isin(names), F.col(column) == name).otherwise(F.raise_error(F.lit(str(error))).cast("boolean"))

@@ -57,6 +57,8 @@ class Shuffle:
 
 @dataclass(frozen=True)
 class JobPlan:
+    """How a plan runs on Spark: tasks, shuffles and settings."""
+
     plan: Plan
     streaming: bool
     buckets: int
@@ -66,15 +68,16 @@ class JobPlan:
 
     @property
     def tasks(self) -> int:
-        """That match at the same time."""
+        """The number of tasks that match at the same time."""
         return sum(each.tasks for each in self.parts)
 
     @property
     def single(self) -> tuple[str, ...]:
-        """Subscriptions that one task has to match alone."""
+        """The subscriptions that one task matches alone."""
         return tuple(name for part in self.parts if not part.keys for name in part.subscriptions)
 
     def to_json(self) -> dict[str, Any]:
+        """The shape as a dict for JSON."""
         return {
             "plan": self.plan.digest,
             "streaming": self.streaming,
@@ -108,7 +111,10 @@ class JobPlan:
 
 
 def explain(plan: Plan, *, buckets: int | None = None, streaming: bool = False, master: str | None = None) -> JobPlan:
-    """The physical shape of a plan. Without `buckets`, as many as a session on `master` has cores; on a cluster, say it."""
+    """Explain how a plan runs on Spark.
+
+    The default for `buckets` is the number of cores of a session on `master`; on a cluster, set it.
+    """
     require_plan("explain", plan, "spark.explain(fairlead.compile(text))")
     count = buckets or local_cores(master or MASTER) or 1
     groups, own = groups_of(plan), nested_reasons(plan)

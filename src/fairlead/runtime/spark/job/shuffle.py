@@ -184,7 +184,7 @@ def _end_of_positions(order: RowOrder, arrivals: Mapping[str, pa.Table]) -> int:
     """The number after the last position of a slice. Raises DataError where two rows have one, or one is out of range."""
     fix = "name a column that numbers all rows, such as the offset of a log with one partition"
     if order.ties:
-        raise DataError("D023", f"{order.ties:,} rows have the position of another row", fix)
+        raise DataError("D034", f"{order.ties:,} rows have the position of another row", fix)
     ends = [(int(column[0].as_py()), int(column[-1].as_py())) for column in _positions(order, arrivals)]
     if min(low for low, _ in ends) < 0:
         raise DataError("D023", "a position is negative", fix)

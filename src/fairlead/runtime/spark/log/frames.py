@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
 
 def register_log(spark: SparkSession) -> None:
-    """Have the session know the format "fairlead"; `log` and `to_log` do it. A second time changes nothing.
+    """Register the format "fairlead" with the session; `log` and `to_log` call it. A second call changes nothing.
 
-    A writer looks for its format in the session that is active in its thread of the JVM."""
+    A writer looks for its format in the session that is active in its thread of the JVM.
+    """
     from fairlead.runtime.spark.log.source import LogSource
 
     with interpreter(spark):
@@ -44,21 +45,21 @@ def log(
     blocks: int | None = None,
     **options: str,
 ) -> DataFrame:
-    """The events of a log, those that a plan reads or those of some types, as one frame with the columns `position`, `type`,
-    `source`, `sequence` and the attributes of the types.
+    """The events of a log as one DataFrame: those that a plan reads, or those of some types.
 
         events = fl.log(spark, "nats://localhost:4222", plan=plan)
         relations = fl.match(plan, events, position="position")
 
-    A disjunction that reads several streams has a column `stream` more, which tells them apart: match(…, stream="stream").
-    `url` (or FAIRLEAD_URL) is that of a server or cluster. `stream`: also what comes later. `start`: "earliest", "new", a
-    position or a time in ISO 8601. `partitions`: tasks that read at a time. `blocks`: the most blocks of a micro-batch.
-    Other options are those of options.py: `user`, `password`, `token`, `nkey`, `ca`, `certificate`, `key`, `position`,
-    `heartbeats`. Raises what `fairlead.connect` and the declared types give reason for."""
+    The columns are `position`, `type`, `source`, `sequence` and the attributes of the types. If a subscription with OR reads
+    several streams, a column `stream` names the stream of each row: match(…, stream="stream"). `url` (or FAIRLEAD_URL) is a
+    server or cluster. `stream`: a streaming frame, with later events too. `start`: "earliest", "new", a position or a time in
+    ISO 8601. `partitions`: tasks that read at the same time. `blocks`: the most blocks in a micro-batch. Other options: `user`,
+    `password`, `token`, `nkey`, `ca`, `certificate`, `key`, `position`, `heartbeats`. Raises the errors of `fairlead.connect`.
+    """
     parts = () if plan is None or types is not None else only_group(plan).parts
     if len(parts) > 1:
         if str(start).isdecimal():
-            problem = f"these rules read {len(parts)} streams, each with positions of its own"
+            problem = f"the rules read {len(parts)} streams, each with its own positions"
             raise UsageError("A264", problem, "start at a time, or with 'earliest' or 'new'")
         more: dict[str, Any] = {"stream": stream, "start": start, "partitions": partitions, "blocks": blocks} | options
         found = [_named(log(spark, url, types=each.types, **more | {"heartbeats": "true"}), each.name) for each in parts]
@@ -93,14 +94,15 @@ def to_log(
     start: int = 0,
     **options: str,
 ) -> Any:
-    """A writer, of a batch or a stream, that stores what the relations EMIT in the log that the events came from, each once:
+    """A writer, batch or streaming, that stores what the relations EMIT in the log that the events came from, each once.
 
         fl.to_log(relations, plan, url).option("checkpointLocation", …).start()      # a stream
         fl.to_log(relations, plan, url).save()                                        # a batch
 
-    Derived events have the ids under which live subscribers with the same rules store them. With `into`, the relations
-    themselves are events of that type, too (sink.py). `start` is the position at which the events began. `name` tells
-    streams of one plan from one another: each has its own place in its checkpoint."""
+    Derived events have the same ids as those that live subscribers with the same rules store. With `into`, the relations
+    themselves are stored as events of that type too (sink.py). `start` is the position at which the events started. `name`
+    distinguishes the streams of one plan: each has its own place in its checkpoint.
+    """
     require_plan("to_log", plan, "to_log(relations, fairlead.compile(text), url)")
     only_stream(selection_of(plan))  # what several come to has an order that their readers on Spark do not know
     told = options | {"rules": plan.text, "start": str(start)}

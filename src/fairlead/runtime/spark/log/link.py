@@ -124,5 +124,5 @@ async def same_stream(log: Log, extent: Extent) -> None:
 
 
 def gone(name: str) -> StateError:
-    problem = f"the stream {name} was removed and made anew since it was read: the positions are others"
-    return StateError("S137", problem, "begin anew: load the frame again, or start with a new checkpoint")
+    problem = f"the stream {name} was removed and created again since it was read: its positions have changed"
+    return StateError("S137", problem, "load the frame again, or start with a new checkpoint folder")

@@ -53,7 +53,7 @@ def log_options(given: Mapping[str, str]) -> LogOptions:
     for name in told:
         if name not in NAMES and name not in OF_SPARK:
             fix = did_you_mean(name, NAMES) or f"there are {', '.join(NAMES)}"
-            raise UsageError("A224", f"a log has no option {name!r}", fix)
+            raise UsageError("A224", f"the log source has no option {name!r}", fix)
     access = Credentials(**{name: told[name] for name in ACCESS if name in told}).with_environment()
     return LogOptions(
         _url(told.get("url")),
@@ -72,15 +72,19 @@ def log_options(given: Mapping[str, str]) -> LogOptions:
 def _url(given: str | None) -> str:
     url = given or os.environ.get("FAIRLEAD_URL")
     if not url:
-        raise UsageError("A225", "no log is named", 'option("url", "nats://host:4222"), or FAIRLEAD_URL')
+        raise UsageError("A225", "the url of the log is not set", 'option("url", "nats://HOST:4222"), or set FAIRLEAD_URL')
     if url.startswith(("memory:", "file:")):
-        raise UnsupportedError("U123", f"{url!r} is a log of one process, and Spark has several", "use a server: fairlead up")
+        raise UnsupportedError(
+            "U123", f"{url!r} is a log of one process, and Spark needs a server", "start a server: fairlead up"
+        )
     return url
 
 
 def _what(told: Mapping[str, str]) -> str | tuple[str, ...]:
     if ("types" in told) == ("rules" in told):
-        raise UsageError("A226", "either types or rules say what is read", 'option("types", "A,B"), or option("rules", text)')
+        raise UsageError(
+            "A226", "the log source needs either types or rules", 'option("types", "A,B"), or option("rules", text)'
+        )
     if "rules" in told:
         return told["rules"]
     return tuple(name.strip() for name in told["types"].split(",") if name.strip())
@@ -88,7 +92,7 @@ def _what(told: Mapping[str, str]) -> str | tuple[str, ...]:
 
 def _flag(text: str) -> bool:
     if text.lower() not in ("true", "false"):
-        raise UsageError("A227", f"heartbeats is {text!r}", "say true or false")
+        raise UsageError("A227", f"heartbeats is {text!r}", "use true or false")
     return text.lower() == "true"
 
 
@@ -96,7 +100,7 @@ def _count(name: str, text: str | None) -> int | None:
     if text is None:
         return None
     if not text.isdecimal() or not int(text):
-        raise UsageError("A227", f"{name} is {text!r}", "give a whole number from 1 on")
+        raise UsageError("A227", f"{name} is {text!r}", "use a whole number from 1 on")
     return int(text)
 
 

@@ -98,21 +98,21 @@ async def outputs_of(log: Log, plan: Plan, asked: LogOptions) -> list[Output]:
     derivings = derivings_of(group.plan, name_of((origin,)))
     made = [Output(each.subscription.name, each.type, each.source, each) for each in derivings]
     if derivings and not await is_leading(log, group.key(await group.streams(log)), (origin,)):
-        problem = f"others store what these rules emit, and they did not begin at position {origin}"
-        raise UsageError("A228", problem, "begin where they did, or leave storing to them")
+        problem = f"other subscribers store what these rules emit, and did not start at position {origin}"
+        raise UsageError("A228", problem, "start where they did, or let them store it")
     if asked.into is not None:
         registry = Registry(log)
         await registry.declare(f"TYPE {asked.into} {RELATION}")
         told = registry.catalogue[asked.into]
         made += [Output(each.name, told, f"r-{each.digest[:24]}-{origin:x}", None) for each in plan.subscriptions]
     if not made:
-        raise UsageError("A229", "the rules emit nothing that could be stored", "name a type for the relations: into=…")
+        raise UsageError("A229", "the rules emit nothing that could be stored", 'name a type for the relations: into="Name"')
     return made
 
 
 async def store(log: Log, blocks: Sequence[Block]) -> None:
     """Those that the log does not have yet, of each source in their order."""
-    tails = Tails(log, PATIENCE_SECONDS, "start the stream anew, with a new checkpoint")
+    tails = Tails(log, PATIENCE_SECONDS, "start the stream again with a new checkpoint folder")
     for block in blocks:
         await tails.store(block)
 
@@ -135,8 +135,8 @@ class SinkEntry:
         elif batch == told["batch"] + 1 and told["end"] is not None:
             begin = told["end"]
         else:
-            problem = f"the sink '{key}' has micro-batch {told['batch']}, and {batch} comes: another stream has its name"
-            raise StateError("S138", problem, "give every stream a name of its own: to_log(…, name=…)")
+            problem = f"the sink '{key}' has micro-batch {told['batch']}, this stream {batch}: another stream uses this name"
+            raise StateError("S138", problem, 'give every stream its own name: to_log(…, name="…")')
         made = cls(log, key, batch, {name: tuple(pair) for name, pair in begin.items()}, 0 if held is None else held.revision)
         await made.write(None)  # 1
         return made
@@ -147,4 +147,4 @@ class SinkEntry:
             self._revision = await self._log.put(TABLE, self._key, json.dumps(told).encode(), self._revision)
         except Conflict:
             problem = f"another stream stores under the name '{self._key}' at this time"
-            raise StateError("S138", problem, "give every stream a name of its own: to_log(…, name=…)") from None
+            raise StateError("S138", problem, 'give every stream its own name: to_log(…, name="…")') from None

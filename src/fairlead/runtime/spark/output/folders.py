@@ -74,7 +74,7 @@ def require_format(spark: SparkSession, form: Format, streaming: bool) -> None:
     if form not in ADDED:
         return
     if form == "iceberg" and streaming:
-        problem = "a micro-batch that is repeated would be twice in an Iceberg table"
+        problem = "streams into Iceberg are not supported: a repeated micro-batch would be stored twice"
         raise UnsupportedError("U112", problem, "write a stream as parquet or delta")
     if not has_format(spark, form):
         fix = f"start the session with --set spark.jars.packages={ADDED[form]}, in the version for your Spark"
@@ -86,7 +86,7 @@ def require_free(spark: SparkSession, places: Outputs, overwrite: bool) -> None:
     for path in places.places().values():
         if exists(spark, path):
             if not overwrite:
-                raise UsageError("A221", f"{path} is there already", "name another --out, or --overwrite it")
+                raise UsageError("A221", f"{path} already exists", "use another --out, or --overwrite")
             _system(spark, path).delete(_path(spark, path), True)
 
 

@@ -31,12 +31,15 @@ OTHERS = ("relations", LATE, REJECTED, REPEATED)
 
 
 def register(relations: DataFrame, plan: Plan, prefix: str = "") -> dict[str, str]:
-    """Make the views, each named `prefix` and what it holds. Gives the names, by subscription and by "relations", "late",
-    "rejected" and "repeated". A view computes its frame anew for each query: `relations.cache()` before, if there are many."""
+    """Create temporary views, each named `prefix` plus what it holds, and return their names.
+
+    The names are by subscription, and by "relations", "late", "rejected" and "repeated". A view computes its frame again for
+    each query: call `relations.cache()` first if there are many.
+    """
     taken: dict[str, str] = {}
     for each in (*OTHERS, *(subscription.name for subscription in plan.subscriptions)):
         if each.lower() in taken:  # Spark does not tell upper from lower case
-            problem = f"'{taken[each.lower()]}' and '{each}' would be one view"
+            problem = f"'{taken[each.lower()]}' and '{each}' would have the same view name"
             raise UsageError("A220", problem, "rename the subscription")
         taken[each.lower()] = each
     frames = {

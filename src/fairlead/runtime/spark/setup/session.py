@@ -31,10 +31,10 @@ MASTER = "local[*]"
 
 
 def session(master: str | None = None, app: str = "fairlead", **settings: object) -> SparkSession:
-    """The session that runs, or a new one on `master` (default: all cores of this machine).
+    """The running Spark session, or a new one on `master` (default: all cores of this machine).
 
-    Settings are named as Spark names them: ``session(**{"spark.driver.memory": "4g"})``. In a session that runs, what can be
-    set while it runs is set, and what cannot is an error (A401), as is another master.
+    Settings have their Spark names: ``session(**{"spark.driver.memory": "4g"})``. On a running session, settings that can
+    change are set; others, and another master, raise A401.
     """
     require_spark()
     wanted = {name: _text(name, value) for name, value in settings.items()}
@@ -109,11 +109,13 @@ def _set(running: SparkSession, master: str | None, wanted: dict[str, str]) -> N
     now = running.conf.getAll
     for name, value in wanted.items():
         if now.get(name) != value and _static(running, name):
-            problem = f"a Spark session runs with {name}={now.get(name, 'its default')}, which cannot become {value} any more"
-            raise UsageError("A401", problem, fix="stop that session before, or leave the setting out")
+            problem = (
+                f"a Spark session is running with {name}={now.get(name, 'its default')}, which no longer changes to {value}"
+            )
+            raise UsageError("A401", problem, fix="stop that session first: spark.stop(); or leave the setting out")
     if master is not None and now.get("spark.master", master) != master:
-        problem = f"a Spark session runs on {now['spark.master']}, and {master} was asked for"
-        raise UsageError("A401", problem, fix="stop that session before, or leave the master out")
+        problem = f"a Spark session is running on {now['spark.master']}, not on {master}"
+        raise UsageError("A401", problem, fix="stop that session first: spark.stop(); or leave the master out")
     for name, value in wanted.items():
         if now.get(name) != value:
             running.conf.set(name, value)
@@ -130,6 +132,8 @@ def _static(running: SparkSession, name: str) -> bool:
 def _text(name: str, value: object) -> str:
     if not name.startswith("spark."):
         raise UsageError(
-            "A402", f"{name!r} is no setting of Spark", fix="name it in full, as in **{'spark.driver.memory': '4g'}"
+            "A402",
+            f"{name!r} is not a Spark setting: its name starts with spark.",
+            fix="write it in full, such as **{'spark.driver.memory': '4g'}",
         )
     return str(value).lower() if isinstance(value, bool) else str(value)

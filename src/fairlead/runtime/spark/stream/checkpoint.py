@@ -52,15 +52,15 @@ def noted(spark: SparkSession, folder: str) -> Note | None:
     text = read_text(spark, path)
     if text is None:
         if exists(spark, f"{folder.rstrip('/')}/offsets"):
-            problem = f"the checkpoint {folder} is of another program: it has no {NAME}"
-            raise StateError("S117", problem, "name a new checkpoint folder for this stream")
+            problem = f"the checkpoint {folder} belongs to another program: it has no {NAME}"
+            raise StateError("S117", problem, "use a new checkpoint folder for this stream")
         return None
     try:
         content = json_value(text)
         return Note(**content | {"order_by": tuple(content["order_by"])})
     except (ValueError, TypeError, KeyError):
-        problem = f"{path} is damaged: it is not the note that a stream leaves in its checkpoint"
-        raise StateError("S118", problem, "restore the file from a backup, or begin with a new checkpoint folder") from None
+        problem = f"{path} is damaged: it is not what a stream writes into its checkpoint"
+        raise StateError("S118", problem, "restore the file from a backup, or use a new checkpoint folder") from None
 
 
 def agree(spark: SparkSession, folder: str, wanted: Note, asked: int | None = None) -> tuple[Note, Change]:
@@ -72,12 +72,12 @@ def agree(spark: SparkSession, folder: str, wanted: Note, asked: int | None = No
         write_text(spark, path, wanted.text())
         return wanted, Change(started=tuple(wanted.subscriptions))
     if found.state != wanted.state:
-        problem = f"the checkpoint is of version {found.state}, this is version {wanted.state}"
-        raise StateError("S110", problem, f"run it with fairlead {found.fairlead}, or begin with a new checkpoint")
+        problem = f"the checkpoint has version {found.state}, this release reads version {wanted.state}"
+        raise StateError("S110", problem, f"run it with fairlead {found.fairlead}, or use a new checkpoint")
     for name in ("order_by", "position"):
         before, now = getattr(found, name), getattr(wanted, name)
         if before != now:
-            problem = f"the checkpoint {folder} was begun with {name} = {_shown(before)}, and this is {_shown(now)}"
+            problem = f"the checkpoint {folder} was started with {name} = {_shown(before)}, and this run has {_shown(now)}"
             raise StateError("S111", problem, FIX)
     if found.buckets is not None:
         agree_in_buckets(found.buckets, asked)

@@ -43,14 +43,16 @@ def frontier_of(
         raise UsageError("A214", f"frontier is {stated!r}", 'use "types" or "stream"')
     if given.positioned:
         if stated is not None or delay is not None:
-            raise UsageError("A214", "rows with a position need no frontier and no delay", "leave them out")
+            raise UsageError(
+                "A218", "frontier and delay are not supported with position", "leave them out: positions determine the order"
+            )
         return Frontier(types, positioned=True)
     if stated is not None:
         allowed = 0 if delay is None else _units(given, frames, delay)
         return Frontier(types, stated == "stream", dict.fromkeys(types, allowed))
     if delay is not None:
-        fix = 'add frontier="types" or frontier="stream"; a watermark has its delay in itself'
-        raise UsageError("A215", f"delay is {delay!r}, and no frontier is given that it could delay", fix)
+        fix = 'add frontier="types" or frontier="stream"; a watermark has its own delay'
+        raise UsageError("A219", f"delay is {delay!r}, and frontier is not set: there is nothing to delay", fix)
     each = dict(frames) if isinstance(frames, Mapping) else {"": frames}
     delays = {name: _watermark(frame, first) for name, frame in each.items() if name != HEARTBEAT.name}
     missing = [name for name, found in delays.items() if found is None]
@@ -58,9 +60,9 @@ def frontier_of(
         which = f" of {', '.join(map(repr, missing))}" if isinstance(frames, Mapping) else ""
         raise UnsupportedError(
             "U110",
-            f"nothing says how far the stream{which} is complete, so nothing could ever be released",
-            fix=f"frame.withWatermark({first!r}, '10 seconds'), or frontier=\"types\" where every type comes in order, "
-            'or position="offset" where rows come from a log',
+            f"nothing determines how far the stream{which} is complete, so no event would be released",
+            fix=f"frame.withWatermark({first!r}, '10 seconds'), or frontier=\"types\" if each type arrives in order, "
+            'or position="offset" if the rows come from a log',
         )
     if not isinstance(frames, Mapping):
         return Frontier(types, True, dict.fromkeys(types, delays[""] or 0))
@@ -83,7 +85,7 @@ def _units(given: InputFrame, frames: DataFrame | Mapping[str, DataFrame], delay
         kind = frame.schema[name].dataType.simpleString()
         if kind not in ("timestamp", "timestamp_ntz", "date"):
             problem = f"delay is {delay!r}, a length of time, and the order column '{name}' is {kind}"
-            raise UsageError("A215", problem, "order by a timestamp or a date first, or leave the delay out")
+            raise UsageError("A219", problem, "order by a timestamp or a date first, or leave the delay out")
     length = _length(delay)
     return -(-length // DAY_US) if kind == "date" else length
 
@@ -100,7 +102,7 @@ def _length(delay: str | timedelta) -> int:
             raise UsageError("A215", f"delay is {delay!r}, not a length of time", fix)
         found = math.ceil(sum(Fraction(number.replace(" ", "")) * (unit or 0) for number, unit in parts))
     if found < 0:
-        raise UsageError("A215", f"delay is {delay!r}, less than nothing", fix)
+        raise UsageError("A215", f"delay is {delay!r}, which is negative", fix)
     return found
 
 

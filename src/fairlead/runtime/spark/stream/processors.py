@@ -111,5 +111,5 @@ def _state(held: ValueState) -> bytes | None:
 
 def _update(held: ValueState, state: bytes, what: str, fix: str) -> None:
     if len(state) > STATE_BYTES_MAX:
-        raise StateError("S113", f"{what} comes to {len(state):,} bytes, and a state can have {STATE_BYTES_MAX:,}", fix)
+        raise StateError("S113", f"{what} has {len(state):,} bytes, and the limit is {STATE_BYTES_MAX:,}", fix)
     held.update((state,))

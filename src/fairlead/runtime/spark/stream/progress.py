@@ -37,9 +37,12 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Totals since the listener began; `…_per_second`, `…_seconds` and what is held are of the last micro-batch that had rows.
-    `held` and `ties` are None where nobody counts them. `change`: what became of the rules when they were last others than
-    those of the micro-batch before; where a stream began since, all of them."""
+    """Totals since the listener started; `…_per_second`, `…_seconds` and what is held back are of the last micro-batch with
+    rows.
+
+    `held` and `ties` are None where they are not counted. `change` reports which rules resumed, started or were dropped when
+    they last changed; for a stream that started since, all of them started.
+    """
 
     batches: int = 0
     last_batch: int = -1
@@ -69,7 +72,7 @@ class Snapshot:
 
 
 class Metrics:
-    """Adds up the reports of one query; safe to read from another thread."""
+    """Totals of one streaming query; safe to read from another thread."""
 
     def __init__(self, plan: Plan) -> None:
         self._names = [each.name for each in plan.subscriptions]
@@ -79,7 +82,7 @@ class Metrics:
         self._now = Snapshot(relations=dict.fromkeys(self._names, 0))
 
     def note(self, report: Mapping[str, Any]) -> None:
-        """A progress report, as the JSON that Spark makes of it."""
+        """Add a progress report, as Spark's JSON."""
         with self._lock:
             observed = report.get("observedMetrics") or {}
             counts = observed.get(OBSERVED) or {}
@@ -109,11 +112,12 @@ class Metrics:
             )
 
     def snapshot(self) -> Snapshot:
+        """The totals so far."""
         with self._lock:
             return self._now
 
     def metrics(self) -> str:
-        """In the text format of Prometheus, version 0.0.4."""
+        """The totals in the text format of Prometheus, version 0.0.4."""
         prometheus = _prometheus()
         return str(prometheus.generate_latest(self.registry()).decode())
 
@@ -171,7 +175,7 @@ def _change(told: str) -> RuleChange:
 
 
 def observed(relations: DataFrame, plan: Plan) -> DataFrame:
-    """The frame of `match`, counted while it passes: by verdict, and relations by subscription."""
+    """Count the rows of the frame of `match` as they pass: by verdict, and relations by subscription."""
     from pyspark.sql import functions as F
 
     verdict, subscription = F.col("verdict"), F.col("subscription")

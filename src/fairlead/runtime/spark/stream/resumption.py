@@ -24,8 +24,11 @@ SETTING = "spark.sql.session.timeZone"
 
 @dataclass(frozen=True)
 class RuleChange(Change):
-    """What became of the rules of a stream. `position`: of the first event that those which were started can see, in the order
-    of the stream; those that were resumed see it, too, after all they have seen before."""
+    """Which rules of a stream resumed, started or were dropped.
+
+    `position`: of the first event that the started rules see, in the order of the stream; resumed rules see it too, after all
+    that they have seen before.
+    """
 
     position: int = 0
 
@@ -41,28 +44,28 @@ def head(identity: Mapping[str, Any]) -> dict[str, Any]:
 def agree_in(found: Mapping[str, Any], identity: Mapping[str, Any]) -> None:
     """The head of a state and what the run is. Raises StateError."""
     if found["version"] != VERSION:
-        problem = f"the checkpoint is of version {found['version']}, this is version {VERSION}"
-        raise StateError("S110", problem, "run it with the release that wrote it, or begin with a new checkpoint folder")
+        problem = f"the checkpoint has version {found['version']}, this release reads version {VERSION}"
+        raise StateError("S110", problem, "run the release that wrote it, or use a new checkpoint folder")
     before = found["identity"]
     if ZONE in before and ZONE in identity:  # rules that read such times may come and go
         agree_in_zone(before[ZONE], identity[ZONE])
     differing = [name for name, value in identity.items() if name != ZONE and before.get(name) != value]
     if differing:
-        fix = "begin with a new checkpoint folder, or go on as the checkpoint was made"
+        fix = "continue with the settings of the checkpoint, or use a new checkpoint folder"
         raise StateError("S111", f"the checkpoint was made with another {', another '.join(differing)}", fix)
 
 
 def agree_in_zone(before: str, now: str) -> None:
     if before != now:
-        problem = f"the stream has times without a zone, which it took for those of {before}, and the session's zone is {now}"
+        problem = f"the stream read times without a zone as times in {before}, and the session's zone is now {now}"
         raise StateError("S111", problem, f'spark.conf.set("{SETTING}", "{before}"), or a new checkpoint folder')
 
 
 def agree_in_buckets(began: int, asked: int | None) -> None:
     """`asked`: what the user wants; whoever wants nothing gets what there is."""
     if asked is not None and asked != began:
-        problem = f"the stream began with buckets = {began}, over which its state is spread, and this run asks for {asked}"
-        raise StateError("S116", problem, f"leave buckets out, or give {began}; another number needs a new checkpoint folder")
+        problem = f"the stream started with buckets = {began}, and this run has buckets = {asked}"
+        raise StateError("S116", problem, f"leave buckets out, or use {began}; another number needs a new checkpoint folder")
 
 
 def changed(before: Set[str], names: Mapping[str, str], now: Mapping[str, str], position: int) -> RuleChange:

@@ -166,7 +166,7 @@ def _used(world: World) -> int:
     patience = Patience(LIMIT_SECONDS_MAX)
     while (used := world.cluster.used()) is None:
         if patience.is_over:
-            raise LogError("N001", "nobody tells how much is stored", "see the logs of the servers")
+            raise LogError("N040", "no server reports how much is stored", "see the logs of the servers")
         patience.wait()
     return used
 
@@ -175,5 +175,5 @@ def _limit(world: World, stream: str, room: int | None) -> None:
     patience = Patience(LIMIT_SECONDS_MAX)
     while not world.cluster.limit(stream, room):
         if patience.is_over:
-            raise LogError("N001", f"the limit of {stream} cannot be changed", "see the logs of the servers")
+            raise LogError("N040", f"the limit of {stream} did not change", "see the logs of the servers")
         patience.wait()

@@ -73,7 +73,7 @@ class Cluster:
             if all(each is not None and "error" not in each for each in answers):
                 return
             patience.wait()
-        raise LogError("N007", "the servers did not become a cluster", f"see the logs in {self._folder}")
+        raise LogError("N007", "the servers did not form a cluster", f"see the logs in {self._folder}")
 
     def _send(self, at: int, number: int) -> None:
         pid = self.servers[at].pid

@@ -63,7 +63,7 @@ async def connected(
     version = client.connected_server_version
     if (version.major, version.minor) < VERSION_MIN:
         await _quietly(client.close())
-        problem = f"the server is of version {version.major}.{version.minor}, which cannot compare what is appended"
+        problem = f"the server has version {version.major}.{version.minor}, and 2.11 is the oldest supported"
         raise LogError("N012", problem, "use nats-server 2.11 or later")
     return client
 

