@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from fairlead.transport.log.jetstream.connection import connected
-
 from fairlead.transport.log.credentials import Access
+from fairlead.transport.log.jetstream.connection import connected
 from fairlead.transport.log.jetstream.server import Server
 
 ATTEMPTS = 4
