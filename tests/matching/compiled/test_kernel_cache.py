@@ -127,7 +127,7 @@ def test_a_core_without_a_store_compiles_in_memory(folder: Path, compiled: Calla
     surroundings.give(surroundings.MemoryOnly)
     try:
         assert (compiled(), compiled()) == (1, 1)
-        assert compiling.unmade([SOURCE]) == (1, 0)
+        assert compiling.unmade([parsed(SOURCE)]) == (1, 0)
     finally:
         surroundings.give(fairlead._user_cache)
     assert files(folder) == []

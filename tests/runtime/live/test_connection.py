@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from fairlead.transport.log.credentials import Access
+from fairlead.transport.log.credentials import Credentials
 from fairlead.transport.log.jetstream.connection import connected
 from fairlead.transport.log.jetstream.server import Server
 
@@ -27,7 +27,7 @@ def test_who_was_let_in_once_waits_for_the_server_to_come_back(tmp_path: Path) -
 
     async def work() -> None:
         with Server(tmp_path, durable=False) as server:
-            client = await connected(server.url, Access(), note, reconnected)
+            client = await connected(server.url, Credentials(), note, reconnected)
             assert client.options["max_reconnect_attempts"] == -1
             server.port = int(server.url.rpartition(":")[2])
             server.stop()

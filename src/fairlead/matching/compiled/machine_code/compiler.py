@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Kernel = Callable[..., tuple[int, ...]]
 
-VERSION = 5
+VERSION = 6
 """Raise when other code is made of a source, or is called in another way."""
 
 
