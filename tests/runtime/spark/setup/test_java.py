@@ -128,7 +128,7 @@ def test_a_java_home_that_is_not_there_is_told_and_not_passed_over(tmp_path: Pat
     [
         ("echo 'Error: libjvm.so is missing' >&2; exit 1", "does not run: Error: libjvm.so is missing"),
         ("exit 1", "does not run: it ends with an error and says nothing"),
-        ("echo hello", "tells no version: hello"),
+        ("echo hello", "does not print its version: hello"),
     ],
 )
 def test_what_a_broken_java_says_is_handed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, said: str) -> None:
