@@ -150,7 +150,8 @@ class Searching:
                 tests = [self.placed(each.condition, newest) for each in self.accesses.tests_left(slot, newest)]
                 tests += self._order_tests(slot, newest)
                 if access.way == "newest":
-                    blocks.enter_context(code.when(all_of(*tests)))
+                    if tests:
+                        blocks.enter_context(code.when(all_of(*tests)))
                     continue
                 if slot in self.accesses.chosen_bits:
                     tests.insert(0, bit(self.layout.field("BITS")[bound_to(slot)], slot))
@@ -174,12 +175,14 @@ class Searching:
                         code.give(FALSE)
                 inner = inner or not once
                 self._ends(code, slot, newest)
+                final = once or not self.accesses.depends(slot, newest)  # one that passes is enough
                 if once:
                     blocks.callback(code.leave)
-                else:
+                elif tests or not final:
                     blocks.callback(self._advance, code, access, newest)
-                blocks.enter_context(code.when(all_of(*tests)))
-                if not self.accesses.depends(slot, newest) and not once:
+                if tests:
+                    blocks.enter_context(code.when(all_of(*tests)))
+                if final and not once:
                     blocks.callback(code.leave)
             for clause in shape.clauses:
                 if clause.right is not None:
