@@ -1,13 +1,14 @@
-"""Links and words of a node are two views of one memory, and the compiler is told that they are not: no source may mix them."""
+"""Links and words of a node are two views of one memory, and the compiler is told that they are not: no program mixes them."""
 
 from __future__ import annotations
-
-import ast
 
 import pytest
 
 import fairlead
 from fairlead.matching.compiled.codegen.kernel_names import LINKS, NODES
+from fairlead.matching.compiled.representation.contents import elements_in, statements_in
+from fairlead.matching.compiled.representation.expressions import Array, Constant, Expression, Variable
+from fairlead.matching.compiled.representation.statements import For, Program
 from fairlead.matching.compiled.running.branch import form_of
 from tests.matching.compiled.test_cost import ROWS, TYPES
 
@@ -25,7 +26,7 @@ def test_words_are_never_reached_below_the_first_and_links_never_above_the_last(
     (subscription,) = plan.subscriptions
     for several in (False, True):
         _, source = form_of(subscription, subscription.branches[0], plan.catalogue, several)
-        words, links = _reached(source.text, NODES.name), _reached(source.text, LINKS.name)
+        words, links = _reached(source.program, NODES), _reached(source.program, LINKS)
         first = source.layout["REF"]
         assert min(words) >= first
         assert max(words) < source.layout.width
@@ -49,21 +50,21 @@ def test_what_an_index_decides_is_neither_tested_again_nor_stored(match: str, st
     assert len(source.layout.place_of_column) == stored <= len(shape.columns)
 
 
-def _reached(source: str, name: str) -> set[int]:
-    """The elements of a row of the array that the source reads or writes."""
+def _reached(program: Program, array: Array) -> set[int]:
+    """The elements of a row of the array that the program reads or writes."""
     found: set[int] = set()
-    tree = ast.parse(source)
-    ranges = {
-        node.target.id: node.iter for node in ast.walk(tree) if isinstance(node, ast.For) and isinstance(node.target, ast.Name)
-    }
-    for node in ast.walk(tree):
-        if not (isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == name):
-            continue
-        assert isinstance(node.slice, ast.Tuple)
-        at = node.slice.elts[1]
-        if isinstance(at, ast.Constant):
-            found.add(at.value)
-            continue
-        assert isinstance(at, ast.Name)
-        found |= set(eval(ast.unparse(ranges[at.id])))
+    for statement in (each for function in program.functions for each in statements_in(function.body)):
+        for element in elements_in(statement):
+            if element.array is array:
+                found |= _numbers(element.indices[1], program)
     return found
+
+
+def _numbers(index: Expression, program: Program) -> set[int]:
+    """What a constant is, or a variable that counts from one constant to another."""
+    if isinstance(index, Constant):
+        return {int(index.value)}
+    assert isinstance(index, Variable)
+    counts = [each for function in program.functions for each in statements_in(function.body) if isinstance(each, For)]
+    (bounds,) = {(each.first.value, each.end.value) for each in counts if each.variable.name == index.name}  # type: ignore[union-attr,attr-defined]
+    return set(range(*bounds))

@@ -43,9 +43,7 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     value_of,
     w,
 )
-from fairlead.matching.compiled.codegen.kernel_names import (
-    MEMBERS as FOUND,
-)
+from fairlead.matching.compiled.codegen.kernel_names import MEMBERS as FOUND
 from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.codegen.search import Searching
 from fairlead.matching.compiled.machine_code.interruption import count_step

@@ -386,7 +386,7 @@ class _Loop:
     def _enough(self, newest: int) -> list[Expression]:
         """Every queue has as many events as instances are needed, the newest event counted."""
         counts = [(at, n - 1 if at == newest else n) for at, n in enumerate(self.shape.needed)]
-        return self.queues.have((at, n) for at, n in counts if n) or [TRUE]
+        return self.queues.have((at, n) for at, n in counts if n)
 
     def _note_oldest(self, code: Code) -> None:
         """What left may have been the oldest of its key: the next event need not look for what falls behind the window."""

@@ -96,7 +96,8 @@ class Queues:
 
     def _link(self) -> Function:
         NEXT, PREV = self.layout.take("NEXT PREV")
-        e, at, indexed, before = [*variables("entry at"), Variable("indexed", TRUTH), Variable("before", WHOLE)]
+        e, at, before = variables("entry at before")
+        indexed = Variable("indexed", TRUTH)
         code = Code()
         code.assign(before, QUEUES[at, TAIL])
         code.assign(PREV[e], before)

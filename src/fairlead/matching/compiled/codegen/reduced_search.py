@@ -43,21 +43,6 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     w,
 )
 from fairlead.matching.compiled.codegen.node_layout import Layout
-from fairlead.matching.compiled.codegen.semijoin_functions import (
-    EQUAL,
-    FILTER,
-    GREATER,
-    GREATER_EQUAL,
-    HEADER,
-    LESS,
-    LESS_EQUAL,
-    NEIGHBOURS,
-    PAIRS,
-    PLACE,
-    UNLIKE,
-    Form,
-    reducing,
-)
 from fairlead.matching.compiled.planning.access import Accesses
 from fairlead.matching.compiled.planning.shape import Clause, Shape
 from fairlead.matching.compiled.representation.code import Code
@@ -90,6 +75,10 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+HEADER = 5
+"""Numbers in SCRATCH for each slot, before nodes and marks."""
+FILTER, PLACE, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, EQUAL, UNLIKE, PAIRS, NEIGHBOURS = range(10)
+"""Operations. Those from PLACE to UNLIKE compare all candidates of two slots in one go, the others test them."""
 COMPARED = {"<": LESS, "<=": LESS_EQUAL, ">": GREATER, ">=": GREATER_EQUAL, "=": EQUAL, "!=": UNLIKE}
 SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 STEPS_FIRST, STEPS_EACH = 256, 8
@@ -175,6 +164,8 @@ class Semijoins:
     def functions(self) -> list[Function]:
         if not self.first:
             return []
+        from fairlead.matching.compiled.codegen.semijoin_functions import Form, reducing
+
         made = [self._begin(newest) for newest in self.first if newest is not None]
         spoilt = [self._spoilt(at, each) for at, each in enumerate(self.shape.clauses) if each.right is not None]
         form = Form(self.shape.size, self.shape.stride, self.layout.links, self.shape.recent, self.state)

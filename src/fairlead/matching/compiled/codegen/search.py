@@ -139,55 +139,61 @@ class Searching:
         return k * self.shape.stride + queue
 
     def _body(self, code: Code, newest: int | None) -> None:
-        """Loop in loop; what ends a loop is written where its block is left."""
-        shape = self.shape
+        """Loop in loop, down to a relation."""
         self._opening(code, newest)
         self.semijoins.opening(code, newest)
         with ExitStack() as blocks:
             inner = False
-            for slot in range(shape.size):
+            for slot in range(self.shape.size):
                 access = self.accesses.of(slot, newest)
-                tests = [self.placed(each.condition, newest) for each in self.accesses.tests_left(slot, newest)]
-                tests += self._order_tests(slot, newest)
-                if access.way == "newest":
-                    blocks.enter_context(code.when(all_of(*tests)))
-                    continue
-                if slot in self.accesses.chosen_bits:
-                    tests.insert(0, bit(self.layout.field("BITS")[bound_to(slot)], slot))
-                once = access.way == "neighbour"
-                bounded = inner and not once and newest in self.semijoins.first
-                # the innermost loop only counts: asking would cost it a tenth
-                last = slot == max(self.opened(newest)) and all(each.right is None for each in shape.clauses)
-                innermost = last and not once and not bounded
-                self._start(code, access, newest)
-                if innermost:
-                    code.assign(walked, 0)
-                    blocks.callback(code.decrease, counter("STEPS"), walked)
-                blocks.enter_context(code.loop(bound_to(slot) != NONE))
-                if innermost:
-                    code.increase(walked)
-                elif bounded:
-                    self.semijoins.step(code, newest)
-                elif not once:
-                    count_step(code)
-                    with code.when(is_halted()):
-                        code.give(FALSE)
-                inner = inner or not once
-                self._ends(code, slot, newest)
-                if once:
-                    blocks.callback(code.leave)
-                else:
-                    blocks.callback(self._advance, code, access, newest)
-                blocks.enter_context(code.when(all_of(*tests)))
-                if not self.accesses.depends(slot, newest) and not once:
-                    blocks.callback(code.leave)
-            for clause in shape.clauses:
+                self._open(code, blocks, access, newest, inner)
+                inner = inner or access.way not in ("newest", "neighbour")
+            for clause in self.shape.clauses:
                 if clause.right is not None:
                     blocks.enter_context(code.when(self._unspoilt(code, clause, newest)))
             for slot in sorted(self.opened(newest)):
                 code.assign(MEMBERS[slot], bound_to(slot))
             code.give(TRUE)
         code.give(FALSE)
+
+    def _open(self, code: Code, blocks: ExitStack, access: Access, newest: int | None, inner: bool) -> None:
+        """The loop of a slot, and in it the tests of its events; what follows goes inside. What goes behind that is written as
+        the blocks are closed, the last first. `inner`: there is a loop around it."""
+        slot, once = access.slot, access.way == "neighbour"
+        tests = [self.placed(each.condition, newest) for each in self.accesses.tests_left(slot, newest)]
+        tests += self._order_tests(slot, newest)
+        if access.way == "newest":
+            if tests:
+                blocks.enter_context(code.when(all_of(*tests)))
+            return
+        if slot in self.accesses.chosen_bits:
+            tests.insert(0, bit(self.layout.field("BITS")[bound_to(slot)], slot))
+        self._start(code, access, newest)
+        bounded = inner and not once and newest in self.semijoins.first
+        last = slot == max(self.opened(newest)) and all(each.right is None for each in self.shape.clauses)
+        innermost = last and not once and not bounded
+        if innermost:  # it only counts: asking would cost it a tenth
+            code.assign(walked, 0)
+            blocks.callback(code.decrease, counter("STEPS"), walked)
+        blocks.enter_context(code.loop(bound_to(slot) != NONE))
+        if innermost:
+            code.increase(walked)
+        elif bounded:
+            self.semijoins.step(code, newest)
+        elif not once:
+            count_step(code)
+            with code.when(is_halted()):
+                code.give(FALSE)
+        self._ends(code, slot, newest)
+        final = once or not self.accesses.depends(slot, newest)  # one that passes is enough
+        if once:
+            blocks.callback(code.leave)
+        elif tests or not final:
+            blocks.callback(self._advance, code, access)
+        if tests:
+            blocks.enter_context(code.when(all_of(*tests)))
+        if final and not once:
+            blocks.callback(code.leave)
 
     def _opening(self, code: Code, newest: int | None) -> None:
         """What the newest event alone decides, and the ends between which THEN leaves the open slots."""
@@ -306,7 +312,7 @@ class Searching:
             with code.when(value != value):
                 code.assign(node, NONE)
 
-    def _advance(self, code: Code, access: Access, newest: int | None) -> None:
+    def _advance(self, code: Code, access: Access) -> None:
         """The next node of a slot's loop."""
         node = bound_to(access.slot)
         if access.way == "hash":

@@ -13,6 +13,18 @@ from fairlead.dataclass import dataclass
 from fairlead.matching.compiled.codegen.counters import counter
 from fairlead.matching.compiled.codegen.kernel_names import HEAD, MEMBERS, PLANS, QUEUES, SCRATCH
 from fairlead.matching.compiled.codegen.node_layout import Fields
+from fairlead.matching.compiled.codegen.reduced_search import (
+    EQUAL,
+    FILTER,
+    GREATER,
+    GREATER_EQUAL,
+    HEADER,
+    LESS,
+    LESS_EQUAL,
+    NEIGHBOURS,
+    PLACE,
+    UNLIKE,
+)
 from fairlead.matching.compiled.machine_code.interruption import is_halted
 from fairlead.matching.compiled.representation.code import Code
 from fairlead.matching.compiled.representation.expressions import (
@@ -35,10 +47,6 @@ from fairlead.matching.compiled.representation.expressions import (
 )
 from fairlead.matching.compiled.representation.statements import Function
 
-HEADER = 5
-"""Numbers in SCRATCH for each slot, before nodes and marks."""
-FILTER, PLACE, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, EQUAL, UNLIKE, PAIRS, NEIGHBOURS = range(10)
-"""Operations. Those from PLACE to UNLIKE compare all candidates of two slots in one go, the others test them."""
 OPEN = Constant(0, "OPEN")
 """Of the first row of a plan, the column with the number of open slots."""
 OPEN_SLOT, QUEUE, FIRST_STEP, END_STEP = named_constants("OPEN_SLOT QUEUE FIRST_STEP END_STEP")

@@ -12,16 +12,16 @@ Gives: whether the build is checked, memory that is not written yet, arrays that
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fairlead.errors import InvariantError
 from fairlead.matching.compiled.machine_code.surroundings import surroundings
-from fairlead.matching.compiled.representation.contents import elements_in
-from fairlead.matching.compiled.representation.statements import Program
-from fairlead.matching.compiled.representation.text import statements_by_line, text_of
+
+if TYPE_CHECKING:
+    from fairlead.matching.compiled.representation.statements import Program
 
 POISON = 0x7A
 """Every byte of memory that nobody wrote: as an index it is out of range, as a link no node."""
@@ -57,6 +57,9 @@ def site(line: int, ordinal: int) -> int:
 
 
 def failure(program: Program, at: int, what: int, index: int, length: int) -> InvariantError:
+    from fairlead.matching.compiled.representation.contents import elements_in
+    from fairlead.matching.compiled.representation.text import statements_by_line, text_of
+
     line, ordinal = at >> _LINE, at & (1 << _LINE) - 1
     for number, function, statement in statements_by_line(program):
         if number == line and statement is not None:

@@ -11,22 +11,17 @@ value columns and helpers it uses to the Shape. Raises `Refused` for what a kern
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 
 from fairlead.matching.compiled.codegen.kernel_names import RANKS
 from fairlead.matching.compiled.planning.condition_value import (
-    DIGITS_OF_A_DOUBLE,
-    DIGITS_OF_A_RESULT,
-    DIGITS_OF_A_WORD,
     LOWEST,
     Value,
-    at_one_scale,
-    combined,
     constant,
 )
+from fairlead.matching.compiled.planning.decimal_values import DecimalValues, folded
 from fairlead.matching.compiled.planning.pushdown import Extreme, First, Pushed, pushed
-from fairlead.matching.compiled.planning.shape import ACCEPTED, TOO_MANY, Refused, Shape, Sides, ValueColumn, at_slot_zero
+from fairlead.matching.compiled.planning.shape import Refused, Sides, ValueColumn
 from fairlead.matching.compiled.representation.expressions import (
     HIGHEST,
     Between,
@@ -34,11 +29,9 @@ from fairlead.matching.compiled.representation.expressions import (
     Comparison,
     Constant,
     SlotColumn,
-    SlotField,
     all_of,
     any_of,
     between,
-    bit,
     call,
     choice,
     intrinsic,
@@ -62,13 +55,11 @@ from fairlead.model.expression import (
     Like,
     Literal,
     Negative,
-    PositionOf,
-    TimeOf,
     Truth,
     condition_slots,
     slots_of,
 )
-from fairlead.model.types import DataType, EventType, Kind
+from fairlead.model.types import Kind
 from fairlead.model.values import TIMESTAMP_RANGE
 
 TEXTS = frozenset({Kind.STRING, Kind.BINARY})
@@ -78,13 +69,7 @@ BITS_OF_A_DOUBLE = 53
 DATE_PARTS = frozenset({"year", "month", "day", "hour", "minute", "second", "dayofweek"})
 
 
-class Across:
-    def __init__(self, shape: Shape, types: Sequence[EventType]) -> None:
-        self.shape, self.types = shape, types
-        self.home = 0
-        """A slot of the condition: where constants are read."""
-        self._numbers: dict[ValueColumn, int] = {}
-
+class Across(DecimalValues):
     def condition(self, condition: Condition, must: bool = True) -> Formula:
         """With `must`, no relation is formed unless the condition is true."""
         self.home = min(condition_slots(condition), default=0)
@@ -174,110 +159,6 @@ class Across:
             return between(0, order, 1)
         sign, number = {"=": ("==", 0), "<": ("==", -1), "<=": ("<=", 0), ">": ("==", 1)}[operator]
         return Comparison(order, sign, Constant(number))
-
-    def _decimals(self, left: Expression, right: Expression, must: bool) -> tuple[Value, Value]:
-        """Both sides as whole numbers at one scale, or both as DOUBLE."""
-        if Kind.DOUBLE in (left.kind, right.kind):
-            return self._as_double(left, must), self._as_double(right, must)
-        one, two = at_one_scale([self._exact_number(left, must), self._exact_number(right, must)])
-        return one, two
-
-    def _exact_number(self, node: Expression, must: bool) -> Value:
-        """A DECIMAL or a whole number, with its digits and scale."""
-        if node.kind is Kind.DECIMAL:
-            return self._decimal(node, must)
-        value = self._value(node, must)
-        if isinstance(node, Literal) and node.value is not None:
-            return replace(value, digits=len(str(abs(node.value))))
-        value = replace(value, digits={Kind.INT: 10}.get(node.kind, 19))
-        return value.widened if value.digits > DIGITS_OF_A_WORD else value
-
-    def _decimal(self, node: Expression, must: bool) -> Value:
-        match node:
-            case Field():
-                return self._attribute(node, must)
-            case Literal():
-                return constant(node)
-            case Arithmetic():
-                left, right = self._exact_number(node.left, must), self._exact_number(node.right, must)
-                return self._combined(node.operator, left, right)
-            case Negative():
-                value = self._decimal(node.operand, must)
-                return replace(value, code=-value.code)
-            case Call(function="abs"):
-                value = self._decimal(node.arguments[0], must)
-                return replace(value, code=intrinsic("abs", value.code))
-            case Call(function="coalesce"):
-                options = at_one_scale([self._decimal(each, False) for each in node.arguments])
-                made = self._coalesce(options)
-                digits = max(each.digits for each in options)
-                return replace(made, digits=digits, scale=options[0].scale, wide=options[0].wide)
-            case Aggregate(attribute=str()) if node.function in ("sum", "min", "max"):
-                return self._decimal_aggregate(node)
-        raise Refused(f"{getattr(node, 'function', type(node).__name__)} of DECIMAL across events")
-
-    def _attribute(self, node: Field, must: bool) -> Value:
-        """A DECIMAL of more digits than 64 bits hold comes as two columns."""
-        declared = self._declared(node.slot, node.attribute)
-        digits, scale = declared.precision, declared.scale
-        if digits <= DIGITS_OF_A_WORD:
-            return replace(self._alone(node, must), digits=digits, scale=scale)
-        high, low = (Call(f"{name} word", (node,), Kind.BIGINT) for name in ("high", "low"))
-        value = self._alone(high, must)
-        return replace(value, code=intrinsic("joined", value.code, self._column(low)), digits=digits, scale=scale, wide=True)
-
-    def _combined(self, operator: str, left: Value, right: Value) -> Value:
-        if operator == "%":
-            one, two = at_one_scale([left, right])
-            name = self._wide_helper("remainder_wide") if one.wide else self._helper("remainder")
-            known = (*left.known, *right.known, two.code != 0)
-            if one.digits > DIGITS_OF_A_RESULT:
-                whole = call("quotient", intrinsic("abs", one.code), intrinsic("abs", two.code))
-                known = (*known, whole < 10**DIGITS_OF_A_RESULT)
-            return replace(one, code=call(name, one.code, two.code), known=known, soft=(*left.soft, *right.soft))
-        made = combined(operator, left, right)
-        if made.digits > DIGITS_OF_A_RESULT:
-            self._wide_helper("rounded")
-        return made
-
-    def _decimal_aggregate(self, node: Aggregate) -> Value:
-        assert node.attribute is not None
-        values = [self._attribute(Field(slot, node.attribute, Kind.DECIMAL), False) for slot in node.slots]
-        known = (any_of(*(value.is_known for value in values)),)
-        first = values[0]
-        if node.function == "sum":
-            zero = intrinsic("wide", 0) if first.wide else Constant(0)
-            terms = [replace(v, code=choice(v.code, v.is_known, zero), known=(), soft=()) for v in values]
-            total = terms[0]
-            for count, term in enumerate(terms[1:], 2):  # one rounding a step, in the order of the instances
-                total = replace(self._combined("+", total, term), digits=first.digits + len(str(count)))
-            return replace(total, known=known)
-        least, most = (Constant(10**76), -Constant(10**76)) if first.wide else (HIGHEST, LOWEST)
-        empty = least if node.function == "min" else most
-        return replace(first, code=_folded(node.function, values, empty), known=known, soft=())
-
-    def _as_double(self, node: Expression, must: bool) -> Value:
-        """A number as a DOUBLE. A DECIMAL of few digits is exact over a power of ten, so one division rounds it right; an
-        attribute of more is a column; what is made of several is divided bit by bit."""
-        if node.kind is not Kind.DECIMAL:
-            value = self._value(node, must)
-            return value if node.kind is Kind.DOUBLE else replace(value, code=intrinsic("float", value.code))
-        if isinstance(node, Field) and self._declared(node.slot, node.attribute).precision > DIGITS_OF_A_DOUBLE:
-            value = self._alone(Arithmetic("/", node, Literal(1, Kind.INT), Kind.DOUBLE), must)
-            return replace(value, known=value.soft, soft=())  # no DECIMAL is NaN, so nobody tests for it
-        value = self._decimal(node, must)
-        if value.digits <= DIGITS_OF_A_DOUBLE:
-            few = intrinsic("int", value.code) if value.wide else value.code  # a remainder can be wide and of few digits
-            return Value(intrinsic("float", few) / 10.0**value.scale, value.known, value.soft)
-        if not slots_of(node):
-            return constant(Literal(float(compile_value(node, [])([])), Kind.DOUBLE))
-        self._wide_helper("ratio")
-        return Value(call("ratio", value.widened.code, intrinsic("wide", 10**value.scale)), value.known, value.soft)
-
-    def _declared(self, slot: int, attribute: str) -> DataType:
-        found = self.types[slot].attribute(attribute)
-        assert found is not None
-        return found.type
 
     def _value(self, node: Expression, must: bool) -> Value:
         slots = slots_of(node)
@@ -389,24 +270,6 @@ class Across:
         fits = Between(-Constant(2.0**63), ("<=", "<"), (value.code, Constant(2.0**63)))
         return Value(call(f"{node.function}_whole", value.code), (*value.known, *value.soft, fits))
 
-    def _rounded_decimal(self, down: bool, value: Value) -> Value:
-        unit = 10**value.scale
-        if not value.wide:
-            return replace(value, code=value.code // unit if down else -(-value.code // unit), digits=0, scale=0)
-        self._wide_helper("quotient")
-        by = intrinsic("wide", unit)
-        code = call("quotient", value.code, by) if down else -call("quotient", -value.code, by)
-        fits = between(-(2**63), code, 2**63 - 1)
-        return Value(intrinsic("int", code), (*value.known, *value.soft, fits))
-
-    @staticmethod
-    def _coalesce(options: list[Value]) -> Value:
-        code = options[-1].code
-        for option in reversed(options[:-1]):
-            code = choice(option.code, option.is_known, code)
-        known = any_of(*(option.is_known for option in options))
-        return Value(code, (known,), bits=max(option.bits for option in options))
-
     def _aggregate(self, node: Aggregate) -> Value:
         assert node.attribute is not None or node.function == "count"
         if node.attribute is None:
@@ -436,7 +299,7 @@ class Across:
             self._helper(name)
         else:
             name, empty = ("min", HIGHEST) if least else ("max", LOWEST)
-        return Value(_folded(name, values, empty), known, bits=values[0].bits)
+        return Value(folded(name, values, empty), known, bits=values[0].bits)
 
     def _extreme_text(self, least: bool, values: list[Value]) -> Value:
         """The number of the first or last text in order; a NULL has the number -1."""
@@ -460,66 +323,6 @@ class Across:
         high = total([term >> 32 for term in terms]) + (low >> 32)
         known = (*known, between(-(2**31), high, 2**31 - 1))
         return Value(high * 2**32 + (low & (2**32 - 1)), known)
-
-    def _alone(self, node: Expression, must: bool) -> Value:
-        """A value that reads one event."""
-        code = self._column(node)
-        slot, at = code.slot, code.column
-        present = bit(SlotField("BITS", slot), self.shape.known_bit(at)) != 0
-        if node.kind is Kind.DOUBLE:
-            return Value(code, soft=(present,))
-        if must:
-            self.shape.required.append((slot, at))
-            return Value(code, bits=_bits(node))
-        return Value(code, (present,), bits=_bits(node))
-
-    def _column(self, node: Expression, truth: bool = False) -> SlotColumn:
-        """A value column for an expression over one event; the same expression of two instances shares it."""
-        (slot,) = slots_of(node)
-        column = ValueColumn(self.shape.queue_of(slot), at_slot_zero(node), truth)
-        return SlotColumn(self._number(column), slot)
-
-    def _number(self, column: ValueColumn) -> int:
-        number = self._numbers.setdefault(column, len(self._numbers))
-        if number == len(self.shape.columns):
-            self.shape.columns.append(column)
-            if self.shape.size + len(self.shape.columns) > ACCEPTED:  # here already: thousands take long to go through
-                raise Refused(TOO_MANY)
-        return number
-
-    def column_of(self, node: Expression) -> int:
-        """The number of the value column of an expression over one event."""
-        return self._column(node).column
-
-    def plain_value(self, node: Expression) -> SlotColumn | None:
-        """A value that other events bound, if it is one value column or a constant; None for more."""
-        return self._column(node) if len(slots_of(node)) == 1 else None
-
-    def _helper(self, name: str) -> str:
-        if name not in self.shape.helpers:
-            self.shape.helpers.append(name)
-        return name
-
-    def _wide_helper(self, name: str) -> str:
-        """Those of wide numbers divide."""
-        self._helper("quotient")
-        return self._helper(name)
-
-
-def _folded(name: str, values: list[Value], empty: Formula) -> Formula:
-    """With a function of two values, or the `min` and `max` of the machine."""
-    made = intrinsic if name in ("min", "max") else call
-    code: Formula = choice(values[0].code, values[0].is_known, empty)
-    for value in values[1:]:
-        code = made(name, code, choice(value.code, value.is_known, empty))
-    return code
-
-
-def _bits(node: Expression) -> int:
-    """The size of a whole number that one event gives."""
-    if isinstance(node, Field | TimeOf | PositionOf | Aggregate | Call):
-        return {Kind.INT: 31, Kind.TIMESTAMP: 58, Kind.BOOLEAN: 1}.get(node.kind, 64)
-    return 64
 
 
 def _negated(atom: Atom) -> Atom:

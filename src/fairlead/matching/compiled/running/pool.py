@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fairlead.matching.compiled.codegen.auxiliary_programs import freed
 from fairlead.matching.compiled.codegen.counters import FREE, FRESH, HEAP, NAMES, NONE_FREE, QUEUED, SEEN
-from fairlead.matching.compiled.codegen.kernel_names import LINKS
 from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.codegen.ordered_index import ROW
 from fairlead.matching.compiled.codegen.reduced_search import room
 from fairlead.matching.compiled.machine_code.checked_build import unwritten
 from fairlead.matching.compiled.machine_code.compiler import kernel_of
-from fairlead.matching.compiled.representation.code import Code
-from fairlead.matching.compiled.representation.expressions import NONE, Array, variables
-from fairlead.matching.compiled.representation.statements import Program
 
 NEVER = np.iinfo(np.int64).min
 """The clock of a key that has seen nothing."""
@@ -28,22 +24,6 @@ HEAD, TAIL, COUNT, ROOT = range(4)
 """Columns of `qs`."""
 CLOCK, FLAGS, WAITS, OLDEST = range(4)
 """Columns of `ks`."""
-NEXT = 0
-"""The column of `nn` with the node that follows."""
-
-
-@lru_cache(maxsize=1)
-def freed() -> Program:
-    """A kernel along the free nodes."""
-    used, node, count = Array("used"), *variables("node count")
-    code = Code()
-    code.assign(count, 0)
-    with code.loop(node != NONE):
-        code.assign(used[node], 0)
-        code.assign(node, LINKS[node, NEXT])
-        code.increase(count)
-    code.give_results(count, 0)
-    return Program([code.function("kernel", LINKS, used, node)])
 
 
 class Pool:
