@@ -26,7 +26,7 @@ from fairlead.runtime.live.interleaving import PULSE, Interleaving, Reached
 from fairlead.transport.log.block import Block
 from fairlead.transport.log.memory_log import MemoryLog
 from fairlead.transport.log.protocol import Stored, Stream
-from tests.runtime.live.test_subscribing import TYPES, ids, more, publish_some, some
+from tests.runtime.live.reading import TYPES, ids, more, publish_some, some
 from tests.transport.log.logs import run
 
 LEFT = "SUBSCRIPTION L MATCH A a AND B b WHERE a.k = b.k"

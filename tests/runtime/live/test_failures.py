@@ -18,7 +18,7 @@ from fairlead.errors import LogError
 from fairlead.runtime.live.client import Client
 from fairlead.transport.log.block import decode
 from fairlead.transport.log.jetstream.server import Server
-from tests.runtime.live.test_subscribing import EMITTING, RULES, TYPES, ids, more, publish_some, some
+from tests.runtime.live.reading import EMITTING, RULES, TYPES, ids, more, publish_some, some
 from tests.transport.log.logs import run
 from tests.transport.log.test_logs import taken
 

@@ -7,7 +7,7 @@ from itertools import islice
 import pytest
 
 import fairlead
-from tests.runtime.live.test_subscribing import RULES, TYPES
+from tests.runtime.live.reading import RULES, TYPES
 
 
 @pytest.mark.parametrize("url", ["memory:", None])

@@ -17,7 +17,7 @@ from fairlead.transport.log.jetstream.failures import Refusals, translated
 from fairlead.transport.log.jetstream.merge_progress import Progress
 from fairlead.transport.log.jetstream.merge_watch import Watching, is_silent
 from fairlead.transport.log.protocol import Unavailable
-from tests.runtime.live.test_subscribing import TYPES
+from tests.runtime.live.reading import TYPES
 from tests.transport.log.logs import run
 
 SECOND = 1_000_000_000

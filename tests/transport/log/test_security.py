@@ -13,7 +13,7 @@ import pytest
 import fairlead
 from fairlead.errors import LogError, UsageError
 from fairlead.transport.log.jetstream.server import Server
-from tests.runtime.live.test_subscribing import TYPES, more, some
+from tests.runtime.live.reading import TYPES, more, some
 from tests.transport.log.logs import run
 
 ACCOUNTS = """
