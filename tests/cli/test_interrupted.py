@@ -29,6 +29,7 @@ SUBSCRIPTION S MATCH T0 a AND T1 b AND T2 c AND T3 d AND T4 e WHERE a.x + b.x + 
 """Nothing but trying finds out that there is none: with 1,000 events of each type that takes an hour."""
 EACH = f"{TYPES}\nSUBSCRIPTION E MATCH T0 a\n"
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
+pytestmark = pytest.mark.slow  # each starts a process or two
 SIGNALS = pytest.mark.parametrize("number", CODES)
 
 
@@ -188,6 +189,7 @@ def test_a_tail_ends_while_a_kernel_searches(folder: Path, stored: str, number: 
 
 @SIGNALS
 @pytest.mark.parametrize("arguments", [["up", "--data", "log", "--json"], ["gateway"]], ids=["up", "gateway"])
+@pytest.mark.server
 def test_commands_that_serve_end(folder: Path, arguments: list[str], number: signal.Signals) -> None:
     code, _, errors = ended(folder, "serving", arguments, number)
     assert code in (0, CODES[number]), errors

@@ -71,6 +71,7 @@ class TestInMemory(ConformanceSuite):
 SERVED = listed(CASES) if os.environ.get("FAIRLEAD_LIVE_CASES") == "all" else listed(CASES)[::SAMPLE]
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("case", SERVED, ids=str)
 class TestOnAServer(ConformanceSuite):
     def run(self, rules: str, events: list[dict[str, Any]], until: datetime | None) -> Outcome:

@@ -14,6 +14,7 @@ from tests.transport.log.logs import run
 from tests.transport.log.test_logs import taken
 
 
+@pytest.mark.server
 def test_several_equal_subscribers_and_a_restarted_one_store_each_derived_event_once() -> None:
     async def work() -> None:
         async with fairlead.connect() as fl, fairlead.connect(fl.url) as other:
@@ -43,6 +44,7 @@ def test_several_equal_subscribers_and_a_restarted_one_store_each_derived_event_
     run(work)
 
 
+@pytest.mark.server
 def test_absences_are_decided_by_heartbeats_in_the_log() -> None:
     types = "TYPE Order (id INT, at TIMESTAMP) TIME at; TYPE Payment (id INT, at TIMESTAMP) TIME at"
     rules = "SUBSCRIPTION Unpaid MATCH Order o WITHOUT Payment p WITHIN 1 MINUTE OF o WHERE p.id = o.id"
@@ -66,6 +68,7 @@ def test_absences_are_decided_by_heartbeats_in_the_log() -> None:
     run(work)
 
 
+@pytest.mark.server
 def test_a_client_that_beats_decides_absences_by_its_clock() -> None:
     types = "TYPE Ping (id INT, at TIMESTAMP) TIME at; TYPE Pong (id INT, at TIMESTAMP) TIME at"
     rules = "SUBSCRIPTION Lost MATCH Ping i WITHOUT Pong o WITHIN 300 MILLISECONDS OF i WHERE o.id = i.id"

@@ -55,6 +55,7 @@ def test_what_waits_for_an_absence_stays_in_one_part() -> None:
     assert [each.types for each in group.parts] == [("A", "B", "C")]
 
 
+@pytest.mark.server
 def test_equal_disjunctions_agree_and_who_has_one_of_the_conjunctions_finds_the_same_for_it(tmp_path: Path) -> None:
     async def work() -> None:
         async with fairlead.connect() as fl, fairlead.connect(fl.url) as other:
@@ -110,6 +111,7 @@ def test_equal_disjunctions_agree_and_who_has_one_of_the_conjunctions_finds_the_
     run(work)
 
 
+@pytest.mark.server
 def test_a_restarted_one_goes_on_and_a_late_joiner_delivers_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeping, "EVERY_EVENTS", 60)
 
@@ -143,6 +145,7 @@ def test_a_restarted_one_goes_on_and_a_late_joiner_delivers_the_same(monkeypatch
     run(work)
 
 
+@pytest.mark.server
 def test_a_quiet_stream_is_moved_on_by_heartbeats_that_those_who_wait_store_once() -> None:
     async def work() -> None:
         async with fairlead.connect() as fl:
@@ -167,6 +170,7 @@ def test_a_quiet_stream_is_moved_on_by_heartbeats_that_those_who_wait_store_once
     run(work)
 
 
+@pytest.mark.server
 def test_where_a_disjunction_may_start() -> None:
     async def work() -> None:
         async with fairlead.connect() as fl:
@@ -187,6 +191,7 @@ def test_where_a_disjunction_may_start() -> None:
     run(work)
 
 
+@pytest.mark.server
 def test_what_a_disjunction_emits_is_stored_once() -> None:
     emitting = f"{EITHER} EMIT Pair(x = coalesce(a.x, c.x))"
 

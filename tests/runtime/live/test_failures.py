@@ -29,6 +29,7 @@ def free_port() -> int:
         return int(held.getsockname()[1])
 
 
+@pytest.mark.server
 def test_a_killed_server_that_comes_back_has_lost_and_doubled_nothing(tmp_path: Path) -> None:
     async def work() -> None:
         server = Server(tmp_path, port=free_port()).start()
@@ -90,6 +91,7 @@ async def count(fl: Client, name: str) -> int:
     return int(group["count"])
 
 
+@pytest.mark.server
 def test_a_killed_subscriber_goes_on_where_it_was() -> None:
     async def work() -> None:
         rolls = random.Random(11)
@@ -133,6 +135,7 @@ def test_a_killed_subscriber_goes_on_where_it_was() -> None:
     run(work)
 
 
+@pytest.mark.server
 def test_a_full_server_refuses_and_keeps_what_it_has(tmp_path: Path) -> None:
     async def work() -> None:
         with Server(tmp_path, durable=False, bytes_max=3_000_000) as server:

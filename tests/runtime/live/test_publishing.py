@@ -17,7 +17,7 @@ from fairlead.transport.log.block import Block, decode
 from fairlead.transport.log.jetstream import log as jetstream
 from fairlead.transport.log.jetstream.server import Server
 from fairlead.transport.log.protocol import Conflict, Unavailable
-from tests.transport.log.logs import run
+from tests.transport.log.logs import URLS, run
 from tests.transport.log.test_logs import taken
 
 QUOTES = "TYPE Quote (symbol STRING, value DOUBLE, at TIMESTAMP) TIME at"
@@ -29,7 +29,7 @@ async def stored(fl: Client, name: str, count: int) -> list[dict[str, Any]]:
     return [row for each in found for row in decode(each.block, (await fl.types())[name]).to_pylist()]
 
 
-@pytest.mark.parametrize("url", ["memory:", None])
+@pytest.mark.parametrize("url", URLS)
 def test_events_are_stored_in_the_order_of_the_calls(url: str | None) -> None:
     async def work() -> None:
         async with fairlead.connect(url, source="desk") as fl:
@@ -80,6 +80,7 @@ class Losing:
 
 
 @pytest.mark.parametrize("pattern", ["d", "n", "ndd-dn-d", "dddd"])
+@pytest.mark.server
 def test_what_is_sent_again_after_a_lost_answer_is_stored_once(pattern: str) -> None:
     async def work() -> None:
         async with fairlead.connect(source="s") as fl:
@@ -95,6 +96,7 @@ def test_what_is_sent_again_after_a_lost_answer_is_stored_once(pattern: str) -> 
     run(work)
 
 
+@pytest.mark.server
 def test_a_publisher_that_comes_back_goes_on_with_its_numbers() -> None:
     async def work() -> None:
         async with fairlead.connect() as fl:
@@ -109,6 +111,7 @@ def test_a_publisher_that_comes_back_goes_on_with_its_numbers() -> None:
     run(work)
 
 
+@pytest.mark.server
 def test_two_publishers_under_one_name_are_found_out() -> None:
     async def work() -> None:
         async with fairlead.connect() as fl, fairlead.connect(fl.url, source="s") as one:
@@ -155,6 +158,7 @@ def test_bad_input_is_refused_and_nothing_of_it_is_stored() -> None:
     run(work)
 
 
+@pytest.mark.server
 def test_types_evolve_by_attributes_at_the_end_and_in_no_other_way() -> None:
     async def work() -> None:
         async with fairlead.connect() as fl:
@@ -186,6 +190,7 @@ def test_types_evolve_by_attributes_at_the_end_and_in_no_other_way() -> None:
     run(work)
 
 
+@pytest.mark.server
 def test_declaring_at_the_same_time_comes_to_one_declaration() -> None:
     async def work() -> None:
         async with fairlead.connect() as fl:
@@ -306,6 +311,7 @@ def test_nobody_there() -> None:
     run(work)
 
 
+@pytest.mark.server
 def test_a_server_that_cannot_compare_appends_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     async def work() -> None:
         with Server(tmp_path, durable=False) as server:
@@ -332,6 +338,7 @@ def test_conflicts_are_not_mistaken_for_success() -> None:
     assert not issubclass(Conflict, Unavailable)
 
 
+@pytest.mark.server
 def test_what_is_more_than_a_full_block_waits_for_others_and_comes_in_order() -> None:
     async def work() -> None:
         async with fairlead.connect(linger=0.2) as fl:

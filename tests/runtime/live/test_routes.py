@@ -19,9 +19,8 @@ from fairlead.transport.log.block import Block
 from fairlead.transport.log.block_filter import Only
 from fairlead.transport.log.protocol import Stream, Unavailable
 from tests.runtime.live.routing import ATOMS, EVENTS, IBM, MIXED, TYPES, all_of, publish_one_by_one, renewed, whole
-from tests.transport.log.logs import run
+from tests.transport.log.logs import URLS, run
 
-LOGS = ("memory:", None)
 RULES = st.sampled_from(
     (
         "MATCH A a WHERE {a}",
@@ -72,7 +71,7 @@ def test_nobody_can_tell_a_reader_of_a_route_from_one_of_everything(
     run(work)
 
 
-@pytest.mark.parametrize("url", LOGS)
+@pytest.mark.parametrize("url", URLS)
 def test_fewer_blocks_are_read_and_the_same_is_delivered(url: str | None) -> None:
     async def work() -> None:
         async with fairlead.connect(url, source="feed") as fl:
@@ -103,7 +102,7 @@ def test_fewer_blocks_are_read_and_the_same_is_delivered(url: str | None) -> Non
     run(work)
 
 
-@pytest.mark.parametrize("url", LOGS)
+@pytest.mark.parametrize("url", URLS)
 def test_states_serve_readers_of_routes_and_of_everything_alike(url: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeping, "EVERY_EVENTS", 1)
 
@@ -313,6 +312,7 @@ def test_types_that_grow_and_publishers_that_do_not_know_it_yet() -> None:
     run(work)
 
 
+@pytest.mark.server
 def test_subscribers_come_at_the_same_time_and_share_their_routes() -> None:
     async def work() -> None:
         async with fairlead.connect() as fl:

@@ -17,6 +17,7 @@ from tests.runtime.live.reading import RULES, TYPES, exported, ids, matched, mor
 from tests.transport.log.logs import run
 
 
+@pytest.mark.server
 def test_a_restarted_subscriber_goes_on_behind_what_it_acknowledged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeping, "EVERY_EVENTS", 100)
 
@@ -53,6 +54,7 @@ def test_a_restarted_subscriber_goes_on_behind_what_it_acknowledged(monkeypatch:
     run(work)
 
 
+@pytest.mark.server
 def test_a_late_joiner_delivers_what_the_others_deliver_from_there_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeping, "EVERY_EVENTS", 50)
 
@@ -82,6 +84,7 @@ def test_a_late_joiner_delivers_what_the_others_deliver_from_there_on(monkeypatc
     run(work)
 
 
+@pytest.mark.server
 def test_the_first_of_several_decides_where_new_begins() -> None:
     async def work() -> None:
         async with fairlead.connect() as fl:
@@ -99,6 +102,7 @@ def test_the_first_of_several_decides_where_new_begins() -> None:
     run(work)
 
 
+@pytest.mark.server
 def test_new_is_what_is_published_from_now_on_also_where_the_stream_is_new() -> None:
     async def work() -> None:
         async with fairlead.connect() as fl:
@@ -114,6 +118,7 @@ def test_new_is_what_is_published_from_now_on_also_where_the_stream_is_new() -> 
     run(work)
 
 
+@pytest.mark.server
 def test_start_at_a_position_or_a_time() -> None:
     async def work() -> None:
         async with fairlead.connect() as fl:

@@ -21,6 +21,7 @@ from tests.runtime.live.reading import COVERING, EMITTING, RULES, TYPES, exporte
 from tests.transport.log.logs import run
 
 
+@pytest.mark.server
 def test_subscribers_of_one_client_read_together_and_one_that_has_stopped_holds_nobody_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -62,6 +63,7 @@ def test_subscribers_of_one_client_read_together_and_one_that_has_stopped_holds_
     run(work)
 
 
+@pytest.mark.server
 def test_equal_subscribers_agree_and_so_does_the_embedded_engine_over_the_exported_events(tmp_path: Path) -> None:
     async def work() -> None:
         async with fairlead.connect() as fl, fairlead.connect(fl.url) as other:
@@ -127,6 +129,7 @@ def test_a_log_in_a_file_is_subscribed_to_as_any_other(tmp_path: Path) -> None:
     run(work)
 
 
+@pytest.mark.server
 def test_subtypes_unions_and_names_of_all_letters() -> None:
     types = "TYPE Größe (x INT); TYPE Höhe EXTENDS Größe (y STRING); TYPE Ort (x INT); EVENT UNION Alles = Größe + Ort"
     rules = "SUBSCRIPTION S MATCH Größe g SUBSCRIPTION U MATCH Alles a[2]"
@@ -156,6 +159,7 @@ def test_subtypes_unions_and_names_of_all_letters() -> None:
     run(work)
 
 
+@pytest.mark.server
 def test_types_that_grow_do_not_disturb_a_subscriber() -> None:
     async def work() -> None:
         async with fairlead.connect() as fl:
@@ -228,6 +232,7 @@ def test_a_gap_in_the_log_stops_the_reader() -> None:
     run(work)
 
 
+@pytest.mark.server
 def test_streams_that_nobody_needs_are_swept() -> None:
     async def work() -> None:
         async with fairlead.connect() as fl:

@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
 from fairlead.transport.log.credentials import Access
 from fairlead.transport.log.file_log import FileLog
 from fairlead.transport.log.jetstream.log import connect
@@ -16,6 +18,10 @@ from fairlead.transport.log.memory_log import MemoryLog
 from fairlead.transport.log.protocol import Log
 
 SECONDS_MAX = 120
+URLS = ("memory:", pytest.param(None, marks=pytest.mark.server))
+"""For `connect`: a log in memory, and one of a server of its own."""
+KINDS = ("memory", "file", pytest.param("server", marks=pytest.mark.server))
+"""For `a_log`."""
 
 
 @asynccontextmanager

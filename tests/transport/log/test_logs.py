@@ -27,9 +27,8 @@ from fairlead.transport.log.jetstream.log import JetStreamLog, connect
 from fairlead.transport.log.jetstream.server import Server
 from fairlead.transport.log.patient_log import PatientLog
 from fairlead.transport.log.protocol import Conflict, Log, Stored, Stream, Unavailable
-from tests.transport.log.logs import a_log, run
+from tests.transport.log.logs import KINDS, a_log, run
 
-KINDS = ("memory", "file", "server")
 A = EventType("A", (Attribute("x", DataType(Kind.INT)),))
 
 
@@ -83,6 +82,7 @@ def test_a_reader_is_sent_the_blocks_of_its_route_and_a_source_has_one_order_und
     run(work)
 
 
+@pytest.mark.server
 def test_in_a_cluster_one_of_several_attempts_is_stored_whatever_their_letters(tmp_path: Path) -> None:
     async def attempt(log: Log, number: int, letter: str, after: int) -> int | None:
         try:
@@ -286,6 +286,7 @@ def test_a_log_in_a_file_is_there_again(tmp_path: Path) -> None:
     run(lambda: second(found))
 
 
+@pytest.mark.server
 def test_a_server_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     code = (
         "import sys, time; from fairlead.transport.log.jetstream.server import Server\n"

@@ -89,6 +89,7 @@ def test_a_leader_whose_stream_stands_still_steps_down_though_its_sources_are_he
     assert watched(monkeypatch, {"FL_M_x": moving, "FL_T_A": [source]}) == []
 
 
+@pytest.mark.server
 def test_a_merged_stream_that_takes_up_nothing_of_a_source_that_has_more_stands_still() -> None:
     async def work() -> None:
         async with fairlead.connect() as fl:
