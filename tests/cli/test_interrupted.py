@@ -10,7 +10,6 @@ import struct
 import subprocess
 import sys
 import termios
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from io import FileIO
@@ -21,6 +20,7 @@ import pytest
 
 from tests.cli.live.servers import ENVIRONMENT, up
 from tests.cli.shop import write_lines
+from tests.waiting import wait_until
 
 TYPES = "\n".join(f"TYPE T{n} (x INT)" for n in range(5))
 ENDLESS = f"""{TYPES}
@@ -78,10 +78,12 @@ def ended(folder: Path, moment: str, arguments: Sequence[str | Path], number: si
 
 def has_read(pipe: FileIO, process: subprocess.Popen[str]) -> None:
     """The command has read what stands in the pipe, and waits for more."""
-    left = pipe.write(b'{"type": "T0", "x": 1}\n')
-    while left and process.poll() is None:
-        (left,) = struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))
-        time.sleep(0.01)
+    pipe.write(b'{"type": "T0", "x": 1}\n')
+
+    def is_empty() -> bool:
+        return struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4))) == (0,)
+
+    wait_until(lambda: is_empty() or process.poll() is not None)
 
 
 def ends_cleanly(folder: Path, moment: str, arguments: Sequence[str | Path], number: signal.Signals) -> None:

@@ -15,7 +15,9 @@ from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.subscribing import LiveSubscription
 from fairlead.transport.admission.records import read_records
 from fairlead.transport.log.block import decode, positions
+from fairlead.transport.log.protocol import Stream
 from tests.transport.log.test_logs import taken
+from tests.waiting import until
 
 TYPES = "TYPE A (k INT, x INT); TYPE B (k INT, x INT); TYPE C (k INT, x INT)"
 RULES = "SUBSCRIPTION S MATCH A a AND B b WHERE a.k = b.k"
@@ -63,7 +65,7 @@ async def publish_some(fl: Client, seed: int, rounds: int = 40) -> None:
                 count = rolls.choice([1, 2, 7, 30])
                 rows = {"k": [rolls.randrange(5) for _ in range(count)], "x": [rolls.randrange(1000) for _ in range(count)]}
                 await mine.publish_many(name, rows, wait=rolls.random() < 0.3)
-                await asyncio.sleep(rolls.random() * 0.003)
+                await asyncio.sleep(rolls.random() * 0.003)  # so that they take turns in many ways
 
     await asyncio.gather(*(one(name) for name in "ABC"))
 
@@ -82,8 +84,12 @@ async def exported(fl: Client, types: Sequence[str]) -> list[tuple[int, dict[str
 
 async def merged(fl: Client, types: Sequence[str], count: int) -> None:
     """Wait until so many blocks are merged: what is published one after the other may be merged otherwise."""
-    while await fl.log.last(await fl.log.open_merged(types)) < count:
-        await asyncio.sleep(0.01)
+    stream = await fl.log.open_merged(types)
+    await until(lambda: reached(fl, stream, count))
+
+
+async def reached(fl: Client, stream: Stream, count: int) -> bool:
+    return await fl.log.last(stream) >= count
 
 
 def matched(text: str, events: list[tuple[int, dict[str, Any]]]) -> list[Relation]:

@@ -277,7 +277,7 @@ class Slow(MemoryLog):
             if found and self.rolls.random() < 0.7:
                 after = found[-1].sequence
                 yield found
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # others go on
 
 
 def block(type: str, source: str, number: int) -> Block:

@@ -19,6 +19,7 @@ from fairlead.transport.log.jetstream.server import Server
 from fairlead.transport.log.protocol import Conflict, Unavailable
 from tests.transport.log.logs import URLS, run
 from tests.transport.log.test_logs import taken
+from tests.waiting import until
 
 QUOTES = "TYPE Quote (symbol STRING, value DOUBLE, at TIMESTAMP) TIME at"
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -266,8 +267,7 @@ def test_an_error_says_whether_what_was_published_is_kept(many: bool) -> None:
             fl._publisher._log = full  # type: ignore[assignment]
             told = [await publish(fl, x) for x in range(5)]
             await fl.publish("N", x=5)  # nobody waits for it
-            while full.asked < 6:
-                await asyncio.sleep(0)
+            await until(lambda: full.asked >= 6)
             told += [None, *[await publish(fl, x) for x in range(6, 8)]]
             full.full = False
             told.append(await publish(fl, 8))

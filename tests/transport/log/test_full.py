@@ -27,7 +27,7 @@ async def stored(fl: Client) -> None:
             await fl.flush()
             return
         except LogError:
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.1)  # the client finds the server again when it looks again
 
 
 @pytest.mark.server

@@ -17,7 +17,7 @@ from fairlead.transport.log.jetstream.failures import Refusals, translated
 from fairlead.transport.log.jetstream.merge_progress import Progress
 from fairlead.transport.log.jetstream.merge_watch import Watching, is_silent
 from fairlead.transport.log.protocol import Unavailable
-from tests.runtime.live.reading import TYPES
+from tests.runtime.live.reading import TYPES, merged
 from tests.transport.log.logs import run
 
 SECOND = 1_000_000_000
@@ -76,16 +76,16 @@ def test_a_leader_whose_source_stays_silent_steps_down(monkeypatch: pytest.Monke
 def test_a_leader_whose_stream_stands_still_steps_down_though_its_sources_are_heard_of(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jetstream_watching, "PROGRESS_LOOKS", 1)
 
-    def merged(count: int) -> StreamInfo:
+    def holding(count: int) -> StreamInfo:
         made = told(0)
         state = replace(made.state, last_seq=count, subjects={"fl.t.A.s": count})
         return replace(made, state=state, config=replace(made.config, metadata={"types": "A"}))
 
     source = replace(told(), state=replace(told().state, last_seq=5))
     down = ["$JS.API.STREAM.LEADER.STEPDOWN.FL_M_x"]
-    assert watched(monkeypatch, {"FL_M_x": [merged(3)], "FL_T_A": [source]}) == down
-    assert watched(monkeypatch, {"FL_M_x": [merged(5)], "FL_T_A": [source]}) == []
-    moving = [merged(count) for count in (1, 1, 2, 2, 3, 3)]  # two questions each look
+    assert watched(monkeypatch, {"FL_M_x": [holding(3)], "FL_T_A": [source]}) == down
+    assert watched(monkeypatch, {"FL_M_x": [holding(5)], "FL_T_A": [source]}) == []
+    moving = [holding(count) for count in (1, 1, 2, 2, 3, 3)]  # two questions each look
     assert watched(monkeypatch, {"FL_M_x": moving, "FL_T_A": [source]}) == []
 
 
@@ -104,8 +104,7 @@ def test_a_merged_stream_that_takes_up_nothing_of_a_source_that_has_more_stands_
 
             async def published(name: str, last: int) -> None:
                 await fl.publish(name, k=1, x=1, wait=True)
-                while await fl.log.last(stream) < last:
-                    await asyncio.sleep(0.01)
+                await merged(fl, ["A", "B"], last)
 
             await published("A", 1)
             await published("B", 2)
@@ -115,13 +114,11 @@ def test_a_merged_stream_that_takes_up_nothing_of_a_source_that_has_more_stands_
             await fl.publish("B", k=2, x=2, wait=True)
             assert [await looked(), await looked()] == [False, True]  # nothing came of B between two looks
             await js.update_stream(config, max_msgs=3)
-            while await fl.log.last(stream) < 3:
-                await asyncio.sleep(0.01)
+            await merged(fl, ["A", "B"], 3)
             await fl.publish("A", k=3, x=3, wait=True)
             assert [await looked(), await looked()] == [False, True]  # something came of B, and then nothing of A
             await js.update_stream(config, max_msgs=-1)
-            while await fl.log.last(stream) < 4:
-                await asyncio.sleep(0.01)
+            await merged(fl, ["A", "B"], 4)
             assert [await looked(), await looked()] == [False, False]
             await client.close()
 

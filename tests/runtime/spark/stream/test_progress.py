@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -19,6 +18,7 @@ from fairlead.cli.commands.spark import following
 from fairlead.runtime.spark.input.files import Ordered, read
 from fairlead.runtime.spark.stream.progress import Metrics, Snapshot
 from tests.cli.shop import MARKET, RALLY, quote, write_lines
+from tests.waiting import wait_until
 
 LINE = re.compile(r'(# (HELP|TYPE) fairlead_\w+ .+|fairlead_\w+(\{subscription="(\\.|[^"\\])*"\})? [0-9.e+-]+)')
 
@@ -80,10 +80,7 @@ def test_a_stream_that_is_observed_is_counted_and_served(spark: SparkSession, tm
         relations = fl.observed(fl.match(plan, source.good, order_by="at", frontier="stream"), plan)
         query = relations.writeStream.format("noop").trigger(availableNow=True).start()
         query.awaitTermination()
-        for _ in range(100):
-            if watching.snapshot().batches:
-                break
-            time.sleep(0.1)
+        wait_until(lambda: watching.snapshot().batches)
         now = watching.snapshot()
         assert (now.events, now.relations, now.late) == (6, {"Rally": 1}, 0)
         assert now.state_bytes > 0
