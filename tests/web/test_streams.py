@@ -11,7 +11,6 @@ import aiohttp
 import pytest
 
 import fairlead
-from fairlead.web import sse as sse_module
 from fairlead.web.gateway import Settings
 from fairlead.web.serving import gateway
 from tests.web.served import RULES, Asker, asking, run, some, sse
@@ -161,11 +160,9 @@ def test_ids_of_something_else_are_refused() -> None:
     run(work)
 
 
-def test_a_stream_that_nobody_acknowledges_ends_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sse_module, "SENT_MAX", 8)
-
+def test_a_stream_that_nobody_acknowledges_ends_and_goes_on() -> None:
     async def work() -> None:
-        async with asking() as asker:
+        async with asking(Settings(sent_max=8)) as asker:
             await asker.declare()
             await asker.pairs(range(20))
             found: list[Any] = []

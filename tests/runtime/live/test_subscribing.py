@@ -15,8 +15,8 @@ from fairlead.errors import LanguageError, StateError, UsageError
 from fairlead.model.relation import Relation
 from fairlead.runtime.embedded import id_words
 from fairlead.runtime.live.client import Client
-from fairlead.transport.log import shared_reader as sharing
 from fairlead.transport.log.jetstream import reader as jetstream_reading
+from fairlead.transport.log.shared_reader import Sharing, Window
 from tests.runtime.live.reading import COVERING, EMITTING, RULES, TYPES, exported, ids, matched, more, publish_some, some
 from tests.transport.log.logs import run
 
@@ -25,9 +25,6 @@ from tests.transport.log.logs import run
 def test_subscribers_of_one_client_read_together_and_one_that_has_stopped_holds_nobody_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sharing, "UNREAD_MAX", 20_000)
-    monkeypatch.setattr(sharing, "KEPT_MAX", 5_000)
-    monkeypatch.setattr(sharing, "SLOW_SECONDS", 0.1)
     begun: list[str] = []
     opening = jetstream_reading.Reading.open
 
@@ -40,6 +37,7 @@ def test_subscribers_of_one_client_read_together_and_one_that_has_stopped_holds_
     async def work() -> None:
         async with fairlead.connect() as fl:
             await fl.declare(TYPES)
+            fl.log.read = Sharing(fl.log._log, Window(20_000, 5_000, 0.1)).read  # type: ignore[attr-defined]
             async with (
                 fl.subscribe(RULES, start="earliest") as one,
                 fl.subscribe(RULES, start="earliest") as two,

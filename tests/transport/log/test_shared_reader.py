@@ -12,12 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.errors import LogError
-from fairlead.transport.log import shared_reader as sharing
 from fairlead.transport.log.block import Block
 from fairlead.transport.log.block_filter import Only
 from fairlead.transport.log.memory_log import MemoryLog
 from fairlead.transport.log.protocol import Stored, Stream
-from fairlead.transport.log.shared_reader import Sharing
+from fairlead.transport.log.shared_reader import Sharing, Window
 from tests.transport.log.logs import run
 from tests.waiting import until
 
@@ -97,7 +96,7 @@ def test_whoever_comes_when_and_however_slow_gets_every_block_once(data: Any) ->
     async def work() -> None:
         log = Counted()
         await log.fill(60)
-        shared, stream = Sharing(log), await log.open_type("A")
+        shared, stream = Sharing(log, Window(unread, kept, 0.002)), await log.open_type("A")
         end = 60 + sum(count for count, _ in fills)
 
         async def reader(after: int, late: float, pauses: list[float]) -> list[int]:
@@ -113,22 +112,14 @@ def test_whoever_comes_when_and_however_slow_gets_every_block_once(data: Any) ->
         assert log.reading == 0
         assert not shared._readings
 
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(sharing, "UNREAD_MAX", unread)
-        patched.setattr(sharing, "KEPT_MAX", kept)
-        patched.setattr(sharing, "SLOW_SECONDS", 0.002)
-        run(work)
+    run(work)
 
 
-def test_one_who_has_stopped_does_not_hold_the_others_up_and_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sharing, "UNREAD_MAX", 20 * SIZE)
-    monkeypatch.setattr(sharing, "KEPT_MAX", 5 * SIZE)
-    monkeypatch.setattr(sharing, "SLOW_SECONDS", 0.05)
-
+def test_one_who_has_stopped_does_not_hold_the_others_up_and_goes_on_where_it_was() -> None:
     async def work() -> None:
         log = Counted()
         await log.fill(5)
-        shared, stream = Sharing(log), await log.open_type("A")
+        shared, stream = Sharing(log, Window(20 * SIZE, 5 * SIZE, 0.05)), await log.open_type("A")
         stopped = shared.read(stream, 0)
         assert [each.sequence for each in await anext(stopped)] == [1, 2, 3, 4, 5]
         quick = asyncio.create_task(taken(shared, stream, 0, 205, iter(())))

@@ -23,8 +23,8 @@ PAUSE_SECONDS = 0.2
 
 
 class PatientLog:
-    def __init__(self, log: Log, patience: float) -> None:
-        self._log, self.patience = log, patience
+    def __init__(self, log: Log, patience: float, pause: float = PAUSE_SECONDS) -> None:
+        self._log, self.patience, self._pause = log, patience, pause
         self.bytes_max = log.bytes_max
         self.read = Sharing(log).read
 
@@ -37,7 +37,7 @@ class PatientLog:
             except Unavailable as error:
                 if loop.time() > end:
                     raise LogError("N001", f"the server does not answer: {error}", "start it again, or wait longer") from None
-            await asyncio.sleep(PAUSE_SECONDS)
+            await asyncio.sleep(self._pause)
 
     async def open_type(self, name: str) -> Stream:
         return await self._asked(lambda: self._log.open_type(name))
