@@ -8,7 +8,7 @@ processor time, and to modules of many processes that add up to more.
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,15 +40,17 @@ subprocess.Popen.__init__ = _noted  # type: ignore[method-assign]
 
 
 @pytest.hookimpl(tryfirst=True)  # xdist, and `-m`, read the marks in the same hook
-def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         below = item.path.relative_to(ROOT / "tests").as_posix()
         used = set(getattr(item, "fixturenames", ()))
         for name in ("spark", "server"):
             if used & FIXTURES[name] or below.startswith(tuple(f"{each}/" for each in FOLDERS[name])):
                 item.add_marker(name)
-        if "spark" in used and item.config.pluginmanager.hasplugin("xdist"):
+        if "spark" in used and config.pluginmanager.hasplugin("xdist"):
             item.add_marker(pytest.mark.xdist_group("spark"))
+    if hasattr(config, "workerinput"):  # xdist gives out the largest groups, then the rest in its order: what takes long first
+        items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 @pytest.hookimpl(wrapper=True)
