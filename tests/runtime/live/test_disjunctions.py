@@ -20,7 +20,7 @@ from fairlead.engine import compile
 from fairlead.errors import DataError, UsageError
 from fairlead.model.relation import Relation
 from fairlead.model.types import HEARTBEAT
-from fairlead.runtime.live import interleaving, keeping
+from fairlead.runtime.live import interleaving
 from fairlead.runtime.live.grouping import groups_of
 from fairlead.runtime.live.interleaving import PULSE, Interleaving, Reached
 from fairlead.transport.log.block import Block
@@ -112,11 +112,10 @@ def test_equal_disjunctions_agree_and_who_has_one_of_the_conjunctions_finds_the_
 
 
 @pytest.mark.server
-def test_a_restarted_one_goes_on_and_a_late_joiner_delivers_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeping, "EVERY_EVENTS", 60)
-
+def test_a_restarted_one_goes_on_and_a_late_joiner_delivers_the_same() -> None:
     async def work() -> None:
         async with fairlead.connect() as fl:
+            fl._gathering.every_events = 60
             await fl.declare(TYPES)
             await publish_some(fl, seed=2)
             async with fl.subscribe(EITHER, start="earliest") as sub:

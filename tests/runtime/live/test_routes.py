@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 import fairlead
 from fairlead.errors import StateError
-from fairlead.runtime.live import keeping
 from fairlead.runtime.live.route_table import TABLE
 from fairlead.transport.log.block import Block
 from fairlead.transport.log.block_filter import Only
@@ -103,11 +102,10 @@ def test_fewer_blocks_are_read_and_the_same_is_delivered(url: str | None) -> Non
 
 
 @pytest.mark.parametrize("url", URLS)
-def test_states_serve_readers_of_routes_and_of_everything_alike(url: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeping, "EVERY_EVENTS", 1)
-
+def test_states_serve_readers_of_routes_and_of_everything_alike(url: str | None) -> None:
     async def work() -> None:
         async with fairlead.connect(url) as fl:
+            fl._gathering.every_events = 1
             await fl.declare(TYPES)
             async with fl.subscribe(IBM, name="claim"):
                 pass

@@ -10,18 +10,16 @@ import pytest
 import fairlead
 from fairlead.errors import StateError, UsageError
 from fairlead.model.relation import Relation
-from fairlead.runtime.live import keeping
 from fairlead.runtime.live.subscribing import LiveSubscription
 from tests.runtime.live.reading import RULES, TYPES, exported, ids, matched, more, publish_some, some
 from tests.transport.log.logs import run
 
 
 @pytest.mark.server
-def test_a_restarted_subscriber_goes_on_behind_what_it_acknowledged(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeping, "EVERY_EVENTS", 100)
-
+def test_a_restarted_subscriber_goes_on_behind_what_it_acknowledged() -> None:
     async def work() -> None:
         async with fairlead.connect() as fl:
+            fl._gathering.every_events = 100
             await fl.declare(TYPES)
             await publish_some(fl, seed=2)
             async with fl.subscribe(RULES, name="whole", start="earliest") as sub:
@@ -54,11 +52,10 @@ def test_a_restarted_subscriber_goes_on_behind_what_it_acknowledged(monkeypatch:
 
 
 @pytest.mark.server
-def test_a_late_joiner_delivers_what_the_others_deliver_from_there_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeping, "EVERY_EVENTS", 50)
-
+def test_a_late_joiner_delivers_what_the_others_deliver_from_there_on() -> None:
     async def work() -> None:
         async with fairlead.connect() as fl:
+            fl._gathering.every_events = 50
             await fl.declare(TYPES)
             async with fl.subscribe(RULES, start="earliest") as early:
                 await publish_some(fl, seed=3)
