@@ -7,7 +7,7 @@ MINUTES ?= 10
 SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check lint types layers format equal fuzz failures search grammar errors clean
+.PHONY: help install run test quick check lint types layers format equal fuzz failures search grammar errors clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -36,6 +36,13 @@ test: .venv/installed-dev  ## everything: style, types, layers, all tests
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -n auto --dist loadgroup
+
+quick: .venv/installed-dev  ## what needs no Spark, no server and no patience: style, types, layers, the fast tests, in two minutes
+	$(BIN)/ruff check src tests examples benchmarks
+	$(BIN)/ruff format --check src tests examples benchmarks
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	FAIRLEAD_KEPT_KERNELS=1 $(BIN)/python -m pytest -m "not spark and not server and not slow" -n auto --dist loadgroup
 
 lint: .venv/installed-dev  ## ruff only
 	$(BIN)/ruff check src tests examples benchmarks

@@ -1,21 +1,36 @@
-"""Profiles for generated cases; the Spark session of the tests.
+"""Profiles for generated cases; the Spark session of the tests; their marks.
 
 `make test` draws the same cases every time, so what passed once passes again. `FAIRLEAD_CASES=20000` (see `make equal`) draws
 so many, and others in every run, as does `FAIRLEAD_RANDOM=1` with the usual number; `make fuzz` looks further.
+
+`FAIRLEAD_KEPT_KERNELS=1` (see `make quick`) keeps compiled kernels for the next run, as long as the compiler is the same.
 """
 
 import atexit
+import hashlib
 import os
 import shutil
 import tempfile
 
 from hypothesis import HealthCheck, settings
 
-from tests.spark_session import active, pytest_collection_modifyitems, spark  # noqa: F401
+from tests.marks import pytest_collection_modifyitems, pytest_runtest_call, pytest_runtest_teardown  # noqa: F401
+from tests.root import ROOT
+from tests.spark_session import active, spark  # noqa: F401
+
+
+def compilers_digest() -> str:
+    """Of the code that makes machine code of a kernel's source: the cache itself goes by the source and a version."""
+    files = sorted((ROOT / "src/fairlead/matching/compiled/machine_code").glob("*.py"))
+    return hashlib.sha256(b"".join(each.read_bytes() for each in files)).hexdigest()[:16]
+
 
 if "FAIRLEAD_CACHE" not in os.environ:  # compiled kernels: a folder for this run, which its worker processes inherit
-    os.environ["FAIRLEAD_CACHE"] = tempfile.mkdtemp(prefix="fairlead-tests-")
-    atexit.register(shutil.rmtree, os.environ["FAIRLEAD_CACHE"], ignore_errors=True)
+    if "FAIRLEAD_KEPT_KERNELS" in os.environ:
+        os.environ["FAIRLEAD_CACHE"] = str(ROOT / ".pytest_cache" / f"kernels-{compilers_digest()}")
+    else:
+        os.environ["FAIRLEAD_CACHE"] = tempfile.mkdtemp(prefix="fairlead-tests-")
+        atexit.register(shutil.rmtree, os.environ["FAIRLEAD_CACHE"], ignore_errors=True)
 
 settings.register_profile(
     "fairlead",

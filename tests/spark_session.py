@@ -1,6 +1,6 @@
 """One Spark session for all tests that use it, made for short jobs: a small heap, one compiler tier, few partitions.
 
-All tests that use it are of one xdist group, so with `--dist loadgroup` one worker process has the one JVM.
+All tests that use it are of one xdist group (tests/marks.py), so with `--dist loadgroup` one worker process has the one JVM.
 """
 
 from __future__ import annotations
@@ -21,13 +21,6 @@ FAST = {
     "spark.sql.shuffle.partitions": 2,
 }
 """A test's jobs end before the optimizing compiler or a parallel collector pays."""
-
-
-@pytest.hookimpl(tryfirst=True)  # xdist reads the marks in the same hook
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if "spark" in getattr(item, "fixturenames", ()) and item.config.pluginmanager.hasplugin("xdist"):
-            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(scope="session")

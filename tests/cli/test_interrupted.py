@@ -10,7 +10,6 @@ import struct
 import subprocess
 import sys
 import termios
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from io import FileIO
@@ -21,6 +20,7 @@ import pytest
 
 from tests.cli.live.servers import ENVIRONMENT, up
 from tests.cli.shop import write_lines
+from tests.waiting import wait_until
 
 TYPES = "\n".join(f"TYPE T{n} (x INT)" for n in range(5))
 ENDLESS = f"""{TYPES}
@@ -29,6 +29,7 @@ SUBSCRIPTION S MATCH T0 a AND T1 b AND T2 c AND T3 d AND T4 e WHERE a.x + b.x + 
 """Nothing but trying finds out that there is none: with 1,000 events of each type that takes an hour."""
 EACH = f"{TYPES}\nSUBSCRIPTION E MATCH T0 a\n"
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
+pytestmark = pytest.mark.slow  # each starts a process or two
 SIGNALS = pytest.mark.parametrize("number", CODES)
 
 
@@ -77,10 +78,12 @@ def ended(folder: Path, moment: str, arguments: Sequence[str | Path], number: si
 
 def has_read(pipe: FileIO, process: subprocess.Popen[str]) -> None:
     """The command has read what stands in the pipe, and waits for more."""
-    left = pipe.write(b'{"type": "T0", "x": 1}\n')
-    while left and process.poll() is None:
-        (left,) = struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))
-        time.sleep(0.01)
+    pipe.write(b'{"type": "T0", "x": 1}\n')
+
+    def is_empty() -> bool:
+        return struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4))) == (0,)
+
+    wait_until(lambda: is_empty() or process.poll() is not None)
 
 
 def ends_cleanly(folder: Path, moment: str, arguments: Sequence[str | Path], number: signal.Signals) -> None:
@@ -188,6 +191,7 @@ def test_a_tail_ends_while_a_kernel_searches(folder: Path, stored: str, number: 
 
 @SIGNALS
 @pytest.mark.parametrize("arguments", [["up", "--data", "log", "--json"], ["gateway"]], ids=["up", "gateway"])
+@pytest.mark.server
 def test_commands_that_serve_end(folder: Path, arguments: list[str], number: signal.Signals) -> None:
     code, _, errors = ended(folder, "serving", arguments, number)
     assert code in (0, CODES[number]), errors

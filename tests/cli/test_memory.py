@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+pytestmark = pytest.mark.slow
 RULES = """\
 TYPE Order (account INT, at TIMESTAMP) TIME at
 TYPE Payment (account INT, at TIMESTAMP) TIME at

@@ -7,12 +7,12 @@ import os
 import pty
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.cli.shop import command, write_lines
+from tests.waiting import wait_until
 
 EACH = "TYPE A (v INT)\nSUBSCRIPTION Each MATCH A a\n"
 
@@ -45,9 +45,7 @@ def test_an_interrupted_run_leaves_no_file(tmp_path: Path, many: Path, number: s
     arguments = command("run", tmp_path / "each.fl", "--events", many, "--out", out, "--receipt", receipt)
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         part = tmp_path / f".out.{ending}.{process.pid}.part"
-        deadline = time.monotonic() + 60
-        while not part.exists() and process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_until(lambda: part.exists() or process.poll() is not None)
         process.send_signal(number)
         _, errors = process.communicate(timeout=60)
     assert process.returncode == code

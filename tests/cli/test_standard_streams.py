@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.shop import MARKET, RALLY, command, write_lines
 
+pytestmark = pytest.mark.slow  # each starts a process
 COMMANDS = {
     "run": "run market.fl --events events.jsonl",
     "run --json": "run market.fl --events events.jsonl --json",

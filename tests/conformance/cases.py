@@ -1,12 +1,12 @@
-"""Where the cases lie, and how Fairlead's relations become what the suite compares."""
+"""The cases, read once, and how Fairlead's relations become what the suite compares."""
 
 from collections.abc import Iterable
 
 from fairlead import Relation
-from fairlead.testing.conformance import CaseOutcome
+from fairlead.testing.conformance import CaseOutcome, load_cases
 from tests.root import ROOT
 
-FOLDER = ROOT / "conformance"
+CASES = load_cases(ROOT / "conformance")
 
 
 def outcome(relations: Iterable[Relation], duplicates: int) -> CaseOutcome:

@@ -18,9 +18,8 @@ from fairlead.testing.conformance import (
     report,
     same_value,
 )
-from tests.conformance.cases import FOLDER
+from tests.conformance.cases import CASES
 
-CASES = load_cases(FOLDER)
 HEAD = "topic: t\ncases:\n  - name: n\n    source: s\n"
 
 

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 import fairlead
-from fairlead.testing.conformance import CaseOutcome, ConformanceSuite, load_cases
-from tests.conformance.cases import FOLDER, outcome
+from fairlead.testing.conformance import CaseOutcome, ConformanceSuite
+from tests.conformance.cases import CASES, outcome
 
 
-@pytest.mark.parametrize("case", load_cases(FOLDER), ids=str)
+@pytest.mark.parametrize("case", CASES, ids=str)
 class TestEmbedded(ConformanceSuite):
     def run(self, rules: str, events: list[dict[str, Any]], until: datetime | None) -> CaseOutcome:
         result = fairlead.match(fairlead.compile(rules), events, until=until)

@@ -7,13 +7,13 @@ import pytest
 
 from fairlead.language import compile_text
 from fairlead.model.values import microseconds
-from fairlead.testing.conformance import CaseOutcome, ConformanceSuite, load_cases
+from fairlead.testing.conformance import CaseOutcome, ConformanceSuite
 from fairlead.testing.reference import ReferenceMatcher
 from fairlead.transport.admission.records import read_records
-from tests.conformance.cases import FOLDER, outcome
+from tests.conformance.cases import CASES, outcome
 
 
-@pytest.mark.parametrize("case", load_cases(FOLDER), ids=str)
+@pytest.mark.parametrize("case", CASES, ids=str)
 class TestReference(ConformanceSuite):
     def run(self, rules: str, events: list[dict[str, Any]], until: datetime | None) -> CaseOutcome:
         plan = compile_text(rules)

@@ -40,6 +40,7 @@ def run(script: str, folder: Path, **environment: str) -> str:
     return "".join(f"{line.rstrip()}\n" for line in made.stdout.splitlines())
 
 
+@pytest.mark.server
 def test_the_commands_work_as_printed(tmp_path: Path) -> None:
     page = PAGE.read_text("utf-8")
     first, shell, live = SHELL.findall(page)

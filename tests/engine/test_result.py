@@ -59,6 +59,7 @@ def test_arrow_has_a_row_a_relation_and_for_one_subscription_the_emitted_attribu
     assert one.select(["symbol", "gain"]).to_pylist() == [{"symbol": "IBM", "gain": 2.5}]
 
 
+@pytest.mark.slow
 def test_many_events_run_on_kernels_and_give_what_few_at_a_time_give(plan: fairlead.Plan) -> None:
     day = [each | {"symbol": f"S{n % 50}"} for n in range(20_000) for each in EVENTS]
     whole = fairlead.match(plan, day)

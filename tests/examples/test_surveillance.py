@@ -105,6 +105,9 @@ def test_a_slice_of_the_day_gives_exactly_what_was_planted_in_it(
     assert {kind for kind, _ in expected} == {each.name for each in plan.subscriptions}
 
 
+@pytest.mark.spark
+@pytest.mark.server
+@pytest.mark.slow
 def test_the_run_finds_them_and_everybody_agrees_who_must(tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-X", "utf8", FOLDER / "run.py", "--events-limit", str(SLICE)],

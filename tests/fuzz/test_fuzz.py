@@ -21,6 +21,7 @@ CASES = {"texts": 25, "states": 40, "plans": 50}
 KEPT = runner.corpus()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", runner.targets())
 def test_a_few_cases_find_nothing_new(target: str) -> None:
     report = runner.run([target], 4.0, SEED, print, CASES.get(target, 30), slice_seconds=240)
@@ -29,6 +30,7 @@ def test_a_few_cases_find_nothing_new(target: str) -> None:
     assert [each for each in report.findings if (each.target, each.seed) not in known] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", sorted({each.target for each in KEPT}) or [None])
 def test_what_was_found_once_is_not_found_again(target: str | None) -> None:
     found = []

@@ -17,7 +17,7 @@ import fairlead
 from fairlead.errors import LanguageError, Place
 from fairlead.explanation import explain
 from fairlead.model.expression import AGGREGATES, FUNCTIONS
-from fairlead.testing.conformance import load_cases
+from tests.conformance.cases import CASES
 from tests.fuzz.rules import rules
 from tests.root import ROOT
 
@@ -86,7 +86,7 @@ def _require_told(error: LanguageError, text: str) -> None:
 @cache
 def sound() -> tuple[str, ...]:
     """Rules that people wrote."""
-    found = [case.rules for case in load_cases(ROOT / "conformance")]
+    found = [case.rules for case in CASES]
     for page in sorted(ROOT.glob("docs/*.md")):
         found += re.findall(r"```fairlead\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     found += [each.read_text(encoding="utf-8") for each in sorted(ROOT.glob("examples/**/*.fl"))]

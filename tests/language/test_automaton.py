@@ -93,6 +93,7 @@ def test_of_a_long_text_lark_reads_only_the_end(monkeypatch):
     assert [len(each.strip()) for each in read] == [len(good + "SUBSCRIPTION S MACH T t")]
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.lists(st.sampled_from(WORDS), max_size=40))
 def test_arbitrary_words(words):

@@ -96,6 +96,7 @@ def calls(work: Callable[[], Any]) -> int:
     return counted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", MANY)
 def test_four_times_the_rules_are_little_more_than_four_times_the_work(what: str) -> None:
     def work(size: int) -> Callable[[], Any]:

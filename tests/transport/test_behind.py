@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import time
+import threading
+from itertools import count
 
 import pytest
 
@@ -11,14 +12,17 @@ from fairlead.transport.threads.write_behind import WriteBehind
 
 def test_calls_are_done_in_order_before_the_end() -> None:
     done: list[int] = []
+    asked = threading.Event()
 
     def call(number: int) -> None:
-        time.sleep(0.001)
+        asked.wait()  # all are done behind the caller's back, none before it has asked for two
         done.append(number)
 
     behind = WriteBehind()
     for number in range(20):
         behind.do(lambda number=number: call(number))  # type: ignore[misc]
+        if number == 1:
+            asked.set()
     behind.end()
     assert done == list(range(20))
     behind.end()
@@ -31,8 +35,7 @@ def test_a_failure_surfaces_and_nothing_is_done_after_it() -> None:
         raise OSError(28, "No space left on device")
 
     def go_on() -> None:
-        for number in range(1000):
-            time.sleep(0.001)
+        for number in count():
             behind.do(lambda number=number: done.append(number))  # type: ignore[misc]
 
     behind = WriteBehind()

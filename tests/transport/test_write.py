@@ -46,12 +46,12 @@ def test_json_lines_hold_one_relation_a_line(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["out.jsonl"]
 
 
-def test_parquet_holds_one_relation_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlead.transport.output.relation_files.ROW_GROUP_RELATIONS", 2)
-    monkeypatch.setattr("fairlead.transport.output.relation_files.OBJECTS", 2)
+def test_parquet_holds_one_relation_a_row(tmp_path: Path) -> None:
     path = tmp_path / "out.parquet"
     with open_relations(path, PLAN) as writer:
-        writer.write([RELATION, PLAIN, PLAIN])
+        writer.row_group_relations = 2  # type: ignore[attr-defined]
+        writer.write([RELATION, PLAIN])
+        writer.write([PLAIN])
     table = pq.read_table(path)
     assert table.schema == relation_schema(PLAN)
     assert pq.read_metadata(path).num_row_groups == 2
@@ -79,11 +79,11 @@ def test_a_row_group_that_cannot_be_written_fails_the_run_and_leaves_nothing(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("fairlead.transport.output.relation_files.ROW_GROUP_RELATIONS", 1)
     monkeypatch.setattr("pyarrow.parquet.ParquetWriter.write_table", full)
 
     def run() -> None:
         with open_relations(tmp_path / "out.parquet", PLAN) as writer:
+            writer.row_group_relations = 1  # type: ignore[attr-defined]
             for _ in range(10):
                 writer.write([RELATION])
 

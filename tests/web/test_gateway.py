@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
@@ -26,6 +25,7 @@ from fairlead.web.metrics import METRICS
 from fairlead.web.routes import DOCUMENT, ROUTES, application
 from fairlead.web.serving import gateway
 from tests.cli.shop import fairlead
+from tests.waiting import until
 from tests.web.served import RULES, Asker, asking, run
 
 
@@ -176,9 +176,11 @@ def test_a_log_that_does_not_answer_is_said() -> None:
                 assert (await asker.ask("GET", "/health"))[0] == 503
                 server.port = port
                 server.start()
-                async with asyncio.timeout(30):
-                    while (await asker.ask("GET", "/health"))[0] != 200:
-                        await asyncio.sleep(0.1)
+
+                async def is_well() -> bool:
+                    return (await asker.ask("GET", "/health"))[0] == 200
+
+                await until(is_well, 30)
                 assert (await asker.post("/events", numbered))[0] in (200, 202)  # 200: the first attempt was stored after all
                 assert await asker.post("/events", numbered) == (200, {"stored": 0, "repeated": 1})
 

@@ -29,7 +29,8 @@ PATIENCE_SECONDS = 15.0
 @dataclass(frozen=True)
 class Settings:
     """`token`: what every request must bear; none: anybody may ask. `prefix`: of the types of CloudEvents; None takes any.
-    `origins`: web pages from elsewhere that may ask, such as https://desk.example."""
+    `origins`: web pages from elsewhere that may ask, such as https://desk.example. `sent_max`: relations that a stream has sent
+    and nobody has acknowledged, of which it remembers number and id (4 MB)."""
 
     host: str = "127.0.0.1"
     port: int = 0
@@ -39,6 +40,7 @@ class Settings:
     origins: tuple[str, ...] = ()
     body_bytes_max: int = BODY_BYTES_MAX
     patience: float = PATIENCE_SECONDS
+    sent_max: int = 20_000
 
     def allows(self, authorization: str | None) -> bool:
         if self.token is None:

@@ -5,7 +5,7 @@
     data: {"subscription": …}
 
 A browser's EventSource, and every client that follows the standard, sends the last id back when it connects again: so it
-resumes exactly behind it, and what it has is acknowledged. A stream ends by itself when `SENT_MAX` relations are not
+resumes exactly behind it, and what it has is acknowledged. A stream ends by itself when `sent_max` relations are not
 acknowledged; the listener connects again, and all is well.
 
 Takes: a session. Gives: a stream. Never: reads ahead of a slow listener by more than a few batches and its socket's buffers.
@@ -26,8 +26,6 @@ from fairlead.web.feed import Writing
 from fairlead.web.gateway import GATEWAY, Gateway
 from fairlead.web.sessions import Session
 
-SENT_MAX = 20_000
-"""Relations sent and not acknowledged, of which number and id are remembered: 4 MB a stream."""
 RETRY_MILLISECONDS = 500
 LOOK_SECONDS, TURNS = 0.25, 40
 """How often to look whether the listener is there, and after how many looks to send a comment: who is dead does not take it."""
@@ -58,7 +56,7 @@ async def _pump(gateway: Gateway, response: web.StreamResponse, session: Session
         message = f"id: {id}\nevent: relation\ndata: {writing.text(writing.value(relation))}\n\n"
         await response.write(message.encode())  # waits where the listener is slow
         gateway.metrics.add("relations_sent_total")
-        if session.feed.unacknowledged >= SENT_MAX:
+        if session.feed.unacknowledged >= gateway.settings.sent_max:
             return
 
 

@@ -22,6 +22,7 @@ from click.testing import Result
 import fairlead as fl
 from fairlead.transport.log.jetstream.server import Server
 from tests.cli.shop import MARKET, RALLY, at, command, fairlead, fairlead_process, quote, report, write_lines
+from tests.waiting import wait_until
 
 TYPES = MARKET.split("\n\n")[0]
 RULES = MARKET.split("\n\n")[1]
@@ -169,7 +170,6 @@ def test_a_tail_that_follows_is_ended_by_a_signal(url: str) -> None:
         with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             assert json.loads(process.stdout.readline())["subscription"] == "Rally"
-            time.sleep(0.2)
             process.send_signal(number)
             rest, errors = process.communicate(timeout=30)
         assert (process.returncode, rest) == (code, "")
@@ -257,10 +257,7 @@ def test_streams_shows_events_and_lag(url: str) -> None:
     assert [(each["name"], each["acknowledged"], each["lag"]) for each in shown["subscribers"]] == [("desk-1", 1, 0)]
     write_lines(Path("more.jsonl"), [report("ACME", 100)])
     fine("publish", "--from", "more.jsonl", "-q")
-    wanted, deadline = 1, time.monotonic() + 10
-    while (lag := lag_of("desk-1")) != wanted and time.monotonic() < deadline:
-        time.sleep(0.05)  # the merged stream takes it up a moment later
-    assert lag == wanted
+    wait_until(lambda: lag_of("desk-1") == 1)  # the merged stream takes it up a moment later
     text = fine("streams").output
     assert "EarningsReport" in text
     assert "desk-1" in text

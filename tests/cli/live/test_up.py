@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.cli.live.servers import ENVIRONMENT, is_running, up
 from tests.cli.shop import MARKET, RALLY, command, fairlead_process, write_lines
+from tests.waiting import wait_until
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -29,10 +29,7 @@ def test_killed_it_takes_its_server_along(tmp_path: Path) -> None:
     with up(tmp_path / "data") as (process, told):
         process.kill()
         process.wait(30)
-        deadline = time.monotonic() + 20
-        while is_running(told["pid"]) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert not is_running(told["pid"])
+        wait_until(lambda: not is_running(told["pid"]))
 
 
 def test_it_says_when_its_server_ends(tmp_path: Path) -> None:

@@ -168,6 +168,7 @@ def test_an_engine_that_goes_event_by_event_is_torn_by_an_interrupt_too(monkeypa
     refuses(engine, batch(plan))
 
 
+@pytest.mark.slow
 def test_asking_at_every_step_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRLEAD_JIT", "0")
     every(1, monkeypatch)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
@@ -43,6 +44,7 @@ def between_cases(draw: st.DrawFn) -> Case:
     return Case("\n".join(lines), draw(events(14)))
 
 
+@pytest.mark.slow
 def test_a_kernel_with_negated_events_equals_the_incremental_matcher() -> None:
     total: Counter[str] = Counter()
 

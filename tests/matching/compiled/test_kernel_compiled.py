@@ -97,6 +97,7 @@ EACH = settings.default.max_examples
 """Compiling takes a tenth of a second for each."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trees", ["long queues have trees", "every queue has a tree"])
 def test_generated_branches_compiled(trees: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if trees == "every queue has a tree":

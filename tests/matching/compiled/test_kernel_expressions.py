@@ -132,6 +132,7 @@ def is_sensible(condition: str) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_conditions_across_events_equal_the_incremental_matcher_and_most_have_a_kernel() -> None:
     total: Counter[str] = Counter()
 

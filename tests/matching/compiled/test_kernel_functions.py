@@ -144,6 +144,7 @@ def delivered(conditions: list[str], events: list[dict[str, Any]]) -> tuple[int,
     return count, seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("conditions", "attributes", "keys"),
     [(TEXT, "si", 250), (DATE, "ti", 150), (TRUTH, "fidsv", 250), (NUMBER, NUMBERS, 60)],
@@ -169,6 +170,7 @@ COMPILED = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_functions_across_events_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRLEAD_JIT", "1")
     monkeypatch.setenv("FAIRLEAD_CACHE", str(tmp_path))

@@ -385,6 +385,7 @@ def kernel(n, f, t):
     return len(n), a < b"""
 
 
+@pytest.mark.slow
 @settings(max_examples=max(80, settings.default.max_examples), deadline=None)
 @given(
     blocks(2, False), st.lists(st.tuples(*[st.sampled_from(WHOLE)] * 4, *[st.sampled_from(FLOATS)] * 4), min_size=1, max_size=8)

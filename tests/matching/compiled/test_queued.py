@@ -27,6 +27,7 @@ def require_counted(engine: Engine) -> int:
     return sum(pool.queued() for pool in pools)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("interpreted")
 def test_the_counter_is_the_sum_of_the_queues() -> None:
     most = falls = 0

@@ -72,12 +72,14 @@ def compared(rules: Sequence[str], events: Any, size: int) -> None:
         assert one.dump() == other.dump()
 
 
+@pytest.mark.slow
 @ANYHOW
 @given(first=cases(), second=cases(), size=st.integers(1, 6))
 def test_engines_of_any_rules_that_share_find_what_each_finds_alone(first: Case, second: Case, size: int) -> None:
     compared([first.rules, second.rules, first.rules], first.events, size)
 
 
+@pytest.mark.slow
 @ANYHOW
 @given(events=EVENTS, size=st.integers(5, 30))
 def test_engines_that_share_find_what_each_finds_alone(events: Any, size: int) -> None:
@@ -85,6 +87,7 @@ def test_engines_that_share_find_what_each_finds_alone(events: Any, size: int) -
     compared([RULES, *(f"{head}SUBSCRIPTION{each}" for each in subscriptions), RULES], events, size)
 
 
+@pytest.mark.slow
 @ANYHOW
 @given(events=EVENTS, size=st.integers(5, 30), step=st.integers(1, 5))
 def test_relations_one_by_one_are_those_made_together(events: Any, size: int, step: int) -> None:

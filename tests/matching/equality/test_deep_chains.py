@@ -39,6 +39,7 @@ def batch(plan: Plan, events: int) -> Columns:
     return columns
 
 
+@pytest.mark.slow
 def test_memory_grows_with_what_is_delivered(monkeypatch: pytest.MonkeyPatch) -> None:
     """In one piece, the paths of relations and events alone would take 5 numbers for each of them and each level."""
     depth, events = 120, 40
@@ -69,6 +70,7 @@ def test_a_deep_chain_delivers_what_it_delivers_event_by_event(monkeypatch: pyte
     assert len(fast.lane.families) == 60  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_nothing_depends_on_the_parts_of_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hierarchies, absences and overlapping types, a few rows at a time; the parts become larger and smaller on the way."""
     total: Counter[str] = Counter()

@@ -80,6 +80,7 @@ def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRLEAD_JIT", "0")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("interpreted")
 def test_kernels_know_between_batches_what_the_reference_knows() -> None:
     total: Counter[str] = Counter()

@@ -14,10 +14,9 @@ from fairlead.language import compile_text
 from fairlead.matching.unit import UnitEngine
 from fairlead.model.partition import alone
 from fairlead.testing.conformance import Case as Conforming
-from fairlead.testing.conformance import load_cases
 from fairlead.testing.reference import ReferenceSubscription
 from fairlead.transport.events import read_events
-from tests.conformance.cases import FOLDER
+from tests.conformance.cases import CASES
 from tests.matching.equality.test_lanes import interpreted
 from tests.matching.equality.test_plans import agreed, compared, compiled
 from tests.matching.generators.generated import START, Case
@@ -25,7 +24,7 @@ from tests.matching.generators.nested import INPUT, nested_cases
 
 __all__ = ["interpreted"]
 
-CHAINS = [case for case in load_cases(FOLDER) if case.file == "15-chains.yaml"]
+CHAINS = [case for case in CASES if case.file == "15-chains.yaml"]
 OUTER = "SUBSCRIPTION S MATCH B b WITHOUT C n WITHIN 4 SECONDS OF b EMIT E (x = b.x, at = b.at) TIME at"
 """Decided four seconds after the time that its events have."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Sequence
 from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
+
+from tests.waiting import wait_until
 
 
 class Kafka:
@@ -18,21 +19,13 @@ class Kafka:
 
     def topic(self, name: str) -> None:
         """Mock brokers make a topic when they are asked for it, with four partitions."""
-        while self._producer.list_topics(name, timeout=10).topics[name].error is not None:
-            time.sleep(0.02)
+        wait_until(lambda: self._producer.list_topics(name, timeout=10).topics[name].error is None)
 
     def send(self, topic: str, values: Sequence[Any], partition: int = 0, headers: Any = None) -> None:
         for each in values:
             body = each if each is None or isinstance(each, bytes) else json.dumps(each).encode()
             self._producer.produce(topic, body, partition=partition, headers=headers)
         assert self._producer.flush(10) == 0
-
-    def count(self, topic: str) -> int:
-        """Messages of partition 0."""
-        consumer = Consumer({"bootstrap.servers": self.brokers, "group.id": "test"})
-        _, high = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)
-        consumer.close()
-        return int(high)
 
     def received(self, topic: str, count: int) -> list[Any]:
         """The messages of partition 0, so many, and no more."""

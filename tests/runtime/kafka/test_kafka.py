@@ -56,7 +56,7 @@ def test_a_topic_is_taken_once_through_restarts_and_kills() -> None:
             kafka.send("orders", [{"k": n, "x": 0} for n in range(1000, 1050)], 1)
             for _ in range(5):  # cut off wherever it is
                 task = asyncio.create_task(bring_in(fl, topic(kafka, until_end=False), asyncio.Event()))
-                await asyncio.sleep(0.15)
+                await asyncio.sleep(0.15)  # a moment that no event marks
                 await ended(task)
             await bring_in(fl, topic(kafka), asyncio.Event())
             found = await keys(fl, 170)
@@ -129,8 +129,7 @@ def test_relations_are_sent_once_though_the_acknowledgement_was_lost(monkeypatch
                     stop = asyncio.Event()
                     task = asyncio.create_task(send_out(sub, outlet, stop))
                     if low != 10:
-                        while await asyncio.to_thread(kafka.count, "alarms") < low + 10:
-                            await asyncio.sleep(0.05)
+                        await asyncio.to_thread(kafka.received, "alarms", low + 10)
                         stop.set()
                     await asyncio.wait({task}, timeout=15)
                     assert task.done()

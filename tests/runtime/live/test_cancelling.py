@@ -14,14 +14,13 @@ from fairlead.engine import Engine
 from fairlead.matching.compiled.planning.cost import may_take_long
 from fairlead.runtime.live.lineage import Lineage
 from fairlead.runtime.live.subscribing import LiveSubscription
-from tests.transport.log.logs import run
+from tests.transport.log.logs import URLS, run
 
 TYPES = "\n".join(f"TYPE T{n} (x INT)" for n in range(5))
 ENDLESS = """SUBSCRIPTION S MATCH T0 a AND T1 b AND T2 c AND T3 d AND T4 e
 WHERE a.x + b.x + c.x + d.x + e.x > 1000000"""
 """Nothing but trying finds out that there is none: with 1,000 events of each type that takes an hour."""
 EACH = "SUBSCRIPTION E MATCH T4 e"
-LOGS = ["memory:", None]
 
 
 @pytest.fixture
@@ -78,7 +77,7 @@ async def leave_by_cancel(fl: Any, busy: threading.Event) -> LiveSubscription:
     return made[0]
 
 
-@pytest.mark.parametrize("url", LOGS)
+@pytest.mark.parametrize("url", URLS)
 @pytest.mark.parametrize("leave", [leave_by_block, leave_by_cancel])
 def test_a_subscriber_leaves_while_a_kernel_searches(
     busy: threading.Event, url: str | None, leave: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
@@ -102,6 +101,7 @@ def test_a_subscriber_leaves_while_a_kernel_searches(
     run(work)
 
 
+@pytest.mark.server
 def test_others_of_the_client_go_on_meanwhile(busy: threading.Event) -> None:
     async def work() -> None:
         async with fairlead.connect() as fl:
@@ -114,6 +114,7 @@ def test_others_of_the_client_go_on_meanwhile(busy: threading.Event) -> None:
     run(work)
 
 
+@pytest.mark.server
 def test_a_client_that_closes_ends_what_its_subscribers_search(busy: threading.Event) -> None:
     with fairlead.connect().sync as fl:
         fl._call(published(fl._client))
@@ -123,7 +124,7 @@ def test_a_client_that_closes_ends_what_its_subscribers_search(busy: threading.E
     assert all(each.engine.torn for each in followed.follower.lineage.strands)
 
 
-@pytest.mark.parametrize("url", LOGS)
+@pytest.mark.parametrize("url", URLS)
 def test_so_it_is_without_asyncio(busy: threading.Event, url: str | None) -> None:
     with fairlead.connect(url).sync as fl:
         fl._call(published(fl._client))

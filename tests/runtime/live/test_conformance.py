@@ -28,12 +28,11 @@ from fairlead.model.relation import Relation
 from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.ranges import blocks_between
 from fairlead.runtime.live.subscribing import LiveSubscription
-from fairlead.testing.conformance import Case, CaseOutcome, ConformanceSuite, conforms, load_cases
+from fairlead.testing.conformance import Case, CaseOutcome, ConformanceSuite, conforms
 from fairlead.transport.log.block import positions
-from tests.conformance.cases import FOLDER
+from tests.conformance.cases import CASES
 from tests.transport.log.logs import run
 
-CASES = load_cases(FOLDER)
 SAMPLE = 12
 """Every so many cases run on a server, unless all are asked for."""
 POLL_SECONDS = 0.002
@@ -72,6 +71,7 @@ class TestInMemory(ConformanceSuite):
 SERVED = listed(CASES) if os.environ.get("FAIRLEAD_LIVE_CASES") == "all" else listed(CASES)[::SAMPLE]
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("case", SERVED, ids=str)
 class TestOnAServer(ConformanceSuite):
     def run(self, rules: str, events: list[dict[str, Any]], until: datetime | None) -> CaseOutcome:

@@ -20,13 +20,13 @@ from fairlead.engine import compile
 from fairlead.errors import DataError, UsageError
 from fairlead.model.relation import Relation
 from fairlead.model.types import HEARTBEAT
-from fairlead.runtime.live import interleaving, keeping
+from fairlead.runtime.live import interleaving
 from fairlead.runtime.live.grouping import groups_of
 from fairlead.runtime.live.interleaving import PULSE, Interleaving, Reached
 from fairlead.transport.log.block import Block
 from fairlead.transport.log.memory_log import MemoryLog
 from fairlead.transport.log.protocol import Stored, Stream
-from tests.runtime.live.test_subscribing import TYPES, ids, more, publish_some, some
+from tests.runtime.live.reading import TYPES, ids, more, publish_some, some
 from tests.transport.log.logs import run
 
 LEFT = "SUBSCRIPTION L MATCH A a AND B b WHERE a.k = b.k"
@@ -55,6 +55,7 @@ def test_what_waits_for_an_absence_stays_in_one_part() -> None:
     assert [each.types for each in group.parts] == [("A", "B", "C")]
 
 
+@pytest.mark.server
 def test_equal_disjunctions_agree_and_who_has_one_of_the_conjunctions_finds_the_same_for_it(tmp_path: Path) -> None:
     async def work() -> None:
         async with fairlead.connect() as fl, fairlead.connect(fl.url) as other:
@@ -110,11 +111,11 @@ def test_equal_disjunctions_agree_and_who_has_one_of_the_conjunctions_finds_the_
     run(work)
 
 
-def test_a_restarted_one_goes_on_and_a_late_joiner_delivers_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeping, "EVERY_EVENTS", 60)
-
+@pytest.mark.server
+def test_a_restarted_one_goes_on_and_a_late_joiner_delivers_the_same() -> None:
     async def work() -> None:
         async with fairlead.connect() as fl:
+            fl._gathering.every_events = 60
             await fl.declare(TYPES)
             await publish_some(fl, seed=2)
             async with fl.subscribe(EITHER, start="earliest") as sub:
@@ -143,6 +144,7 @@ def test_a_restarted_one_goes_on_and_a_late_joiner_delivers_the_same(monkeypatch
     run(work)
 
 
+@pytest.mark.server
 def test_a_quiet_stream_is_moved_on_by_heartbeats_that_those_who_wait_store_once() -> None:
     async def work() -> None:
         async with fairlead.connect() as fl:
@@ -167,6 +169,7 @@ def test_a_quiet_stream_is_moved_on_by_heartbeats_that_those_who_wait_store_once
     run(work)
 
 
+@pytest.mark.server
 def test_where_a_disjunction_may_start() -> None:
     async def work() -> None:
         async with fairlead.connect() as fl:
@@ -187,6 +190,7 @@ def test_where_a_disjunction_may_start() -> None:
     run(work)
 
 
+@pytest.mark.server
 def test_what_a_disjunction_emits_is_stored_once() -> None:
     emitting = f"{EITHER} EMIT Pair(x = coalesce(a.x, c.x))"
 
@@ -272,7 +276,7 @@ class Slow(MemoryLog):
             if found and self.rolls.random() < 0.7:
                 after = found[-1].sequence
                 yield found
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # others go on
 
 
 def block(type: str, source: str, number: int) -> Block:

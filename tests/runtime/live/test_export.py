@@ -12,7 +12,7 @@ from fairlead.errors import DataError, LogError, UsageError
 from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.export import export, export_events
 from fairlead.runtime.live.ranges import blocks_between
-from tests.runtime.live.test_subscribing import COVERING, RULES, TYPES, ids, more, publish_some
+from tests.runtime.live.reading import COVERING, RULES, TYPES, ids, more, publish_some
 from tests.transport.log.logs import a_log, run
 from tests.transport.log.test_logs import block
 
@@ -23,6 +23,7 @@ async def declared(fl: Client) -> None:
     await fl.flush()
 
 
+@pytest.mark.server
 def test_the_file_comes_to_the_relations_of_a_live_subscriber(tmp_path: Path) -> None:
     path = tmp_path / "events.parquet"
 
@@ -42,6 +43,7 @@ def test_the_file_comes_to_the_relations_of_a_live_subscriber(tmp_path: Path) ->
     run(work)
 
 
+@pytest.mark.server
 def test_heartbeats_are_in_the_file(tmp_path: Path) -> None:
     types = "TYPE A (k INT, at TIMESTAMP) TIME at TYPE B (k INT, at TIMESTAMP) TIME at"
     rules = "SUBSCRIPTION Alone MATCH A a WITHOUT B b WITHIN 1 SECONDS OF a WHERE b.k = a.k"
@@ -66,6 +68,7 @@ def test_heartbeats_are_in_the_file(tmp_path: Path) -> None:
     run(work)
 
 
+@pytest.mark.server
 def test_a_url_and_types(tmp_path: Path) -> None:
     with fairlead.connect().sync as fl:
         fl.declare(TYPES)

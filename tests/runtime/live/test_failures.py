@@ -18,9 +18,10 @@ from fairlead.errors import LogError
 from fairlead.runtime.live.client import Client
 from fairlead.transport.log.block import decode
 from fairlead.transport.log.jetstream.server import Server
-from tests.runtime.live.test_subscribing import EMITTING, RULES, TYPES, ids, more, publish_some, some
+from tests.runtime.live.reading import EMITTING, RULES, TYPES, ids, more, publish_some, some
 from tests.transport.log.logs import run
 from tests.transport.log.test_logs import taken
+from tests.waiting import until
 
 
 def free_port() -> int:
@@ -29,6 +30,7 @@ def free_port() -> int:
         return int(held.getsockname()[1])
 
 
+@pytest.mark.server
 def test_a_killed_server_that_comes_back_has_lost_and_doubled_nothing(tmp_path: Path) -> None:
     async def work() -> None:
         server = Server(tmp_path, port=free_port()).start()
@@ -42,22 +44,20 @@ def test_a_killed_server_that_comes_back_has_lost_and_doubled_nothing(tmp_path: 
                         for number in range(count):
                             await mine.publish(name, k=number % 7, x=number, wait=number % 3 == 0)
                             stored[name].append(number)
-                            await asyncio.sleep(0.005)
 
                 async with (
                     fl.subscribe(EMITTING, name="a", start="earliest") as one,
                     other.subscribe(EMITTING, name="b", start="earliest") as two,
                 ):
                     publishers = [asyncio.create_task(publishing(name, 300)) for name in "AB"]
-                    for _ in range(3):
-                        await asyncio.sleep(0.4)
+                    for kill in range(3):
+                        await until(lambda count=75 * (kill + 1): len(stored["A"]) >= count)
                         os.kill(server.pid or 0, signal.SIGKILL)
                         server.stop()
-                        await asyncio.sleep(0.2)
+                        await asyncio.sleep(0.2)  # there is none for a while
                         server.start()
                     await asyncio.gather(*publishers)
-                    await asyncio.sleep(1)
-                    first, second = await asyncio.gather(more(one, 3), more(two, 3))
+                    first, second = await asyncio.gather(more(one), more(two))
                     assert len(first) > 20
                     assert ids(first) == ids(second)
                     assert one.receipt == two.receipt
@@ -90,6 +90,7 @@ async def count(fl: Client, name: str) -> int:
     return int(group["count"])
 
 
+@pytest.mark.server
 def test_a_killed_subscriber_goes_on_where_it_was() -> None:
     async def work() -> None:
         rolls = random.Random(11)
@@ -133,6 +134,7 @@ def test_a_killed_subscriber_goes_on_where_it_was() -> None:
     run(work)
 
 
+@pytest.mark.server
 def test_a_full_server_refuses_and_keeps_what_it_has(tmp_path: Path) -> None:
     async def work() -> None:
         with Server(tmp_path, durable=False, bytes_max=3_000_000) as server:

@@ -17,8 +17,9 @@ from fairlead.transport.log.block import Block, decode
 from fairlead.transport.log.jetstream.log import connection as jetstream
 from fairlead.transport.log.jetstream.server import Server
 from fairlead.transport.log.protocol import Conflict, Unavailable
-from tests.transport.log.logs import run
+from tests.transport.log.logs import URLS, run
 from tests.transport.log.test_logs import taken
+from tests.waiting import until
 
 QUOTES = "TYPE Quote (symbol STRING, value DOUBLE, at TIMESTAMP) TIME at"
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -29,7 +30,7 @@ async def stored(fl: Client, name: str, count: int) -> list[dict[str, Any]]:
     return [row for each in found for row in decode(each.block, (await fl.types())[name]).to_pylist()]
 
 
-@pytest.mark.parametrize("url", ["memory:", None])
+@pytest.mark.parametrize("url", URLS)
 def test_events_are_stored_in_the_order_of_the_calls(url: str | None) -> None:
     async def work() -> None:
         async with fairlead.connect(url, source="desk") as fl:
@@ -80,6 +81,7 @@ class Losing:
 
 
 @pytest.mark.parametrize("pattern", ["d", "n", "ndd-dn-d", "dddd"])
+@pytest.mark.server
 def test_what_is_sent_again_after_a_lost_answer_is_stored_once(pattern: str) -> None:
     async def work() -> None:
         async with fairlead.connect(source="s") as fl:
@@ -95,6 +97,7 @@ def test_what_is_sent_again_after_a_lost_answer_is_stored_once(pattern: str) -> 
     run(work)
 
 
+@pytest.mark.server
 def test_a_publisher_that_comes_back_goes_on_with_its_numbers() -> None:
     async def work() -> None:
         async with fairlead.connect() as fl:
@@ -109,6 +112,7 @@ def test_a_publisher_that_comes_back_goes_on_with_its_numbers() -> None:
     run(work)
 
 
+@pytest.mark.server
 def test_two_publishers_under_one_name_are_found_out() -> None:
     async def work() -> None:
         async with fairlead.connect() as fl, fairlead.connect(fl.url, source="s") as one:
@@ -155,6 +159,7 @@ def test_bad_input_is_refused_and_nothing_of_it_is_stored() -> None:
     run(work)
 
 
+@pytest.mark.server
 def test_types_evolve_by_attributes_at_the_end_and_in_no_other_way() -> None:
     async def work() -> None:
         async with fairlead.connect() as fl:
@@ -186,6 +191,7 @@ def test_types_evolve_by_attributes_at_the_end_and_in_no_other_way() -> None:
     run(work)
 
 
+@pytest.mark.server
 def test_declaring_at_the_same_time_comes_to_one_declaration() -> None:
     async def work() -> None:
         async with fairlead.connect() as fl:
@@ -261,8 +267,7 @@ def test_an_error_says_whether_what_was_published_is_kept(many: bool) -> None:
             fl._publisher._log = full  # type: ignore[assignment]
             told = [await publish(fl, x) for x in range(5)]
             await fl.publish("N", x=5)  # nobody waits for it
-            while full.asked < 6:
-                await asyncio.sleep(0)
+            await until(lambda: full.asked >= 6)
             told += [None, *[await publish(fl, x) for x in range(6, 8)]]
             full.full = False
             told.append(await publish(fl, 8))
@@ -306,6 +311,7 @@ def test_nobody_there() -> None:
     run(work)
 
 
+@pytest.mark.server
 def test_a_server_that_cannot_compare_appends_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     async def work() -> None:
         with Server(tmp_path, durable=False) as server:
@@ -332,6 +338,7 @@ def test_conflicts_are_not_mistaken_for_success() -> None:
     assert not issubclass(Conflict, Unavailable)
 
 
+@pytest.mark.server
 def test_what_is_more_than_a_full_block_waits_for_others_and_comes_in_order() -> None:
     async def work() -> None:
         async with fairlead.connect(linger=0.2) as fl:

@@ -4,213 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fairlead
-from fairlead.engine import Engine, compile
 from fairlead.errors import StateError
-from fairlead.matching.compiled.running.vector import is_columnwise
-from fairlead.model.columns import arrow_schema
-from fairlead.model.plan import Plan
-from fairlead.runtime.live import keeping
-from fairlead.runtime.live.client import Client
-from fairlead.runtime.live.grouping import groups_of
-from fairlead.runtime.live.marking import letters
 from fairlead.runtime.live.route_table import TABLE
-from fairlead.runtime.live.routes import condition_of, is_within, routes_of, text_of
-from fairlead.runtime.live.subscribing import LiveSubscription
-from fairlead.transport.admission.records import read_records
 from fairlead.transport.log.block import Block
-from fairlead.transport.log.block_filter import ROUTES, Only, Standing, is_marks, letters_of
+from fairlead.transport.log.block_filter import Only
 from fairlead.transport.log.protocol import Stream, Unavailable
-from tests.transport.log.logs import run
-
-TYPES = """
-TYPE A (k INT, x DOUBLE, s STRING, b BOOLEAN, at TIMESTAMP) TIME at
-TYPE B (k INT, x DOUBLE, s STRING, at TIMESTAMP) TIME at
-TYPE C EXTENDS B (z INT)
-EVENT UNION AB = A + B
-"""
-LOGS = ("memory:", None)
-
-
-def routes(rules: str) -> dict[str, str]:
-    plan = compile(TYPES + rules)
-    types = sorted({name for group in groups_of(plan) for name in group.types})
-    return {name: text_of(each) for name, each in routes_of(plan, types).items()}
-
-
-@pytest.mark.parametrize(
-    ("rules", "expected"),
-    [
-        ("MATCH A a WHERE a.s = 'x'", {"A": "(e.s = 'x')"}),
-        ("MATCH A a AND B b WHERE a.s = 'x' AND a.k > 1 AND a.k = b.k", {"A": "(e.k > 1) AND (e.s = 'x')"}),
-        ("MATCH A a WHERE a.k > 1 AND a.s = 'x'", {"A": "(e.k > 1) AND (e.s = 'x')"}),
-        ("MATCH A a AND A c WHERE a.k = 1 AND c.k = 2", {"A": "(e.k = 1) OR (e.k = 2)"}),
-        ("MATCH A a AND A c WHERE a.k = 1 AND c.k = 1 AND c.s = 'x'", {"A": "(e.k = 1)"}),
-        ("MATCH A a WHERE (a.k = 1 OR a.s = 'x') AND a.b", {"A": "(e.k = 1) AND e.b OR (e.s = 'x') AND e.b"}),
-        ("MATCH A a[2] WHERE a[1].k = 1", {}),
-        ("MATCH A a[2] WHERE a[1].k = 1 AND a[2].k = 1", {"A": "(e.k = 1)"}),
-        ("MATCH A a AND A c WHERE a.k = 1", {}),
-        ("MATCH A a WHERE position(a) > 3", {}),
-        ("MATCH A a WHERE position(a) > 3 AND a.k = 1", {"A": "(e.k = 1)"}),
-        ("MATCH A a WHERE time(a) > TIMESTAMP '2026-01-01T00:00:00Z'", {"A": "(time(e) > TIMESTAMP '2026-01-01T00:00:00Z')"}),
-        ("MATCH B b WHERE b.k = 1", {"B": "(e.k = 1)", "C": "(e.k = 1)"}),
-        ("MATCH B b AND C c WHERE b.k = 1 AND c.z = 2", {"B": "(e.k = 1)", "C": "(e.k = 1) OR (e.z = 2)"}),
-        ("MATCH AB e AND A a WHERE e.k = 1", {"B": "(e.k = 1)", "C": "(e.k = 1)"}),
-        ("MATCH A a OR B b WHERE a.k = 1", {"A": "(e.k = 1)"}),
-        ("MATCH A a PER k WHERE a.k = 1", {"A": "(e.k = 1)"}),
-        (
-            "MATCH A a AND B b WHERE a.k = 1 AND b.k = 1 WITHOUT C c BETWEEN a AND b WHERE c.z = 1",
-            {"A": "(e.k = 1)", "B": "(e.k = 1)"},
-        ),
-        (
-            "MATCH A a AND B b WHERE a.k = 1 AND b.k = 1 WITHOUT A n BETWEEN a AND b WHERE n.k = 1",
-            {"B": "(e.k = 1)", "C": "(e.k = 1)"},
-        ),
-        ("MATCH A a WHERE a.k = 1 WITHOUT B b WITHIN 1 MINUTE OF a WHERE b.k = 1", {}),
-        ("MATCH A a WHERE a.k = 1 SUBSCRIPTION T MATCH A a WHERE a.k = 2", {"A": "(e.k = 1) OR (e.k = 2)"}),
-        ("MATCH A a WHERE a.k = 1 SUBSCRIPTION T MATCH A a", {}),
-        ("MATCH A a WHERE a.k = 1 EMIT D(k = a.k) SUBSCRIPTION T MATCH D d WHERE d.k = 1", {}),
-        ("MATCH A a WHERE a.k = 1 EMIT D(k = a.k)", {"A": "(e.k = 1)"}),
-    ],
-)
-def test_what_is_pushed_and_what_is_not(rules: str, expected: dict[str, str]) -> None:
-    assert routes(f"SUBSCRIPTION S {rules}") == expected
-
-
-def test_a_condition_with_too_many_alternatives_is_not_pushed() -> None:
-    many = " AND ".join(f"(a.k = {n} OR a.x > {n})" for n in range(12))
-    assert routes(f"SUBSCRIPTION S MATCH A a WHERE {many}") == {}
-
-
-def test_a_condition_within_another_is_seen_by_its_form() -> None:
-    def condition(text: str) -> Any:
-        return condition_of(text, compile(TYPES).catalogue["A"])
-
-    narrow, wide = condition("e.k = 1 AND e.s = 'x'"), condition("e.k = 1 OR e.b")
-    assert is_within(narrow, wide)
-    assert not is_within(wide, narrow)
-    assert is_within(wide, wide)
-    assert condition("e.unknown = 1") is None
-    assert condition("nonsense (") is None
-    assert condition("e.k = 1 SUBSCRIPTION T MATCH A a") is None
-
-
-def test_marks_go_there_and_back_and_follow_what_is_stored() -> None:
-    standing = Standing()
-    assert standing.marks("uuuu", 0) == ""
-    standing.passed("", 0)
-    told = standing.marks("ynuu", 1)
-    assert (told, letters_of(told), is_marks(told)) == ("y0 n0 u0 u0", "ynuu", True)
-    standing.passed(told, 1)
-    assert standing.marks("uuuu", 2) == "u1 u0 u1 u1"  # not the same as no marks: on the second route, block 1 was not sent
-    standing.passed("u1 u0 u1 u1", 2)
-    assert standing.marks("uuuu", 3) == ""
-    assert not is_marks("y0 n0 u0")
-    assert not is_marks("x0 n0 u0 u0")
-
-
-NUMBERS = st.sampled_from((None, 0, 1, 2, -1))
-FLOATS = st.sampled_from((None, 0.0, 1.5, float("nan"), float("inf"), -2.0))
-WORDS = st.sampled_from((None, "", "x", "xy", "X"))
-EVENTS = st.fixed_dictionaries(
-    {
-        "type": st.just("A"),
-        "k": NUMBERS,
-        "x": FLOATS,
-        "s": WORDS,
-        "b": st.sampled_from((None, True, False)),
-        "at": st.sampled_from(("2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z")),
-    }
-)
-ATOMS = st.sampled_from(
-    (
-        "{0}.k = 1", "{0}.k > 0", "{0}.k IS NULL", "{0}.k IN (1, 2)", "{0}.k NOT IN (1, NULL)", "{0}.x > 1", "{0}.x = {0}.k",
-        "{0}.x + 1 < 2.5", "isnan({0}.x)", "NOT isnan({0}.x)", "{0}.x / {0}.k > 0", "{0}.s = 'x'", "{0}.s LIKE 'x%'",
-        "upper({0}.s) = 'X'", "length({0}.s) > {0}.k", "coalesce({0}.s, 'x') = 'x'", "{0}.b", "NOT {0}.b",
-        "{0}.s IN ('x', 'X')", "{0}.b OR {0}.k = 2", "hour({0}.at) = 0", "time({0}) > TIMESTAMP '2026-01-01T00:00:00Z'",
-        "({0}.k = 1 AND {0}.x > 0 OR NOT ({0}.s = 'x' OR {0}.k >= 1))",
-    )
-)  # fmt: skip
-
-
-@given(st.lists(ATOMS, min_size=1, max_size=3), st.lists(EVENTS, max_size=6))
-def test_a_block_is_left_out_exactly_where_the_matcher_accepts_none_of_its_events(
-    atoms: list[str], events: list[dict[str, Any]]
-) -> None:
-    where = " AND ".join(f"({each.format('a')})" for each in atoms)
-    plan = compile(f"{TYPES} SUBSCRIPTION S MATCH A a WHERE {where}")
-    condition = routes_of(plan, ["A"])["A"]
-    known = condition_of(text_of(condition), plan.catalogue["A"])
-    assert known == condition
-    relations = [
-        each for columns in read_records(events, plan.catalogue, allow_nan=True) for each in Engine(plan).feed(columns)
-    ]
-    batch = batch_of(plan, events)
-    assert letters(batch, plan.catalogue["A"], [known, None]) == ("y" if relations else "n") + "u" * (ROUTES - 1)
-
-
-@given(st.lists(ATOMS, min_size=1, max_size=2), st.lists(EVENTS, min_size=1, max_size=4))
-def test_of_a_large_block_only_what_takes_long_is_not_told(atoms: list[str], events: list[dict[str, Any]]) -> None:
-    where = " AND ".join(f"({each.format('a')})" for each in atoms)
-    plan = compile(f"{TYPES} SUBSCRIPTION S MATCH A a WHERE {where}")
-    condition = routes_of(plan, ["A"])["A"]
-    small = batch_of(plan, events)
-    large = pa.Table.from_batches([small] * 600).combine_chunks().to_batches()[0]
-    (few, *_), (many, *_) = (letters(each, plan.catalogue["A"], [condition]) for each in (small, large))
-    assert many == (few if is_columnwise(condition) else "u")
-
-
-@pytest.mark.parametrize(
-    ("where", "by_columns"),
-    [
-        ("a.s = 'x' AND a.k > 1 AND a.x + 1 < a.k", True),
-        ("a.s IN ('x', 'y') OR a.b OR a.s IS NULL", True),
-        ("a.s IN ('x', NULL)", False),
-        ("a.s LIKE 'x%'", False),
-        ("a.s != 'x'", False),
-        ("a.k % 2 = 0", False),
-        ("isnan(a.x)", False),
-        ("a.b AND upper(a.s) = 'X'", False),
-    ],
-)
-def test_what_takes_long_on_a_large_block(where: str, by_columns: bool) -> None:
-    plan = compile(f"{TYPES} SUBSCRIPTION S MATCH A a WHERE {where}")
-    assert is_columnwise(routes_of(plan, ["A"])["A"]) == by_columns
-
-
-def batch_of(plan: Plan, events: Sequence[dict[str, Any]]) -> pa.RecordBatch:
-    schema = arrow_schema(plan.catalogue["A"])
-    if not events:
-        return pa.RecordBatch.from_pylist([], schema=schema)
-    (columns,) = read_records(events, plan.catalogue, allow_nan=True)
-    return columns.tables["A"]
-
-
-async def all_of(sub: LiveSubscription) -> list[str]:
-    """The ids of all that comes of what is stored now."""
-    ends, found = await sub.ends(), []
-    while True:
-        relation = await sub.next_within(0.02)
-        if relation is not None:
-            found.append(relation.id)
-        elif await sub.has_passed(ends):
-            return found
-
-
-def whole(sub: LiveSubscription) -> LiveSubscription:
-    """It reads everything."""
-    sub.routed = False
-    return sub
-
+from tests.runtime.live.routing import ATOMS, EVENTS, IBM, MIXED, TYPES, all_of, publish_one_by_one, renewed, whole
+from tests.transport.log.logs import URLS, run
 
 RULES = st.sampled_from(
     (
@@ -262,25 +70,7 @@ def test_nobody_can_tell_a_reader_of_a_route_from_one_of_everything(
     run(work)
 
 
-async def publish_one_by_one(fl: Client, name: str, words: Sequence[str], second: int = 0) -> None:
-    """One event a block."""
-    for at, word in enumerate(words):
-        moment = f"2026-01-01T00:{second:02d}:{at % 60:02d}Z"
-        more = {"b": True} if name == "A" else {}
-        await fl.publish(name, k=at, x=1.0, s=word, at=moment, wait=True, **more)
-
-
-IBM = "SUBSCRIPTION S MATCH A a AND B b WHERE a.s = 'IBM' AND b.s = 'IBM' AND a.k = b.k"
-MIXED = ["IBM", "X", "Y", "IBM", "X"]
-
-
-async def renewed(fl: Client) -> None:
-    """The publisher looks at the routes again, as it does every second."""
-    for outbox in fl._publisher._outboxes.values():
-        await outbox._marking._ask(outbox.checking.type.name)
-
-
-@pytest.mark.parametrize("url", LOGS)
+@pytest.mark.parametrize("url", URLS)
 def test_fewer_blocks_are_read_and_the_same_is_delivered(url: str | None) -> None:
     async def work() -> None:
         async with fairlead.connect(url, source="feed") as fl:
@@ -311,12 +101,11 @@ def test_fewer_blocks_are_read_and_the_same_is_delivered(url: str | None) -> Non
     run(work)
 
 
-@pytest.mark.parametrize("url", LOGS)
-def test_states_serve_readers_of_routes_and_of_everything_alike(url: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeping, "EVERY_EVENTS", 1)
-
+@pytest.mark.parametrize("url", URLS)
+def test_states_serve_readers_of_routes_and_of_everything_alike(url: str | None) -> None:
     async def work() -> None:
         async with fairlead.connect(url) as fl:
+            fl._gathering.every_events = 1
             await fl.declare(TYPES)
             async with fl.subscribe(IBM, name="claim"):
                 pass
@@ -521,6 +310,7 @@ def test_types_that_grow_and_publishers_that_do_not_know_it_yet() -> None:
     run(work)
 
 
+@pytest.mark.server
 def test_subscribers_come_at_the_same_time_and_share_their_routes() -> None:
     async def work() -> None:
         async with fairlead.connect() as fl:

@@ -13,7 +13,7 @@ import fairlead
 from fairlead.errors import StateError, UsageError
 from fairlead.matching.state.encoding import Change
 from fairlead.runtime.live.client import Client
-from tests.runtime.live.test_subscribing import ids, more
+from tests.runtime.live.reading import ids, more
 from tests.transport.log.logs import run
 
 TYPES = "TYPE A (k INT, x INT); TYPE B (k INT, x INT); TYPE C (k INT, x INT)"

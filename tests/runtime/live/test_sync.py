@@ -7,10 +7,11 @@ from itertools import islice
 import pytest
 
 import fairlead
-from tests.runtime.live.test_subscribing import RULES, TYPES
+from tests.runtime.live.reading import RULES, TYPES
+from tests.transport.log.logs import URLS
 
 
-@pytest.mark.parametrize("url", ["memory:", None])
+@pytest.mark.parametrize("url", URLS)
 def test_the_same_without_asyncio(url: str | None) -> None:
     with fairlead.connect(url).sync as fl:
         fl.declare(TYPES)

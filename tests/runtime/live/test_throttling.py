@@ -22,6 +22,7 @@ from fairlead.transport.log.jetstream.server import Server
 from fairlead.transport.log.names import merged_stream
 from fairlead.transport.log.protocol import MergeLag
 from tests.transport.log.logs import run
+from tests.waiting import until
 
 TYPES = "TYPE A (x INT); TYPE B (x INT)"
 RULES = "SUBSCRIPTION S MATCH A a AND B b"
@@ -68,6 +69,10 @@ async def lag(fl: Client) -> int:
     return {each.stream: each.behind for each in (await fl.overview()).merged}[MERGED]
 
 
+async def is_late(fl: Client) -> bool:
+    return await lag(fl) > throttling.BEHIND_MAX
+
+
 async def refused(fl: Client, first: int) -> tuple[int, LogError]:
     """Publishes until that is refused; gives the last event, which is kept, and why."""
     for x in count(first):
@@ -107,8 +112,7 @@ def test_nobody_waits_for_a_merged_stream_that_nobody_needs(server: Server) -> N
             make_room(server, 1)
             for x in range(30):
                 await published(fl, x)
-            while await lag(fl) <= throttling.BEHIND_MAX:
-                await asyncio.sleep(0.05)
+            await until(lambda: is_late(fl))
             for x in range(30, 40):
                 await published(fl, x)
             await fl.publish("Heartbeat", at="2026-01-31T12:00:00Z", wait=True)

@@ -6,12 +6,13 @@ import os
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from fairlead import compile
 from fairlead import spark as fl
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -62,13 +63,6 @@ def ticks(process: int) -> int:
     return int(told[11]) + int(told[12]) if told else 0
 
 
-def until(holds: Any) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def busy(before: dict[int, int]) -> list[int]:
     """Workers that have taken more than a second since."""
     return [each for each in workers() if ticks(each) - before.get(each, 0) > 100]
@@ -90,18 +84,18 @@ def test_a_batch_job_that_is_cancelled(spark: SparkSession, before: dict[int, in
 
     thread = threading.Thread(target=work)
     thread.start()
-    until(lambda: busy(before))
+    wait_until(lambda: busy(before), PATIENCE_SECONDS)
     spark.sparkContext.cancelAllJobs()
     thread.join(PATIENCE_SECONDS)
     assert ended
     assert "cancelled" in str(ended[0])
-    until(lambda: not still(busy(before)))
+    wait_until(lambda: not still(busy(before)), PATIENCE_SECONDS)
 
 
 def still(processes: list[int]) -> bool:
     """Any of them computes."""
     before = {each: ticks(each) for each in processes}
-    time.sleep(0.2)
+    time.sleep(0.2)  # twenty ticks, in which one that computes has some
     return any(ticks(each) > before[each] for each in processes)
 
 
@@ -112,8 +106,8 @@ def test_a_query_that_is_stopped(spark: SparkSession, tmp_path: Path, before: di
     found = fl.match(PLAN, source, position="n")
     query = found.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint")).start()
     try:
-        until(lambda: busy(before))
+        wait_until(lambda: busy(before), PATIENCE_SECONDS)
     finally:
         query.stop()
     assert not query.isActive
-    until(lambda: not still(busy(before)))
+    wait_until(lambda: not still(busy(before)), PATIENCE_SECONDS)

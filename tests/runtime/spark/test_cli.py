@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from pyspark.sql import SparkSession
 
 import fairlead as embedded
 from tests.cli.shop import MARKET, RALLY, command, fairlead, fairlead_process, quote, report, write_lines
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("spark")
 
@@ -211,9 +211,7 @@ def test_a_stream_in_a_process_ends_cleanly_when_it_is_terminated(tmp_path: Path
         text=True,
     )
     try:
-        until = time.monotonic() + 240
-        while not ready.exists() and process.poll() is None and time.monotonic() < until:
-            time.sleep(0.2)
+        wait_until(lambda: ready.exists() or process.poll() is not None, 240)
         process.send_signal(signal.SIGTERM)
         told, noise = process.communicate(timeout=120)
     finally:

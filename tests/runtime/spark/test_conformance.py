@@ -23,10 +23,9 @@ from fairlead.model.columns import arrow_type
 from fairlead.model.layout import layout_of
 from fairlead.model.plan import Plan
 from fairlead.model.types import DataType, Kind
-from fairlead.testing.conformance import Case, CaseOutcome, ConformanceSuite, load_cases
-from tests.conformance.cases import FOLDER
+from fairlead.testing.conformance import Case, CaseOutcome, ConformanceSuite
+from tests.conformance.cases import CASES
 
-CASES = load_cases(FOLDER)
 ORDER = "index in the case"
 THREADS = 4
 """Cases at work at the same time: most of a small job is Spark's own planning and waiting, which overlaps."""

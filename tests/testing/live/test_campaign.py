@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from fairlead.testing.live.campaign import Campaign
 from fairlead.testing.live.cluster.faults import OF_SERVERS
 from fairlead.testing.live.cluster.schedule import schedule, until
@@ -19,6 +21,8 @@ FAULTS = 1_000_000 if "FAIRLEAD_FAILURE_SECONDS" in os.environ else len(OF_SERVE
 """Each kind once, those of workers together with others, where the machine is fast enough. With this seed one takes long."""
 
 
+@pytest.mark.server
+@pytest.mark.slow
 def test_whatever_fails_nothing_is_lost_or_doubled_and_nobody_disagrees(tmp_path: Path) -> None:
     with Campaign(tmp_path) as campaign:
         report = campaign.run(until(SECONDS, schedule(SEED, FAULTS)))

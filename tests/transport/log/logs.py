@@ -8,7 +8,9 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fairlead.transport.log.credentials import Credentials
+import pytest
+
+from fairlead.transport.log.credentials import Access
 from fairlead.transport.log.file_log import FileLog
 from fairlead.transport.log.jetstream.log import connect
 from fairlead.transport.log.jetstream.server import Server
@@ -16,6 +18,10 @@ from fairlead.transport.log.memory_log import MemoryLog
 from fairlead.transport.log.protocol import Log
 
 SECONDS_MAX = 120
+URLS = ("memory:", pytest.param(None, marks=pytest.mark.server))
+"""For `connect`: a log in memory, and one of a server of its own."""
+KINDS = ("memory", "file", pytest.param("server", marks=pytest.mark.server))
+"""For `a_log`."""
 
 
 @asynccontextmanager
@@ -29,7 +35,7 @@ async def a_log(kind: str) -> AsyncIterator[Log]:
             await log.close()
         else:
             with Server(folder, durable=False) as server:
-                connected = await connect(server.url, Credentials(), 1)
+                connected = await connect(server.url, Access(), 1)
                 yield connected
                 await connected.close()
 

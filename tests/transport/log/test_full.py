@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 import fairlead
 from fairlead.errors import LogError
 from fairlead.runtime.live.client import Client
@@ -25,9 +27,10 @@ async def stored(fl: Client) -> None:
             await fl.flush()
             return
         except LogError:
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.1)  # the client finds the server again when it looks again
 
 
+@pytest.mark.server
 def test_a_store_that_was_full_goes_on_when_it_has_room(tmp_path: Path) -> None:
     async def work() -> None:
         server = Server(tmp_path, port=free_ports(1)[0], bytes_max=2_000_000).start()

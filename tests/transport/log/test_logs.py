@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
+from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,9 +27,9 @@ from fairlead.transport.log.jetstream.log import JetStreamLog, connect
 from fairlead.transport.log.jetstream.server import Server
 from fairlead.transport.log.patient_log import PatientLog
 from fairlead.transport.log.protocol import Conflict, Log, Stored, Stream, Unavailable
-from tests.transport.log.logs import a_log, run
+from tests.transport.log.logs import KINDS, a_log, run
+from tests.waiting import wait_until
 
-KINDS = ("memory", "file", "server")
 A = EventType("A", (Attribute("x", DataType(Kind.INT)),))
 
 
@@ -83,6 +83,7 @@ def test_a_reader_is_sent_the_blocks_of_its_route_and_a_source_has_one_order_und
     run(work)
 
 
+@pytest.mark.server
 def test_in_a_cluster_one_of_several_attempts_is_stored_whatever_their_letters(tmp_path: Path) -> None:
     async def attempt(log: Log, number: int, letter: str, after: int) -> int | None:
         try:
@@ -111,6 +112,7 @@ def test_in_a_cluster_one_of_several_attempts_is_stored_whatever_their_letters(t
     run(work)
 
 
+@pytest.mark.server
 def test_a_stream_of_a_version_without_letters_is_gone_on_with() -> None:
     async def work() -> None:
         async with a_log("server") as log:
@@ -202,12 +204,13 @@ def test_a_reader_waits_for_what_comes(kind: str) -> None:
     async def work() -> None:
         async with a_log(kind) as log:
             stream = await log.open_merged(["A"])
-            reading = asyncio.create_task(taken(log, stream, 3))
             last = 0
-            for number in range(3):
-                await asyncio.sleep(0.01)
-                last = await log.append(block("A", "s", number), last)
-            assert [each.block.number for each in await reading] == [0, 1, 2]
+            async with aclosing(log.read(stream, 0)) as reading:  # type: ignore[type-var]
+                for number in range(3):
+                    waiting = asyncio.create_task(anext(reading))
+                    await asyncio.sleep(0)  # it begins to wait
+                    last = await log.append(block("A", "s", number), last)
+                    assert [each.block.number for each in await waiting] == [number]
 
     run(work)
 
@@ -249,7 +252,7 @@ def test_a_time_is_found_in_a_stream(kind: str) -> None:
             stream, last = await log.open_type("A"), 0
             for number in range(4):
                 last = await log.append(block("A", "s", number), last)
-                await asyncio.sleep(0.005)
+                await asyncio.sleep(0.005)  # their times differ
             found = await taken(log, stream, 4)
             assert await log.before(stream, found[2].time) == 2
             assert await log.before(stream, found[0].time - 10_000_000) == 0
@@ -286,10 +289,11 @@ def test_a_log_in_a_file_is_there_again(tmp_path: Path) -> None:
     run(lambda: second(found))
 
 
+@pytest.mark.server
 def test_a_server_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     code = (
-        "import sys, time; from fairlead.transport.log.jetstream.server import Server\n"
-        "server = Server(sys.argv[1]).start(); print(server.pid, flush=True); time.sleep(60)"
+        "import signal, sys; from fairlead.transport.log.jetstream.server import Server\n"
+        "server = Server(sys.argv[1]).start(); print(server.pid, flush=True); signal.pause()"
     )
     starter = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, env=os.environ)
     assert starter.stdout is not None
@@ -299,11 +303,7 @@ def test_a_server_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     starter.send_signal(signal.SIGKILL)
     starter.wait()
     starter.stdout.close()
-    for _ in range(500):
-        if not _alive(pid):
-            break
-        time.sleep(0.01)
-    assert not _alive(pid)
+    wait_until(lambda: not _alive(pid))
     with Server(tmp_path) as again:
         assert again.url.startswith("nats://127.0.0.1:")
 

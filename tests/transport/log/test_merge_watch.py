@@ -12,11 +12,10 @@ import pytest
 from nats.js.api import ClusterInfo, StreamConfig, StreamInfo, StreamSourceInfo, StreamState
 
 import fairlead
-from fairlead.transport.log.jetstream import merge_watch as jetstream_watching
 from fairlead.transport.log.jetstream.failures import Refusals, translated
 from fairlead.transport.log.jetstream.merge_watch import MergeProgress, Watching, is_silent
 from fairlead.transport.log.protocol import Unavailable
-from tests.runtime.live.test_subscribing import TYPES
+from tests.runtime.live.reading import TYPES, merged
 from tests.transport.log.logs import run
 
 SECOND = 1_000_000_000
@@ -50,44 +49,40 @@ class Server:
         self.asked.append(subject)
 
 
-def watched(monkeypatch: pytest.MonkeyPatch, infos: dict[str, list[StreamInfo]]) -> list[str]:
-    monkeypatch.setattr(jetstream_watching, "PATIENCE_SECONDS", 0.0)
-
+def watched(infos: dict[str, list[StreamInfo]], progress_looks: int = 3) -> list[str]:
     async def work() -> list[str]:
         server: Any = Server(infos)
-        watching = Watching(server, server, Refusals(), "FL_M_x")
+        watching = Watching(server, server, Refusals(), "FL_M_x", patience=0.0, progress_looks=progress_looks)
         for _ in range(3):
             await watching._look("FL_M_x")
-            await asyncio.sleep(0.001)
         return list(server.asked)
 
     return asyncio.run(work())
 
 
-def test_a_leader_whose_source_stays_silent_steps_down(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_leader_whose_source_stays_silent_steps_down() -> None:
     down = ["$JS.API.STREAM.LEADER.STEPDOWN.FL_M_x"]
-    assert watched(monkeypatch, {"FL_M_x": [told(-1), told(-1), told(0)]}) == down
-    assert watched(monkeypatch, {"FL_M_x": [told(-1), told(0), told(-1)]}) == []
-    assert watched(monkeypatch, {"FL_M_x": [told(-1), told(-1, leader="two"), told(0)]}) == []
-    assert watched(monkeypatch, {"FL_M_x": [told(-1, leader="")]}) == []
+    assert watched({"FL_M_x": [told(-1), told(-1), told(0)]}) == down
+    assert watched({"FL_M_x": [told(-1), told(0), told(-1)]}) == []
+    assert watched({"FL_M_x": [told(-1), told(-1, leader="two"), told(0)]}) == []
+    assert watched({"FL_M_x": [told(-1, leader="")]}) == []
 
 
-def test_a_leader_whose_stream_stands_still_steps_down_though_its_sources_are_heard_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jetstream_watching, "PROGRESS_LOOKS", 1)
-
-    def merged(count: int) -> StreamInfo:
+def test_a_leader_whose_stream_stands_still_steps_down_though_its_sources_are_heard_of() -> None:
+    def holding(count: int) -> StreamInfo:
         made = told(0)
         state = replace(made.state, last_seq=count, subjects={"fl.t.A.s": count})
         return replace(made, state=state, config=replace(made.config, metadata={"types": "A"}))
 
     source = replace(told(), state=replace(told().state, last_seq=5))
     down = ["$JS.API.STREAM.LEADER.STEPDOWN.FL_M_x"]
-    assert watched(monkeypatch, {"FL_M_x": [merged(3)], "FL_T_A": [source]}) == down
-    assert watched(monkeypatch, {"FL_M_x": [merged(5)], "FL_T_A": [source]}) == []
-    moving = [merged(count) for count in (1, 1, 2, 2, 3, 3)]  # two questions each look
-    assert watched(monkeypatch, {"FL_M_x": moving, "FL_T_A": [source]}) == []
+    assert watched({"FL_M_x": [holding(3)], "FL_T_A": [source]}, progress_looks=1) == down
+    assert watched({"FL_M_x": [holding(5)], "FL_T_A": [source]}, progress_looks=1) == []
+    moving = [holding(count) for count in (1, 1, 2, 2, 3, 3)]  # two questions each look
+    assert watched({"FL_M_x": moving, "FL_T_A": [source]}, progress_looks=1) == []
 
 
+@pytest.mark.server
 def test_a_merged_stream_that_takes_up_nothing_of_a_source_that_has_more_stands_still() -> None:
     async def work() -> None:
         async with fairlead.connect() as fl:
@@ -102,8 +97,7 @@ def test_a_merged_stream_that_takes_up_nothing_of_a_source_that_has_more_stands_
 
             async def published(name: str, last: int) -> None:
                 await fl.publish(name, k=1, x=1, wait=True)
-                while await fl.log.last(stream) < last:
-                    await asyncio.sleep(0.01)
+                await merged(fl, ["A", "B"], last)
 
             await published("A", 1)
             await published("B", 2)
@@ -113,22 +107,20 @@ def test_a_merged_stream_that_takes_up_nothing_of_a_source_that_has_more_stands_
             await fl.publish("B", k=2, x=2, wait=True)
             assert [await looked(), await looked()] == [False, True]  # nothing came of B between two looks
             await js.update_stream(config, max_msgs=3)
-            while await fl.log.last(stream) < 3:
-                await asyncio.sleep(0.01)
+            await merged(fl, ["A", "B"], 3)
             await fl.publish("A", k=3, x=3, wait=True)
             assert [await looked(), await looked()] == [False, True]  # something came of B, and then nothing of A
             await js.update_stream(config, max_msgs=-1)
-            while await fl.log.last(stream) < 4:
-                await asyncio.sleep(0.01)
+            await merged(fl, ["A", "B"], 4)
             assert [await looked(), await looked()] == [False, False]
             await client.close()
 
     run(work)
 
 
-def test_streams_that_a_merged_one_is_made_of_are_looked_at_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_streams_that_a_merged_one_is_made_of_are_looked_at_too() -> None:
     infos = {"FL_M_x": [told(0, names="FL_M_y")], "FL_M_y": [told(-1), told(-1), told(0)]}
-    assert watched(monkeypatch, infos) == ["$JS.API.STREAM.LEADER.STEPDOWN.FL_M_y"]
+    assert watched(infos) == ["$JS.API.STREAM.LEADER.STEPDOWN.FL_M_y"]
 
 
 def test_a_cluster_that_is_still_coming_together_is_asked_again() -> None:

@@ -13,7 +13,7 @@ import pytest
 import fairlead
 from fairlead.errors import LogError, UsageError
 from fairlead.transport.log.jetstream.server import Server
-from tests.runtime.live.test_subscribing import TYPES, more, some
+from tests.runtime.live.reading import TYPES, more, some
 from tests.transport.log.logs import run
 
 ACCOUNTS = """
@@ -29,6 +29,7 @@ authorization {
 """
 
 
+@pytest.mark.server
 def test_a_user_does_what_it_may_and_the_rest_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def work() -> None:
         with Server(tmp_path, durable=False, more=ACCOUNTS) as server:
@@ -64,6 +65,7 @@ def test_a_user_does_what_it_may_and_the_rest_is_refused(tmp_path: Path, monkeyp
     run(work)
 
 
+@pytest.mark.server
 def test_a_token(tmp_path: Path) -> None:
     async def work() -> None:
         with Server(tmp_path, durable=False, more="authorization { token: t0k3n }") as server:
@@ -76,6 +78,7 @@ def test_a_token(tmp_path: Path) -> None:
     run(work)
 
 
+@pytest.mark.server
 def test_a_key(tmp_path: Path) -> None:
     seed = nkeys.encode_seed(bytes(range(32)), nkeys.PREFIX_BYTE_USER)
     public = nkeys.from_seed(seed).public_key.decode()
@@ -92,6 +95,7 @@ def test_a_key(tmp_path: Path) -> None:
     run(work)
 
 
+@pytest.mark.server
 def test_tls(tmp_path: Path) -> None:
     certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
     made = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1"

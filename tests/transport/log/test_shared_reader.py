@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.errors import LogError
-from fairlead.transport.log import shared_reader as sharing
 from fairlead.transport.log.block import Block
 from fairlead.transport.log.block_filter import Only
 from fairlead.transport.log.memory_log import MemoryLog
 from fairlead.transport.log.protocol import Stored, Stream
-from fairlead.transport.log.shared_reader import Sharing
+from fairlead.transport.log.shared_reader import Sharing, Window
 from tests.transport.log.logs import run
+from tests.waiting import until
 
 SIZE = 100
 
@@ -58,7 +58,7 @@ async def taken(shared: Sharing, stream: Stream, after: int, until: int, pauses:
             found += [each.sequence for each in some]
             if found[-1] >= until:
                 return found
-            await asyncio.sleep(next(pauses, 0.0))
+            await asyncio.sleep(next(pauses, 0.0))  # a slow reader
     return found
 
 
@@ -96,44 +96,36 @@ def test_whoever_comes_when_and_however_slow_gets_every_block_once(data: Any) ->
     async def work() -> None:
         log = Counted()
         await log.fill(60)
-        shared, stream = Sharing(log), await log.open_type("A")
+        shared, stream = Sharing(log, Window(unread, kept, 0.002)), await log.open_type("A")
         end = 60 + sum(count for count, _ in fills)
 
         async def reader(after: int, late: float, pauses: list[float]) -> list[int]:
-            await asyncio.sleep(late)
+            await asyncio.sleep(late)  # one who comes later
             return await taken(shared, stream, after, end, iter(pauses))
 
         tasks = [asyncio.create_task(reader(*each)) for each in readers]
         for count, pause in fills:
             await log.fill(count)
-            await asyncio.sleep(pause)
+            await asyncio.sleep(pause)  # a slow writer
         for (after, _, _), found in zip(readers, await asyncio.gather(*tasks), strict=True):
             assert found == list(range(after + 1, end + 1))
         assert log.reading == 0
         assert not shared._readings
 
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(sharing, "UNREAD_MAX", unread)
-        patched.setattr(sharing, "KEPT_MAX", kept)
-        patched.setattr(sharing, "SLOW_SECONDS", 0.002)
-        run(work)
+    run(work)
 
 
-def test_one_who_has_stopped_does_not_hold_the_others_up_and_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sharing, "UNREAD_MAX", 20 * SIZE)
-    monkeypatch.setattr(sharing, "KEPT_MAX", 5 * SIZE)
-    monkeypatch.setattr(sharing, "SLOW_SECONDS", 0.05)
-
+def test_one_who_has_stopped_does_not_hold_the_others_up_and_goes_on_where_it_was() -> None:
     async def work() -> None:
         log = Counted()
         await log.fill(5)
-        shared, stream = Sharing(log), await log.open_type("A")
+        shared, stream = Sharing(log, Window(20 * SIZE, 5 * SIZE, 0.05)), await log.open_type("A")
         stopped = shared.read(stream, 0)
         assert [each.sequence for each in await anext(stopped)] == [1, 2, 3, 4, 5]
         quick = asyncio.create_task(taken(shared, stream, 0, 205, iter(())))
         for _ in range(20):
             await log.fill(10)
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # within which the quick one reads, and after some of which the other one is slow
         assert await quick == list(range(1, 206))
         found: list[int] = []
         while not found or found[-1] < 205:
@@ -153,12 +145,11 @@ def test_readings_that_come_to_the_same_place_become_one() -> None:
         shared, stream = Sharing(log), await log.open_type("A")
         at_end, from_start = shared.read(stream, 100), shared.read(stream, 0)
         waiting = asyncio.create_task(anext(at_end))
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # it begins to wait
         assert [each.sequence for each in await anext(from_start)] == list(range(1, 101))
         assert log.reading == 2
         more = asyncio.create_task(anext(from_start))
-        await asyncio.sleep(0.01)
-        assert log.reading == 1
+        await until(lambda: log.reading == 1)
         await log.fill(1)
         assert [each.sequence for each in await waiting] == [101]
         assert [each.sequence for each in await more] == [101]
@@ -197,7 +188,8 @@ def test_those_who_want_different_blocks_do_not_share() -> None:
         all_of_it, some = shared.read(stream, 0), shared.read(stream, 0, Only(("B",), {}))
         assert len(await anext(all_of_it)) == 3
         nothing = asyncio.create_task(anext(some))
-        await asyncio.sleep(0.01)
+        await until(lambda: log.reading == 2)
+        await asyncio.sleep(0.01)  # nothing comes, which no event marks
         assert not nothing.done()
         nothing.cancel()
         await asyncio.gather(nothing, return_exceptions=True)

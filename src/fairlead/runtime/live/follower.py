@@ -58,7 +58,7 @@ class Follower:
         self._part = {each.name: at for at, each in enumerate(streams)}
         self._border = border or (0,) * len(streams)
         self.silent = all(mine <= theirs for mine, theirs in zip(lineage.after, self._border, strict=True))
-        self.keeping = Keeping(lineage, snapshots, gathering.kept)
+        self.keeping = Keeping(lineage, snapshots, gathering.kept, gathering.every_events)
         self._gathering = gathering
 
     def reached(self, stream: Stream) -> Reached | None:

@@ -39,7 +39,10 @@ def portions(blocks: Sequence[Stored], borders: Collection[int]) -> Iterator[Seq
 
 class Gathering:
     """What the subscribers of one client have in common. Those who read together (sharing.py) wake together
-    (rounds.py), so one after the other they are given the same."""
+    (rounds.py), so one after the other they are given the same. `every_events`: after so many a state is put down
+    (keeping.py)."""
+
+    every_events = 2_000_000
 
     def __init__(self) -> None:
         self.kept: dict[str, tuple[int, float]] = {}

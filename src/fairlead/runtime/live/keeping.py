@@ -16,17 +16,16 @@ from fairlead.errors import LogError
 from fairlead.runtime.live.lineage import Lineage
 from fairlead.runtime.live.snapshots import Snapshots
 
-EVERY_EVENTS = 2_000_000
 EVERY_SECONDS = 30.0
-"""A state is put down after so many events, or so long after the last one, if there were any."""
+"""A state is put down so long after the last one, if there were events."""
 
 
 class Keeping:
     """`kept`: by lineage, how far the newest state is that somebody of this client has put down, in events from the origin on,
-    and when that was."""
+    and when that was. `every`: a state is put down after so many events, however short the time."""
 
-    def __init__(self, lineage: Lineage, snapshots: Snapshots, kept: dict[str, tuple[int, float]]) -> None:
-        self._lineage, self._snapshots, self._kept = lineage, snapshots, kept
+    def __init__(self, lineage: Lineage, snapshots: Snapshots, kept: dict[str, tuple[int, float]], every: int) -> None:
+        self._lineage, self._snapshots, self._kept, self._every = lineage, snapshots, kept, every
         self._key = snapshots.key
         events, at = kept.get(self._key, (0, asyncio.get_running_loop().time()))
         kept[self._key] = max(lineage.events, events), at
@@ -36,7 +35,7 @@ class Keeping:
         """To be called when everything derived so far is stored."""
         now, (events, at) = asyncio.get_running_loop().time(), self._kept[self._key]
         fresh = self._lineage.events - events
-        due = fresh >= EVERY_EVENTS or (fresh > 0 and now - at > EVERY_SECONDS)
+        due = fresh >= self._every or (fresh > 0 and now - at > EVERY_SECONDS)
         if due and self._lineage.is_whole and (self._storing is None or self._storing.done()):
             self._begin(now)
 

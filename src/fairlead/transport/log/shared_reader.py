@@ -20,16 +20,21 @@ from collections.abc import AsyncGenerator, Hashable, Sequence
 from contextlib import aclosing, suppress
 from itertools import accumulate
 
+from fairlead.dataclass import dataclass
 from fairlead.transport.log.block_filter import Only
 from fairlead.transport.log.protocol import Log, Stored, Stream
 from fairlead.transport.log.tasks import ended
 
-UNREAD_MAX = 8_000_000
-"""Bytes that the slowest reader may have before it."""
-KEPT_MAX = 2_000_000
-"""Bytes that are kept though all have read them, for those who come."""
-SLOW_SECONDS = 0.5
-"""Who takes nothing for so long, while others wait, is left behind."""
+
+@dataclass(frozen=True)
+class Window:
+    """What is held of a stream. `unread_max`: bytes that the slowest reader may have before it. `kept_max`: bytes that are kept
+    though all have read them, for those who come. `slow_seconds`: who takes nothing for so long, while others wait, is left
+    behind."""
+
+    unread_max: int = 8_000_000
+    kept_max: int = 2_000_000
+    slow_seconds: float = 0.5
 
 
 class StreamReader:
@@ -43,8 +48,8 @@ class StreamReader:
 class SharedReading:
     """What comes of a stream behind `after`, and how far its readers are in it."""
 
-    def __init__(self, log: Log, stream: Stream, after: int, only: Only | None) -> None:
-        self._before = after
+    def __init__(self, log: Log, stream: Stream, after: int, only: Only | None, window: Window) -> None:
+        self._before, self._window = after, window
         self._first = 0
         self._blocks: list[Stored] = []
         self._ends: list[int] = []
@@ -111,7 +116,7 @@ class SharedReading:
                     self._ends.pop(-1 - len(some))
                     self._bytes = self._ends[-1]
                     self._tell()
-                    while self._unread() > UNREAD_MAX:
+                    while self._unread() > self._window.unread_max:
                         await self._some_took()  # 2
                     self._forget()
         except Exception as error:
@@ -133,7 +138,7 @@ class SharedReading:
     async def _some_took(self) -> None:
         self._taken.clear()
         with suppress(TimeoutError):
-            async with asyncio.timeout(SLOW_SECONDS):
+            async with asyncio.timeout(self._window.slow_seconds):
                 await self._taken.wait()
                 return
         idle = [each.at for each in self._readers if each.idle]
@@ -143,7 +148,7 @@ class SharedReading:
     def _forget(self) -> None:
         """What all have read, but for the newest of it."""
         slowest = min((each.at for each in self._readers), default=self._first)
-        count = bisect_right(self._ends, self._bytes - KEPT_MAX, hi=max(0, slowest - self._first))
+        count = bisect_right(self._ends, self._bytes - self._window.kept_max, hi=max(0, slowest - self._first))
         if count:
             self._before = self._blocks[count - 1].sequence
             self._first += count
@@ -153,8 +158,8 @@ class SharedReading:
 class Sharing:
     """All readings of one log."""
 
-    def __init__(self, log: Log) -> None:
-        self._log = log
+    def __init__(self, log: Log, window: Window | None = None) -> None:
+        self._log, self._window = log, window or Window()
         self._readings: dict[Hashable, list[SharedReading]] = {}
 
     async def read(self, stream: Stream, after: int, only: Only | None = None) -> AsyncGenerator[Sequence[Stored], None]:
@@ -163,7 +168,7 @@ class Sharing:
             readings = self._readings.setdefault(key, [])
             reading = _best(readings, after)  # 1
             if reading is None:
-                reading = SharedReading(self._log, stream, after, only)
+                reading = SharedReading(self._log, stream, after, only, self._window)
                 readings.append(reading)
             reader = reading.join(after)
             try:

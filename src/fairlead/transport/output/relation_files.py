@@ -222,6 +222,8 @@ class ParquetWriter(_Writer):
     """The table of model/layout.py. A thread makes columns of the relations and writes them, row group by row group, while the
     next ones are matched; until it has ended, the tables held and the file are its own."""
 
+    row_group_relations = ROW_GROUP_RELATIONS
+
     def __init__(self, path: str | os.PathLike[str], layout: ResultLayout) -> None:
         super().__init__(path)
         if self._target is None:
@@ -237,7 +239,7 @@ class ParquetWriter(_Writer):
             if self._found and _engine_of(relations) != _engine_of(self._found[0]):
                 self._behind.do(self._converting())
             self._found += [relations] if len(relations) else []
-            if len(self._found) == BATCHES_HELD or sum(map(len, self._found)) >= ROW_GROUP_RELATIONS:
+            if len(self._found) == BATCHES_HELD or sum(map(len, self._found)) >= self.row_group_relations:
                 self._behind.do(self._converting())
         else:
             if self._found:
@@ -254,7 +256,7 @@ class ParquetWriter(_Writer):
         for table in tables:
             self._held.append(table)
             count, size = sum(each.num_rows for each in self._held), sum(each.nbytes for each in self._held)
-            if count >= ROW_GROUP_RELATIONS or size >= ROW_GROUP_BYTES:
+            if count >= self.row_group_relations or size >= ROW_GROUP_BYTES:
                 self._write()
 
     def _write(self) -> None:

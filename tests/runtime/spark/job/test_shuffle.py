@@ -20,17 +20,16 @@ from fairlead.runtime.embedded import until_microseconds
 from fairlead.runtime.spark.job.batch_job import _together
 from fairlead.runtime.spark.job.result_rows import ResultRows
 from fairlead.testing.conformance import Case as ConformanceCase
-from fairlead.testing.conformance import load_cases
 from fairlead.transport.admission.sequences import LastSequences
 from fairlead.transport.events import read_events
-from tests.conformance.cases import FOLDER
+from tests.conformance.cases import CASES
 from tests.matching.generators.generated import Case, cases
 from tests.matching.generators.plans import plan_cases
 from tests.order.slow import row_key
 from tests.runtime.spark.job.in_process import delivered, embedded, input_table, job_of, reading_of, run, shown
 
 BUCKETS = st.sampled_from((1, 2, 4, 8))
-FITTING = [case for case in load_cases(FOLDER) if case.error is None]
+FITTING = [case for case in CASES if case.error is None]
 """What no table can hold, or what does not compile, is an error of test_conformance.py or of the language."""
 FEWER = settings(max_examples=max(30, settings.default.max_examples // 3))
 """For what does not depend on the plan: plans of every kind are in test_generated_plans_give_what_they_give_embedded."""

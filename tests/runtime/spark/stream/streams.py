@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Sequence
 from itertools import count, pairwise
 from pathlib import Path
@@ -15,6 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
+
+from tests.waiting import wait_until
 
 START_US = 1_767_225_600_000_000
 """2026-01-01T00:00:00Z."""
@@ -92,8 +93,7 @@ def start(frame: DataFrame, checkpoint: Path) -> StreamingQuery:
     busy machine is too little for those of several queries at once."""
     writer = frame.writeStream.format("memory").queryName(f"found{next(_NUMBERS)}").outputMode("append")
     query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
-    while query.isActive and not (checkpoint / "state" / "1" / "_metadata").exists():
-        time.sleep(0.05)
+    wait_until(lambda: (checkpoint / "state" / "1" / "_metadata").exists() or not query.isActive)
     return query
 
 

@@ -24,6 +24,7 @@ from fairlead.model.layout import layout_of
 from fairlead.transport.output.relation_files import relation_table
 from tests.root import ROOT
 from tests.runtime.spark.stream.streams import RULES, cut, events, written
+from tests.waiting import wait_until
 
 EVENTS = int(os.environ.get("FAIRLEAD_CRASH_EVENTS", "40000"))
 IS_LONG = EVENTS > 40_000
@@ -63,11 +64,8 @@ class Driver:
 
     def until(self, is_so: Callable[[], bool]) -> None:
         """Wait for something to be so, which it is before the process ends."""
-        ends = time.monotonic() + PATIENCE_S
-        while not is_so():
-            assert self.process.poll() is None, self.said()
-            assert time.monotonic() < ends, self.said()
-            time.sleep(0.02)
+        wait_until(lambda: is_so() or self.process.poll() is not None, PATIENCE_S)
+        assert is_so(), self.said()
 
     def said(self) -> str:
         return (self.folder / "output.txt").read_text()[-5000:]
@@ -143,7 +141,7 @@ def test_executors_that_are_killed_change_nothing(spark: SparkSession, tmp_path:
         _kill(first[0])
         running.until((tmp_path / "batch-begins").exists)
         running.until(lambda: len(running.executors()) > 1)
-        time.sleep(1)
+        time.sleep(1)  # the new one has been given tasks by then, which nothing outside Spark shows
         second = running.executors()
         assert first[0] not in second
         _kill(second[0])

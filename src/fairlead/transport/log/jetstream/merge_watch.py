@@ -42,12 +42,20 @@ PATIENCE_SECONDS, PATIENCE_SECONDS_MAX = 4.0, 60.0
 class Watching:
     """Of one merged stream and those that it is made of."""
 
-    def __init__(self, client: Client, js: JetStreamContext, refusals: Refusals, name: str) -> None:
+    def __init__(
+        self,
+        client: Client,
+        js: JetStreamContext,
+        refusals: Refusals,
+        name: str,
+        patience: float = PATIENCE_SECONDS,
+        progress_looks: int = PROGRESS_LOOKS,
+    ) -> None:
         self._client, self._js, self._refusals, self._name = client, js, refusals, name
         self._silent: dict[str, tuple[str, float]] = {}
         self._progress, self._looks = MergeProgress(js), 0
         self._still: set[str] = set()
-        self._patience = PATIENCE_SECONDS
+        self._patience, self._progress_looks = patience, progress_looks
         self._allowed = True
 
     async def run(self) -> None:
@@ -60,7 +68,7 @@ class Watching:
     async def _look(self, name: str) -> None:
         told = await self._js.stream_info(name)  # 1
         leader = (told.cluster.leader if told.cluster else None) or ""
-        if self._looks % PROGRESS_LOOKS == 0:
+        if self._looks % self._progress_looks == 0:
             (self._still.add if await self._progress.stands_still(told) else self._still.discard)(name)
         if not leader or not (name in self._still or is_silent(told)):
             self._silent.pop(name, None)

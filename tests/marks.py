@@ -1,0 +1,67 @@
+"""Marks that say what a test needs, so that `make quick` can leave out what takes long: `spark`, `server` and `slow`.
+
+`spark` and `server` follow from the folder or the fixtures, where those say it; other tests are marked where they stand, and a
+test that starts a JVM or a server without its mark fails. `slow` is given by hand to what takes more than about two seconds of
+processor time, and to modules of many processes that add up to more.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.root import ROOT
+
+FOLDERS = {
+    "spark": ("runtime/spark",),
+    "server": ("cli/live", "runtime/kafka", "web"),
+}
+"""Below tests/: everything there needs it."""
+FIXTURES = {"spark": {"spark"}, "server": {"server"}}
+PROGRAMS = {"spark": {"java", "spark-submit", "spark-class"}, "server": {"nats-server"}}
+"""What only tests with the mark may start."""
+
+_started: list[str] = []
+"""The programs that the running test has started."""
+_popen = subprocess.Popen.__init__
+
+
+def _noted(self: Any, args: Any, *more: Any, **named: Any) -> None:
+    first = args if isinstance(args, str | bytes | Path) else args[0]
+    _started.append(Path(first.decode() if isinstance(first, bytes) else first).name)
+    _popen(self, args, *more, **named)
+
+
+subprocess.Popen.__init__ = _noted  # type: ignore[method-assign]
+
+
+@pytest.hookimpl(tryfirst=True)  # xdist, and `-m`, read the marks in the same hook
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        below = item.path.relative_to(ROOT / "tests").as_posix()
+        used = set(getattr(item, "fixturenames", ()))
+        for name in ("spark", "server"):
+            if used & FIXTURES[name] or below.startswith(tuple(f"{each}/" for each in FOLDERS[name])):
+                item.add_marker(name)
+        if "spark" in used and config.pluginmanager.hasplugin("xdist"):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+    if hasattr(config, "workerinput"):  # xdist gives out the largest groups, then the rest in its order: what takes long first
+        items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Fixtures have begun before, and are checked with it."""
+    yield
+    for name, programs in PROGRAMS.items():
+        found = programs.intersection(_started)
+        assert not found or item.get_closest_marker(name), f"it starts {', '.join(found)}: mark it with pytest.mark.{name}"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    _started.clear()
