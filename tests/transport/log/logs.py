@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.transport.log.credentials import Access
+from fairlead.transport.log.credentials import Credentials
 from fairlead.transport.log.file_log import FileLog
 from fairlead.transport.log.jetstream.log import connect
 from fairlead.transport.log.jetstream.server import Server
@@ -35,7 +35,7 @@ async def a_log(kind: str) -> AsyncIterator[Log]:
             await log.close()
         else:
             with Server(folder, durable=False) as server:
-                connected = await connect(server.url, Access(), 1)
+                connected = await connect(server.url, Credentials(), 1)
                 yield connected
                 await connected.close()
 
