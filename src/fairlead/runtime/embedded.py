@@ -1,6 +1,6 @@
 """The embedded runtime: one process, from events in memory to relations in memory, or batch by batch without bound.
 
-Takes: a plan and ordered events. Gives: `Result` (all at once) or `Run` (batches in, relations out, state and receipt kept).
+Takes: a plan and ordered events. Gives: `Result` (all at once) or `Run` (batches in, relations out, with state and receipt).
 Never: holds more than a batch and the matchers' state in a `Run`.
 """
 
@@ -40,14 +40,13 @@ from fairlead.transport.output.relation_files import relation_table
 from fairlead.transport.tables.table_reader import TABLE_ROWS, is_table, record_batches
 
 EVENTS_PER_MEMBER = 4
-"""A result keeps the events of its batches as they are, unless relations need few of them: then copies of those few."""
+"""A result keeps the events of its batches unchanged, unless relations need few of them: then copies of those few."""
 
 
 class Run:
-    """A plan at work on a stream of batches, in bounded memory. `event_by_event`: without machine code, some hundred times
-    slower; otherwise a plan that cannot be compiled is refused (U001). `parts`: those of the plan (parts.py), where each has
-    a stream of its own. `resumed`: what an earlier run left, whose plan may have been another; `keep`: leave something for a
-    later one (`kept`)."""
+    """Runs a plan on a stream of batches, in bounded memory. `event_by_event`: without machine code, some hundred times slower;
+    otherwise a plan that cannot be compiled raises U001. `parts`: the parts of the plan (parts.py), if each has its own stream.
+    `resumed`: the state of an earlier run, whose plan may differ. `keep`: record the state for a later run (`kept`)."""
 
     def __init__(
         self,
@@ -75,7 +74,7 @@ class Run:
         self.book = self._book(plan.digest, not self.change.started)
         kept, resumes = plan.subscriptions if keep else (), frozenset(self.change.resumed)
         self.books = {each.name: self._book(each.digest, each.name in resumes) for each in kept}
-        """Receipts of the subscriptions in the making."""
+        """The receipts of the subscriptions so far."""
         self.events = 0
         self.duplicates = 0
         self.found: Counter[str] = Counter()
@@ -89,7 +88,7 @@ class Run:
         return self._noted(self.engines[part].feed(columns))
 
     def finish(self, until: int | None = None) -> Sequence[Relation]:
-        """What the end decides: absences, which only a plan in one part has."""
+        """Relations that the end decides: absences, which only a plan with one part has."""
         return self._noted(self.engines[0].finish(until))
 
     def _noted(self, relations: Sequence[Relation]) -> Sequence[Relation]:
@@ -112,11 +111,11 @@ class Run:
 
     @property
     def position(self) -> int:
-        """That of the next event, where they are counted."""
+        """The position of the next event, if positions are counted."""
         return self.engines[0].last.major + 1
 
     def kept(self) -> RunState:
-        """What another run goes on with, before any `finish`: events that come later would stand before its end."""
+        """The state from which another run resumes. Call it before any `finish`: later events would precede the end."""
         receipts = {book.plan: book.receipt() for book in (*self.books.values(), self.book)}
         names = {each.digest: each.name for each in self.plan.subscriptions}
         return RunState(self.engines[0].dump(), receipts, names, self.sequences)
@@ -128,7 +127,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Result:
-    """The relations of a finite input, in the order of delivery. Those found by kernels become objects when looked at."""
+    """The relations of a finite input, in the order of delivery. Relations found by kernels become objects when accessed."""
 
     plan: Plan
     batches: tuple[Sequence[Relation], ...]
@@ -151,7 +150,7 @@ class Result:
     @overload
     def __getitem__(self, at: slice) -> tuple[Relation, ...]: ...
     def __getitem__(self, at: int | slice) -> Relation | tuple[Relation, ...]:
-        """Only what is asked for, and its neighbours, become objects."""
+        """Only the requested relations, and their neighbours, become objects."""
         wanted = range(len(self))[at]
         if isinstance(wanted, int):
             return self._at(wanted)
@@ -166,13 +165,13 @@ class Result:
         return [0, *accumulate(map(len, self.batches))][:-1]
 
     def of(self, subscription: str) -> tuple[Relation, ...]:
-        """Those of one subscription."""
+        """The relations of one subscription."""
         subscription_named(self.plan, subscription)
         return tuple(chain.from_iterable(only(batch, subscription) for batch in self.batches))
 
     def to_arrow(self, subscription: str | None = None) -> pa.Table:
-        """All relations as a table (model/layout.py), or those of one subscription; then what it emits is in columns of its
-        own, too."""
+        """All relations as a table (model/layout.py), or those of one subscription; then the attributes that it emits have
+        their own columns, too."""
         if subscription is not None:
             subscription_named(self.plan, subscription)
         layout = layout_of(self.plan, subscription)
@@ -211,11 +210,10 @@ def match(
 
     The order of the input is the order, unless `order_by` names attributes to order by; ties are then broken by source,
     sequence, type and content, as on Spark, so that the order depends on the events alone. Positions count from 0, unless
-    `position` names a field or column with them, such as the offset in a log: whole numbers that rise, with gaps or without.
-    `stream` names the column of an export that says which stream an event stands in, where a disjunction reads several.
-    `until` says that nothing more comes up to and including that time, so that absences due by then are decided.
-    `event_by_event` goes without machine code, some hundred times slower. A plan that cannot be compiled is refused
-    otherwise (U001).
+    `position` names a field or column that contains them, such as the offset in a log: integers that increase, with gaps or
+    without. `stream` names the column of an export that says to which stream an event belongs, if a disjunction reads several.
+    `until` says that there are no more events up to and including that time, so that absences due by then are decided.
+    `event_by_event` runs without machine code, some hundred times slower. Otherwise a plan that cannot be compiled raises U001.
     """
     require_plan("match", plan, "fairlead.match(fairlead.compile(text), events)")
     if order_by is not None and not isinstance(order_by, str):
@@ -250,7 +248,7 @@ def _read(
     stream: str | None,
     parts: Sequence[OrderPart],
 ) -> Iterable[tuple[int, Columns]]:
-    """The events, and which part they are for."""
+    """The events, each batch with the number of its part."""
     if order_by is not None:
         if position is not None:
             raise UsageError("A210", "both order_by and position are given", "give the one that events are ordered by")
@@ -269,7 +267,7 @@ def _read(
 
 
 def id_words(relations: Sequence[Relation]) -> Words:
-    """The ids, without making objects of what kernels found."""
+    """The ids, without making objects of the kernels' matches."""
     return ids_of(relations)
 
 
@@ -278,7 +276,7 @@ def counts_of(relations: Sequence[Relation]) -> Mapping[str, int]:
 
 
 def only(relations: Sequence[Relation], subscription: str) -> Sequence[Relation]:
-    """Those of one subscription."""
+    """The relations of one subscription."""
     if isinstance(relations, LAZY):
         return relations.only(subscription)
     return [each for each in relations if each.subscription == subscription]

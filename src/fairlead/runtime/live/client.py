@@ -1,4 +1,4 @@
-"""The client of a log: declare types, publish events, subscribe to what they come to.
+"""The client of a log: declare types, publish events, subscribe to relations.
 
     async with fairlead.connect() as fl:
         await fl.declare("TYPE StockQuote (symbol STRING, value DOUBLE, at TIMESTAMP) TIME at")
@@ -67,7 +67,7 @@ class Client:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """What was accepted is stored first, unless something has failed already."""
+        """Stores the accepted events first, unless an error is already being raised."""
         if self._log is None:
             return
         try:
@@ -91,12 +91,12 @@ class Client:
 
     @property
     def log(self) -> Log:
-        """The log itself, for those who want to read it as it is."""
+        """The log itself, for direct reads."""
         return self._ready()
 
     @property
     def url(self) -> str:
-        """Where other clients find the log."""
+        """The address at which other clients reach the log."""
         self._ready()
         return self._url
 
@@ -106,8 +106,8 @@ class Client:
         return self._publisher.source
 
     async def declare(self, text: str) -> list[str]:
-        """Declare types for all clients of the log; gives their names. The same again changes nothing; attributes may be added
-        at the end. Raises LanguageError, UsageError."""
+        """Declare types for all clients of the log; returns their names. Repeating a declaration changes nothing. A later
+        declaration may add attributes at the end. Raises LanguageError, UsageError."""
         self._ready()
         _require_text("declare", "text", text)
         names = await self._registry.declare(text)
@@ -121,9 +121,9 @@ class Client:
         return self._registry.catalogue
 
     async def publish(self, type: str, values: Mapping[str, Any] | None = None, /, *, wait: bool = False, **more: Any) -> None:
-        """One event, by its attributes. Returns when it is accepted; with `wait`, when it is stored. Raises DataError where it
-        does not fit its type, LogError where the log failed: its `accepted` says whether the event is kept, and sent with the
-        next publish or flush."""
+        """Publish one event, given by its attributes. Returns when the event is accepted; with `wait`, when it is stored.
+        Raises DataError if the event does not match its type, and LogError if the log failed: `accepted` of the error says
+        whether the event is kept and sent with the next publish or flush."""
         self._ready()
         _require_text("publish", "type", type)
         fix = 'publish("StockQuote", {"symbol": "IBM"})'
@@ -131,8 +131,8 @@ class Client:
         await self._publisher.publish(type, {**values, **more} if values else more, wait)
 
     async def publish_many(self, type: str, events: Any, *, wait: bool = False) -> int:
-        """Many events of one type: a table of pyarrow, pandas or polars, a dict of columns, or records. All are checked before
-        any is accepted. Gives their number."""
+        """Publish many events of one type: a table of pyarrow, pandas or polars, a dict of columns, or records. All events are
+        checked before any is accepted. Returns their number."""
         self._ready()
         _require_text("publish_many", "type", type)
         return await self._publisher.publish_many(type, events, wait)
@@ -143,40 +143,40 @@ class Client:
         await self._publisher.flush()
 
     def subscribe(self, rules: str, *, name: str | None = None, start: Start = "new", emit: bool = True) -> LiveSubscription:
-        """Relations of the rules, to be entered with `async with`. The rules may leave out types that are declared. With a
-        `name` the subscription is durable: it resumes behind the last relation acknowledged under that name. `start` says where
-        a new one begins: "new", "earliest", "snapshot", a position or a datetime (starting.py). `emit`: what the rules EMIT is
-        published."""
+        """Subscribe to the relations of the rules; enter the result with `async with`. The rules may omit types that are
+        declared. With a `name` the subscription is durable: it resumes after the last relation acknowledged under that name.
+        `start` says where a new subscription begins: "new", "earliest", "snapshot", a position or a datetime (starting.py).
+        `emit`: publish the events that the rules EMIT."""
         _require_text("subscribe", "rules", rules)
         return LiveSubscription(self._ready(), self._registry, self._gathering, rules, name, start, emit)
 
     async def receipts(self, name: str) -> Mapping[str, Receipt]:
-        """By group of subscriptions, what a durable subscriber has acknowledged."""
+        """By group of subscriptions, the receipt of what a durable subscriber has acknowledged."""
         return await receipts_of(self._ready(), name)
 
     async def compare(self, a: str, b: str) -> Comparison:
-        """Whether two durable subscribers have acknowledged the same, as far as both have the same subscriptions."""
+        """Compare the acknowledged relations of two durable subscribers, for the subscriptions that both have."""
         left, right = await self.receipts(a), await self.receipts(b)
         return compared(left, right)
 
     async def forget(self, name: str) -> None:
-        """A durable subscriber that will not come back."""
+        """Delete a durable subscriber permanently."""
         await forget(self._ready(), name)
 
     async def export(self, rules: str, path: str | os.PathLike[str], *, subscription: str | None = None) -> Exported:
-        """Write the events that the rules read, as they stand now, to a Parquet file with their positions. Rules that
-        have no stream in common need a `subscription`: then it is the stream which that one reads."""
+        """Write the events that the rules read, as of now, to a Parquet file with their positions. If the rules have no stream
+        in common, pass a `subscription` to export the stream that it reads."""
         _require_text("export", "rules", rules)
         require_kind("export", "path", path, (str, os.PathLike), "the path of a file", 'export(rules, "events.parquet")')
         selection = await selected(self._ready(), rules, subscription)
         return await export(self._ready(), selection, path)
 
     async def overview(self) -> Overview:
-        """The streams of the log, and how far the durable subscribers have got."""
+        """The streams of the log, and the progress of the durable subscribers."""
         return await overview_of(self._ready(), await self.types())
 
     async def sweep(self) -> list[str]:
-        """Remove the merged streams that nobody needs any more; gives their names."""
+        """Remove the merged streams that are not in use; returns their names."""
         return await sweep(self._ready())
 
 
@@ -201,13 +201,13 @@ def connect(
     certificate: str | os.PathLike[str] | None = None,
     key: str | os.PathLike[str] | None = None,
 ) -> Client:
-    """A client, to be entered with `async with`.
+    """Create a client; enter it with `async with`.
 
-    `url` (or FAIRLEAD_URL) is that of a NATS server or cluster; without one, a server of our own keeps the log in the folder
-    `data`, or in a temporary one. `source` names this publisher; under the same name a later client goes on with its numbers.
-    `linger`: how long a block stays open for more events. `patience`: how long to ask again when no server answers.
-    `heartbeat`: publish the time every so many seconds. `nkey`, `ca`, `certificate` and `key` are files; all of the last seven
-    may come from the environment (FAIRLEAD_USER, …).
+    `url` (or FAIRLEAD_URL) is the address of a NATS server or cluster. Without one, the client starts its own server, which
+    stores the log in the folder `data`, or in a temporary folder. `source` names this publisher; a later client with the same
+    name continues its numbers. `linger`: how long a block stays open for more events. `patience`: how long to retry when no
+    server answers. `heartbeat`: publish the time at this interval, in seconds. `nkey`, `ca`, `certificate` and `key` are files.
+    Each of the last seven parameters can also come from the environment (FAIRLEAD_USER, …).
     """
     for argument, text in (("url", url), ("source", source), ("user", user), ("password", password), ("token", token)):
         require_kind("connect", argument, text, (str, NONE), "a str or None", f'connect({argument}="…")')

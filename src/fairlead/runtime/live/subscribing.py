@@ -1,11 +1,11 @@
-"""A subscription at work: relations as they are completed, acknowledged when the subscriber is done with them.
+"""A live subscription: delivers relations as they are completed, and records acknowledgements.
 
-Groups that have a stream in common (grouping.py) are followed by a task of their own, in one order (course.py), up to a few
-batches ahead of the subscriber. What is acknowledged is never delivered again under this name, and what is not, is: in the
-same order, from the first one on.
+Groups that have a stream in common (grouping.py) share a task that follows them in one order (course.py), up to a few batches
+ahead of the subscriber. Acknowledged relations are never delivered again under this name. Others are delivered again after a
+restart, in the same order, starting with the first.
 
-Takes: rules, a name, where to start. Gives: relations one by one, or in batches. Never: delivers what another subscriber with
-the same rules does not.
+Takes: rules, a name, where to start. Gives: relations one by one, or in batches. Never: delivers a relation that another
+subscriber with the same rules does not get.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ AHEAD = 4
 RECEIPT_SECONDS = 1.0
 Ends = Mapping[str, int]
 EQUAL = "-"
-"""Before the number in the keys of equal subscriptions, but for the first."""
+"""Precedes the number in the keys of equal subscriptions, except the first."""
 
 
 class LiveSubscription:
-    """Made by `Client.subscribe`; to be entered with `async with`. `routed`: read only the blocks that may matter. `change`:
-    which subscriptions were resumed where this name has left them, which were started, and which were dropped."""
+    """Created by `Client.subscribe`; enter it with `async with`. `routed`: read only the blocks that may matter. `change`: the
+    subscriptions that resumed under this name, those that started, and those that were dropped."""
 
     routed = True
     change = Change()
@@ -107,7 +107,7 @@ class LiveSubscription:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """What is acknowledged is stored already; the rest is a convenience, and may fail."""
+        """Acknowledgements are stored already; the remaining work is optional, and may fail."""
         await ended(*self._tasks)
         with suppress(LogError):
             for each in self._courses:
@@ -117,7 +117,7 @@ class LiveSubscription:
             await self._lease.give_back()
 
     async def _planned(self, known: bool) -> Plan:
-        """A known subscriber goes on with the types as they were when it began: what was added to them since is not its own."""
+        """A known subscriber continues with the types as they were when it began: it ignores attributes added since."""
         if known and self._record is not None and self._record.rules == self._rules:
             return compile(self._record.text)
         plan = await self._registry.plan(self._rules)
@@ -130,8 +130,8 @@ class LiveSubscription:
         return plan
 
     def _keys(self, groups: Sequence[tuple[StreamGroup, Sequence[Stream]]]) -> list[str]:
-        """Under which the records and states of each stand. Equal subscriptions have one each: what it had under its name, else
-        what nobody claims by name any more, else a new one."""
+        """The keys of the records and states of each group. Each of several equal subscriptions has its own: the one it had
+        under its name, else one that no name claims any more, else a new one."""
         saved = self._record.groups if self._record is not None else {}
         found: dict[int, str] = {}
         for by_name in (True, False):
@@ -147,7 +147,7 @@ class LiveSubscription:
         return [found[number] for number in range(len(groups))]
 
     def _changed(self, now: Mapping[str, StreamGroup]) -> Change:
-        """What became of the subscriptions of this name, whatever they are called now."""
+        """The changes to the subscriptions of this name, whatever they are called now."""
         saved = self._record.groups if self._record is not None else {}
         resumed, started = (
             [n for key, group in now.items() if (key in saved) is kept for n in group.names] for kept in (True, False)
@@ -186,7 +186,7 @@ class LiveSubscription:
         return Followed(group, streams, key, follower, ledger)
 
     async def _gather_courses(self) -> None:
-        """Those that read the same are followed together."""
+        """Groups that share streams are followed together."""
         opened = list(self._followed.values())
         for numbers in together([each.group for each in opened]):
             mine = [opened[at] for at in numbers]
@@ -194,7 +194,7 @@ class LiveSubscription:
                 mine[0].group.plan if len(mine) == 1 else alone(self.plan, [name for each in mine for name in each.group.names])
             )
             only, (stream, *others) = None, dict.fromkeys(stream for each in mine for stream in each.streams)
-            if self.routed and not others:  # several are merged by what comes of each: the more, the sooner
+            if self.routed and not others:  # merged streams wait for each other: the more blocks of each, the sooner
                 only = await only_for(self._log, plan, mine[0].group.types, stream, durable=self._record is not None)
             following = Following(self._log, [each.follower for each in mine], self._log.patience, only)
             self._courses.append(Course(plan, mine, following))
@@ -214,7 +214,7 @@ class LiveSubscription:
             await self._queue.put(error)
 
     async def batches(self) -> AsyncIterator[Batch]:
-        """Relations as they come, many at a time where there are many."""
+        """Batches of relations as they are completed."""
         while True:
             yield await self.next_batch()
 
@@ -225,7 +225,7 @@ class LiveSubscription:
             yield relation
 
     async def next_within(self, seconds: float | None) -> Relation | None:
-        """The next relation; None where there was none for so long."""
+        """The next relation; None if there is none within this time."""
         while True:
             relation = self.next_at_hand()
             if relation is not None:
@@ -237,14 +237,14 @@ class LiveSubscription:
                 return None
 
     async def next_batch(self) -> Batch:
-        """Waits for the next relations, and gives all that are at hand."""
+        """Waits for the next relations, and returns all that are available."""
         batch, taken = (await self._next(), 0) if self._begun is None else (self._begun, self._taken)
         self._begun = None
         self._hand(batch, len(batch))
         return batch.behind(taken) if taken < len(batch) else await self.next_batch()
 
     def next_at_hand(self) -> Relation | None:
-        """The next relation, of a batch that has come already."""
+        """The next relation of a batch that is already available; None if there is none."""
         if self._begun is None or self._taken == len(self._begun):
             self._begun = None
             return None
@@ -254,7 +254,8 @@ class LiveSubscription:
         return self._begun[self._taken - 1]
 
     def _hand(self, batch: Batch, count: int) -> None:
-        """So many of a batch are the subscriber's now. Without a name nothing can be resumed, so nothing is remembered."""
+        """Record that the subscriber received this many relations of a batch. Without a name nothing can be resumed, so nothing
+        is recorded."""
         for key, last in batch.numbering.lasts_of(count).items():
             ledger = self._followed[key].ledger
             ledger.handed = max(ledger.handed, last)
@@ -262,7 +263,7 @@ class LiveSubscription:
             self._acknowledge(batch.lasts)
 
     def _note_handed(self) -> None:
-        """What was taken of the batch that is begun."""
+        """Record the received relations of the current batch."""
         if self._begun is not None and self._taken < len(self._begun):
             self._hand(self._begun, self._taken)
 
@@ -273,9 +274,8 @@ class LiveSubscription:
         return found
 
     async def ack(self, done: Relation | Batch | None = None) -> None:
-        """The subscriber is done with everything up to this relation or batch, of the subscriptions that are in one order with
-        it; or with all it was given. Returns when that is stored. Raises StateError where another process has taken the name
-        over."""
+        """Acknowledge everything up to this relation or batch, in the subscriptions that share its order; without an argument,
+        everything received. Returns when that is stored. Raises StateError if another process has taken over the name."""
         if isinstance(done, Batch):
             if len(done):
                 key, number = done.numbering.last
@@ -290,7 +290,7 @@ class LiveSubscription:
             await self.acknowledge({key: each.ledger.handed for key, each in self._followed.items()})
 
     async def acknowledge(self, numbers: Mapping[str, int]) -> None:
-        """The same, by group: all up to this number of its deliveries."""
+        """The same, by group: acknowledge all deliveries up to this number."""
         self._acknowledge(numbers)
         if self._record is not None:
             for key, each in self._followed.items():
@@ -308,32 +308,32 @@ class LiveSubscription:
         return next(each for each in self._courses if key in each.followed)
 
     async def write_receipts(self) -> None:
-        """Of what is acknowledged, for all to compare; this is also done about every second, and in the end."""
+        """Store the receipts of acknowledged relations for comparison; this also happens about every second, and at the end."""
         if self._record is None or not all(each.ledger.current for each in self._followed.values()):
-            return  # a known subscriber's are there; they do not go back
+            return  # a known subscriber's receipts are stored; they do not go back
         self._receipts_at = asyncio.get_running_loop().time()
         await self._record.write_receipts({key: each.ledger.book.receipt() for key, each in self._followed.items()})
 
     @property
     def receipts(self) -> Mapping[str, Receipt]:
-        """By group, the receipt of what was delivered so far."""
+        """By group, the receipt of the deliveries so far."""
         self._note_handed()
         return {key: each.ledger.receipt() for key, each in self._followed.items()}
 
     @property
     def receipt(self) -> Receipt:
-        """Of what was delivered so far, where all subscriptions read the same types."""
+        """The receipt of the deliveries so far, if all subscriptions read the same types."""
         if len(self._followed) > 1:
             raise UsageError("A253", "these rules are several groups, with a receipt each", "use `receipts`")
         return next(iter(self.receipts.values()))
 
     @property
     def events_read(self) -> int:
-        """From the origins on, once for subscriptions that are read together."""
+        """Events read since the origins; subscriptions that are read together count once."""
         return sum(each.following.events for each in self._courses)
 
     async def ends(self) -> Ends:
-        """By stream, the sequence at which everything is merged that is stored now."""
+        """By stream, the sequence at which everything stored now is merged."""
         reads = {
             stream: part.types
             for each in self._followed.values()
@@ -342,7 +342,7 @@ class LiveSubscription:
         return {stream.name: await end_of(self._log, stream, types) for stream, types in reads.items()}
 
     async def has_passed(self, ends: Ends) -> bool:
-        """Whether everything up to these ends was matched, and all of it handed over."""
+        """Whether everything up to these ends was matched and delivered."""
         courses = [each.following for each in self._courses]
         passed = [await each.has_passed([ends[stream.name] for stream in each.streams]) for each in courses]
         waiting = self._queue.qsize() or (self._begun is not None and self._taken < len(self._begun))
@@ -354,5 +354,5 @@ class LiveSubscription:
 
 
 def _base(key: str) -> str:
-    """What equal subscriptions have in common."""
+    """The common prefix of the keys of equal subscriptions."""
     return key.partition(EQUAL)[0]

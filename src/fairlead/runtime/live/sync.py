@@ -1,4 +1,4 @@
-"""The client without asyncio: the same, run by a thread of its own.
+"""The client without asyncio: the same operations, run in a background thread.
 
     with fairlead.connect().sync as fl:
         fl.declare(types)
@@ -6,7 +6,7 @@
             for relation in sub:
                 sub.ack(relation)
 
-Takes: what the client takes. Gives: what it gives, when it is there. Never: does anything itself.
+Takes: the arguments of the client. Gives: the client's results, once available. Never: does anything itself.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Call = Callable[[Coroutine[Any, Any, Any]], Any]
 
 
 class SyncClient:
-    """Made by `Client.sync`; see there for what the methods do."""
+    """Created by `Client.sync`; see the client for the methods."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -69,7 +69,7 @@ class SyncClient:
             self._stop()
 
     def _stop(self) -> None:
-        """As `asyncio.run` ends: what was not left in order (a subscription that nobody has left) ends first."""
+        """Ends as `asyncio.run` does: subscriptions that were not closed are cancelled first."""
         with suppress(Exception):
             self._call(_rest_ended())
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -143,14 +143,14 @@ class SyncSubscription:
         self._call(self._live.__aexit__(*told))
 
     def __iter__(self) -> Iterator[Relation]:
-        """For ever: break when you have enough."""
+        """Endless: break when you have enough."""
         while True:
             relation = self.next()
             assert relation is not None
             yield relation
 
     def next(self, timeout: float | None = None) -> Relation | None:
-        """The next relation; None where there was none for so many seconds."""
+        """The next relation; None if there is none for this many seconds."""
         relation = self._live.next_at_hand()
         return relation if relation is not None else self._call(self._live.next_within(timeout))
 
@@ -169,7 +169,7 @@ class SyncSubscription:
 
     @property
     def change(self) -> Change:
-        """Which subscriptions were resumed where this name has left them, which were started, and which were dropped."""
+        """The subscriptions that resumed under this name, those that started, and those that were dropped."""
         return self._live.change
 
     @property
