@@ -1,7 +1,7 @@
-"""What a reader of a stream wants of it: of some types, only the blocks of a route (route_marks.py).
+"""A reader's filter on a stream: of some types, only the blocks of a route (route_marks.py).
 
-Takes: the types of a stream, and by type the route. Gives: whether a block is wanted. Never: refuses one of a route because the
-publisher did not know the route (u).
+Takes: the types of a stream, and by type the route. Gives: whether a block passes. Never: rejects a block because its publisher
+did not know the route (u).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fairlead.transport.log.block import Block
 
 @dataclass(frozen=True)
 class Only:
-    """`types`: all that the stream has. `routes`: by type, the number of the route; types without one are read whole."""
+    """`types`: all types of the stream. `routes`: by type, the number of the route; types without one are read completely."""
 
     types: tuple[str, ...]
     routes: Mapping[str, int]

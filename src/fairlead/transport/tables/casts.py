@@ -1,7 +1,7 @@
-"""The fast way for Arrow columns: casts to the declared data type that lose nothing.
+"""The fast path for Arrow columns: lossless casts to the declared data type.
 
-Takes: a column as it came. Gives: an array in Arrow's form of the declared data type, or raises one of DOUBTS; then the
-judge reads the rows one by one (`values_of` gives them as Python values). Never: rounds, truncates or guesses.
+Takes: a column in any type. Gives: an array in Arrow's form of the declared data type, or raises one of DOUBTS; then the record
+check reads the rows one by one (`values_of` returns them as Python values). Never: rounds, truncates or guesses.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fairlead.transport.admission.converters import MICROSECONDS, finite, in_ran
 
 
 def cast(column: pa.Array, wanted: DataType, *, allow_nan: bool) -> pa.Array:
-    """The column as the wanted data type. Raises one of DOUBTS where it is not plainly right."""
+    """The column as the wanted data type. Raises one of DOUBTS unless every value is certainly valid."""
     target = arrow_type(wanted)
     if is_.is_null(column.type):
         return pa.nulls(len(column), target)
@@ -30,7 +30,7 @@ def cast(column: pa.Array, wanted: DataType, *, allow_nan: bool) -> pa.Array:
 
 
 def plain(column: pa.Array) -> pa.Array:
-    """Without the wrappings that say nothing about the values: extension types, dictionaries, views, large offsets."""
+    """The column without wrappers that do not affect the values: extension types, dictionaries, views, large offsets."""
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
     if is_.is_dictionary(column.type):
@@ -91,7 +91,7 @@ def _binary(column: pa.Array, wanted: DataType) -> pa.Array:
 
 
 def _as(column: pa.Array, target: pa.DataType, *, safe: bool = True) -> pa.Array:
-    """A cast that costs nothing where there is nothing to do; Arrow's copies."""
+    """A cast that is free if there is nothing to do; Arrow's copies."""
     return column if column.type.equals(target) else column.cast(target, safe=safe)
 
 
@@ -113,7 +113,7 @@ CASTS: dict[Kind, Callable[[pa.Array, DataType], pa.Array]] = {
 
 
 def values_of(column: pa.Array) -> list[Any]:
-    """The column as Python values for the judge, whatever it holds."""
+    """The column as Python values for the record check, whatever it holds."""
     try:
         if is_.is_timestamp(column.type):
             return _moments(column)

@@ -1,9 +1,9 @@
-"""How far merged streams are behind what they are merged of, as the server tells it.
+"""The lag of merged streams, as the server reports it.
 
-A server says of each source of a stream how many blocks it has yet to take from it. A source may be merged itself, and then
-lacks blocks as well: the whole way counts.
+A server reports for each source of a stream how many blocks the stream has yet to copy. A source may itself be merged and lag
+too: the lags along the whole path add up.
 
-Takes: what the server says of merged streams. Gives: for each, the blocks that it lacks. Never: asks the server.
+Takes: the server's reports on merged streams. Gives: for each, the blocks that it lacks. Never: queries the server.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Whether a merged stream has stopped taking up what one of its sources holds, though the server has heard of that source.
+"""Whether a merged stream has stopped copying from one of its sources, though the server receives that source's heartbeats.
 
-A server may be sent a sign of life of a source again and again and yet take up nothing of it. How much a merged stream has of
-each source it does not say, but how much it has of a type: the last one of its types is a source of its own, and the rest comes
-from the other. That takes a look at the subjects, so it is asked only where blocks are missing.
+A server may receive heartbeats of a source and yet copy nothing from it. It does not report how much a merged stream has of
+each source, but how much it has of each type: the last of its types is one source, and the others come from the other source.
+This needs a list of subjects, so it is queried only if blocks are missing.
 
-Takes: what the server says of a stream, look by look. Gives: whether a source stands still. Never: changes anything.
+Takes: the server's reports on a stream, one per check. Gives: whether a source is stuck. Never: changes anything.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from fairlead.transport.log.names import type_stream, type_subjects
 
 
 class MergeProgress:
-    """Of merged streams, from one look to the next."""
+    """The progress of merged streams between checks."""
 
     def __init__(self, js: JetStreamContext) -> None:
         self._js = js
         self._lacking: dict[str, dict[str, int]] = {}
-        """By stream, the sources that had more than it at the last look, and how many blocks it had of each."""
+        """By stream, the sources that had more blocks than it at the last check, and how many blocks it had of each."""
 
     async def stands_still(self, told: StreamInfo) -> bool:
-        """Whether the stream has taken up nothing of a source since the look before, at which that had more already."""
+        """Whether the stream has copied nothing from a source since the last check, when that source already had more."""
         name, types = told.config.name or "", types_of(told)
         sources = [each.name for each in told.sources or () if types]
         held = {each: (await self._js.stream_info(each)).state.last_seq for each in sources}

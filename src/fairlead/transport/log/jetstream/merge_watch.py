@@ -1,16 +1,16 @@
-"""A merged stream that has stopped taking up blocks is set going again.
+"""Restarts a merged stream that has stopped copying blocks.
 
-The leader of a merged stream asks those of its sources for what they have. Where a request was lost with a leader that died, it
-waits for half a minute before it asks again, and longer each time. Its sources send a sign of life every second, so one that
-was silent for some seconds is one that is not asked: another leader asks at once. So it does where nothing comes of a source
-that has more, signs of life or not (merge_progress.py).
+The leader of a merged stream requests blocks from the leaders of its sources. If a request is lost with a leader that died, it
+waits for half a minute before it asks again, and longer each time. Sources send a heartbeat every second, so a source that is
+silent for some seconds is not being asked; a new leader asks at once. The same helps if a source has more blocks but none
+arrive, with heartbeats or without (merge_progress.py).
 
-    1. look at the sources of the stream, and of those that are merged themselves
-    2. silent or standing still at two looks, some seconds apart, under one leader: the leader steps down
-    3. the next time we are more patient: it may be the machine that is slow
+    1. check the sources of the stream, and those of sources that are merged themselves
+    2. silent or stuck at two checks, some seconds apart, under one leader: the leader steps down
+    3. wait longer before the next time: the machine may be slow
 
-Takes: a connection and the name of a stream. Gives: nothing. Never: changes what a stream holds, or raises because it could not
-help.
+Takes: a connection and the name of a stream. Gives: nothing. Never: changes the content of a stream, or raises because it could
+not help.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from fairlead.transport.log.jetstream.merge_progress import MergeProgress
 from fairlead.transport.log.names import MERGED
 
 LOOK_SECONDS, PROGRESS_LOOKS = 3.0, 3
-"""Every third look asks how much has been taken up, which are three questions for each stream instead of one."""
+"""Every third check also queries the progress, which takes three requests for each stream instead of one."""
 SILENT_SECONDS = 4.0
 PATIENCE_SECONDS, PATIENCE_SECONDS_MAX = 4.0, 60.0
 
 
 class Watching:
-    """Of one merged stream and those that it is made of."""
+    """Watches one merged stream and its sources."""
 
     def __init__(self, client: Client, js: JetStreamContext, refusals: Refusals, name: str) -> None:
         self._client, self._js, self._refusals, self._name = client, js, refusals, name
@@ -81,9 +81,9 @@ class Watching:
         try:
             await self._refusals.heeded(self._client.request(subject, b"", timeout=LOOK_SECONDS), subject)
         except LogError:
-            self._allowed = False  # somebody else has to
+            self._allowed = False  # another client has to
 
 
 def is_silent(told: StreamInfo) -> bool:
-    """A source was not heard of for some seconds, or (-1) not since the leader is one."""
+    """A source has not been heard for some seconds, or (-1) not since the leader was elected."""
     return any(each.active is None or not 0 <= each.active < SILENT_SECONDS * 1e9 for each in told.sources or ())

@@ -1,6 +1,6 @@
-"""Tables and objects in a NATS server: its key-value and object stores, made on first need.
+"""Tables and objects in a NATS server: its key-value and object stores, created on first use.
 
-Takes: small values under a key, large ones under a name. Gives: them back. Never: keeps more than the newest value.
+Takes: small values under a key, large ones under a name. Gives: the stored values. Never: keeps more than the newest value.
 """
 
 from __future__ import annotations
