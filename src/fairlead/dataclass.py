@@ -1,12 +1,13 @@
-"""Dataclasses that are cheap to define, for a command that is to be done within a second.
+"""Dataclasses that are cheap to define, for a command that should finish within a second.
 
 `dataclasses.dataclass` compiles up to six methods for every class, used or not: close to a millisecond for a frozen one, a
-tenth of a second for all of Fairlead's. Here comparing, hashing and printing are shared functions over the names of the
-fields, `__init__` is compiled for the first instance, and what `dataclasses.replace` and `fields` read is made for them when
-they do.
+tenth of a second for all of Fairlead's. Here comparing, hashing and printing are shared functions over the names of the fields,
+`__init__` is compiled for the first instance, and the attributes that `dataclasses.replace` and `fields` read are created on
+first access.
 
 Takes: a class written as a dataclass, with the `field` of the standard library. Gives: a class that behaves as
-`dataclasses.dataclass` would make it. Never: `order`, `kw_only`, `InitVar`, or `frozen` with `slots`; those are left to it.
+`dataclasses.dataclass` would make it. Never: `order`, `kw_only`, `InitVar`, or `frozen` with `slots`; use the standard library
+for those.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def _slotted(cls: type, own: Fields) -> type:
 
 
 class _Standard:
-    """What the standard library keeps on a dataclass, read off a true one with the same fields as soon as somebody asks."""
+    """The standard library's attributes of a dataclass, copied on first access from a standard one with the same fields."""
 
     def __init__(self, name: str, cls: type, own: Fields, frozen: bool) -> None:
         self.name, self.cls, self.own, self.frozen = name, cls, own, frozen
@@ -104,7 +105,7 @@ def _first_init(cls: Any, fields: Fields, frozen: bool) -> Callable[..., None]:
 
 
 def _init(cls: type, fields: Fields, frozen: bool) -> Callable[..., None]:
-    """The assignments, written out: the one method whose speed decides how long it takes to make a million instances."""
+    """The assignments, written out: the speed of this method decides how long it takes to create a million instances."""
     names: dict[str, Any] = {"_set": object.__setattr__, "_missing": MISSING}
     parameters, lines = ["self"], []
     for at, (name, each) in enumerate(fields.items()):

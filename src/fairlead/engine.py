@@ -5,11 +5,11 @@
     ordered events ──every unit──► matches ──one order──► relations             feed, arrive, finish
     state of every unit ──► bytes, kept by subscription ──► another engine      dump, load
 
-A plan is cut into units (model/partition.py), each a function of its subscriptions, what stands upstream, and the events. What
-a unit does with one event, in steps whose order is the definition, is in matching/unit.py; the engine gives every unit the
-same events and puts what they find in one order (matching/results/delivery_order.py).
+A plan is split into units (model/partition.py), each a function of its subscriptions, those upstream, and the events. The steps
+of a unit for one event, whose order is the definition, are in matching/unit.py. The engine passes the same events to every unit
+and merges their relations into one order (matching/results/delivery_order.py).
 
-Takes: a Plan, and events whose positions rise. Gives: relations. Never: reads a clock, does I/O, reorders.
+Takes: a Plan, and events with increasing positions. Gives: relations. Never: reads a clock, does I/O, reorders.
 """
 
 from __future__ import annotations
@@ -57,17 +57,18 @@ def compile(text: str, file: str | PathLike[str] | None = None) -> Plan:
 
 
 class Engine:
-    """A plan at work. `arrive` and `feed` take events in order; `finish` ends a finite input; `dump` and `load` carry
-    the state over, byte for byte the same for the same history.
+    """Runs a plan. `arrive` and `feed` accept events in order; `finish` ends a finite input; `dump` and `load` transfer the
+    state, with equal bytes for equal histories.
 
-    Relations are delivered by the place of their completion; at one place first what deadlines decided, by deadline, then what
-    was completed there; and then in the order of the text. That depends on no companion, and not on what runs together.
+    Relations are delivered by the position of their completion. At one position, those that deadlines decided come first, by
+    deadline, then those that were completed there; ties are in the order of the text. So the order does not depend on the other
+    subscriptions, or on what runs together.
 
-    A plan of which some part cannot be compiled is refused (U001), unless `kernels_from` is None (never) or a `matcher` is
-    given: both ask for a plan that runs event by event.
+    A plan with a part that cannot be compiled raises U001, unless `kernels_from` is None (never) or a `matcher` is passed: both
+    request a plan that runs event by event.
 
-    `check` is called now and then while a kernel searches, and raises where the work is to end. Whatever ends a call in the
-    middle (so does Ctrl-C), the engine has handled part of a batch then, and refuses to go on (S114)."""
+    `check` is called periodically while a kernel searches, and raises to end the work. If a call is interrupted (Ctrl-C does
+    this, too), the engine has handled part of a batch, and every later call raises S114."""
 
     def __init__(
         self,
@@ -95,7 +96,7 @@ class Engine:
         self.change = Change(started=tuple(each.name for each in plan.subscriptions if each.name not in plan.silent))
 
     def feed(self, columns: Columns, prepared: Prepared | None = None) -> Sequence[Relation]:
-        """A batch of ordered events. `prepared`: the same, where several engines are given them."""
+        """Feed a batch of ordered events. `prepared`: the same batch in a form that several engines share."""
         require_kind("Engine.feed", "columns", columns, (Columns,), "Columns", "for records and tables, fairlead.match")
         self._require_risen(columns.follow(self.last.major), "Engine.feed")
         events = cache(lambda: list(columns.events(self.plan.catalogue))) if len(self.units) > 1 else None
@@ -104,7 +105,7 @@ class Engine:
         return delivered
 
     def arrive(self, event: Event) -> Sequence[Relation]:
-        """One event of the log, with all that it completes and derives."""
+        """Feed one event of the log; returns everything that it completes, including through derived events."""
         require_kind("Engine.arrive", "event", event, (Event,), "an Event", "for records and tables, fairlead.match")
         self._require_risen(event.position > self.last, "Engine.arrive")
         delivered = self._whole(lambda: [unit.arrive(event) for unit in self.units])
@@ -112,13 +113,13 @@ class Engine:
         return delivered
 
     def finish(self, until: int | None = None) -> Sequence[Relation]:
-        """The end of a finite input. `until` (microseconds) says that nothing more comes up to and including it."""
+        """End a finite input. `until` (microseconds): there are no more events up to and including this time."""
         fix = "microseconds since 1970, or fairlead.match(…, until=datetime)"
         require_kind("Engine.finish", "until", until, (int, type(None)), "whole microseconds or None", fix)
         return [] if until is None else self._whole(lambda: [unit.finish(until) for unit in self.units])
 
     def _whole(self, handled: Callable[[], Sequence[Relations | Delivered]]) -> Sequence[Relation]:
-        """What all units make of something. If that is interrupted, some have handled it and others have not."""
+        """The results of all units. After an interruption, some units have handled the input and others have not."""
         self._require_whole()
         self.torn = True
         delivered = self._delivered(handled())
@@ -142,7 +143,7 @@ class Engine:
 
     @cached_property
     def _is_in_order(self) -> bool:
-        """Whether what the units find is in the order of delivery already. A unit handles subscriptions in the order of its
+        """Whether the units' relations are already in the order of delivery. A unit handles subscriptions in the order of its
         plan, which is that of the text if it has no frame; but of equal deadlines it decides those upstream first."""
         waiting = [
             {each.depth for each in unit.running if any(branch.absences for branch in each.subscription.branches)}
@@ -156,7 +157,7 @@ class Engine:
 
     @property
     def running(self) -> tuple[Running, ...]:
-        """The subscriptions at work that are delivered, in the order of the text."""
+        """The running subscriptions that are delivered, in the order of the text."""
         found = [each for unit in self.units for each in unit.running if each.subscription.name not in unit.plan.silent]
         return tuple(sorted(found, key=lambda each: self._number[each.subscription.name]))
 
@@ -167,7 +168,7 @@ class Engine:
 
     @property
     def owed(self) -> int:
-        """Steps that kernels would have saved so far: what carries over the move to kernels, beside a dump."""
+        """Steps that kernels would have saved so far. This decides the switch to kernels, and is carried over beside a dump."""
         return max((unit.owed for unit in self.units), default=0)
 
     @owed.setter
@@ -181,7 +182,7 @@ class Engine:
         return [each.name for each in self.plan.subscriptions if each.name in found]
 
     def dump(self) -> bytes:
-        """The state as bytes: the same history gives the same bytes."""
+        """The state as bytes: equal histories have equal bytes."""
         self._require_whole()
         return state.encode(self.last, [(part, unit.content()) for part, unit in zip(self.parts, self.units, strict=True)])
 
@@ -195,9 +196,9 @@ class Engine:
         *,
         check: Check | None = None,
     ) -> Engine:
-        """An engine that goes on where the dumped one stood. The plan may be another: what is the same by its digest, whatever
-        its name and its companions, goes on; what is new begins here; what is gone is dropped (`change`). `without`: digests
-        of what begins anew, though the state has it. Raises StateError."""
+        """An engine that resumes from the dumped state. The plan may differ: subscriptions with the same digest continue,
+        whatever their names and the other subscriptions; new ones begin here; missing ones are dropped (`change`). `without`:
+        digests of subscriptions that begin anew, though the state has them. Raises StateError."""
         require_plan("Engine.load", plan, "Engine.load(fairlead.compile(text), dumped)")
         require_kind("Engine.load", "dumped", dumped, (bytes,), "bytes", "pass what Engine.dump returned")
         require_names("Engine.load", "without", without, "without=[subscription.digest]")

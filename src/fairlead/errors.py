@@ -36,13 +36,13 @@ class Place:
 
 
 TEXT_LENGTH_MAX, KEPT_AT_BEGIN, KEPT_AT_END = 2_000, 1_500, 400
-"""Characters of a problem or a fix: what users give may be quoted there, and may be megabytes."""
+"""Characters of a problem or a fix: these may quote user input, which may be megabytes long."""
 EXCERPT_LENGTH_MAX, KEPT_BEFORE = 200, 100
 """Characters of a line that are shown, and how many of them before the place."""
 
 
 def bounded(text: str) -> str:
-    """A text of a message, with its middle left out where it is too long to be read."""
+    """A message text; the middle of a long text is omitted."""
     if len(text) <= TEXT_LENGTH_MAX:
         return text
     left_out = f" … {len(text) - KEPT_AT_BEGIN - KEPT_AT_END:,} characters … "
@@ -50,7 +50,7 @@ def bounded(text: str) -> str:
 
 
 def excerpt_lines(excerpt: str, place: Place | None) -> list[str]:
-    """The line of a text, and below it the carets; of a long line, what stands around the place."""
+    """The line of a text, and carets below it; of a long line, the part around the place."""
     column = 0 if place is None else place.column - 1
     start = 0 if len(excerpt) <= EXCERPT_LENGTH_MAX else max(0, column - KEPT_BEFORE)
     part = excerpt[start : start + EXCERPT_LENGTH_MAX]
@@ -63,8 +63,8 @@ def excerpt_lines(excerpt: str, place: Place | None) -> list[str]:
 
 
 class FairleadError(Exception):
-    """The root. `code` is stable: documentation and tests refer to it. `accepted` is said of what was being published: it is
-    kept, and sent with the next publish or flush, or (False) it was not accepted, and is not sent."""
+    """The root. `code` is stable: documentation and tests refer to it. `accepted` is about events that were being published:
+    they are kept, and sent with the next publish or flush; or (False) they were not accepted, and are not sent."""
 
     accepted: bool | None = None
 
@@ -92,7 +92,7 @@ class FairleadError(Exception):
 
 
 class FairleadWarning(UserWarning):
-    """Python shows it once for each line that caused it; `warnings.simplefilter` says otherwise."""
+    """Python shows it once for each line that caused it; change that with `warnings.simplefilter`."""
 
     def __init__(self, code: str, problem: str, fix: str) -> None:
         self.code, self.problem, self.fix = code, problem, fix
@@ -112,7 +112,7 @@ class StateError(FairleadError):
 
 
 class LogError(FairleadError):
-    """A log, or the server that keeps it, that cannot do what was asked of it now."""
+    """A log, or its server, that cannot do what was requested now."""
 
 
 class UnsupportedError(FairleadError):
@@ -128,7 +128,7 @@ class InvariantError(FairleadError):
 
 
 def require(holds: bool, fact: str, **facts: Any) -> None:
-    """Crash with the facts where an invariant does not hold."""
+    """Crash with the facts if an invariant does not hold."""
     if not holds:
         shown = ", ".join(f"{name}={value!r}" for name, value in facts.items())
         raise InvariantError(

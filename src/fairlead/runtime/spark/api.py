@@ -43,24 +43,25 @@ def match(
 ) -> DataFrame:
     """The relations of a plan over DataFrames, as a DataFrame.
 
-    `frames` is one frame with a type column, or a frame for each event type. `order_by` names the columns that say in which
-    order events stand; ties are broken by source, sequence, type and content, so that the order is a function of the rows.
-    `position` names a column that has the position itself, such as the offset in a log. Rows that repeat a `sequence` of their
-    `source` are dropped and told with the verdict "repeated". `until` says that nothing more comes up to and including that
-    time, so that absences due by then are decided.
+    `frames` is one frame with a type column, or a frame for each event type. `order_by` names the columns that order the
+    events; ties are broken by source, sequence, type and content, so that the order is a function of the rows. `position` names
+    a column with the position itself, such as the offset in a log. Rows that repeat a `sequence` of their `source` are dropped
+    and returned with the verdict "repeated". `until` says that there are no more events up to and including that time, so that
+    absences due by then are decided.
 
-    A bad row stops everything: here, where Spark itself can see it, else when the result is computed, as Spark's exception with
-    the coded message in it, or as a DataError within `coded_errors()`. With `on_bad="skip"` it has the verdict "rejected".
+    A bad row stops the job: at the call if Spark itself can detect it, otherwise when the result is computed, as Spark's
+    exception with the coded message in it, or as a DataError within `coded_errors()`. With `on_bad="skip"` it has the verdict
+    "rejected".
 
-    On a stream, events are released in their order once the frontier has passed them. `frontier="types"`: every type comes in
-    order, and the latest of each says how far it is complete; `frontier="stream"`: the stream as a whole does. `delay`
-    allows for that much disorder; a watermark on the frame says the same. Heartbeats move the frontier of all types. What comes
-    behind it has the verdict "late". Rows with a `position` need no frontier.
+    On a stream, events are released in order once the frontier has passed them. `frontier="types"`: every type arrives in
+    order, and its latest event says how far the type is complete; `frontier="stream"`: the stream as a whole arrives in order.
+    `delay` allows for that much disorder; a watermark on the frame does the same. Heartbeats move the frontier of all types.
+    Events before the frontier have the verdict "late". Rows with a `position` need no frontier.
 
-    `stream` names the column that tells which stream of a log an event stands in, where a disjunction reads several (`log`).
+    `stream` names the column with the log stream of an event, if a disjunction reads several (`log`).
 
-    `observation` is told how many `ties` the tie-break decided, once the result of a finite input is computed; of a stream
-    that and the rows held back are in the metrics `fairlead_order` of its progress (`watch`).
+    `observation` receives the number of `ties` that the tie-break decided, once the result of a finite input is computed. For a
+    stream, that number and the rows held back are in the metrics `fairlead_order` of its progress (`watch`).
     """
     require_plan("match", plan, "spark.match(fairlead.compile(text), frames, …)")
     require_session(frames)

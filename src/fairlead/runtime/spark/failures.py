@@ -1,7 +1,7 @@
-"""Errors of Python workers, told as what they are.
+"""Converts errors of Python workers back to Fairlead's errors.
 
-A worker's error arrives at whoever runs an action as Spark's own exception, with the worker's traceback as its text. The coded
-message stands in that text, and from it the error is made again.
+An error of a worker reaches the caller of an action as Spark's own exception, with the worker's traceback as its text. That
+text contains the coded message, from which the error is reconstructed.
 
 Takes: exceptions of Spark. Gives: the FairleadError inside. Never: hides an error that is not Fairlead's.
 """
@@ -21,7 +21,7 @@ RAISED = re.compile(r"fairlead\.errors\.(\w+): ([A-Z]\d{3}) ([^\n]*)((?:\n {2,}[
 """As `FairleadError.__str__` writes it: the code and the problem, then indented lines, the last of which may be the fix."""
 
 SAID = re.compile(r"\[USER_RAISED_EXCEPTION\] (D\d{3}) (.*?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
-"""What an expression of Spark raised for Fairlead (files.py)."""
+"""The error of a Spark expression that Fairlead built (files.py)."""
 
 
 NO_CHECKPOINT = "checkpointLocation must be specified"
@@ -32,7 +32,8 @@ STOPPED = ("stopped SparkContext", "SparkContext was shut down", "SparkContext h
 
 
 def fairlead_error(error: BaseException) -> FairleadError | None:
-    """The FairleadError of which Spark tells, or what its own error means for a job of Fairlead's; None for any other."""
+    """The FairleadError in Spark's exception, or the meaning of Spark's own error for a job of Fairlead's; None for any
+    other."""
     if isinstance(error, FairleadError):
         return error
     text = str(error)
@@ -42,14 +43,14 @@ def fairlead_error(error: BaseException) -> FairleadError | None:
         return (
             _of_spark(error) if said is None else DataError(said[1], said[2], "mend it, or set bad records aside: on_bad skip")
         )
-    name, code, problem, more = found[-1]  # an error raised while another was handled stands behind it
+    name, code, problem, more = found[-1]  # an error raised while another was handled comes after it
     kind: type[FairleadError] = getattr(errors, name, FairleadError)
     fix = re.search(r"\n  fix: ([^\n]*)", more)
     return kind(code, problem, fix[1] if fix else None)
 
 
 def _of_spark(error: BaseException) -> FairleadError | None:
-    """What only shows when a job starts, after `match` has looked: settings may change in between."""
+    """Errors that only appear when a job starts, after the checks of `match`: settings may change in between."""
     text = str(error)
     if NO_CHECKPOINT in text:
         problem = "the stream has no checkpoint folder, which keeps its order and its state"
@@ -63,8 +64,8 @@ def _of_spark(error: BaseException) -> FairleadError | None:
 
 @contextmanager
 def coded_errors() -> Iterator[None]:
-    """Within it, an action that fails in Fairlead raises the FairleadError instead of Spark's exception, whose thousands of
-    letters are not printed with it; it is the `__context__` of the error.
+    """Inside, an action that fails in Fairlead raises the FairleadError instead of Spark's exception. Spark's message of
+    thousands of characters is not printed; it is the `__context__` of the error.
 
     with fl.coded_errors():
         rows = relations.collect()

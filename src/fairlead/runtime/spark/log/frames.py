@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 def register_log(spark: SparkSession) -> None:
-    """Have the session know the format "fairlead"; `log` and `to_log` do it. A second time changes nothing.
+    """Register the format "fairlead" with the session; `log` and `to_log` do this. Repeating it changes nothing.
 
-    A writer looks for its format in the session that is active in its thread of the JVM, and py4j may change the thread."""
+    A writer looks up its format in the session that is active in its JVM thread, and py4j may change the thread."""
     from fairlead.runtime.spark.log.source import LogSource
 
     with interpreter(spark):
@@ -51,11 +51,11 @@ def log(
         events = fl.log(spark, "nats://localhost:4222", plan=plan)
         relations = fl.match(plan, events, position="position")
 
-    A disjunction that reads several streams has a column `stream` more, which tells them apart: match(…, stream="stream").
-    `url` (or FAIRLEAD_URL) is that of a server or cluster. `stream`: also what comes later. `start`: "earliest", "new", a
-    position or a time in ISO 8601. `partitions`: tasks that read at a time. `blocks`: the most blocks of a micro-batch.
-    Other options are those of options.py: `user`, `password`, `token`, `nkey`, `ca`, `certificate`, `key`, `position`,
-    `heartbeats`. Raises what `fairlead.connect` and the declared types give reason for."""
+    A disjunction that reads several streams has an additional column `stream`, which distinguishes them: match(…,
+    stream="stream"). `url` (or FAIRLEAD_URL) is the address of a server or cluster. `stream`: include later events. `start`:
+    "earliest", "new", a position or a time in ISO 8601. `partitions`: the number of parallel reading tasks. `blocks`: the most
+    blocks of a micro-batch. Other options are those of options.py: `user`, `password`, `token`, `nkey`, `ca`, `certificate`,
+    `key`, `position`, `heartbeats`. Raises the errors of `fairlead.connect` and of undeclared types."""
     parts = () if plan is None or types is not None else only_group(plan).parts
     if len(parts) > 1:
         if str(start).isdecimal():
@@ -94,14 +94,15 @@ def to_log(
     start: int = 0,
     **options: str,
 ) -> Any:
-    """A writer, of a batch or a stream, that stores what the relations EMIT in the log that the events came from, each once:
+    """A writer, of a batch or a stream, that stores the events that the relations EMIT in the log from which the events were
+    read, each once:
 
         fl.to_log(relations, plan, url).option("checkpointLocation", …).start()      # a stream
         fl.to_log(relations, plan, url).save()                                        # a batch
 
     Derived events have the ids under which live subscribers with the same rules store them. With `into`, the relations
-    themselves are events of that type, too (sink.py). `start` is the position at which the events began. `name` tells
-    streams of one plan from one another: each has its own place in its checkpoint."""
+    themselves are also stored, as events of that type (sink.py). `start` is the position at which the events began. `name`
+    distinguishes streams of one plan: each has its own entry and checkpoint."""
     require_plan("to_log", plan, "to_log(relations, fairlead.compile(text), url)")
     only_stream(selection_of(plan))  # what several come to has an order that their readers on Spark do not know
     told = options | {"rules": plan.text, "start": str(start)}

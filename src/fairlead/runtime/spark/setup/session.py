@@ -1,8 +1,7 @@
-"""A Spark session: the one that runs, or a new one with the settings of `settings.py`.
+"""A Spark session: the running one, or a new one with the settings of `settings.py`.
 
-Takes: a master and settings. Gives: a session. Never: changes a static setting of a session that runs, nor a setting that its
-owner has made; never leaves a file in the working directory or a variable of its own in the
-environment.
+Takes: a master and settings. Gives: a session. Never: changes a static setting of a running session, or a setting that its
+owner has made; never leaves a file in the working directory or a variable of its own in the environment.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ MASTER = "local[*]"
 
 
 def session(master: str | None = None, app: str = "fairlead", **settings: object) -> SparkSession:
-    """The session that runs, or a new one on `master` (default: all cores of this machine).
+    """The running session, or a new one on `master` (default: all cores of this machine).
 
-    Settings are named as Spark names them: ``session(**{"spark.driver.memory": "4g"})``. In a session that runs, what can be
-    set while it runs is set, and what cannot is an error (A401), as is another master.
+    Settings have Spark's names: ``session(**{"spark.driver.memory": "4g"})``. In a running session, runtime settings are set;
+    static ones are an error (A401), as is another master.
     """
     require_spark()
     wanted = {name: _text(name, value) for name, value in settings.items()}
@@ -63,7 +62,7 @@ def _new(master: str, app: str, wanted: dict[str, str]) -> SparkSession:
 
 
 def _variables(master: str) -> dict[str, str]:
-    """What Spark reads from the environment when it starts, and only then. What is set already stays, but for JAVA_HOME."""
+    """The environment variables that Spark reads when it starts, and only then. Existing variables stay, except JAVA_HOME."""
     from pyspark.find_spark_home import _find_spark_home
 
     variables = {
@@ -71,7 +70,7 @@ def _variables(master: str) -> dict[str, str]:
         "SPARK_HOME": _find_spark_home(),  # local-cluster wants it, and it spares the start of a Python that looks for it
     }
     if local_cores(master) is not None:
-        variables["SPARK_LOCAL_IP"] = "127.0.0.1"  # nobody else can connect, and a host name that leads nowhere does no harm
+        variables["SPARK_LOCAL_IP"] = "127.0.0.1"  # nobody else can connect, and an unresolvable host name does no harm
     return {name: os.environ.get(name) or value for name, value in variables.items()} | java_environment()
 
 
@@ -125,7 +124,7 @@ def _set(running: SparkSession, master: str | None, wanted: dict[str, str]) -> N
 
 
 def _static(running: SparkSession, name: str) -> bool:
-    """Spark says the same, "not modifiable", of settings it keeps no list of, as those of RocksDB: they can be set."""
+    """Spark also reports "not modifiable" for settings that it does not list, such as those of RocksDB: they can be set."""
     return not name.startswith("spark.sql.streaming.") and not running.conf.isModifiable(name)
 
 

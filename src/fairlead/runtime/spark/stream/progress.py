@@ -1,11 +1,12 @@
-"""How a stream is doing: what Spark reports of every micro-batch, added up.
+"""Progress of a stream: the totals of Spark's reports on micro-batches.
 
-`observed` has Spark count the rows of each verdict and subscription while they pass, which costs no job of its own; `watch`
-listens to the reports of queries whose frame is observed. `Metrics` gives the numbers as data and in the text format of
-Prometheus, by hand: it is three lines a metric, and the package for it would be a dependency with a registry of its own.
+`observed` makes Spark count the rows of each verdict and subscription while they pass, without an additional job; `watch`
+listens to the reports of queries whose frame is observed. `Metrics` returns the numbers as data and in the text format of
+Prometheus, written by hand: it is three lines per metric, and the package for it would be a dependency with a registry of its
+own.
 
 Takes: progress reports of Spark. Gives: a `Snapshot`, text, a server on this machine's own address. Never: slows a query, since
-reports come in a thread of the listener.
+reports arrive in a thread of the listener.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ if TYPE_CHECKING:
 
 OBSERVED = "fairlead"
 INPUT = "fairlead_input"
-"""Where the input is observed: how many rows of it could be read."""
+"""The name of the observation of the input: how many of its rows could be read."""
 LOOPBACK = "127.0.0.1"
 CONTENT = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Totals since the listener began; `…_per_second`, `…_seconds` and what is held are of the last micro-batch that had rows.
-    `held` and `ties` are None where nobody counts them. `change`: what became of the rules when they were last others than
-    those of the micro-batch before; where a stream began since, all of them."""
+    """Totals since the listener began; `…_per_second`, `…_seconds` and held rows are of the last micro-batch that had rows.
+    `held` and `ties` are None if they are not counted. `change`: the last change of the rules between two micro-batches; all
+    rules if a stream began since."""
 
     batches: int = 0
     last_batch: int = -1
@@ -77,7 +78,7 @@ class Metrics:
         self._now = Snapshot(relations=dict.fromkeys(self._names, 0))
 
     def note(self, report: Mapping[str, Any]) -> None:
-        """A progress report, as the JSON that Spark makes of it."""
+        """A progress report, as Spark's JSON."""
         with self._lock:
             observed = report.get("observedMetrics") or {}
             counts = observed.get(OBSERVED) or {}
@@ -111,7 +112,7 @@ class Metrics:
             return self._now
 
     def metrics(self) -> str:
-        """In the text format of Prometheus, version 0.0.4."""
+        """The text format of Prometheus, version 0.0.4."""
         now = self.snapshot()
         plain: list[tuple[str, str, str, float | None]] = [
             ("events_total", "counter", "Rows read.", now.events),
@@ -146,7 +147,7 @@ def _change(told: str) -> RuleChange:
 
 
 def observed(relations: DataFrame, plan: Plan) -> DataFrame:
-    """The frame of `match`, counted while it passes: by verdict, and relations by subscription."""
+    """The frame of `match`, counted as rows pass: by verdict, and relations by subscription."""
     from pyspark.sql import functions as F
 
     verdict, subscription = F.col("verdict"), F.col("subscription")
@@ -157,7 +158,7 @@ def observed(relations: DataFrame, plan: Plan) -> DataFrame:
 
 
 def observed_input(events: DataFrame) -> DataFrame:
-    """The frame that goes into `match`, counted while it passes."""
+    """The input frame of `match`, counted as rows pass."""
     from pyspark.sql import functions as F
 
     return events.observe(INPUT, F.count(F.lit(1)).alias("events"))
@@ -177,7 +178,7 @@ class Watch(Metrics):
         spark.streams.addListener(self._listener)
 
     def serve(self, port: int) -> int:
-        """Answer `GET /metrics` on this machine's own address. Gives the port, which is a free one for 0."""
+        """Answer `GET /metrics` on this machine's own address. Returns the port, which is a free one for 0."""
         self._server = ThreadingHTTPServer((LOOPBACK, port), _handler(self))
         threading.Thread(target=self._server.serve_forever, name="fairlead-metrics", daemon=True).start()
         return int(self._server.server_port)
