@@ -46,7 +46,7 @@ PHRASES: dict[str, str] = {
     # functions
     rf"{CODE} (?:gives?|takes?)\b(?! (?:\d|about|as long|up|over|time|longer|less))|\| (?:gives|takes) \|": "returns, accepts",
     # errors
-    r"\bfaults?\b": "error, failure",
+    r"(?<!injected )(?<!--)\bfaults?\b(?! injection)": "error, failure; fault injection injects an “injected fault”",
     r"\bmend(?:s|ed|ing)?\b": "fix",
     # sentences of earlier editions
     r"\bwhat kernels found\b": "the kernel's matches",

@@ -1,10 +1,10 @@
-"""Values: what each data type holds inside, how raw input becomes it, and how users see it again.
+"""Values: the canonical form of each data type, conversion from raw input, and conversion back for users.
 
     BOOLEAN bool · INT, BIGINT int in range · DOUBLE float · DECIMAL decimal.Decimal at its scale · STRING str
     TIMESTAMP int, microseconds since 1970 UTC · BINARY bytes · any of them may be None (NULL)
 
 Takes: a raw value (of Python, JSON or CSV). Gives: the canonical one, or a ValueError that says what is wrong.
-Never: guesses. Text becomes a number only where `text=True` says that the source has no types (CSV).
+Never: guesses. Text becomes a number only if `text=True` says that the source has no types (CSV).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def canonical(value: Any, wanted: DataType, *, text: bool = False) -> Any:
 
 
 def shown(value: Any, kind: Kind) -> Any:
-    """What users get back: timestamps as aware datetimes, intervals as timedeltas, all else as it is."""
+    """The value for users: timestamps as aware datetimes, intervals as timedeltas, others unchanged."""
     if value is None:
         return None
     if kind is Kind.TIMESTAMP:
@@ -75,8 +75,8 @@ def shown(value: Any, kind: Kind) -> Any:
 
 
 def jsonable(value: Any, kind: Kind) -> Any:
-    """The value as JSON carries it: ISO 8601 for timestamps, text for decimals (exact), base64 for bytes, seconds for
-    intervals, and text for the numbers that JSON does not have."""
+    """The value for JSON: ISO 8601 for timestamps, text for decimals (exact), base64 for bytes, seconds for intervals, and text
+    for the numbers that JSON does not have."""
     match value:
         case bool() | None:
             return value
@@ -94,7 +94,7 @@ def jsonable(value: Any, kind: Kind) -> Any:
 
 
 class Opaque:
-    """A value that Python's own types cannot hold; it fits no data type, and shows itself in the error."""
+    """A value that Python's own types cannot hold; it fits no data type, and appears in the error."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -112,8 +112,8 @@ def _named(value: Any) -> str:
 
 
 def brief(value: Any, most: int = 80) -> str:
-    """A value as a message shows it: short, printable whatever it holds (repr escapes lone surrogates), and made in a moment
-    also of a number of a million digits, which Python writes in a second, or (beyond 4,300) not at all."""
+    """A value for a message: short, always printable (repr escapes lone surrogates), and fast even for a number of a million
+    digits, which Python prints in a second, or (beyond 4,300) not at all."""
     if isinstance(value, int) and value.bit_length() > BRIEF_BITS:
         return f"{'-' if value < 0 else ''}2**{value.bit_length() - 1} or more"
     try:
@@ -171,7 +171,7 @@ def _double(value: Any, text: bool) -> float:
 
 
 def _asked(convert: Callable[[Any], Any], value: Any, wanted: str) -> Any:
-    """What an object that is no number of Python's gives as one. Arrays have the methods too, and fail."""
+    """Converts an object that is not a Python number. Arrays have the methods too, and fail."""
     try:
         return convert(value)
     except Exception:
@@ -203,8 +203,8 @@ def _decimal(value: Any, wanted: DataType) -> Decimal:
 
 
 def plain_number(text: str) -> str:
-    """The text of a number without what only Python takes for one: underscores (`1_000` is a slip of the pen in data), and
-    digits and spaces of other scripts. Raises ValueError."""
+    """The text of a number, without forms that only Python accepts: underscores (`1_000` is a typo in data), and digits and
+    spaces of other scripts. Raises ValueError."""
     if "_" in text or not text.isascii():
         raise ValueError("not the plain digits of a number")
     return text

@@ -1,4 +1,4 @@
-"""What a lint rule finds: the warning before it has a line and a column."""
+"""A finding of a lint rule: the warning before it has a line and a column."""
 
 from __future__ import annotations
 
