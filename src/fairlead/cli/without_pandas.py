@@ -1,5 +1,5 @@
-"""Hides pandas from the process. The first `pa.array` imports it where it is installed, to recognise its objects: a quarter of
-a second, and no command ever meets one, but for those on Spark, which look for it themselves.
+"""Hides pandas from the process. The first `pa.array` imports it if it is installed, to recognise its objects: a quarter of a
+second. No command ever meets such an object, except those on Spark, which import pandas themselves.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
-"""The subscriptions of one unit at work (model/partition.py), event by event until kernels take over.
+"""Runs the subscriptions of one unit (model/partition.py), event by event until kernels take over.
 
 The steps for one event, whose order is the definition (docs/semantics.md):
 
-    1. Absences that the event's time has passed are decided, earliest deadline first, of all subscriptions that it tells the
-       time (its readers, and of an event of the input those upstream of what it reaches, model/clocks.py); what they derive
-       is handled at once and stands before the event.
+    1. Absences whose deadline the event's time has passed are decided, earliest deadline first, of all subscriptions whose
+       clock
+       it advances (its readers, and for an event of the input those upstream of what it reaches, model/clocks.py); the events
+       that they derive are handled at once and precede the event.
     2. The event is handled by every subscription that reads its type, in the order of the unit's plan.
-    3. What it derived is handled in the order of derivation, each with steps 1 to 3, directly after the event.
+    3. The events that it derived are handled in the order of derivation, each with steps 1 to 3, directly after the event.
 
-Takes: a unit's plan, and events whose positions rise. Gives: relations in the order of delivery, and the content of the state.
-Never: reads a clock, does I/O, reorders.
+Takes: a unit's plan, and events with increasing positions. Gives: relations in the order of delivery, and the content of the
+state. Never: reads a clock, does I/O, reorders.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ it is compiled on a machine and some milliseconds from then on: with many kernel
 fiftieth of this (as much as 100 events) do not count."""
 
 KERNELS_FROM_LOADED = 2_000
-"""Queued events from which a loaded state goes to kernels at once: as objects they would take longer than the kernels."""
+"""Queued events from which a loaded state moves to kernels at once: as objects they would take longer than the kernels."""
 
 Emitter = tuple[EventType, tuple[tuple[str, Kind, Evaluator], ...]]
 """A derived type and, for each of its attributes, how to compute it from the members."""
@@ -62,7 +63,7 @@ Emitter = tuple[EventType, tuple[tuple[str, Kind, Evaluator], ...]]
 
 @dataclass(frozen=True)
 class Running:
-    """A subscription at work, event by event: its matcher, and how deep it stands in the hierarchy."""
+    """A running subscription, event by event: its matcher, and its depth in the hierarchy."""
 
     subscription: Subscription
     matcher: SubscriptionMatcher
@@ -70,12 +71,12 @@ class Running:
 
 
 Delivered = list[tuple[Relation, int]]
-"""Relations in the order of delivery, each with the deadline that decided it (`NOT_DUE` where an event completed it)."""
+"""Relations in the order of delivery, each with the deadline that decided it (`NOT_DUE` if an event completed it)."""
 
 
 class UnitEngine:
-    """The subscriptions of one unit at work (model/partition.py): those whose derived events stand in one order. Of its plan's
-    silent ones nothing is delivered, and only what somebody here reads takes a place."""
+    """The running subscriptions of one unit (model/partition.py): those whose derived events are in one order. Relations of its
+    plan's silent subscriptions are not delivered, and only events that a subscription here reads take a place."""
 
     def __init__(
         self,
@@ -92,7 +93,7 @@ class UnitEngine:
         self.owed = 0
         """Steps that kernels would have saved so far."""
         self.price = 1.0
-        """What moving costs, in kernels that have to be compiled, as far as that is known."""
+        """The cost of moving, in kernels that have to be compiled, as far as that is known."""
         self.prices: Iterator[float] | None = None
         depths = _depths(plan)
         self.running = tuple(Running(each, matcher(each, plan.catalogue), depths[each.name]) for each in plan.subscriptions)
@@ -106,7 +107,7 @@ class UnitEngine:
         heard = heard_types(plan)
         self.readers = _by_type(self.running, reads)
         self.hearers = _by_type(self.running, heard)
-        """For each type of the input, who does not read it and is told the time by it."""
+        """For each type of the input, the subscriptions that do not read it and whose clock it advances."""
         told = {name: types | heard.get(name, frozenset()) for name, types in reads.items()}
         self.told = _by_type(self.running, told) if heard else self.readers
         self.read = frozenset(name for each in plan.subscriptions for name in plan.derived_types(each))
@@ -115,8 +116,8 @@ class UnitEngine:
     def feed(
         self, columns: Columns, prepared: Prepared | None = None, events: Callable[[], Iterable[Event]] | None = None
     ) -> Relations | Delivered:
-        """A batch of ordered events. `prepared`: the same, where several engines are given them; `events`: the same, one by
-        one."""
+        """Feed a batch of ordered events. `prepared`: the same batch in a form that several engines share; `events`: the same,
+        one by one."""
         require(columns.follow(self.last.major), "positions must rise", last=self.last)
         given = events or (lambda: columns.events(self.plan.catalogue))
         delivered = self._delivered(
@@ -128,7 +129,7 @@ class UnitEngine:
         return delivered
 
     def arrive(self, event: Event) -> Relations | Delivered:
-        """One event of the log, with all that it completes and derives."""
+        """Feed one event of the log; returns everything that it completes, including through derived events."""
         if self.lane is not None:
             return self.feed(columns_of_event(event))
         require(event.position > self.last, "positions must rise", last=self.last, got=event.position)
@@ -139,8 +140,8 @@ class UnitEngine:
     def _delivered(
         self, least: Callable[[], int], by_event: Callable[[], Delivered], on_kernels: Callable[[KernelLane], Relations]
     ) -> Relations | Delivered:
-        """What a batch delivers: event by event, unless that comes to more work than kernels would save (then, or before).
-        `least`: the steps that it takes at least."""
+        """The deliveries of a batch: event by event, unless that takes more work than kernels would save (then, or before).
+        `least`: the minimum number of steps."""
         if self.lane is None and self.kernels_from is None:
             return by_event()
         while self.lane is None and self.kernels_from is not None:
@@ -162,7 +163,7 @@ class UnitEngine:
         return on_kernels(self.lane)
 
     def _is_dearer(self) -> bool:
-        """Whether moving costs more than it was taken for: what many kernels cost is only looked at once it matters."""
+        """Whether moving costs more than assumed: the cost of many kernels is only computed once it matters."""
         from fairlead.matching.compiled.running.lane import prices
 
         if self.prices is None:
@@ -174,7 +175,7 @@ class UnitEngine:
         return False
 
     def _least(self, columns: Columns) -> int:
-        """Steps for these events without any search, nor what they derive."""
+        """Steps for these events without any search, and without derived events."""
         counts = np.bincount(columns.code_array, minlength=len(columns.types)).tolist()
         readers = [len(self.readers.get(name, ())) for name in columns.types]
         return sum(count * (EVENT + ARRIVAL * those) for count, those in zip(counts, readers, strict=True))
@@ -185,7 +186,7 @@ class UnitEngine:
         return delivered
 
     def _promote(self) -> None:
-        """Hand the plan over to kernels, with its state as it is."""
+        """Move the plan to kernels, with its state."""
         self._to_kernels(self.content())
         for each in self.running:
             each.matcher.clear()  # type: ignore[attr-defined]
@@ -202,7 +203,7 @@ class UnitEngine:
         return {each.subscription.name: each.depth for each in self.running}
 
     def finish(self, until: int) -> Relations | Delivered:
-        """Nothing more comes up to and including that time (microseconds)."""
+        """There are no more events up to and including that time (microseconds)."""
         return self._delivered(
             lambda: 0, lambda: self._decided(until + 1), lambda lane: lane.finish(until + 1, self.last.major)
         )
@@ -213,7 +214,7 @@ class UnitEngine:
         return delivered
 
     def _handle(self, event: Event, places: Places, delivered: Delivered) -> None:
-        """Depth first, with a stack of its own: a chain of ten thousand is legal."""
+        """Depth first, with an explicit stack: a chain of ten thousand is valid."""
         waiting = [event]
         while waiting:
             event = waiting.pop()
@@ -248,7 +249,8 @@ class UnitEngine:
     def _deliver(
         self, running: Running, match: Match, at: Position, delivered: Delivered, due: int | None = None
     ) -> list[Event]:
-        """Append the relation; give the event it derives, if somebody reads it (its position is set when it is handled)."""
+        """Append the relation; return the event it derives, if a subscription reads it (its position is set when it is
+        handled)."""
         subscription = running.subscription
         positions = (member.position for member in match.members)
         identity = relation_id(subscription.digest, subscription.number(match.branch), positions)
@@ -275,7 +277,7 @@ class UnitEngine:
         return [each.subscription.name for each in self.running if each.matcher.next_due() is not None]
 
     def content(self) -> Content:
-        """What the matchers have."""
+        """The state of the matchers."""
         if self.lane is not None:
             from fairlead.matching.compiled.state.plan_state import content_of_lane
 
@@ -285,7 +287,7 @@ class UnitEngine:
         return content_of_objects([each.held() for each in matchers], self.plan)
 
     def restore(self, content: Content) -> None:
-        """Go on with what another had."""
+        """Resume from the state of another unit."""
         if self.kernels_from is not None and len(content) >= KERNELS_FROM_LOADED:
             self._to_kernels(content)
         else:
@@ -303,7 +305,7 @@ def _by_type(running: Iterable[Running], types: Mapping[str, frozenset[str]]) ->
 
 
 def _depths(plan: Plan) -> dict[str, int]:
-    """How many subscriptions stand upstream of each on the longest path."""
+    """The number of subscriptions upstream of each on the longest path."""
     found: dict[str, int] = {}
     of_type: dict[str, int] = {}
     for each in plan.emitters_first:

@@ -1,6 +1,6 @@
-"""What the gateway counts, in the text format of Prometheus.
+"""The gateway's counters, in the text format of Prometheus.
 
-Takes: what happened. Gives: text. Never: grows with what is sent to it; labels are those of routes, codes and kinds.
+Takes: counted events. Gives: text. Never: grows with the requests; labels are those of routes, codes and kinds.
 """
 
 from __future__ import annotations

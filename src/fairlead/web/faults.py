@@ -1,6 +1,6 @@
-"""Errors as answers: a status, and code, place, problem and fix as JSON.
+"""Errors as responses: a status, and code, place, problem and fix as JSON.
 
-Takes: any FairleadError. Gives: an answer. Never: tells what is not the asker's: a bug is 500 without its trace.
+Takes: any FairleadError. Gives: a response. Never: exposes internals: a bug is 500 without its traceback.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@
     event: relation
     data: {"subscription": …}
 
-A browser's EventSource, and every client that follows the standard, sends the last id back when it connects again: so it
-resumes exactly behind it, and what it has is acknowledged. A stream ends by itself when `SENT_MAX` relations are not
-acknowledged; the listener connects again, and all is well.
+A browser's EventSource, and every client that follows the standard, sends the last id back when it reconnects: so it resumes
+exactly after it, and the relations that it has received are acknowledged. A stream ends by itself when `SENT_MAX` relations are
+not acknowledged; the listener reconnects and resumes.
 
 Takes: a session. Gives: a stream. Never: reads ahead of a slow listener by more than a few batches and its socket's buffers.
 """
@@ -27,10 +27,11 @@ from fairlead.web.gateway import GATEWAY, Gateway
 from fairlead.web.sessions import Session
 
 SENT_MAX = 20_000
-"""Relations sent and not acknowledged, of which number and id are remembered: 4 MB a stream."""
+"""Relations sent and not acknowledged, whose number and id are remembered: 4 MB per stream."""
 RETRY_MILLISECONDS = 500
 LOOK_SECONDS, TURNS = 0.25, 40
-"""How often to look whether the listener is there, and after how many looks to send a comment: who is dead does not take it."""
+"""How often to check whether the listener is connected, and after how many checks to send a comment: a dead connection does not
+accept it."""
 
 
 async def events(request: web.Request) -> web.StreamResponse:
@@ -63,7 +64,7 @@ async def _pump(gateway: Gateway, response: web.StreamResponse, session: Session
 
 
 async def _beat(request: web.Request, response: web.StreamResponse, session: Session) -> None:
-    """Notices when the listener is gone."""
+    """Detects when the listener is gone."""
     try:
         for turn in count(1):
             await asyncio.sleep(LOOK_SECONDS)

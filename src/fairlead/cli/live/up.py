@@ -89,7 +89,7 @@ def _remember(data: Path, server: Server) -> None:
 def _tell(server: Server, as_json: bool) -> None:
     import json
 
-    if as_json:  # one line: others read it while the command goes on
+    if as_json:  # one line, for other processes to read while the command runs
         click.echo(json.dumps({"url": server.url, "data": str(server.folder), "pid": server.pid}))
         return
     click.echo(f"{server.url}  keeps its log in {server.folder}")

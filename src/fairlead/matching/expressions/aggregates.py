@@ -1,4 +1,4 @@
-"""count, sum, avg, min and max over columns of numbers: one column an instance of the element, one result a row.
+"""count, sum, avg, min and max over columns of numbers: one column per instance of the element, one result per row.
 
 Takes: vectors (running/vector.py). Gives: a vector, equal to functions.aggregate row by row.
 """
