@@ -26,7 +26,7 @@ def main() -> None:
     """The entry point of the process."""
     _end_at_once()
     try:
-        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy would start threads for algebra that nobody does: 40 ms
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy would start threads for unused linear algebra: 40 ms
         from fairlead.cli import standard_streams, without_pandas
 
         standard_streams.prepare()
@@ -39,7 +39,7 @@ def main() -> None:
         cli(prog_name="fairlead")
     finally:
         _end_at_once()
-        gc.freeze()  # the end of the process would look through everything once more
+        gc.freeze()  # otherwise the end of the process would scan everything once more
 
 
 def _end_at_once() -> None:

@@ -29,7 +29,7 @@ class Shell(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             result = super().invoke(ctx)
-            sys.stdout.flush()  # a pipe that broke is noticed here, not at the interpreter's exit
+            sys.stdout.flush()  # detects a broken pipe here, not at the interpreter's exit
         except FairleadError as error:
             show_error(error)
             ctx.exit(WRONG_USAGE if isinstance(error, UsageError) else BAD)

@@ -34,7 +34,7 @@ def held(path: str | None) -> Iterator[None]:
         yield
     finally:
         with suppress(OSError):  # a later run takes the file over
-            lock.unlink()  # before it is released: what is locked and what has the name are the same file
+            lock.unlink()  # before the release, so that the locked file and the named file are the same
         os.close(descriptor)
 
 

@@ -94,7 +94,7 @@ class ReceiptBook:
         """Records deliveries in order, by the digest after each, as another book with the same state has recorded them."""
         if not len(sums):
             return
-        # 1. the stride after these deliveries, 2. which samples it leaves, 3. the new ones: text only for those that stay
+        # 1. the stride after these deliveries, 2. the samples that remain, 3. the new ones: text only for those that stay
         before, end = self.stride, self.count + len(sums)
         while end // self.stride > SAMPLES_MAX:
             self.stride *= 2

@@ -25,7 +25,7 @@ from fairlead.model.types import Catalogue, EventType
 def compile_text(text: str, file: str | None = None) -> Plan:
     source = RuleText(text, file)
     collecting = gc.isenabled()
-    gc.disable()  # what is made here stays, and has no cycles: looking for some takes a third of the time of a long text
+    gc.disable()  # objects created here stay, and have no cycles: searching for some takes a third of the time of a long text
     try:
         return _compile(source)
     except Fault as fault:

@@ -79,6 +79,6 @@ class Attempt:
         """Restores all matchers to the beginning of the attempt."""
         for (matcher, number, key), instance in self._instances.items():
             matcher.put_back(number, key, instance)
-        for matcher, seen in self._seen.items():  # what has no time waits for none
+        for matcher, seen in self._seen.items():  # matchers without a time wait for none
             matcher.settle(seen)
         self.begin(UNLIMITED)

@@ -220,7 +220,7 @@ class UnitEngine:
             event = waiting.pop()
             readers = self.readers.get(event.type, ())
             self.attempt.spend(EVENT + ARRIVAL * len(readers))
-            # 1. absences that this event's time has passed
+            # 1. absences whose deadline this event's time has passed
             if event.time is not None and readers:
                 self._decide(self.told[event.type], event.time, places, delivered)
                 for running in self.hearers.get(event.type, ()):
@@ -231,7 +231,7 @@ class UnitEngine:
             for running in readers:
                 for match in running.matcher.arrive(event):
                     derived += self._deliver(running, match, event.position, delivered)
-            # 3. what it derived
+            # 3. the events that it derived
             waiting += reversed(derived)
 
     def _decide(self, told: tuple[Running, ...], time: int, places: Places, delivered: Delivered) -> None:

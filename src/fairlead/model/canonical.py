@@ -61,7 +61,7 @@ def in_canonical_order(subscription: Subscription, catalogue: Catalogue) -> Subs
 def identity_of(subscription: Subscription, catalogue: Catalogue, upstream: Mapping[str, Sequence[Identity]]) -> Identity:
     """`upstream`: by derived type that it reads, the identities of its emitters. The branches must be in canonical order."""
     above = [each for emitting in upstream.values() for each in emitting]
-    waits = any(each.waits for each in above)  # what waits upstream is decided by the time of what is read here, too
+    waits = any(each.waits for each in above)  # absences upstream are also decided by the time of the events that are read here
     uses_time = waits or subscription.within_us is not None or any(map(_uses_time, subscription.branches))
     concrete = sorted(subscription.reads(catalogue) - {HEARTBEAT.name})
     lines = [f"{subscription.matching.code} {subscription.disposal.code} within={subscription.within_us}"]

@@ -25,11 +25,11 @@ DECIMAL_CONTEXT = Context(prec=38, rounding=ROUND_HALF_EVEN)
 DECIMAL_BITS = 127
 """38 digits are fewer than 2**127."""
 INT_RANGE = {Kind.INT: (-(2**31), 2**31 - 1), Kind.BIGINT: (-(2**63), 2**63 - 1)}
-FINER_THAN_MICROSECONDS = re.compile(r"[.,][0-9]{6}[0-9]*[1-9]")  # fromisoformat would cut these digits off silently
+FINER_THAN_MICROSECONDS = re.compile(r"[.,][0-9]{6}[0-9]*[1-9]")  # fromisoformat would truncate these digits silently
 SECONDS_AS_TEXT = re.compile(r"[+-]?[0-9]+([.][0-9]+)?")
 BRIEF_BITS = 256
 """Whole numbers up to this size are shown with all their digits, 78 of them."""
-TIMESTAMP_RANGE = (-62_135_596_800_000_000, 253_402_300_799_999_999)  # years 1 to 9999, what datetime can show
+TIMESTAMP_RANGE = (-62_135_596_800_000_000, 253_402_300_799_999_999)  # years 1 to 9999, the range of datetime
 
 
 def microseconds(moment: datetime) -> int:
@@ -118,7 +118,7 @@ def brief(value: Any, most: int = 80) -> str:
         return f"{'-' if value < 0 else ''}2**{value.bit_length() - 1} or more"
     try:
         shown = repr(value[: most + 1] if isinstance(value, str | bytes) else value)
-    except Exception:  # a list of such numbers, or an object of the caller's that fails
+    except Exception:  # a list of such numbers, or an object whose repr fails
         return f"a {type(value).__name__} that cannot be shown"
     return shown if len(shown) <= most else shown[: most - 3] + "..."
 
@@ -181,7 +181,7 @@ def _asked(convert: Callable[[Any], Any], value: Any, wanted: str) -> Any:
 def _decimal(value: Any, wanted: DataType) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, (int, float, str, Decimal)):
         raise ValueError(f"expected {wanted}, got {_named(value)}")
-    if isinstance(value, int) and value.bit_length() > DECIMAL_BITS:  # to make a Decimal of it is quadratic
+    if isinstance(value, int) and value.bit_length() > DECIMAL_BITS:  # converting it to a Decimal is quadratic
         raise ValueError(f"{_short(value)} is out of the range of {wanted}")
     try:
         number = Decimal(plain_number(str(value))) if isinstance(value, (float, str)) else Decimal(value)
@@ -193,7 +193,7 @@ def _decimal(value: Any, wanted: DataType) -> Decimal:
         raise ValueError(f"{_short(value)} is out of the range of {wanted}")
     try:
         scaled = number.quantize(Decimal(1).scaleb(-wanted.scale), context=DECIMAL_CONTEXT) if number else None
-    except InvalidOperation:  # it has the digits of the type before the point: only rounding can have made one more
+    except InvalidOperation:  # it has the digits of the type before the point: only rounding can have added one
         raise ValueError(f"{_short(value)} has more than {wanted.scale} decimal places") from None
     if scaled is None:
         return Decimal(0).scaleb(-wanted.scale)  # also of -0

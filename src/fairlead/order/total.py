@@ -71,7 +71,7 @@ def in_order(arrivals: Arrivals, keys: int) -> RowOrder:
     sizes = [len(arrivals[name]) for name in types]
     starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
     columns = [_joined([arrivals[name].column(order_column(key)) for name in types]) for key in range(keys)] if types else []
-    order = _sorted(columns)  # 1, and 3: it is stable, and the tables stand one behind the other by the rank of their types
+    order = _sorted(columns)  # 1, and 3: the sort is stable, and the tables are concatenated by the rank of their types
     codes = np.repeat(np.arange(len(types), dtype=np.int32), sizes)[order]
     rows = order - starts[codes]
     same = _like_before(columns, order)

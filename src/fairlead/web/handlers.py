@@ -45,7 +45,7 @@ async def publish(request: web.Request) -> web.Response:
 
 async def _records(gateway: Gateway, request: web.Request, body: bytes) -> list[Placed]:
     """Reads the records with the locally known types; if one is unknown, after a refresh from the log."""
-    # Pairs, so that a header that is there twice is seen.
+    # Pairs, so that a repeated header is seen.
     headers = list(request.headers.items())
     bodies = await gateway.bodies()
     found = bodies.records(headers, body, request.query.get("type"))

@@ -57,7 +57,7 @@ async def events(request: web.Request) -> web.StreamResponse:
 async def _pump(gateway: Gateway, response: web.StreamResponse, session: Session, writing: Writing) -> None:
     async for id, relation in session.feed:
         message = f"id: {id}\nevent: relation\ndata: {writing.text(writing.value(relation))}\n\n"
-        await response.write(message.encode())  # waits where the listener is slow
+        await response.write(message.encode())  # waits if the listener is slow
         gateway.counting.add("relations_sent_total")
         if session.feed.unacknowledged >= SENT_MAX:
             return

@@ -198,7 +198,7 @@ def perform(job: RunArguments) -> Summary:
             for _ in _batches(job, running, parts, files, None, progress.pass_over("checking"), check=True):
                 pass
         batches = _batches(job, running, parts, files, rejects, progress.pass_over("matching"))  # 4
-        outputs.enter_context(closing(batches))  # it reads ahead: whatever fails, that ends first
+        outputs.enter_context(closing(batches))  # it reads ahead: after any failure, close it first
         first: list[Relation] = []
         for found in delivered(running, batches, until):
             progress.events(running.events)

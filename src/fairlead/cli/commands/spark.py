@@ -286,7 +286,7 @@ def session_for(master: str | None, settings: tuple[str, ...]) -> Iterator[Any]:
         with apart() as log:
             made = session(master, **named)
         if local_cores(str(made.sparkContext.master)) is None:
-            ship(made)  # executors elsewhere import this Fairlead; what it depends on they must have
+            ship(made)  # remote executors import this Fairlead; its dependencies must be installed there
         yield made
     except (FairleadError, click.ClickException, SystemExit, KeyboardInterrupt):
         raise

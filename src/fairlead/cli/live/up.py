@@ -59,7 +59,7 @@ def up(data: str, port: int | None, bytes_max: int | None, fast: bool, as_json: 
         except LogError as error:
             if port is not None or not chosen or error.code != "N007":
                 raise
-            server.port = 0  # somebody else has the port of the last time
+            server.port = 0  # another process uses the previous port
             server.start()
         _remember(Path(data), server)
         _tell(server, as_json)

@@ -72,7 +72,7 @@ def automaton() -> Automaton:
     ignored = "|".join(made["ignored"].values())
     groups = {WORD: made["words"]["ANY"], **made["signs"], END: r"\Z"}
     named = "|".join(f"(?P<{name}>{expression})" for name, expression in groups.items())
-    scan = re.compile(f"(?:{ignored})*+(?:{named})").match  # what was passed over is not looked at again
+    scan = re.compile(f"(?:{ignored})*+(?:{named})").match  # skipped text is not scanned again
     words = {name: re.compile(expression) for name, expression in made["words"].items()}
     rules = [_rule(**each) for each in made["rules"]]
     own, listed = (max(each.size - 1 for each in rules if (each.build is not None) == built) for built in (True, False))

@@ -58,7 +58,7 @@ def of_token(text: str, error: UnexpectedToken) -> Fault:
     if token.type == "$END":
         return _at_end(text, expected)
     span = Span(token.start_pos or 0, token.end_pos or 0)
-    for at in (span.start, span.start - 1):  # the slash before it may have been taken for a division
+    for at in (span.start, span.start - 1):  # the slash before it may have been read as a division
         if text.startswith("/*", max(0, at)):
             return _open_comment(at)
     return _misspelt(text, token, span, expected) or Fault("L001", span, _problem(token), _fix(token, expected))

@@ -28,7 +28,7 @@ def parse(text: str) -> syntax.Rules:
     found = automaton.read(text)
     if isinstance(found, syntax.Rules):
         return found
-    if found:  # what stands before is right, and blank to Lark, which would need a gigabyte for the tree of a long text
+    if found:  # the text before is valid: blanks spare Lark a gigabyte for the tree of a long text
         parse_with_lark(" " * found + text[found:], text)
     return parse_with_lark(text)
 

@@ -27,7 +27,7 @@ def aggregated(function: str, vectors: Sequence[Vector], kind: Kind) -> Vector:
         vectors = [Vector(each.values.astype(np.float64), each.known) for each in vectors]
     total, known = vectors[0].values, vectors[0].known
     with np.errstate(all="ignore"):
-        for each in vectors[1:]:  # in the order of the instances, one rounding a step; of equal values the first
+        for each in vectors[1:]:  # in the order of the instances, one rounding per step; of equal values the first
             if function in ("sum", "avg"):
                 joined = total + each.values
             else:

@@ -114,7 +114,7 @@ def aggregate(function: str, values: Sequence[Any], kind: Kind) -> Any:
     if function in ("sum", "avg"):
         wanted: list[Any] = [float(value) for value in present] if function == "avg" else present
         total = wanted[0]
-        for value in wanted[1:]:  # in the order of the instances, one rounding a step: the same on every engine
+        for value in wanted[1:]:  # in the order of the instances, one rounding per step: the same on every engine
             total = DECIMAL_CONTEXT.add(total, value) if isinstance(total, Decimal) else total + value
         return total / len(wanted) if function == "avg" else in_range(total, kind)
     return min(present) if function == "min" else max(present)

@@ -58,7 +58,7 @@ class LikePattern:
         return self._by_segments
 
     def _by_segments(self, text: str) -> bool:
-        if len(text) < self.width:  # so that no expression is made of a pattern that is longer than all texts
+        if len(text) < self.width:  # avoids an expression for a pattern that is longer than all texts
             return False
         begin = self.first.width
         if self.last is None:

@@ -57,10 +57,10 @@ class IncrementalSubscription:
             instance = instances[key] = conjunction.create()
         # 1. the conjunction's turn
         members = conjunction.arrive(instance, event, entered, noted)
-        # 2. an absence is judged by what was noted up to its completion: before anything is forgotten
+        # 2. an absence is decided by the events noted up to its completion: before any is forgotten
         if members is not None:
             yield from self._complete(number, conjunction, key, instance, members)
-        # 3. only what can still match is kept
+        # 3. keep only events that can still match
         self._forget(number, conjunction, key, instance)
         if instance.is_empty():
             del instances[key]

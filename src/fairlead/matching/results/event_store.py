@@ -134,7 +134,7 @@ def _by_chunk(layer: Sequence[Chunk], words: Words) -> Iterator[tuple[Chunk, sli
     """By chunk of a layer, the words that can only be in it."""
     if len(layer) == 1 or (len(words) and words.min() >= layer[-1].first):
         yield layer[-1], slice(None)
-    elif len(layer) <= PEELED_MAX:  # most members are recent: what is left shrinks fast
+    elif len(layer) <= PEELED_MAX:  # most members are recent: the rest shrinks fast
         left = np.arange(len(words))
         for chunk in reversed(layer[1:]):
             if not len(left):

@@ -116,7 +116,7 @@ class Relations(Sequence[Relation]):
         return [self[each] for each in wanted]
 
     def __iter__(self) -> Iterator[Relation]:
-        for low in range(0, len(self), TOGETHER):  # who goes through all of them gets many pages at once
+        for low in range(0, len(self), TOGETHER):  # an iteration over all creates many pages at once
             first, last = low // PAGE, -(-min(low + TOGETHER, len(self)) // PAGE)
             if any(page not in self._pages for page in range(first, last)):
                 made = self.taken(np.arange(low, min(low + TOGETHER, len(self))))
@@ -273,7 +273,7 @@ def joined(batches: Sequence[Relations]) -> Relations:
         before += len(batch)
     view = joined_view([batch.view for batch in batches])
     made = Relations([_joined_block(each) for each in mine.values()], view, first.catalogue, first.build)
-    made.__dict__["_ids"] = np.concatenate([batch.id_words() for batch in batches])  # what they are already known to be
+    made.__dict__["_ids"] = np.concatenate([batch.id_words() for batch in batches])  # reuse the known ids
     return made
 
 

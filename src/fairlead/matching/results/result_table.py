@@ -103,7 +103,7 @@ def table_of_objects(layout: ResultLayout, relations: Sequence[Relation]) -> pa.
         frame.subscription[at], frame.branch[at] = subscriptions[each.subscription], each.branch
         frame.at[at], frame.width[at] = position_word(each.completed_at), len(each.members)
     members = [member for each in relations for member in each.members]
-    events: dict[object, Event] = {}  # a derived event has its place among what one subscription reads, and others have it too
+    events: dict[object, Event] = {}  # a derived event's position is relative to one subscription: others may share it
     keys = [member.position if member.position.minor == 0 else id(member) for member in members]
     for key, member in zip(keys, members, strict=True):
         events.setdefault(key, member)

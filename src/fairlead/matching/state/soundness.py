@@ -63,7 +63,7 @@ def require_agreement(units: Sequence[Events]) -> None:
     for column in _origins(some):
         _say(column.take(pa.array(one)).equals(column.take(pa.array(other))), "two subscriptions have one event of two sources")
     for code, name in enumerate(names):
-        rows = np.cumsum(codes == code) - 1  # tables stand one after the other as their events do
+        rows = np.cumsum(codes == code) - 1  # tables are in the order of their events
         mine = codes[one] == code
         tables = [each.tables[name] for each in some if name in each.tables]
         for number in range(tables[0].num_columns):
@@ -233,7 +233,7 @@ def _require_group(form: Form, group: InstanceTable, known: _Known, plan: Plan, 
     _require_columns(form, group)
     kinds = _kinds(form, group, plan)
     _require_order(group)
-    # 3. the entries of all queues: of each its instance, its queue and its event
+    # 3. the entries of all queues: for each its instance, its queue and its event
     lengths = group.lengths.reshape(-1)
     owners = np.repeat(np.repeat(np.arange(len(group)), form.queues), lengths)
     queues = np.repeat(np.tile(np.arange(form.queues), len(group)), lengths)

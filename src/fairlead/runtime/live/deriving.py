@@ -83,7 +83,7 @@ def numbered(
     cuts = [0, *(np.flatnonzero(np.diff(completed >> INDEX_BITS)) + 1).tolist(), len(completed)]
     schema = schema_digest(event_type)
     for low, high in pairwise(cuts):
-        # a separate copy: the size of the original depends on how the log was read
+        # a copy: the bytes of a slice would depend on how the log was read
         for count, payload in pieces(batch.take(pa.array(range(low, high)))):
             yield Block(event_type.name, source, number, sequence, count, schema, payload)
             number, sequence = number + 1, sequence + count

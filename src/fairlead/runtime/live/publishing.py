@@ -180,7 +180,7 @@ class Outbox:
             self._close_block()
 
     async def _filling(self, seconds: float) -> None:
-        """Until the block is full, somebody waits for it, or the time is over."""
+        """Waits until the block is full, a caller waits for it, or the time is over."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while self._events and not self._queue and self._wanted <= self._stored:

@@ -97,12 +97,12 @@ class LiveSubscription:
             self._followed[key] = await self._opened(group, streams, key, known and not another)
         await self._gather_courses()
         if self._record is not None:
-            self._record.groups = {key: self._record.groups[key] for key in self._followed}  # without what is dropped
+            self._record.groups = {key: self._record.groups[key] for key in self._followed}  # without dropped groups
             await self._record.write()
             await self.write_receipts()
         self._lease = Lease(self._log, {part.types for each in self._followed.values() for part in each.group.parts})
         await self._lease.take()
-        await asyncio.to_thread(pa.array, [0])  # Arrow looks for pandas once, for half a second: not when a relation is due
+        await asyncio.to_thread(pa.array, [0])  # Arrow searches for pandas once, for half a second: now, not at a relation
         self._tasks = [asyncio.create_task(self._follow(each)) for each in self._courses]
         return self
 
@@ -294,7 +294,7 @@ class LiveSubscription:
         self._acknowledge(numbers)
         if self._record is not None:
             for key, each in self._followed.items():
-                if each.ledger.book.count and each.ledger.current:  # what is read again does not take back what is stored
+                if each.ledger.book.count and each.ledger.current:  # a replay must not overwrite the stored count
                     self._record.groups[key] |= {"count": each.ledger.book.count, "digest": each.ledger.book.receipt().digest}
             await self._record.write()
             if asyncio.get_running_loop().time() - self._receipts_at > RECEIPT_SECONDS:

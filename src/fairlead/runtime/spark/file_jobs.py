@@ -112,7 +112,7 @@ def _write(frame: DataFrame, out: Outputs, counts: Counter[tuple[str, str | None
     found = parts(frame)
     files = 1 + _of(counts, IN_ORDER) // FILE_ROWS
     sorted_once = found["relations"].repartitionByRange(files, *DELIVERY).sortWithinPartitions(*DELIVERY)
-    write(sorted_once, out.relations, out.form)  # also where there are none: an answer
+    write(sorted_once, out.relations, out.form)  # even without relations: an empty result is a result
     if _of(counts, REJECTED) or bad is not None:
         refused = found[REJECTED] if bad is None else found[REJECTED].unionByName(bad)
         write(refused.coalesce(1), out.rejected, out.form)
@@ -143,7 +143,7 @@ def run_stream(
     started = time.perf_counter()
     require_format(spark, out.form, streaming=True)
     if noted(spark, checkpoint) is None:
-        require_free(spark, out, overwrite)  # numbers of micro-batches begin anew, and would fall on those of another stream
+        require_free(spark, out, overwrite)  # numbers of micro-batches start at 0, and would overwrite those of another stream
     digests = {each.name: each.digest for each in plan.subscriptions}
     began = Note(plan.digest, ordered.order_by, ordered.position, digests, buckets or require_workers(spark), source.zone)
     note, change = agree(spark, checkpoint, began, buckets)
@@ -194,7 +194,7 @@ def run_stream(
                 tick(watch.snapshot())
                 for each in queries:
                     if not each.isActive and not stopped():
-                        each.awaitTermination()  # raises what ended it
+                        each.awaitTermination()  # raises the error that ended it
         finally:
             for each in queries:
                 _end(each)

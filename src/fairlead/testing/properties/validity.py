@@ -143,7 +143,7 @@ def _left_behind(trace: Trace, stream: TraceStream, slot: int, horizon: int, bet
     conjunction = stream.conjunction
     mine = partial(_counts, conjunction, slot)
     gone, partners = _gone(stream, slot), _partners(trace, conjunction, slot)
-    ahead: dict[Key, list[float]] = {}  # sorted: when each of those before went
+    ahead: dict[Key, list[float]] = {}  # sorted: when each of the earlier ones left
     for multicast in filter(lambda each: mine(each.event), trace.in_order):
         event = multicast.event
         key = conjunction.key_of(slot, event)
@@ -151,7 +151,7 @@ def _left_behind(trace: Trace, stream: TraceStream, slot: int, horizon: int, bet
         if event.position not in stream.first_delivery and conjunction.takes(slot, event):
             needed = horizon + len(before) - bisect_left(before, multicast.time)
             places = [each.get(key, []) for each in partners]
-            if all(len(each) - bisect_right(each, event.position) >= needed for each in places):  # a round takes one of each
+            if all(len(each) - bisect_right(each, event.position) >= needed for each in places):  # a round uses one of each
                 rounds = RoundCounter(conjunction, between, {slot: event}, windowed=False)
                 if _reaches(rounds, (each.event for each in trace.in_order if each.event.position > event.position), needed):
                     return multicast

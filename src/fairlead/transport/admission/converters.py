@@ -38,7 +38,7 @@ def column(values: list[Any], wanted: DataType, *, allow_nan: bool, text: bool) 
     else:
         array = TYPED[wanted.kind](values, wanted)
     if not isinstance(array, pa.Array):
-        raise ValueError("more than 2 GB in one column")  # Arrow then answers in chunks
+        raise ValueError("more than 2 GB in one column")  # Arrow would return chunks
     return array if allow_nan else finite(array)
 
 

@@ -62,7 +62,7 @@ class RawRecords:
             return self.texts[index][:TEXT_LENGTH_MAX]
         try:
             return json.dumps(self.records[index], default=str)[:TEXT_LENGTH_MAX]
-        except Exception:  # keys that JSON does not have, numbers of more than 4,300 digits, objects that fail
+        except Exception:  # keys that JSON does not have, numbers of more than 4,300 digits, objects whose methods fail
             return brief(self.records[index], TEXT_LENGTH_MAX)
 
 

@@ -75,7 +75,7 @@ def yaml_value(text: str) -> Any:
         def construct_object(self, node: Any, deep: bool = False) -> Any:
             try:
                 return super().construct_object(node, deep)
-            except (ValueError, OverflowError) as error:  # of a date or number: PyYAML does not say where
+            except (ValueError, OverflowError) as error:  # an error in a date or number: PyYAML does not say where
                 problem = f"{str(node.value)[:40]!r}: {malformed(error).problem}"
                 raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from None
 

@@ -28,7 +28,7 @@ from fairlead.transport.files.text_lines import Lines, Progress, batches
 from fairlead.transport.tables.table_reader import TablePart, examined, take_rows
 from fairlead.transport.threads.read_ahead import read_ahead
 
-FORMATS = {  # the first ending that fits
+FORMATS = {  # the first suffix that fits
     ".cloudevents.jsonl": "cloudevents",
     ".cloudevents.jsonl.gz": "cloudevents",
     ".jsonl": "json",

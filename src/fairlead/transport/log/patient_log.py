@@ -75,7 +75,7 @@ class PatientLog:
                 found = await self._log.get(table, key)
                 if found is not None and asked > 1 and found.value == value:
                     return found.revision
-                if (0 if found is None else found.revision) == revision:  # refused, and yet nothing has changed
+                if (0 if found is None else found.revision) == revision:  # rejected, and yet nothing has changed
                     raise Unavailable("another attempt is under way") from None
                 raise
 

@@ -112,11 +112,11 @@ class OutputFile:
             self.prepare()  # 1
         if self._part != self.path:
             os.replace(self._part, self.path)  # 2
-            with suppress(OSError):  # 3: not every file system can, and it is too late to fail
+            with suppress(OSError):  # 3: not every file system supports it, and it is too late to fail
                 _sync(self.path.parent)
 
     def discard(self) -> None:
-        with suppress(OSError):  # it is thrown away: what could not be flushed does not matter
+        with suppress(OSError):  # the file is discarded: what could not be flushed does not matter
             self.file.close()
         if self._part != self.path:
             self._part.unlink(missing_ok=True)

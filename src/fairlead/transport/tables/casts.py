@@ -69,13 +69,13 @@ def _decimal(column: pa.Array, wanted: DataType) -> pa.Array:
 
 def _string(column: pa.Array, wanted: DataType) -> pa.Array:
     _sure(is_.is_string(column.type))
-    column.validate(full=True)  # Arrow and Parquet do not promise that strings are UTF-8
+    column.validate(full=True)  # Arrow and Parquet do not guarantee that strings are UTF-8
     return column
 
 
 def _timestamp(column: pa.Array, wanted: DataType) -> pa.Array:
     if is_.is_timestamp(column.type):
-        exact = _as(column, pa.timestamp("us", column.type.tz))  # raises where a value is finer than a microsecond
+        exact = _as(column, pa.timestamp("us", column.type.tz))  # raises if a value is finer than a microsecond
         return in_range(exact.view(MICROSECONDS))  # without a zone it is UTC
     if is_.is_string(column.type):
         return iso_timestamps(_string(column, wanted))
@@ -128,7 +128,7 @@ def values_of(column: pa.Array) -> list[Any]:
 def _shown(scalar: pa.Scalar) -> str:
     try:
         return str(scalar)
-    except (ValueError, OverflowError):  # a date or duration that Python's own cannot hold
+    except (ValueError, OverflowError):  # a date or duration out of Python's range
         return f"a {scalar.type} out of range"
 
 

@@ -181,7 +181,7 @@ def _from_pandas(frame: Any, catalogue: Catalogue, position: str | None) -> pa.T
     _not_for_arrow(frame)
     try:
         table = pa.Table.from_pandas(frame, preserve_index=False)
-    except Exception as error:  # what the objects of its columns raise
+    except Exception as error:  # errors of the objects in its columns
         raise _not_arrow(error) from None
     whole = {a.name for each in catalogue for a in each.attributes if a.type.kind in INTEGER} | {"_sequence", position}
     for at, field in enumerate(table.schema):

@@ -48,5 +48,5 @@ class WriteBehind:
             if not failed:
                 try:
                     call()
-                except BaseException as error:  # it is raised again where the caller sees it
+                except BaseException as error:  # raised again in the caller
                     self._error, failed = error, True

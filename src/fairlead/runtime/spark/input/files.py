@@ -211,7 +211,7 @@ def _parted(whole: DataFrame, ordered: Ordered, on_bad: OnBad) -> EventFiles:
     if CORRUPT in whole.columns:
         line = F.substring(CORRUPT, 1, RECORD_SHOWN)
         unread = F.concat(F.lit("D024 a value does not fit its type, or the line cannot be read: "), line)
-        # Spark says what is wrong with the columns it reads, and every job must say the same: so all of them are read
+        # Spark reports errors of the columns it reads, and every job must report the same: so all of them are read
         every = F.length(F.concat_ws("", *(F.col(f"`{each}`").cast("string") for each in names))) >= 0
         reason = F.when(F.col(CORRUPT).isNotNull() & every, unread).otherwise(reason)
     if on_bad == "stop":

@@ -127,7 +127,7 @@ def scan_of(frames: Sequence[tuple[DataFrame, Recipe]], tasks: int) -> Scan | No
 def _files(frame: DataFrame) -> list[str] | None:
     """The paths of the Parquet files that the frame consists of, if it does nothing but read them."""
     java: Any = getattr(frame, "_jdf", None)
-    if java is None:  # of a remote session
+    if java is None:  # a remote session
         return None
     settings = frame.sparkSession.conf
     if any(settings.get(f"spark.sql.files.ignore{what}Files") == "true" for what in ("Corrupt", "Missing")):
@@ -161,7 +161,7 @@ def _row_groups(number: int, path: str, recipe: Recipe, frame: DataFrame) -> lis
     try:
         with pq.ParquetFile(path) as file:
             schema, footer = file.schema_arrow, file.metadata
-    except (OSError, pa.ArrowInvalid, NotImplementedError):  # Spark will say what is wrong with it, or can read it
+    except (OSError, pa.ArrowInvalid, NotImplementedError):  # Spark will report the error, or can read it
         return None
     if any(name in (footer.metadata or {}) for name in OLD):
         return None
@@ -170,7 +170,7 @@ def _row_groups(number: int, path: str, recipe: Recipe, frame: DataFrame) -> lis
         kind = frame.schema[name].dataType
         if schema.names.count(name) != 1 or schema.field(name).type != to_arrow_type(kind, timezone="UTC"):
             return None
-        if name in zoned and kind.simpleString() in ("timestamp_ntz", "string"):  # of the session's zone, unlike in Arrow
+        if name in zoned and kind.simpleString() in ("timestamp_ntz", "string"):  # in the session's zone, unlike in Arrow
             return None
         if name in recipe.order and kind.simpleString() not in ("timestamp", "bigint", "int", "smallint", "tinyint"):
             return None

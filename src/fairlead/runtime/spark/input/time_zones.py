@@ -38,6 +38,6 @@ def zoned_texts(column: Column) -> Column:
     epoch = F.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
     instant = F.unix_micros(text.try_cast("timestamp_ltz"))
     in_utc = F.concat(F.timestamp_add("MICROSECOND", instant, epoch).cast("string"), F.lit("Z"))
-    read = F.when(text.rlike(PLAIN), in_utc)  # null where the text is of that form and no time
+    read = F.when(text.rlike(PLAIN), in_utc)  # null if the text has that form but is not a valid time
     unclear = F.when(text.rlike(YEAR), F.concat(text, F.lit(NO_ZONE))).otherwise(text)
     return F.when(text.rlike(ZONED), text).otherwise(F.coalesce(read, unclear))

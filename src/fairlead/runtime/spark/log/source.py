@@ -26,7 +26,7 @@ from fairlead.runtime.spark.log.options import LogOptions, log_options
 
 try:
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
-except ImportError:  # before Spark 4.2: every micro-batch takes what there is
+except ImportError:  # before Spark 4.2: every micro-batch reads everything available
 
     class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
         pass

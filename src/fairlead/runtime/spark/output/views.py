@@ -35,7 +35,7 @@ def register(relations: DataFrame, plan: Plan, prefix: str = "") -> dict[str, st
     "rejected" and "repeated". A view recomputes its frame for each query: call `relations.cache()` before several queries."""
     taken: dict[str, str] = {}
     for each in (*OTHERS, *(subscription.name for subscription in plan.subscriptions)):
-        if each.lower() in taken:  # Spark does not tell upper from lower case
+        if each.lower() in taken:  # Spark ignores case
             problem = f"'{taken[each.lower()]}' and '{each}' would be one view"
             raise UsageError("A220", problem, "rename the subscription")
         taken[each.lower()] = each
@@ -121,7 +121,7 @@ def _member(plan: Plan, subscription: Subscription, alias: str) -> SparkColumn:
             value = F.array(*here) if several else here[0]
             of = F.col("branch") == number
             found = F.when(of, value) if found is None else found.when(of, value)
-    assert found is not None  # the alias is of one of the branches
+    assert found is not None  # one of the branches has the alias
     return found  # type: ignore[no-any-return]
 
 

@@ -45,7 +45,7 @@ def require_session(frames: Any) -> None:
         if each != applications[0]:
             problem = "the frames are of different Spark applications, and a job runs in one"
             raise UsageError("A404", problem, "make all frames with one session")
-    version = str(sessions[0].version)  # of the server, where it is remote
+    version = str(sessions[0].version)  # the server's version if it is remote
     require_version(version, f"the session runs on Spark {version}", "use a cluster with such a Spark")
 
 
@@ -57,7 +57,7 @@ def _application(spark: SparkSession) -> str:
     try:
         if not (session.is_stopped if is_remote(spark) else session.sparkContext.defaultParallelism < 1):
             return application(spark)
-    except (AttributeError, Py4JError, PySparkException, OSError):  # a context that was stopped has nobody to ask
+    except (AttributeError, Py4JError, PySparkException, OSError):  # a stopped context cannot answer
         pass
     raise stopped_error()
 
@@ -67,7 +67,7 @@ def require_store(spark: SparkSession) -> None:
     found = spark.conf.get(STORE, None)
     if found is not None and found.rpartition(".")[2].startswith("RocksDB"):
         return
-    if found is None or STORE not in spark.conf.getAll:  # its default, which nobody chose
+    if found is None or STORE not in spark.conf.getAll:  # Spark's default, not the owner's choice
         spark.conf.set(STORE, SETTINGS[STORE].value)
         return
     raise store_error(found.rpartition(".")[2])

@@ -66,8 +66,8 @@ def _variables(master: str) -> dict[str, str]:
     from pyspark.find_spark_home import _find_spark_home
 
     variables = {
-        "PYSPARK_PYTHON": sys.executable,  # else `python3` of the PATH runs the workers, which may be another one
-        "SPARK_HOME": _find_spark_home(),  # local-cluster wants it, and it spares the start of a Python that looks for it
+        "PYSPARK_PYTHON": sys.executable,  # else `python3` of the PATH runs the workers, which may be another Python
+        "SPARK_HOME": _find_spark_home(),  # local-cluster needs it, and it saves starting a Python to find it
     }
     if local_cores(master) is not None:
         variables["SPARK_LOCAL_IP"] = "127.0.0.1"  # nobody else can connect, and an unresolvable host name does no harm
@@ -95,7 +95,7 @@ def _running() -> SparkSession | None:
 
     try:
         return SparkSession.active()
-    except PySparkRuntimeError:  # none; a context without a session there may be
+    except PySparkRuntimeError:  # there is none; a context without a session may exist
         return SparkSession.builder.getOrCreate() if SparkContext._active_spark_context is not None else None
 
 

@@ -105,7 +105,7 @@ def interpreter(spark: SparkSession) -> Iterator[str]:
 def _interpreter(told: str, master: str) -> str:
     if local_cores(master) is None or os.environ.get("PYSPARK_PYTHON") or os.sep in told or not sys.executable:
         return told
-    found = shutil.which(told)  # a PATH that leads here needs no second family of workers
+    found = shutil.which(told)  # if the PATH leads to the same Python, no separate workers are needed
     return told if found is not None and Path(found).parent == Path(sys.executable).parent else sys.executable
 
 
@@ -120,7 +120,7 @@ def _asked(spark: SparkSession) -> list[dict[str, Any]]:
         rows = spark.range(0, cores, 1, cores)
     try:
         found = rows.select(question(F.spark_partition_id()).alias("answer")).distinct().collect()
-    except Exception as error:  # Spark's, or py4j's of what Spark has no class for
+    except Exception as error:  # Spark's error, or py4j's for errors that have no class in Spark
         known = startup_error(str(error), remote=is_remote(spark))
         if known is None:
             raise
@@ -143,10 +143,10 @@ def _question(imported: tuple[str, ...], found: tuple[str, ...], mine: str) -> C
                     importlib.import_module(name)
                 elif importlib.util.find_spec(name) is None:
                     lacks[name] = f"No module named {name!r}"
-            except Exception as problem:  # also a library of C that does not load
+            except Exception as problem:  # includes C libraries that do not load
                 lacks[name] = str(problem) or type(problem).__name__
         version = getattr(sys.modules.get("fairlead"), "__version__", None)
-        if version != mine:  # what is shipped later takes its place
+        if version != mine:  # so that the version shipped later is imported
             for name in [each for each in sys.modules if each.partition(".")[0] == "fairlead"]:
                 del sys.modules[name]
         told = {"partition": partition, "executable": sys.executable, "lacks": lacks, "fairlead": version}

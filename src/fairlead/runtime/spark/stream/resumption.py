@@ -46,7 +46,7 @@ def agree_in(found: Mapping[str, Any], identity: Mapping[str, Any]) -> None:
         problem = f"the checkpoint is of version {found['version']}, this is version {VERSION}"
         raise StateError("S110", problem, "run it with the release that wrote it, or begin with a new checkpoint folder")
     before = found["identity"]
-    if ZONE in before and ZONE in identity:  # rules that read such times may come and go
+    if ZONE in before and ZONE in identity:  # rules that read such times may be added and removed
         agree_in_zone(before[ZONE], identity[ZONE])
     differing = [name for name, value in identity.items() if name != ZONE and before.get(name) != value]
     if differing:

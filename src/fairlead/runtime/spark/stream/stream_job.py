@@ -369,7 +369,7 @@ def resumed(setup: Setup, target: int, buckets: int, state: bytes | None, whose:
     task = Task(job, setup.outcome, group)
     other = {digest for digest, since in told_before["since"].items() if told["since"].get(digest) != since}
     task.engine = Engine.load(task.group.plan, bytes(rest), without=other)
-    task.engine.owed = told_before["fed"]  # it goes over to kernels, or has, as if it had never been loaded
+    task.engine.owed = told_before["fed"]  # so that it moves to kernels as if it had never been loaded
     return _begun(task, told["since"])
 
 

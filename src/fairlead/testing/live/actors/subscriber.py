@@ -95,7 +95,7 @@ async def main(path: str, url: str, name: str, rules: str, type: str = "") -> No
                 record.note(receipts={key: each.to_json() for key, each in sub.receipts.items()})
         except (LogError, StateError) as error:
             if isinstance(error, StateError) and error.code != "S131":
-                raise  # but events that a former process has sent may arrive after this look
+                raise  # S131 is expected: events that a former process has sent may arrive after the lookup
             record.note(trouble=str(error))
             await asyncio.sleep(AGAIN_SECONDS)
 

@@ -99,7 +99,7 @@ class JetStreamLog:
         with translated(self._refusals):
             try:
                 found = await self._js.stream_info(name)
-                if "subjects" in more and found.config.subjects != more["subjects"]:  # of a version without letters
+                if "subjects" in more and found.config.subjects != more["subjects"]:  # created by a version without letters
                     found = await self._js.update_stream(found.config, subjects=more["subjects"])
             except NotFoundError:
                 found = await self._made(name, more)
@@ -155,7 +155,7 @@ class JetStreamLog:
 
     async def _last(self, stream: str, subjects: str) -> RawStreamMsg | None:
         try:
-            return await self._js.get_last_msg(stream, subjects)  # by the leader: a replica may be behind
+            return await self._js.get_last_msg(stream, subjects)  # from the leader: a replica may lag behind
         except NotFoundError:
             return None
 
@@ -259,7 +259,7 @@ async def connect(url: str, access: Credentials, replicas: int) -> JetStreamLog:
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
             await client.connect(**options)
-        client.options["max_reconnect_attempts"] = -1  # who was let in once waits for the server to come back
+        client.options["max_reconnect_attempts"] = -1  # after the first connection, wait for the server as long as needed
     except (nats.errors.Error, OSError, TimeoutError, ValueError, ssl.SSLError) as error:
         await _quietly(client.close())
         cause = next((each for each in first if "uthoriz" in str(each) or "uthentic" in str(each)), None)

@@ -86,7 +86,7 @@ class Server:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # an interrupt from the keyboard is for us: we stop it in our own time
+            start_new_session=True,  # an interrupt from the keyboard must not reach the server: this process stops it
             preexec_fn=_dies_with_parent(),
         )
         self.url = self._wait_for_url()
@@ -172,7 +172,7 @@ def _dies_with_parent() -> Callable[[], None] | None:
 
     def ask() -> None:
         prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != parent:  # it was gone before we asked
+        if os.getppid() != parent:  # the parent ended before the request
             os._exit(1)
 
     return ask
