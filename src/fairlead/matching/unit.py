@@ -3,9 +3,8 @@
 The steps for one event, whose order is the definition (docs/semantics.md):
 
     1. Absences whose deadline the event's time has passed are decided, earliest deadline first, of all subscriptions whose
-       clock
-       it advances (its readers, and for an event of the input those upstream of what it reaches, model/clocks.py); the events
-       that they derive are handled at once and precede the event.
+       clock it advances (its readers, and for an event of the input those upstream of what it reaches, model/clocks.py); the
+       events that they derive are handled at once and precede the event.
     2. The event is handled by every subscription that reads its type, in the order of the unit's plan.
     3. The events that it derived are handled in the order of derivation, each with steps 1 to 3, directly after the event.
 

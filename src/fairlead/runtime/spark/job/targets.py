@@ -3,8 +3,7 @@
     keyed     `PER`: every key is an instance of its own, so keys are distributed over any number of buckets
     ordered   no `PER`: one total order, one task. Subscriptions to the same types share one, others run beside them
     nested    subscriptions that read derived events or wait for an absence need one order. All of these are one task; its
-    engine
-              runs them, and those upstream, in the units of model/partition.py
+              engine runs them, and those upstream, in the units of model/partition.py
 
 A relation is the same wherever its subscription runs: its id is made of the subscription's digest and its members' positions,
 and a group gets every event that its subscriptions read, at its position in the whole order. The group of a subscription
