@@ -37,7 +37,7 @@ Row = tuple[Callable[..., Any], dict[str, Any], dict[str, tuple[type, ...]]]
 """A call, its right arguments, and for each parameter the types of WRONG that may be right."""
 
 MATRIX: dict[str, Row] = {
-    "compile": (fairlead.compile, {"text": RULES}, {"text": TEXT, "file": (*PATH, NoneType)}),
+    "compile": (fairlead.compile, {"text": RULES}, {"text": TEXT, "file": (*PATH, NoneType), "dialect": ()}),
     "match": (
         fairlead.match,
         {"plan": PLAN, "events": ROWS},

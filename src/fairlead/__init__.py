@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from fairlead.matching.compiled.machine_code import surroundings
+
 if TYPE_CHECKING:
     from fairlead.deliver.receipt import Comparison, Receipt, compare
     from fairlead.engine import Engine, compile
@@ -50,6 +52,16 @@ def __getattr__(name: str) -> Any:
     globals()[name] = value
     return value
 
+
+def _user_cache() -> surroundings.Surroundings:
+    from fairlead.runtime.user_cache import UserCache
+
+    return UserCache()
+
+
+surroundings.give(_user_cache)
+"""The one place that connects the core to a disk. Every process runs it before anything else of Fairlead: a script, a
+command, a worker of Spark."""
 
 __all__ = [
     "Comparison", "DataError", "Engine", "Event", "Explanation", "FairleadError", "Guarantee", "LanguageError", "LogError",

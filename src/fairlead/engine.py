@@ -1,15 +1,21 @@
 """The whole flow on one page.
 
-    text ──language──► Plan ──guarantees──► Plan with its verdicts              compile
-    Plan ──partition──► units, each with its matchers (matching/unit.py)        Engine(plan)
-    ordered events ──every unit──► matches ──one order──► relations             feed, arrive, finish
-    state of every unit ──► bytes, kept by subscription ──► another engine      dump, load
+    text ──language──► Plan ──guarantees──► Plan with its verdicts                               compile
+    Plan ──partition──► units: subscriptions whose derived events stand in one order             Engine(plan)
+    a batch of ordered events                                                                    feed, arrive, finish
+     ├─► each unit (matching/unit.py), on the lane that it has come to:
+     │     event by event, at first: the definition, step by step (interpreted/event_lane.py)
+     │         │ after about a tenth of a second of work, with its state, in the middle of any batch
+     │         ▼
+     │     on kernels, from then on: machine code over whole batches (compiled/running/lane.py)
+     └─► what all units found ──► one order of delivery (results/delivery_order.py) ──► relations
+    the state of every unit, the same bytes from either lane ──► another engine                  dump, load
 
-A plan is split into units (model/partition.py), each a function of its subscriptions, those upstream, and the events. The steps
-of a unit for one event, whose order is the definition, are in matching/unit.py. The engine passes the same events to every unit
-and merges their relations into one order (matching/results/delivery_order.py).
+A plan is cut into units (model/partition.py), each a function of its subscriptions, what stands upstream of them, and the
+events. The engine gives every unit the same events and merges what they find. Units move to kernels one by one; what is
+delivered and dumped does not depend on when.
 
-Takes: a Plan, and events with increasing positions. Gives: relations. Never: reads a clock, does I/O, reorders.
+Takes: a Plan, and events whose positions rise. Gives: relations. Never: reads a clock, does I/O, reorders.
 """
 
 from __future__ import annotations
@@ -21,21 +27,20 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 from fairlead.errors import StateError, UsageError
+from fairlead.matching.interpreted.event_lane import Delivered, Make, Running
 from fairlead.matching.interpreted.matcher import IncrementalSubscription
-from fairlead.matching.outcome import SubscriptionMatcher
 from fairlead.matching.results.delivery_order import Objects, in_one_order
 from fairlead.matching.results.relations import Relations
 from fairlead.matching.state import encoding as state
 from fairlead.matching.state.encoding import Change
-from fairlead.matching.unit import KERNELS_FROM, Delivered, Running, UnitEngine
+from fairlead.matching.unit import KERNELS_FROM, UnitEngine
 from fairlead.model.arguments import require_call, require_kind, require_names, require_plan, wrong_kind
 from fairlead.model.columns import Columns
 from fairlead.model.event import Event
 from fairlead.model.partition import START, partition
-from fairlead.model.plan import Plan, Subscription
+from fairlead.model.plan import Plan
 from fairlead.model.position import Position
 from fairlead.model.relation import Relation
-from fairlead.model.types import Catalogue
 
 if TYPE_CHECKING:
     from fairlead.matching.compiled.machine_code.interruption import Check
@@ -43,16 +48,20 @@ if TYPE_CHECKING:
     from fairlead.matching.compiled.running.shared_columns import Prepared
 
 
-def compile(text: str, file: str | PathLike[str] | None = None) -> Plan:
-    """The checked plan of a rule text, with the guarantees of each subscription. `file`: its name in errors. Raises
-    LanguageError."""
+def compile(text: str, file: str | PathLike[str] | None = None, *, dialect: str = "fairlead") -> Plan:
+    """The checked plan of a rule text, with the guarantees of each subscription. `file`: its name in errors. `dialect`: the
+    language of the text. Raises LanguageError."""
     require_kind("compile", "text", text, (str,), "the text of the rules", 'compile(Path("rules.fl").read_text("utf-8"))')
     require_kind("compile", "file", file, (str, PathLike, type(None)), "a path or None", 'compile(text, "rules.fl")')
+    require_kind("compile", "dialect", dialect, (str,), "the name of a dialect", "leave it out")
     from fairlead.guarantees import derive
-    from fairlead.language import compile_text
+    from fairlead.language import DIALECTS, compile_text
     from fairlead.matching.compiled.planning.eligibility import too_expensive, without_kernels
 
-    plan = compile_text(text, None if file is None else fspath(file))
+    if dialect not in DIALECTS:
+        known = ", ".join(sorted(DIALECTS))
+        raise UsageError("A012", f"there is no dialect '{dialect}'", f"use one of: {known}", place="compile(dialect=…)")
+    plan = compile_text(text, None if file is None else fspath(file), dialect)
     return replace(plan, guarantees=derive(plan), warnings=(*plan.warnings, *without_kernels(plan), *too_expensive(plan)))
 
 
@@ -73,7 +82,7 @@ class Engine:
     def __init__(
         self,
         plan: Plan,
-        matcher: Callable[[Subscription, Catalogue], SubscriptionMatcher] = IncrementalSubscription,
+        matcher: Make = IncrementalSubscription,
         kernels_from: int | None = KERNELS_FROM,
         since: Mapping[str, int] | None = None,
         *,
@@ -96,11 +105,12 @@ class Engine:
         self.change = Change(started=tuple(each.name for each in plan.subscriptions if each.name not in plan.silent))
 
     def feed(self, columns: Columns, prepared: Prepared | None = None) -> Sequence[Relation]:
-        """Feed a batch of ordered events. `prepared`: the same batch in a form that several engines share."""
+        """A batch of ordered events: every unit gets all of it, on its lane. `prepared`: the same, where several engines are
+        given them."""
         require_kind("Engine.feed", "columns", columns, (Columns,), "Columns", "for records and tables, fairlead.match")
         self._require_risen(columns.follow(self.last.major), "Engine.feed")
         events = cache(lambda: list(columns.events(self.plan.catalogue))) if len(self.units) > 1 else None
-        delivered = self._whole(lambda: [unit.feed(columns, prepared, events) for unit in self.units])
+        delivered = self._in_one_order(lambda: [unit.feed(columns, prepared, events) for unit in self.units])
         self.last = Position(columns.last_after(self.last.major))
         return delivered
 
@@ -108,7 +118,7 @@ class Engine:
         """Feed one event of the log; returns everything that it completes, including through derived events."""
         require_kind("Engine.arrive", "event", event, (Event,), "an Event", "for records and tables, fairlead.match")
         self._require_risen(event.position > self.last, "Engine.arrive")
-        delivered = self._whole(lambda: [unit.arrive(event) for unit in self.units])
+        delivered = self._in_one_order(lambda: [unit.arrive(event) for unit in self.units])
         self.last = event.position
         return delivered
 
@@ -116,13 +126,18 @@ class Engine:
         """End a finite input. `until` (microseconds): there are no more events up to and including this time."""
         fix = "microseconds since 1970, or fairlead.match(…, until=datetime)"
         require_kind("Engine.finish", "until", until, (int, type(None)), "whole microseconds or None", fix)
-        return [] if until is None else self._whole(lambda: [unit.finish(until) for unit in self.units])
+        return [] if until is None else self._in_one_order(lambda: [unit.finish(until) for unit in self.units])
 
-    def _whole(self, handled: Callable[[], Sequence[Relations | Delivered]]) -> Sequence[Relation]:
-        """The results of all units. After an interruption, some units have handled the input and others have not."""
+    def _in_one_order(self, handled: Callable[[], Sequence[Relations | Delivered]]) -> Sequence[Relation]:
+        """What all units make of something, as it is delivered: columns from kernels, objects from what went event by event. If
+        that is interrupted, some units have handled it and others have not."""
         self._require_whole()
         self.torn = True
-        delivered = self._delivered(handled())
+        found = handled()
+        if not self._is_in_order:
+            delivered = in_one_order(found, [part.numbers for part in self.parts], self._number)
+        else:
+            delivered = found[0] if isinstance(found[0], Relations) else Objects.of(found[0])
         self.torn = False
         return delivered
 
@@ -135,11 +150,6 @@ class Engine:
         if not risen:
             problem = f"positions rise from event to event, and the last one was {self.last}"
             raise UsageError("A011", problem, "give each event once, numbered in its order; fairlead.match does so", place=call)
-
-    def _delivered(self, found: Sequence[Relations | Delivered]) -> Sequence[Relation]:
-        if self._is_in_order:
-            return found[0] if isinstance(found[0], Relations) else Objects.of(found[0])
-        return in_one_order(found, [part.numbers for part in self.parts], self._number)
 
     @cached_property
     def _is_in_order(self) -> bool:
@@ -157,13 +167,13 @@ class Engine:
 
     @property
     def running(self) -> tuple[Running, ...]:
-        """The running subscriptions that are delivered, in the order of the text."""
+        """The subscriptions that are delivered, in the order of the text, with their matchers event by event."""
         found = [each for unit in self.units for each in unit.running if each.subscription.name not in unit.plan.silent]
         return tuple(sorted(found, key=lambda each: self._number[each.subscription.name]))
 
     @property
     def lane(self) -> KernelLane | None:
-        """The first unit's kernels, once it has some."""
+        """The kernels of the first unit, once it has moved to them."""
         return self.units[0].lane if self.units else None
 
     @property

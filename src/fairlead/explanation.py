@@ -19,6 +19,7 @@ from fairlead.matching.compiled.planning.cost import Costs
 from fairlead.matching.compiled.planning.eligibility import refusal_of, refused
 from fairlead.matching.compiled.planning.shape_builder import shape_of
 from fairlead.model.arguments import require_plan, subscription_named
+from fairlead.model.clocks import heard_types
 from fairlead.model.expression import render, render_condition
 from fairlead.model.guarantee import Guarantee, Property
 from fairlead.model.html import guarantees_html, plan_html, table
@@ -127,6 +128,40 @@ class Explanation:
             shape, others = shape_of(subscription, branch, self.plan.catalogue), self._alike.others(subscription, branch)
             made.append((Costs(shape, self.plan.catalogue), others, indexed_conditions(shape, branch) if others else []))
         return made
+
+    def kernels(self, subscription: Subscription) -> list[str]:
+        """The code that runs for each branch, for people to read: fields and counters by their names. Before it, what each
+        value is that is computed of single events beforehand."""
+        from fairlead.matching.compiled.codegen.loop import source_of
+        from fairlead.matching.compiled.representation.text import readable_text
+
+        if self._refused is not None:
+            return []
+        heard, made = heard_types(self.plan), []
+        for branch in (subscription.branches[at] for at in subscription.in_text_order):
+            hears = heard.get(subscription.name, frozenset()) if branch.absences else frozenset()
+            shape = shape_of(subscription, branch, self.plan.catalogue, hears)
+            shared = self._alike.others(subscription, branch) > 0
+            values = [render(each.expression, [shape.queue_names[each.queue]]) for each in shape.columns]
+            legend = [f"# value{number}: {text}\n" for number, text in enumerate(values)]
+            made.append(
+                "".join([*legend, "\n" * bool(legend), readable_text(source_of(shape, shape.paired or shared).program)])
+            )
+        return made
+
+    def kernel_lines(self, subscription: Subscription) -> list[str]:
+        """All kernels of a subscription as one text, or why it has none."""
+        against = self.against(subscription)
+        if against is not None:
+            return [f"# {subscription.name} has no kernel: {against}"]
+        several, lines = len(subscription.branches) > 1, []
+        for number, text in zip(subscription.in_text_order, self.kernels(subscription), strict=True):
+            lines += [
+                f"# {subscription.name}{f', branch {number}' if several else ''}",
+                text if text[0] == "#" else f"\n{text}",
+                "",
+            ]
+        return lines[:-1]
 
     def _costs_json(self, subscription: Subscription) -> list[dict[str, Any]]:
         return [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from pathlib import Path
 
@@ -37,6 +38,34 @@ def test_plan_signature_and_guarantees_are_shown(rules: Path) -> None:
         assert part in result.stdout
     for each in Property:
         assert result.stdout.count(f"\n{each}  ") == 2, each
+
+
+def test_the_code_of_a_kernel_is_shown_and_means_what_runs(rules: Path) -> None:
+    result = fairlead("explain", rules, "--kernel", "Latest")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("# Latest\n\ndef search_0(")
+    for part in ("def kernel(codes, local, words,", "links[before, NEXT] = entry", "counters[QUEUED] += 1"):
+        assert part in result.stdout
+    assert "Rally" not in result.stdout
+    ast.parse(result.stdout)
+
+
+def test_the_code_of_every_branch(rules: Path, tmp_path: Path) -> None:
+    both = fairlead("explain", rules, "--kernel").stdout
+    assert [line for line in both.splitlines() if line.startswith("#")] == [
+        "# Rally",
+        "# value0: StockQuote.at",
+        "# value1: EarningsReport.at",
+        "# value2: StockQuote.value",
+        "# Latest",
+    ]
+    given = json.loads(fairlead("explain", rules, "--kernel", "--json").stdout)["kernels"]
+    assert {name: len(codes) for name, codes in given.items()} == {"Rally": 1, "Latest": 1}
+    several = tmp_path / "several.fl"
+    several.write_text("TYPE A () TYPE B () SUBSCRIPTION S MATCH A a OR B b")
+    text = fairlead("explain", several, "--kernel").stdout
+    assert [line for line in text.splitlines() if line.startswith("#")] == ["# S, branch 0", "# S, branch 1"]
+    assert fairlead("explain", rules, "--kernel", "Nobody").exit_code == 2
 
 
 def test_only_one_subscription(rules: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -19,9 +18,11 @@ from typing import Any
 import aiohttp
 import pytest
 from openapi_spec_validator import validate
+from prometheus_client.parser import text_string_to_metric_families
 
 from fairlead.transport.log.jetstream.server import Server
 from fairlead.web.gateway import Settings
+from fairlead.web.metrics import METRICS
 from fairlead.web.routes import DOCUMENT, ROUTES, application
 from fairlead.web.serving import gateway
 from tests.cli.shop import fairlead
@@ -139,12 +140,18 @@ def test_counters_are_in_the_format_of_prometheus() -> None:
             await asker.ask("GET", "/no/such/thing")
             status, text = await asker.ask("GET", "/metrics")
             assert status == 200
-            line = re.compile(r'(# (HELP|TYPE) \w+ .+|\w+(\{\w+="[^"]*"(,\w+="[^"]*")*\})? -?[0-9.e+-]+)')
-            assert all(line.fullmatch(each) for each in text.splitlines())
-            assert "fairlead_gateway_events_stored_total 6\n" in text
-            assert 'fairlead_gateway_errors_total{code="D001"} 1\n' in text
-            assert 'fairlead_gateway_requests_total{method="POST",path="/events",status="202"} 2\n' in text
-            assert 'fairlead_gateway_requests_total{method="other",path="other",status="404"} 1\n' in text
+            found = {each.name: each for each in text_string_to_metric_families(text)}
+            assert {f"{each.name}_total" if each.type == "counter" else each.name for each in found.values()} == {
+                f"fairlead_gateway_{name}" for name in METRICS
+            }
+            samples = {(each.name, *sorted(each.labels.items())): each.value for one in found.values() for each in one.samples}
+            assert samples["fairlead_gateway_events_stored_total",] == 6
+            assert samples["fairlead_gateway_errors_total", ("code", "D001")] == 1
+            requests = "fairlead_gateway_requests_total"
+            assert samples[requests, ("method", "POST"), ("path", "/events"), ("status", "202")] == 2
+            assert samples[requests, ("method", "other"), ("path", "other"), ("status", "404")] == 1
+            assert samples["fairlead_gateway_streams_open", ("kind", "sse")] == 0
+            assert samples["fairlead_gateway_request_seconds_total", ("path", "/events")] > 0
 
     run(work)
 

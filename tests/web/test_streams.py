@@ -303,7 +303,9 @@ def test_a_listener_that_does_not_read_fills_no_memory() -> None:
 
 async def sent_so_far(asker: Asker) -> int:
     _, text = await asker.ask("GET", "/metrics")
-    return next(int(line.split()[1]) for line in text.splitlines() if line.startswith("fairlead_gateway_relations_sent_total "))
+    return next(
+        int(float(line.split()[1])) for line in text.splitlines() if line.startswith("fairlead_gateway_relations_sent_total ")
+    )
 
 
 async def compared(asker: Asker) -> Any:

@@ -1,43 +1,38 @@
 """The whole front end on one page: text in, Plan out.
 
-Takes: the text of a rule set. Gives: a Plan with types, subscriptions in the order of the text, their digests and the lint
-warnings; `guarantees` stays empty (fairlead.guarantees fills it). Raises LanguageError, and nothing else, on bad text.
+Takes: the text of a rule set, in a dialect (dialects.py). Gives: a Plan with types, subscriptions in the order of the text,
+their digests and the lint warnings; `guarantees` stays empty (fairlead.guarantees fills it). Raises LanguageError, and nothing
+else, on bad text.
 """
 
 from __future__ import annotations
 
-import gc
 from dataclasses import replace
 
 from fairlead.language.checking.hierarchy import Emitters, emitters, order
 from fairlead.language.checking.subscription import Checked, checked
 from fairlead.language.checking.types import catalogue_of, with_type
+from fairlead.language.dialects import DIALECTS, FAIRLEAD, FrontEnd
 from fairlead.language.lint import lint
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault
-from fairlead.language.parsing.parser import parse
 from fairlead.language.parsing.text import RuleText
 from fairlead.model.canonical import Identity, identity_of, in_canonical_order
 from fairlead.model.plan import Plan, Subscription
 from fairlead.model.types import Catalogue, EventType
 
 
-def compile_text(text: str, file: str | None = None) -> Plan:
+def compile_text(text: str, file: str | None = None, dialect: str = FAIRLEAD) -> Plan:
     source = RuleText(text, file)
-    collecting = gc.isenabled()
-    gc.disable()  # objects created here stay, and have no cycles: searching for some takes a third of the time of a long text
     try:
-        return _compile(source)
+        return _compile(source, DIALECTS[dialect])
     except Fault as fault:
         raise source.error(fault) from None
-    finally:
-        if collecting:
-            gc.enable()
 
 
-def _compile(source: RuleText) -> Plan:
-    """1. parse · 2. declared types · 3. emitters before readers · 4. each subscription, its derived type then known to
-    those after it · 5. branches in canonical order, digests, upstream ones first · 6. lint."""
+def _compile(source: RuleText, parse: FrontEnd) -> Plan:
+    """1. parse, by the dialect · 2. declared types · 3. emitters before readers · 4. each subscription, its derived type then
+    known to those after it · 5. branches in canonical order, digests, upstream ones first · 6. lint."""
     rules = parse(source.text)  # 1
     _refuse_repeats(rules)
     emitting = emitters(rules.subscriptions)

@@ -26,10 +26,10 @@ import pyarrow as pa
 from fairlead.errors import StateError
 from fairlead.runtime.live.checking import too_large
 from fairlead.transport.log.block import Block, pieces
+from fairlead.transport.log.block_filter import UNKNOWN, Standing
 from fairlead.transport.log.block_store import require_ours, stored_once
 from fairlead.transport.log.names import NAME
 from fairlead.transport.log.protocol import Log
-from fairlead.transport.log.route_marks import UNKNOWN, Standing
 
 ATTEMPTS = 4
 """How often another process may be faster."""

@@ -23,10 +23,10 @@ from typing import Any
 from fairlead.dataclass import dataclass
 from fairlead.errors import UsageError
 from fairlead.matching.interpreted.conjunction import Conjunction
+from fairlead.matching.interpreted.event_lane import Delivered, EventLane
 from fairlead.matching.interpreted.instance import Instance, Key, Pending
 from fairlead.matching.interpreted.matcher import IncrementalSubscription
 from fairlead.matching.outcome import Match
-from fairlead.matching.unit import Delivered, UnitEngine
 from fairlead.model.columns import Columns
 from fairlead.model.event import Event
 from fairlead.model.partition import partition
@@ -86,20 +86,23 @@ class WatchedEvent:
 
 def why(plan: Plan, batches: Iterable[Columns], position: int | str, until: int | None = None) -> list[BranchFinding]:
     """What happened to the event at `position`, for each branch of each subscription."""
-    engines = [WatchedUnit(each.plan, WatchedEvent(_wanted(position))) for each in partition(plan)]
+    lanes = [WatchedLane(each.plan, WatchedEvent(_wanted(position))) for each in partition(plan)]
+    last = Position(-1)
     for columns in batches:
-        for engine in engines:
-            engine.feed(columns)
-    for engine in engines:
+        events = list(columns.events(plan.catalogue))
+        for lane in lanes:
+            lane.feed(events)
+        last = Position(columns.last_after(last.major))
+    for lane in lanes:
         if until is not None:
-            engine.finish(until)
-        for running in engine.running:
+            lane.finish(until + 1, last)
+        for running in lane.running:
             assert isinstance(running.matcher, WatchedSubscription)
             running.matcher.conclude()
-    found = [each.target.event for each in engines if each.target.event is not None]
+    found = [each.target.event for each in lanes if each.target.event is not None]
     if not found:
-        raise _nothing_there(_wanted(position), max((each.last for each in engines), default=Position(-1)))
-    targets = {each.name: engine.target for engine in engines for each in engine.plan.subscriptions if engine.delivers(each)}
+        raise _nothing_there(_wanted(position), last)
+    targets = {each.name: lane.target for lane in lanes for each in lane.plan.subscriptions if lane.delivers(each)}
     return [
         BranchFinding(each.name, number, watch.verdict, watch.reasons)
         for each in plan.subscriptions
@@ -147,7 +150,7 @@ class WatchedPlaces(Places):
         return settled
 
 
-class WatchedUnit(UnitEngine):
+class WatchedLane(EventLane):
     def __init__(self, plan: Plan, target: WatchedEvent) -> None:
         super().__init__(plan, lambda subscription, catalogue: WatchedSubscription(subscription, catalogue, target))
         self.target = target

@@ -15,7 +15,7 @@ from fairlead.dataclass import dataclass
 from fairlead.runtime.live.client import LINGER_SECONDS, Client
 from fairlead.runtime.live.registry import Registry
 from fairlead.web.bodies import Bodies
-from fairlead.web.counting import Counting
+from fairlead.web.metrics import GatewayMetrics
 from fairlead.web.publishing import Publishing
 from fairlead.web.sessions import Sessions
 
@@ -54,10 +54,10 @@ def token_of_environment() -> str | None:
 
 class Gateway:
     def __init__(self, client: Client, settings: Settings) -> None:
-        self.client, self.settings, self.counting = client, settings, Counting()
+        self.client, self.settings, self.metrics = client, settings, GatewayMetrics()
         self.registry = Registry(client.log)
         self.publishing = Publishing(client.log, self.registry, settings.source, LINGER_SECONDS, settings.patience)
-        self.sessions = Sessions(client, self.counting)
+        self.sessions = Sessions(client, self.metrics)
         self._bodies: Bodies | None = None
 
     async def bodies(self) -> Bodies:

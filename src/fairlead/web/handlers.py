@@ -16,8 +16,8 @@ from fairlead.runtime.live.registry import TABLE
 from fairlead.transport.files.documents import json_value
 from fairlead.web.asked import start_of
 from fairlead.web.bodies import Placed
-from fairlead.web.counting import CONTENT
 from fairlead.web.gateway import GATEWAY, Gateway
+from fairlead.web.metrics import CONTENT
 
 HEALTH_SECONDS = 3.0
 
@@ -32,14 +32,14 @@ async def health(request: web.Request) -> web.Response:
 
 
 async def metrics(request: web.Request) -> web.Response:
-    return web.Response(text=request.app[GATEWAY].counting.text(), headers={"Content-Type": CONTENT})
+    return web.Response(text=request.app[GATEWAY].metrics.text(), headers={"Content-Type": CONTENT})
 
 
 async def publish(request: web.Request) -> web.Response:
     gateway = request.app[GATEWAY]
     counts = await gateway.publishing.publish(await _records(gateway, request, await request.read()))
-    gateway.counting.add("events_stored_total", counts.stored)
-    gateway.counting.add("events_repeated_total", counts.repeated)
+    gateway.metrics.add("events_stored_total", counts.stored)
+    gateway.metrics.add("events_repeated_total", counts.repeated)
     return web.json_response(counts._asdict(), status=202 if counts.stored else 200)
 
 
@@ -101,7 +101,7 @@ async def acknowledge(request: web.Request) -> web.Response:
     if not isinstance(id, str):
         raise UsageError("A274", "there is no id", 'send {"id": "<id of a delivery>"}')
     await gateway.sessions.find(request.match_info["name"]).feed.acknowledge(id)
-    gateway.counting.add("acknowledged_total")
+    gateway.metrics.add("acknowledged_total")
     return web.json_response({"acknowledged": id})
 
 

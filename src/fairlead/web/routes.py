@@ -64,20 +64,18 @@ def application(gateway: Gateway) -> web.Application:
 
 @web.middleware
 async def _counted(request: web.Request, handler: Handler) -> web.StreamResponse:
-    counting, path, begun = request.app[GATEWAY].counting, _path(request), time.monotonic()
+    metrics, path, begun = request.app[GATEWAY].metrics, _path(request), time.monotonic()
     response = await handler(request)
-    counting.add(
-        "requests_total", method=request.method if path != "other" else "other", path=path, status=str(response.status)
-    )
+    metrics.add("requests_total", method=request.method if path != "other" else "other", path=path, status=str(response.status))
     if path not in STREAMS:
-        counting.add("request_seconds_total", time.monotonic() - begun, path=path)
+        metrics.add("request_seconds_total", time.monotonic() - begun, path=path)
     return response
 
 
 @web.middleware
 async def _answered(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Converts errors to responses. Missing permission is reported first."""
-    counting = request.app[GATEWAY].counting
+    metrics = request.app[GATEWAY].metrics
     try:
         _admit(request)
         return await handler(request)
@@ -95,7 +93,7 @@ async def _answered(request: web.Request, handler: Handler) -> web.StreamRespons
     except Exception as bug:  # its traceback is for the operator of the gateway
         request.app.logger.exception("a request failed")
         error = InvariantError("X004", f"the gateway failed: {type(bug).__name__}", "report this, with the gateway's log")
-    counting.add("errors_total", code=error.code)
+    metrics.add("errors_total", code=error.code)
     return answer(error)
 
 

@@ -19,8 +19,8 @@ from fairlead.runtime.live.record import Record
 from fairlead.runtime.live.starting import Start
 from fairlead.runtime.live.subscribing import LiveSubscription
 from fairlead.transport.log.tasks import ended
-from fairlead.web.counting import Counting
 from fairlead.web.feed import Feed
+from fairlead.web.metrics import GatewayMetrics
 
 
 @dataclass(eq=False)
@@ -32,8 +32,8 @@ class Session:
 
 
 class Sessions:
-    def __init__(self, client: Client, counting: Counting) -> None:
-        self._client, self._counting = client, counting
+    def __init__(self, client: Client, metrics: GatewayMetrics) -> None:
+        self._client, self._metrics = client, metrics
         self._open: dict[str, Session] = {}
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -58,13 +58,13 @@ class Sessions:
             if rules is None:
                 rules = await self.rules(name)
             held.callback(self._ended, name, kind)  # when the subscription is left
-            self._counting.add("streams_open", 1, kind=kind)
+            self._metrics.add("streams_open", 1, kind=kind)
             sub = await held.enter_async_context(self._client.subscribe(rules, name=name, start=start))
             session = self._open[name] = Session(name, Feed(sub, after), sub)
             return session
 
     def _ended(self, name: str, kind: str) -> None:
-        self._counting.add("streams_open", -1, kind=kind)
+        self._metrics.add("streams_open", -1, kind=kind)
         self._open.pop(name, None)
 
     async def run(self, session: Session, work: Coroutine[Any, Any, None]) -> None:

@@ -43,7 +43,7 @@ async def socket(request: web.Request) -> web.StreamResponse:
             await gateway.sessions.run(session, _talk(gateway, ws, session, asked))
             code = WSCloseCode.OK
         except FairleadError as error:
-            gateway.counting.add("errors_total", code=error.code)
+            gateway.metrics.add("errors_total", code=error.code)
             code = WSCloseCode.POLICY_VIOLATION
             with suppress(ConnectionError):
                 await ws.send_json({"error": told(error)})
@@ -76,7 +76,7 @@ async def _send(
     writing = Writing(session.sub, asked.cloudevents)
     async for id, relation in session.feed:
         await ws.send_str(writing.text({"id": id, "relation": writing.value(relation)}))
-        gateway.counting.add("relations_sent_total")
+        gateway.metrics.add("relations_sent_total")
         while session.feed.unacknowledged >= asked.window:
             room.clear()
             await room.wait()
@@ -88,7 +88,7 @@ async def _listen(gateway: Gateway, ws: web.WebSocketResponse, session: Session,
             raise _not_understood()
         id = _named(message.data)
         await session.feed.acknowledge(id)
-        gateway.counting.add("acknowledged_total")
+        gateway.metrics.add("acknowledged_total")
         room.set()
         await ws.send_json({"acknowledged": id})
 

@@ -46,7 +46,7 @@ async def events(request: web.Request) -> web.StreamResponse:
         try:
             await gateway.sessions.run(session, _pump(gateway, response, session, Writing(session.sub, asked.cloudevents)))
         except FairleadError as error:
-            gateway.counting.add("errors_total", code=error.code)
+            gateway.metrics.add("errors_total", code=error.code)
             writing = Writing(session.sub, False)
             await response.write(f"event: error\ndata: {writing.text(told(error))}\n\n".encode())
         except ConnectionError:
@@ -58,7 +58,7 @@ async def _pump(gateway: Gateway, response: web.StreamResponse, session: Session
     async for id, relation in session.feed:
         message = f"id: {id}\nevent: relation\ndata: {writing.text(writing.value(relation))}\n\n"
         await response.write(message.encode())  # waits if the listener is slow
-        gateway.counting.add("relations_sent_total")
+        gateway.metrics.add("relations_sent_total")
         if session.feed.unacknowledged >= SENT_MAX:
             return
 

@@ -157,7 +157,10 @@ def test_bound_and_bytes_are_those_that_explain_computes(match: str, name: str, 
     assert layout.bytes == int(size)
 
 
-STATE = {"ni", "nn", "tt", "bb", "qs", "ks", "bs", "gs", "fr", "wait", "heap", "st", "sc", "rt", "members"}
+STATE = {
+    "nodes", "links", "trees", "chain_links", "queues", "keys", "chains", "least_keys", "rows", "waiting", "heap", "counters",
+    "scratch", "plans", "members",
+}  # fmt: skip
 
 
 class Bench:

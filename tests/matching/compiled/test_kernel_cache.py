@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -13,11 +14,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+import fairlead
 from fairlead.errors import InvariantError
 from fairlead.matching.compiled.machine_code import compiler as compiling
-from fairlead.matching.compiled.machine_code import disk_cache as cache
-from fairlead.matching.compiled.machine_code import native
+from fairlead.matching.compiled.machine_code import native, surroundings
 from fairlead.matching.compiled.machine_code import object_code as emit
+from fairlead.matching.compiled.representation.statements import Program
+from fairlead.runtime import user_cache as cache
+from tests.matching.compiled.kernel_text import parsed
 from tests.matching.compiled.test_kernel import compared
 from tests.matching.compiled.test_kernel_compiled import stream
 from tests.matching.generators.generated import TYPES
@@ -41,8 +45,9 @@ def kernel(numbers, table, flags, start, rests):
 NEW_PROCESS = f"""import sys
 import numpy as np
 from fairlead.matching.compiled.machine_code.compiler import Compiled
+from tests.matching.compiled.kernel_text import parsed
 rests = np.array([7.5, -4.0, 2.0])
-found = Compiled({SOURCE!r})(np.array([5, -3, 9]), np.zeros((3, 2)), np.zeros(3, dtype=bool), 1, rests)
+found = Compiled(parsed({SOURCE!r}))(np.array([5, -3, 9]), np.zeros((3, 2)), np.zeros(3, dtype=bool), 1, rests)
 assert found == (15, 3, -1), found
 assert rests.tolist() == [1.5, -1.0, 2.0], rests
 print("fairlead.matching.compiled.machine_code.object_code" in sys.modules)"""
@@ -67,10 +72,10 @@ def files(folder: Path) -> list[Path]:
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     """Runs the source as a new process would, and gives how often it was compiled for that."""
-    made: list[str] = []
+    made: list[Program] = []
     code = emit.object_code
 
-    def watched(source: str, signature: native.Signature, checked: bool) -> bytes:
+    def watched(source: Program, signature: native.Signature, checked: bool) -> bytes:
         made.append(source)
         return code(source, signature, checked)
 
@@ -79,7 +84,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     def run() -> int:
         made.clear()
         given = arguments()
-        assert compiling.Compiled(SOURCE)(*given) == (15, 3, -1)
+        assert compiling.Compiled(parsed(SOURCE))(*given) == (15, 3, -1)
         assert given[1][:, 1].tolist() == [6, 6, 15]
         assert given[2].tolist() == [False, False, True]
         assert given[4].tolist() == [1.5, -1.0, 2.0]
@@ -102,6 +107,31 @@ def in_new_processes(count: int, **environment: str) -> list[str]:
 def test_a_new_process_runs_a_kernel_of_the_cache_without_the_compiler(folder: Path) -> None:
     assert in_new_processes(1) == ["True"]
     assert in_new_processes(1) == ["False"]
+
+
+def test_a_second_run_of_the_command_finds_the_kernels_of_the_first(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "rules.fl").write_text("TYPE A (v INT) TYPE B (v INT) SUBSCRIPTION S MATCH A a AND B b WHERE a.v == b.v")
+    events = [{"type": "AB"[i % 2], "v": i // 2} for i in range(6000)]  # more than are matched one by one
+    (tmp_path / "events.jsonl").write_text("".join(json.dumps(each) + "\n" for each in events))
+    command = [sys.executable, "-X", "importtime", "-c", "from fairlead.cli.main import main; main()"]
+    command += ["run", "rules.fl", "--events", "events.jsonl", "--out", "found.jsonl"]
+    compiler = []
+    for _ in range(2):
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        compiler.append("fairlead.matching.compiled.machine_code.object_code" in done.stderr)
+    assert compiler == [True, False]
+    assert files(folder)
+
+
+def test_a_core_without_a_store_compiles_in_memory(folder: Path, compiled: Callable[[], int]) -> None:
+    surroundings.give(surroundings.MemoryOnly)
+    try:
+        assert (compiled(), compiled()) == (1, 1)
+        assert compiling.unmade([SOURCE]) == (1, 0)
+    finally:
+        surroundings.give(fairlead._user_cache)
+    assert files(folder) == []
+    assert (compiled(), compiled()) == (1, 0)
 
 
 def test_processes_that_compile_at_the_same_time_leave_one_whole_file(folder: Path) -> None:
@@ -182,28 +212,28 @@ def test_a_folder_that_others_can_write_to_is_not_used(monkeypatch: pytest.Monke
 def test_other_sources_and_signatures_have_files_of_their_own(folder: Path) -> None:
     source = "def kernel(a):\n    return len(a), {}"
     for number, given in ((1, np.zeros(3)), (2, np.zeros(3)), (1, np.zeros(3, dtype=np.int32)), (1, np.zeros((3, 2)))):
-        assert compiling.Compiled(source.format(number))(given) == (3, number)
+        assert compiling.Compiled(parsed(source.format(number)))(given) == (3, number)
     assert len(files(folder)) == 4
-    assert compiling.Compiled(source.format(1))(np.zeros((3, 4))) == (3, 1)  # another length of a row
-    assert compiling.Compiled(source.format(1))(np.zeros((3, 2))) == (3, 1)
+    assert compiling.Compiled(parsed(source.format(1)))(np.zeros((3, 4))) == (3, 1)  # another length of a row
+    assert compiling.Compiled(parsed(source.format(1)))(np.zeros((3, 2))) == (3, 1)
     assert len(files(folder)) == 5
 
 
 def test_what_is_still_to_be_compiled_is_known_without_compiling(folder: Path) -> None:
     sources = [f"def kernel(a):\n    return len(a), {number}" for number in range(5)]
-    assert compiling.unmade([*sources, *sources]) == (5, 0)
+    assert compiling.unmade(map(parsed, [*sources, *sources])) == (5, 0)
     for each in sources[:3]:
-        compiling.kernel_of(each)(np.zeros(3))
-    assert compiling.unmade(sources) == (2, 0)
+        compiling.kernel_of(parsed(each))(np.zeros(3))
+    assert compiling.unmade(map(parsed, sources)) == (2, 0)
     compiling._compiled.cache_clear()  # as in a new process
-    assert compiling.unmade(sources) == (2, 3)
-    compiling.kernel_of(sources[0])(np.zeros(3))
-    assert compiling.unmade(sources) == (2, 2)
+    assert compiling.unmade(map(parsed, sources)) == (2, 3)
+    compiling.kernel_of(parsed(sources[0]))(np.zeros(3))
+    assert compiling.unmade(map(parsed, sources)) == (2, 2)
 
 
 def test_every_type_of_array_is_read_as_it_is() -> None:
     source = "def kernel(a, b):\n    return int(a[1]), int(b[0, 1]), len(a), b.shape[1]"
-    kernel = compiling.Compiled(source)
+    kernel = compiling.Compiled(parsed(source))
     for dtype in native.DTYPES:
         given = np.array([0, 1], dtype=dtype)
         assert kernel(given, np.array([[5, 7, 9]])) == (1, 7, 2, 3), dtype
@@ -211,7 +241,7 @@ def test_every_type_of_array_is_read_as_it_is() -> None:
 
 
 def test_whole_numbers_of_numpy_are_taken_and_fractions_are_not() -> None:
-    kernel = compiling.Compiled("def kernel(a, n):\n    return n, len(a)")
+    kernel = compiling.Compiled(parsed("def kernel(a, n):\n    return n, len(a)"))
     assert kernel(np.zeros(0), np.int64(-7)) == (-7, 0)
     assert kernel(np.zeros(0), np.int64(-7)) == (-7, 0)
     assert kernel(np.zeros(0), -(2**63)) == (-(2**63), 0)
@@ -222,7 +252,7 @@ def test_whole_numbers_of_numpy_are_taken_and_fractions_are_not() -> None:
 
 
 def test_arrays_that_the_code_cannot_read_are_refused_at_every_call() -> None:
-    kernel = compiling.Compiled("def kernel(a):\n    return len(a), 0")
+    kernel = compiling.Compiled(parsed("def kernel(a):\n    return len(a), 0"))
     whole = np.zeros(8)
     assert kernel(whole) == (8, 0)
     odd = np.zeros(65, dtype=np.uint8)[1:].view(np.float64)
@@ -240,24 +270,24 @@ def test_an_array_that_is_not_writable_can_be_read_and_not_written() -> None:
     fixed.flags.writeable = False
     reads = "def kernel(a):\n    return a[3], 0"
     writes = "def kernel(a):\n    five(a)\n    return a[3], 0\n\ndef five(a):\n    a[3] = 5"
-    reading, writing = compiling.Compiled(reads), compiling.Compiled(writes)
+    reading, writing = compiling.Compiled(parsed(reads)), compiling.Compiled(parsed(writes))
     assert (reading(fixed), reading(fixed), reading(np.arange(4))) == ((3, 0), (3, 0), (3, 0))
     assert writing(np.arange(4)) == (5, 0)
     with pytest.raises(InvariantError, match="can be written to"):
         writing(fixed)
     with pytest.raises(InvariantError, match="can be written to"):
-        compiling.Compiled(writes)(fixed)
+        compiling.Compiled(parsed(writes))(fixed)
     assert fixed.tolist() == [0, 1, 2, 3]
 
 
 def test_a_source_that_cannot_be_compiled_is_an_error(folder: Path) -> None:
     with pytest.raises(InvariantError, match=r"line 2: .*List"):
-        compiling.Compiled("def kernel(a):\n    return [1], 0")(np.zeros(1))
+        compiling.Compiled(parsed("def kernel(a):\n    return [1], 0"))(np.zeros(1))
     assert files(folder) == []
 
 
 def test_threads_that_call_a_kernel_at_the_same_time_do_not_meet(folder: Path) -> None:
-    kernel = compiling.Compiled(SOURCE)
+    kernel = compiling.Compiled(parsed(SOURCE))
 
     def call(start: int) -> list[tuple[int, ...]]:
         made = []
@@ -273,7 +303,7 @@ def test_threads_that_call_a_kernel_at_the_same_time_do_not_meet(folder: Path) -
 
 
 def test_code_that_asks_for_a_symbol_that_is_not_there_is_not_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    payload = emit.object_code(SOURCE, native.signature_of(arguments()))
+    payload = emit.object_code(parsed(SOURCE), native.signature_of(arguments()))
     assert native.is_loadable(payload)
     code = native._unpacked(payload)[2]
     if code.startswith(b"\x7fELF"):

@@ -10,11 +10,12 @@ import pytest
 from fairlead.engine import Engine
 from fairlead.errors import InvariantError
 from fairlead.language import compile_text
-from fairlead.matching.compiled.codegen import queues
+from fairlead.matching.compiled.codegen.hash_index import HashIndex
 from fairlead.matching.compiled.machine_code.checked_build import unwritten
 from fairlead.matching.compiled.machine_code.compiler import kernel_of
 from fairlead.matching.compiled.running import lane
 from fairlead.transport.events import read_events
+from tests.matching.compiled.kernel_text import parsed
 
 pytestmark = pytest.mark.xdist_group("compiled kernels")
 SOURCE = """def kernel(rows, out, n, m):
@@ -36,7 +37,7 @@ BOTH = pytest.mark.parametrize("jit", [True, False], ids=["machine code", "plain
 
 def run(n: int, m: int, jit: bool, out: int = 3) -> tuple[int, ...]:
     rows = np.arange(12, dtype=np.int32).reshape(3, 4)
-    return kernel_of(SOURCE, jit, checked=True)(rows, np.zeros(out, dtype=np.int64), n, m)
+    return kernel_of(parsed(SOURCE), jit, checked=True)(rows, np.zeros(out, dtype=np.int64), n, m)
 
 
 @BOTH
@@ -65,8 +66,8 @@ def test_an_error_of_machine_code_has_its_place_in_the_source() -> None:
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.float64])
 def test_memory_that_nobody_wrote_is_not_used_but_may_be_copied(dtype: Any) -> None:
-    uses = kernel_of("def kernel(a, b):\n    x = a[1] + 1\n    return 0, 0", True, checked=True)
-    copies = kernel_of("def kernel(a, b):\n    b[0] = a[1]\n    return 0, 0", True, checked=True)
+    uses = kernel_of(parsed("def kernel(a, b):\n    x = a[1] + 1\n    return 0, 0"), True, checked=True)
+    copies = kernel_of(parsed("def kernel(a, b):\n    b[0] = a[1]\n    return 0, 0"), True, checked=True)
     fresh, target = unwritten(3, dtype, checked=True), np.zeros(1, dtype=dtype)
     copies(fresh, target)
     with pytest.raises(InvariantError, match=r"memory that nobody wrote: a\[1\] in kernel"):
@@ -78,9 +79,7 @@ def test_memory_that_nobody_wrote_is_not_used_but_may_be_copied(dtype: Any) -> N
 @BOTH
 def test_a_kernel_that_follows_a_link_that_nobody_wrote_is_found_out(jit: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once it took a number that happened to stand there for a node: events without a value are in no chain of equal ones."""
-    text = queues.Queues._link
-    unwritten_links = "    else:\n        ni[e, BPREV] = -1\n        ni[e, BNEXT] = -1"
-    monkeypatch.setattr(queues.Queues, "_link", lambda self: text(self).replace(unwritten_links, ""))
+    monkeypatch.setattr(HashIndex, "unlink", lambda *_: None)
     monkeypatch.setattr(lane, "_FORMS", {})
     monkeypatch.setenv("FAIRLEAD_KERNELS", "checked")
     monkeypatch.setenv("FAIRLEAD_JIT", str(int(jit)))

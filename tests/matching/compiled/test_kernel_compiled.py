@@ -17,10 +17,12 @@ from hypothesis import strategies as st
 
 from fairlead.matching.compiled.codegen import ordered_index as tree
 from fairlead.matching.compiled.codegen import queues
-from fairlead.matching.compiled.codegen.functions import HELPERS
+from fairlead.matching.compiled.codegen.functions import helper
 from fairlead.matching.compiled.machine_code.compiler import Compiled
+from fairlead.matching.compiled.representation.text import function_text
 from fairlead.matching.expressions.functions import arithmetic
 from fairlead.model.types import Kind
+from tests.matching.compiled.kernel_text import parsed
 from tests.matching.compiled.test_kernel import compared
 from tests.matching.compiled.test_kernel_expressions import VALUES, rules
 from tests.matching.generators.generated import DISPOSALS, MATCHINGS, START, TYPES, Case, _timed, cases, dense_cases
@@ -134,8 +136,8 @@ FLOATS = [0.0, 1.0, -1.5, 2.5, float(2**53), 9.3e18, -9.3e18, -(2.0**63), 2.0**6
 
 def compiled_helper(name: str) -> Any:
     """A helper as a function of two numbers."""
-    calling = f"def kernel(a, b, out):\n    out[0] = {name}(a[0], b[0])\n    return 0, 0\n\n{HELPERS[name]}"
-    kernel = Compiled(calling)
+    calling = f"def kernel(a, b, out):\n    out[0] = {name}(a[0], b[0])\n    return 0, 0\n\n{function_text(helper(name))}"
+    kernel = Compiled(parsed(calling))
 
     def call(a: Any, b: Any) -> Any:
         out = np.zeros(1, dtype=np.float64 if isinstance(a, float) else np.int64)

@@ -19,13 +19,15 @@ import pytest
 from fairlead.engine import Engine
 from fairlead.errors import LanguageError
 from fairlead.language import compile_text
-from fairlead.matching.compiled.codegen.functions import HELPERS
+from fairlead.matching.compiled.codegen.functions import helper
 from fairlead.matching.compiled.machine_code.compiler import Compiled
 from fairlead.matching.compiled.planning.eligibility import refused
+from fairlead.matching.compiled.representation.text import function_text
 from fairlead.model.expression import AGGREGATES
 from fairlead.model.values import DECIMAL_CONTEXT
 from fairlead.testing.reference import ReferenceMatcher
 from fairlead.transport.events import read_events
+from tests.matching.compiled.kernel_text import parsed
 
 pytestmark = pytest.mark.xdist_group("compiled kernels")
 
@@ -161,6 +163,7 @@ COMPILED = [
     "lower(coalesce(p.s, q.s)) < p[2].s", "length(min(p.s)) > 1", "coalesce(max(p.s), q.s) NOT LIKE '%b_'",
     *[f"{part}(p.t + (q.t - p[2].t)) = {part}(p[2].t) OR {part}(min(p.t)) > 2" for part in PARTS],
     "coalesce(p.i NOT IN (1, q.i), p[2].f)", "p.w = q.v OR p.o < q.w", "p.w + q.w - p[2].w > q.v", "p.w * q.w < p[2].o",
+    "p.i % q.v < q.d", "p.m % q.w < q.d",
     "p.w * q.o < q.d", "p.v * q.v / p[2].d < 1", "floor(p.w - q.w) > q.i OR ceil(p.o - q.o) < q.b", "p.w % q.v > 1",
     "p.w % q.o IS NULL", "sum(p.w) > max(p.v)", "abs(-p.w - q.b) > coalesce(p[2].v, q.v)",
 ]  # fmt: skip
@@ -201,8 +204,8 @@ def test_wide_numbers_are_rounded_and_divided_as_decimals_are() -> None:
     halves = [np.array([number >> shift & 2**64 - 1 for number in column], dtype=np.uint64).view(np.int64)
               for column in zip(*rows, strict=True) for shift in (64, 0)]  # fmt: skip
     words, floats = np.zeros((len(rows), 12), dtype=np.int64), np.zeros(len(rows))
-    source = WIDE + "\n\n".join(HELPERS[name] for name in ("quotient", "rounded", "ratio"))
-    Compiled(source)(*halves, words, floats)
+    source = WIDE + "\n\n".join(function_text(helper(name)) for name in ("quotient", "rounded", "ratio"))
+    Compiled(parsed(source))(*halves, words, floats)
     for (a, b, c), made, ratio in zip(rows, words.view(np.uint64).tolist(), floats.tolist(), strict=True):
         product_of, quotient = (sum(word << 64 * at for at, word in enumerate(part)) for part in (made[:6], made[6:]))
         assert product_of == int(DECIMAL_CONTEXT.multiply(Decimal(a), Decimal(b))) % 2**384

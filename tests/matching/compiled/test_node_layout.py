@@ -7,6 +7,7 @@ import ast
 import pytest
 
 import fairlead
+from fairlead.matching.compiled.codegen.kernel_names import LINKS, NODES
 from fairlead.matching.compiled.running.branch import form_of
 from tests.matching.compiled.test_cost import ROWS, TYPES
 
@@ -24,7 +25,7 @@ def test_words_are_never_reached_below_the_first_and_links_never_above_the_last(
     (subscription,) = plan.subscriptions
     for several in (False, True):
         _, source = form_of(subscription, subscription.branches[0], plan.catalogue, several)
-        words, links = _reached(source.text, "ni"), _reached(source.text, "nn")
+        words, links = _reached(source.text, NODES.name), _reached(source.text, LINKS.name)
         first = source.layout["REF"]
         assert min(words) >= first
         assert max(words) < source.layout.width

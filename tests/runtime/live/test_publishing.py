@@ -14,7 +14,7 @@ import fairlead
 from fairlead.errors import DataError, LanguageError, LogError, StateError, UsageError
 from fairlead.runtime.live.client import Client
 from fairlead.transport.log.block import Block, decode
-from fairlead.transport.log.jetstream import log as jetstream
+from fairlead.transport.log.jetstream.log import connection as jetstream
 from fairlead.transport.log.jetstream.server import Server
 from fairlead.transport.log.protocol import Conflict, Unavailable
 from tests.transport.log.logs import run

@@ -28,9 +28,8 @@ from fairlead.runtime.live.routes import condition_of, is_within, routes_of, tex
 from fairlead.runtime.live.subscribing import LiveSubscription
 from fairlead.transport.admission.records import read_records
 from fairlead.transport.log.block import Block
-from fairlead.transport.log.block_filter import Only
+from fairlead.transport.log.block_filter import ROUTES, Only, Standing, is_marks, letters_of
 from fairlead.transport.log.protocol import Stream, Unavailable
-from fairlead.transport.log.route_marks import ROUTES, Standing, is_marks, letters_of
 from tests.transport.log.logs import run
 
 TYPES = """

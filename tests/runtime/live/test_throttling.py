@@ -17,7 +17,7 @@ from fairlead.runtime.live import throttling
 from fairlead.runtime.live.client import Client
 from fairlead.testing.live.cluster.request import ask
 from fairlead.testing.live.verdict.log_copy import copied
-from fairlead.transport.log.jetstream.lag import behind_of
+from fairlead.transport.log.jetstream.merge_watch import behind_of
 from fairlead.transport.log.jetstream.server import Server
 from fairlead.transport.log.names import merged_stream
 from fairlead.transport.log.protocol import MergeLag

@@ -14,8 +14,7 @@ from nats.js.api import ClusterInfo, StreamConfig, StreamInfo, StreamSourceInfo,
 import fairlead
 from fairlead.transport.log.jetstream import merge_watch as jetstream_watching
 from fairlead.transport.log.jetstream.failures import Refusals, translated
-from fairlead.transport.log.jetstream.merge_progress import MergeProgress
-from fairlead.transport.log.jetstream.merge_watch import Watching, is_silent
+from fairlead.transport.log.jetstream.merge_watch import MergeProgress, Watching, is_silent
 from fairlead.transport.log.protocol import Unavailable
 from tests.runtime.live.test_subscribing import TYPES
 from tests.transport.log.logs import run

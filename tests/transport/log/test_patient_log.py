@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 
-from fairlead.transport.log import patient_log as patient
 from fairlead.transport.log.memory_log import MemoryLog
 from fairlead.transport.log.patient_log import PatientLog
 from fairlead.transport.log.protocol import Conflict, Unavailable
@@ -34,13 +33,9 @@ class CutOff(MemoryLog):
 
 @pytest.mark.parametrize("lost", [True, False])
 @pytest.mark.parametrize("refusals", [0, 1, 3])
-def test_an_attempt_of_our_own_that_is_under_way_is_no_conflict(
-    monkeypatch: pytest.MonkeyPatch, refusals: int, lost: bool
-) -> None:
-    monkeypatch.setattr(patient, "PAUSE_SECONDS", 0.0)
-
+def test_an_attempt_of_our_own_that_is_under_way_is_no_conflict(refusals: int, lost: bool) -> None:
     async def work() -> None:
-        log = PatientLog(CutOff(refusals, lost), 10)
+        log = PatientLog(CutOff(refusals, lost), 10, pause=0.0)
         first = await log.put("t", "k", b"one", 0)
         second = await log.put("t", "k", b"two", first)
         entry = await log.get("t", "k")

@@ -33,8 +33,18 @@ ALL = "all"
     show_default=True,
     help="Show the guarantees of this runtime.",
 )
+@click.option(
+    "--kernel",
+    is_flag=False,
+    flag_value=ALL,
+    metavar="[SUBSCRIPTION]",
+    help="Print the generated code that matches the events, of every subscription or of this one, and nothing else. Stands "
+    "after RULES.",
+)
 @json_option
-def explain(rules: str, subscription: str | None, counterexample: str | None, runtime: str, as_json: bool) -> None:
+def explain(
+    rules: str, subscription: str | None, counterexample: str | None, runtime: str, kernel: str | None, as_json: bool
+) -> None:
     """Show what RULES ask for, and which of the fourteen delivery properties they keep.
 
     \b
@@ -43,6 +53,7 @@ def explain(rules: str, subscription: str | None, counterexample: str | None, ru
       fairlead explain market.fl --subscription Rally --counterexample
       fairlead explain market.fl --counterexample covering-agreement
       fairlead explain market.fl --runtime live
+      fairlead explain market.fl --kernel Rally
 
     For each subscription, prints its signature and conditions, and a table of the properties: kept, kept per key or lost,
     the clause that loses it, why, and the source. Below the table, it shows which runtimes keep a publisher's order
@@ -54,11 +65,23 @@ def explain(rules: str, subscription: str | None, counterexample: str | None, ru
     wanted: bool | str = counterexample is not None
     if counterexample not in (None, ALL):
         wanted = property_named(counterexample or "")
-    explanation = explained(load_plan(rules), subscription, wanted, runtime)
-    if as_json:
+    chosen = kernel if kernel not in (None, ALL) else subscription
+    explanation = explained(load_plan(rules), chosen, wanted, runtime)
+    if kernel is not None:
+        _show_kernels(explanation, as_json)
+    elif as_json:
         print_json(explanation.to_json())
     else:
         _show(explanation)
+
+
+def _show_kernels(explanation: Explanation, as_json: bool) -> None:
+    if as_json:
+        print_json({"kernels": {each.name: explanation.kernels(each) for each in explanation.subscriptions}})
+        return
+    for number, each in enumerate(explanation.subscriptions):
+        click.echo("\n" if number else "", nl=False)
+        click.echo("\n".join(explanation.kernel_lines(each)))
 
 
 def property_named(text: str) -> str:

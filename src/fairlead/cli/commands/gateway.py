@@ -46,7 +46,7 @@ def gateway(
         from fairlead.web.gateway import Settings, token_of_environment
         from fairlead.web.serving import serve
     except ModuleNotFoundError as error:
-        if error.name != "aiohttp":
+        if error.name not in ("aiohttp", "prometheus_client"):
             raise
         raise UnsupportedError("U130", "the server of HTTP is not installed", "pip install 'fairlead[gateway,live]'") from None
     token = token_of_environment()

@@ -1,14 +1,20 @@
-"""W008, W009: conditions that do not depend on the events."""
+"""W001, W008 to W010: conditions that do not depend on the events, joins without PER, types that nobody uses.
+
+W001: `WHERE a.id = b.id` filters relations, but all ids share the queues, so a match on one id disposes of waiting events of
+the others. `PER id` gives every id its own queues.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from fairlead.language.checking.subscription import Checked
 from fairlead.language.checking.where import Placed
 from fairlead.language.lint.finding import LintFinding
-from fairlead.model.expression import Expression, In, Literal, Predicate
-from fairlead.model.types import Catalogue
+from fairlead.language.parsing import syntax
+from fairlead.model.expression import Compare, Expression, Field, In, Literal, Predicate
+from fairlead.model.plan import Branch
+from fairlead.model.types import Catalogue, Kind
 
 
 def constant(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
@@ -37,3 +43,62 @@ def _is_never_true(predicate: Predicate) -> bool:
 
 def _is_null(option: Expression) -> bool:
     return isinstance(option, Literal) and option.value is None
+
+
+KEY_KINDS = frozenset({Kind.STRING, Kind.INT, Kind.BIGINT, Kind.DECIMAL, Kind.BINARY})
+"""Equal times, truths and floating-point numbers are rarely keys."""
+
+
+def equality_without_per(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
+    if checked.subscription.per:
+        return
+    said: set[str] = set()
+    for branch, placed in zip(checked.subscription.branches, checked.conjuncts, strict=True):
+        for conjunct, predicate in placed:
+            join = _join(predicate)
+            if join is None:
+                continue
+            clause, possible = _per(*join, branch, catalogue)
+            if clause not in said:
+                said.add(clause)
+                problem = f"'{predicate.text}' joins without PER: a match on one value disposes of events of all others"
+                yield LintFinding(
+                    "W001",
+                    conjunct.span,
+                    problem,
+                    f"add {clause}" if possible else f"give every type that key, and add {clause}",
+                )
+
+
+def _join(predicate: Predicate) -> tuple[Field, Field] | None:
+    match predicate.condition.terms:
+        case ((Compare("=", Field() as left, Field() as right),),):
+            if left.slot != right.slot and left.kind in KEY_KINDS:
+                return left, right
+    return None
+
+
+def _per(left: Field, right: Field, branch: Branch, catalogue: Catalogue) -> tuple[str, bool]:
+    """The equivalent PER clause, and whether the types allow it unchanged."""
+    names = {left.attribute, right.attribute}
+    joined = {branch.slots[field.slot].type for field in (left, right)}
+    possible = all(name in joined or any(catalogue[name].attribute(each) for each in names) for name in branch.types)
+    if len(names) == 1:
+        return f"PER {left.attribute}", possible
+    aliases = [branch.slots[field.slot].alias for field in (left, right)]
+    return f"PER {aliases[0]}.{left.attribute} = {aliases[1]}.{right.attribute}", possible and len(joined) == 2
+
+
+def unused_types(checked: Sequence[Checked], catalogue: Catalogue, rules: syntax.Rules) -> Iterator[LintFinding]:
+    if not checked:
+        return  # a text of types only is a library
+    used: set[str] = set()
+    for each in checked:
+        used |= each.subscription.reads(catalogue) | set(each.subscription.types) | {each.subscription.emits or ""}
+    for declared in reversed(catalogue.types):  # subtypes come after their supertypes
+        if declared.name in used and declared.supertype:
+            used.add(declared.supertype)
+    for declaration in rules.declarations:
+        if declaration.name.text not in used:
+            problem = f"no subscription reads or emits '{declaration.name.text}'"
+            yield LintFinding("W010", declaration.name.span, problem, "remove it, or use it")

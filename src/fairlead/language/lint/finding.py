@@ -1,4 +1,4 @@
-"""A finding of a lint rule: the warning before it has a line and a column."""
+"""What a lint rule finds, before it has a line and a column; and the expressions of a subscription as written."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator
 
 from fairlead.dataclass import dataclass
 from fairlead.language.checking.subscription import Checked
+from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Span
+from fairlead.model.expression import AGGREGATES
 from fairlead.model.types import Catalogue
 
 
@@ -19,3 +21,22 @@ class LintFinding:
 
 
 Rule = Callable[[Checked, Catalogue], Iterator[LintFinding]]
+
+
+def expressions(node: syntax.Subscription) -> Iterator[syntax.Expression]:
+    for clause in node.clauses:
+        match clause:
+            case syntax.Where():
+                yield clause.condition
+            case syntax.Emit():
+                yield from (each.value for each in clause.assignments)
+            case syntax.Without(where=syntax.Where(condition=condition)):
+                yield condition
+
+
+def outside_aggregates(node: syntax.Expression) -> Iterator[syntax.Reference]:
+    if isinstance(node, syntax.Reference):
+        yield node
+    if not (isinstance(node, syntax.Call) and node.function.text.lower() in AGGREGATES):
+        for child in syntax.children(node):
+            yield from outside_aggregates(child)

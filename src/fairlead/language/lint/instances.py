@@ -7,8 +7,7 @@ from itertools import combinations
 
 from fairlead.language.checking.pattern import BranchPattern
 from fairlead.language.checking.subscription import Checked
-from fairlead.language.lint.expressions import expressions, outside_aggregates
-from fairlead.language.lint.finding import LintFinding
+from fairlead.language.lint.finding import LintFinding, expressions, outside_aggregates
 from fairlead.language.parsing import syntax
 from fairlead.model.expression import Compare, Field, Predicate
 from fairlead.model.plan import Branch

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairlead.language.checking.subscription import Checked
-from fairlead.language.lint import clauses, conditions, instances, joins, unused
+from fairlead.language.lint import clauses, conditions, instances
 from fairlead.language.lint.finding import LintFinding, Rule
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.text import RuleText
@@ -16,7 +16,7 @@ from fairlead.model.plan import LintWarning
 from fairlead.model.types import Catalogue
 
 RULES: tuple[Rule, ...] = (
-    joins.equality_without_per,
+    conditions.equality_without_per,
     instances.one_type_twice,
     instances.order_that_never_matches,
     instances.index_missing,
@@ -33,7 +33,7 @@ RULES: tuple[Rule, ...] = (
 
 def lint(checked: Sequence[Checked], catalogue: Catalogue, rules: syntax.Rules, source: RuleText) -> tuple[LintWarning, ...]:
     found = [(each.subscription.name, finding) for each in checked for rule in RULES for finding in rule(each, catalogue)]
-    whole = [(None, finding) for finding in unused.types(checked, catalogue, rules)]
+    whole = [(None, finding) for finding in conditions.unused_types(checked, catalogue, rules)]
     return tuple(_warning(finding, name, source) for name, finding in (*found, *whole))
 
 

@@ -7,6 +7,7 @@ Never: knows a type, an alias or a slot.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import NamedTuple, TypeVar, dataclass_transform
 
 from fairlead.dataclass import dataclass
@@ -328,12 +329,22 @@ class Subscription:
         return tuple(each for each in self.clauses if isinstance(each, Without))
 
 
-@node
-class Rules:
-    """The whole text, in its order."""
+Statement = TypeDeclaration | UnionDeclaration | Subscription
 
-    declarations: tuple[TypeDeclaration | UnionDeclaration, ...]
-    subscriptions: tuple[Subscription, ...]
+
+@dataclass(frozen=True)
+class Rules:
+    """A rule text, whatever dialect it was written in: its statements, in their order."""
+
+    statements: tuple[Statement, ...]
+
+    @cached_property
+    def declarations(self) -> tuple[TypeDeclaration | UnionDeclaration, ...]:
+        return tuple(each for each in self.statements if not isinstance(each, Subscription))
+
+    @cached_property
+    def subscriptions(self) -> tuple[Subscription, ...]:
+        return tuple(each for each in self.statements if isinstance(each, Subscription))
 
 
 # --- walks; the parser bounds the depth, so recursion is safe

@@ -67,8 +67,7 @@ def _negated(parts: list[Any]) -> bool:
 
 
 def _start(span: Span, parts: list[Any]) -> syntax.Rules:
-    subscriptions = tuple(each for each in parts if isinstance(each, syntax.Subscription))
-    return syntax.Rules(tuple(each for each in parts if not isinstance(each, syntax.Subscription)), subscriptions)
+    return syntax.Rules(tuple(parts))
 
 
 class _Supertype(tuple[syntax.Word]):

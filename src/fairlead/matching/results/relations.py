@@ -229,7 +229,7 @@ class Relations(Sequence[Relation]):
         return self._pages[number]
 
     def taken(self, places: Numbers) -> list[Relation]:
-        """Those at some places of the delivery."""
+        """The relations at some places of the delivery."""
         if len(places) <= FEW:
             return [self._one(place) for place in places.tolist()]
         rows = self._rows(places)

@@ -8,17 +8,17 @@ Takes: a stream and the types of its sources. Gives: the sequence of its end. Ne
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
 from fairlead.errors import LogError
 from fairlead.model.types import HEARTBEAT
 from fairlead.transport.log.names import type_stream
+from fairlead.transport.log.patience import Patience
 from fairlead.transport.log.protocol import Log, Stream
 
 BEHIND_SECONDS_MAX = 10.0
 """A merged stream that copies nothing for this long has stopped."""
-PAUSE_SECONDS = 0.01
+PAUSE_SECONDS, PAUSE_SECONDS_MAX = 0.01, 0.1
 
 
 async def end_of(log: Log, stream: Stream, types: Sequence[str]) -> int:
@@ -31,14 +31,13 @@ async def end_of(log: Log, stream: Stream, types: Sequence[str]) -> int:
 async def caught_up(log: Log, stream: Stream, types: Sequence[str]) -> int:
     """The last sequence of the stream, once everything stored now is merged. Raises LogError if the merge makes no progress."""
     end, last = await end_of(log, stream, types), await log.last(stream)
-    clock = asyncio.get_running_loop().time
-    moved = clock()
+    patience = Patience(BEHIND_SECONDS_MAX, PAUSE_SECONDS, PAUSE_SECONDS_MAX)
     while last < end:
-        if clock() - moved > BEHIND_SECONDS_MAX:
+        if patience.is_over:
             problem = f"the stream of {', '.join(types)} is {end - last:,} blocks behind its types, and does not go on"
             raise LogError("N021", problem, "see the server's log; try again when all servers are there and have room")
-        await asyncio.sleep(PAUSE_SECONDS)
+        await patience.pause()
         before, last = last, await log.last(stream)
         if last > before:
-            moved = clock()
+            patience.renew()
     return last

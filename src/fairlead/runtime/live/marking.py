@@ -21,8 +21,8 @@ from fairlead.model.types import EventType
 from fairlead.runtime.live.route_table import texts_of
 from fairlead.runtime.live.routes import condition_of
 from fairlead.transport.log.block import Block, decode
+from fairlead.transport.log.block_filter import ROUTES, UNKNOWN, Standing
 from fairlead.transport.log.protocol import Log, Unavailable
-from fairlead.transport.log.route_marks import ROUTES, UNKNOWN, Standing
 from fairlead.transport.log.tasks import ended
 
 REFRESH_SECONDS, REFUSED_SECONDS = 1.0, 60.0

@@ -18,10 +18,9 @@ from fairlead.model.expression import Condition
 from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT, EventType
 from fairlead.runtime.live.routes import condition_of, is_within, routes_of, text_of
-from fairlead.transport.log.block_filter import Only
+from fairlead.transport.log.block_filter import ROUTES, Only
 from fairlead.transport.log.names import token, type_stream
 from fairlead.transport.log.protocol import Conflict, Log, Stream
-from fairlead.transport.log.route_marks import ROUTES
 
 TABLE = "FL_ROUTES"
 

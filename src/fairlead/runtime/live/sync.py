@@ -11,12 +11,9 @@ Takes: the arguments of the client. Gives: the client's results, once available.
 
 from __future__ import annotations
 
-import asyncio
 import os
-import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 from fairlead.deliver.receipt import Comparison, Receipt
 from fairlead.matching.state.encoding import Change
@@ -28,12 +25,11 @@ from fairlead.runtime.live.export import Exported
 from fairlead.runtime.live.overview import Overview
 from fairlead.runtime.live.starting import Start
 from fairlead.runtime.live.subscribing import Ends, LiveSubscription
-from fairlead.transport.log.tasks import ended
+from fairlead.transport.threads.loop_thread import LoopThread
 
 if TYPE_CHECKING:
     from fairlead.runtime.live.client import Client
 
-Answer = TypeVar("Answer")
 Call = Callable[[Coroutine[Any, Any, Any]], Any]
 
 
@@ -42,23 +38,15 @@ class SyncClient:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="fairlead-live", daemon=True)
-
-    def _call(self, work: Coroutine[Any, Any, Answer]) -> Answer:
-        waiting = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            return waiting.result()
-        except BaseException:  # an interrupt from the keyboard ends the work, too
-            waiting.cancel()
-            raise
+        self._thread = LoopThread("fairlead-live")
+        self._call = self._thread.call
 
     def __enter__(self) -> Self:
         self._thread.start()
         try:
             self._call(self._client.__aenter__())
         except BaseException:
-            self._stop()
+            self._thread.stop()
             raise
         return self
 
@@ -66,15 +54,7 @@ class SyncClient:
         try:
             self._call(self._client.__aexit__(kind, error, trace))
         finally:
-            self._stop()
-
-    def _stop(self) -> None:
-        """Ends as `asyncio.run` does: subscriptions that were not closed are cancelled first."""
-        with suppress(Exception):
-            self._call(_rest_ended())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+            self._thread.stop()
 
     @property
     def url(self) -> str:
@@ -122,11 +102,6 @@ class SyncClient:
 
     def sweep(self) -> list[str]:
         return self._call(self._client.sweep())
-
-
-async def _rest_ended() -> None:
-    await ended(*(asyncio.all_tasks() - {asyncio.current_task()}))
-    await asyncio.get_running_loop().shutdown_default_executor()
 
 
 class SyncSubscription:

@@ -9,20 +9,16 @@ Takes: a block and the sequence after which to store it. Gives: its sequence. Ne
 
 from __future__ import annotations
 
-import asyncio
-
 from fairlead.errors import LogError, StateError
 from fairlead.transport.log.block import Block
+from fairlead.transport.log.patience import Patience
 from fairlead.transport.log.protocol import Conflict, Log, Stored, Unavailable
-
-PAUSE_SECONDS, PAUSE_SECONDS_MAX = 0.05, 1.0
 
 
 async def stored_once(log: Log, block: Block, after: int, patience: float) -> Stored:
     """The stored block, or the later one in its place if several writers may write the same blocks. Raises LogError when there
     was no answer for `patience` seconds."""
-    loop = asyncio.get_running_loop()
-    end, pause = loop.time() + patience, PAUSE_SECONDS
+    trying = Patience(patience)
     while True:
         try:
             return Stored(await log.append(block, after), 0, block)  # 1
@@ -33,10 +29,9 @@ async def stored_once(log: Log, block: Block, after: int, patience: float) -> St
             why = "another attempt is under way"
         except Unavailable as error:  # 2
             why = str(error)
-        if loop.time() > end:
+        if trying.is_over:
             raise LogError("N001", f"the server does not answer: {why}", "start it again; what was not stored is sent then")
-        await asyncio.sleep(pause)
-        pause = min(2 * pause, PAUSE_SECONDS_MAX)
+        await trying.pause()
 
 
 class Tails:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 
 from fairlead.errors import UsageError
-from fairlead.transport.log.route_marks import ROUTES
+from fairlead.transport.log.block_filter import ROUTES
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 MERGED = "FL_M_"
@@ -47,8 +47,7 @@ def unmarked_subject(type_name: str, source: str) -> str:
 
 
 def subject(type_name: str, source: str, letters: str) -> str:
-    """The subject of a block. `letters`: by route (route_marks.py), each a word of its own, so that readers can filter by one
-    of them."""
+    """Of a block; `letters`: by route (block_filter.py), each a word of its own, so that readers can ask for one of them."""
     return f"fl.t.{token(type_name)}.{source}.{'.'.join(letters)}"
 
 

@@ -8,36 +8,34 @@ Takes: a log. Gives: the same, which raises LogError instead of Unavailable. Nev
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from fairlead.errors import LogError
 from fairlead.transport.log.block import Block
 from fairlead.transport.log.block_filter import Only
+from fairlead.transport.log.patience import PAUSE_SECONDS, Patience
 from fairlead.transport.log.protocol import Conflict, Log, MergeLag, Stored, Stream, TableEntry, Unavailable
 from fairlead.transport.log.shared_reader import Sharing
 
 Answer = TypeVar("Answer")
-PAUSE_SECONDS = 0.2
 
 
 class PatientLog:
-    def __init__(self, log: Log, patience: float) -> None:
-        self._log, self.patience = log, patience
+    def __init__(self, log: Log, patience: float, pause: float = PAUSE_SECONDS) -> None:
+        self._log, self.patience, self._pause = log, patience, pause
         self.bytes_max = log.bytes_max
         self.read = Sharing(log).read
 
     async def _asked(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
-        loop = asyncio.get_running_loop()
-        end = loop.time() + self.patience
+        trying = Patience(self.patience, self._pause)
         while True:
             try:
                 return await ask()
             except Unavailable as error:
-                if loop.time() > end:
+                if trying.is_over:
                     raise LogError("N001", f"the server does not answer: {error}", "start it again, or wait longer") from None
-            await asyncio.sleep(PAUSE_SECONDS)
+            await trying.pause()
 
     async def open_type(self, name: str) -> Stream:
         return await self._asked(lambda: self._log.open_type(name))

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from fairlead.errors import UnsupportedError
-from fairlead.matching.compiled.machine_code import disk_cache as cache
+from fairlead.runtime import user_cache as cache
 from fairlead.runtime.spark.setup import java
 
 SAYS = {

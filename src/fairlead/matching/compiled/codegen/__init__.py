@@ -1,1 +1,1 @@
-"""A branch as source: the loop over the rows, queues, indexes, searches, disposal, absences."""
+"""A branch as a program: the loop over the rows, queues, indexes, searches, disposal, absences."""

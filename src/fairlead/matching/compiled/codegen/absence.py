@@ -1,211 +1,303 @@
-"""Absences as source: relations that wait for their deadline.
+"""Absences: relations that wait for their deadline.
 
-A relation that waits is a row of `wait`: deadline, whether it was cancelled, its key, the next one of the key and the one
+A relation that waits is a row of WAITING: deadline, whether it was cancelled, its key, the next one of the key and the one
 before, the event that completed it, and a copy of the node of each member, so that later events can still be compared with
-them. `heap` holds the rows, the earliest deadline first, and among equal ones the earliest members. Whatever tells the time
+them. HEAP holds the rows, the earliest deadline first, and among equal ones the earliest members. Whatever tells the time
 (any event of a type that the subscription reads or hears, model/clocks.py) first decides what was due before.
 
-Takes: a shape with absences. Gives: the lines that loop.py weaves into the loop; none for a shape without.
+Takes: a shape with absences. Gives: code that loop.py weaves into the loop; none for a shape without.
 """
 
 from __future__ import annotations
 
+from fairlead.matching.compiled.codegen.counters import counter
+from fairlead.matching.compiled.codegen.kernel_names import (
+    COUNTERS,
+    FIRED_AT,
+    FIRED_BORN,
+    FIRED_DUE,
+    FIRED_REF,
+    HEAD,
+    HEAP,
+    KEYS,
+    LINKS,
+    NODES,
+    OUT_AT,
+    OUT_DUE,
+    OUT_REF,
+    QUEUES,
+    TOLD,
+    WAITING,
+    WAITS,
+    b,
+    bound_to,
+    e,
+    found,
+    free,
+    fresh,
+    i,
+    k,
+    last,
+    tm,
+    until,
+    value_of,
+    w,
+)
+from fairlead.matching.compiled.codegen.kernel_names import (
+    MEMBERS as FOUND,
+)
 from fairlead.matching.compiled.codegen.node_layout import Layout
-from fairlead.matching.compiled.codegen.search import Searching, indented
-from fairlead.matching.compiled.machine_code.interruption import COUNT
-from fairlead.matching.compiled.planning.shape import Lane, Shape
+from fairlead.matching.compiled.codegen.search import Searching
+from fairlead.matching.compiled.machine_code.interruption import count_step
+from fairlead.matching.compiled.planning.shape import Clause, Lane, Shape
+from fairlead.matching.compiled.representation.code import Code
+from fairlead.matching.compiled.representation.expressions import (
+    FALSE,
+    NONE,
+    TRUTH,
+    WHOLE,
+    Array,
+    Call,
+    Constant,
+    Element,
+    Expression,
+    SlotField,
+    Variable,
+    all_of,
+    as_bits,
+    call,
+    intrinsic,
+    negated,
+    variables,
+)
+from fairlead.matching.compiled.representation.statements import Function
 
-"""Places in `st`."""
 DEADLINE, CANCELLED, KEY, NEXT, PREVIOUS, BORN, MEMBERS = range(7)
-"""Columns of `wait`."""
+"""Columns of WAITING."""
+_NAMES = ("DEADLINE", "CANCELLED", "KEY", "NEXT", "PREVIOUS", "BORN")
+FIRING: tuple[Array, ...] = (HEAP, WAITING, COUNTERS, KEYS, NODES, LINKS, FIRED_AT, FIRED_REF, FIRED_DUE, FIRED_BORN)
+"""The arrays that `fire` takes."""
+row, due, limit = variables("waiting_row due limit")
+forbidden = Variable("forbidden", TRUTH)
+
+
+def of_row(number: Expression, column: int) -> Element:
+    """What a row of WAITING has in a column."""
+    return WAITING[number, Constant(column, _NAMES[column] if column < MEMBERS else f"MEMBER{column - MEMBERS}")]
 
 
 class Waiting:
     def __init__(self, shape: Shape, layout: Layout, searching: Searching) -> None:
         self.shape, self.layout, self.searching = shape, layout, searching
 
-    def opening(self) -> list[str]:
-        return ["st[FIRED] = 0"] if self.shape.waits else []
+    def opening(self, code: Code) -> None:
+        if self.shape.waits:
+            code.assign(counter("FIRED"), 0)
 
-    def closing(self) -> list[str]:
+    def closing(self, code: Code) -> None:
         """The end of a finite input: `until` says up to when nothing more comes."""
-        return [f"free = fire(until, last, free, {FIRE})"] if self.shape.waits else []
+        if self.shape.waits:
+            code.assign(free, self._fired(until, last))
 
-    def on_time(self, lane: Lane) -> list[str]:
+    def _fired(self, time: Expression, word: Expression) -> Call:
+        return call("fire", time, word, free, *FIRING)
+
+    def on_time(self, code: Code, lane: Lane) -> None:
         """Whatever comes first decides what is due: by its time, if it has one, and by what its batch is told (rounds.py)."""
         if not self.shape.waits:
-            return []
-        due = f"st[HEAP] > 0 and wait[heap[0], {DEADLINE}] <"
+            return
+        waiting, earliest, told = counter("HEAP") > 0, of_row(HEAP[0], DEADLINE), TOLD.length > 0
         if not lane.timed:
-            return [f"if len(told) > 0 and {due} told[i]:", f"    free = fire(told[i], w, free, {FIRE})"]
-        return [
-            "limit = tm",
-            "if len(told) > 0 and told[i] > tm:",
-            "    limit = told[i]",
-            f"if {due} limit:",
-            f"    free = fire(limit, w, free, {FIRE})",
-            "if tm > st[SEEN]:",
-            "    st[SEEN] = tm",
-        ]
+            with code.when(all_of(told, waiting, earliest < TOLD[i])):
+                code.assign(free, self._fired(TOLD[i], w))
+            return
+        code.assign(limit, tm)
+        with code.when(all_of(told, TOLD[i] > tm)):
+            code.assign(limit, TOLD[i])
+        with code.when(all_of(waiting, earliest < limit)):
+            code.assign(free, self._fired(limit, w))
+        with code.when(tm > counter("SEEN")):
+            code.assign(counter("SEEN"), tm)
 
-    def cancel(self, queue: int) -> list[str]:
+    def cancel(self, code: Code, queue: int) -> None:
         """The event e, noted by an absence, cancels what waits and what it forbids."""
-        lines: list[str] = []
         for clause in self.shape.clauses:
             if clause.queue == queue and clause.right is None:
-                lines += [
-                    "row = ks[k, 2]",
-                    "while row != -1:",
-                    f"    {COUNT}",
-                    *(f"    c{slot} = wait[row, {MEMBERS + slot}]" for slot in range(self.shape.size)),
-                    f"    c{clause.slot} = e",
-                    f"    if {self._forbids(clause.slot, clause.left, clause.within, clause.source)}:",
-                    f"        wait[row, {CANCELLED}] = 1",
-                    f"    row = wait[row, {NEXT}]",
-                ]
-        return lines
+                code.assign(row, KEYS[k, WAITS])
+                with code.loop(row != NONE):
+                    count_step(code)
+                    for slot in range(self.shape.size):
+                        code.assign(bound_to(slot), of_row(row, MEMBERS + slot))
+                    code.assign(bound_to(clause.slot), e)
+                    with code.when(self._forbids(clause)):
+                        code.assign(of_row(row, CANCELLED), 1)
+                    code.assign(row, of_row(row, NEXT))
 
-    def _forbids(self, slot: int, anchor: int, within: int, source: str) -> str:
-        inside = f"nref[c{slot}] > nref[c{anchor}] and abs(ntime[c{slot}] - ntime[c{anchor}]) <= {within}"
-        return self.searching.source(f"{inside} and ({source})", None)
+    def _forbids(self, clause: Clause) -> Expression:
+        mine, anchor = clause.slot, clause.left
+        apart = intrinsic("abs", SlotField("TIME", mine) - SlotField("TIME", anchor))
+        after = SlotField("REF", mine) > SlotField("REF", anchor)
+        return self.searching.placed(all_of(after, apart <= clause.within, clause.condition), None)
 
-    def complete(self, words: list[str], bound: int | None) -> list[str]:
+    def complete(self, code: Code, bound: int | None) -> None:
         """A relation was found: copies of its nodes are made, for it may have to wait."""
-        size, fields = self.shape.size, f"range({self.layout['REF']}, {self.layout.width})"
-        lines: list[str] = []
+        size, after = self.shape.size, self.layout.field("NEXT")
         for slot in range(size):
-            lines += ["if free != -1:", f"    c{slot} = free", f"    free = ni[c{slot}, NEXT]", "else:"]
-            lines += [f"    c{slot} = fresh", "    fresh += 1"]
-            if "BUCKET" in self.layout:  # a copy is in no chain of the hash index
-                lines.append(f"ni[c{slot}, BUCKET] = -1")
-            if slot == bound:
-                lines += self._copied(slot)
-            else:
-                lines += [f"for field in {fields}:", f"    ni[c{slot}, field] = ni[members[{slot}], field]"]
-        lines.append("forbidden = False")
-        deadlines = []
+            self._copy(code, slot, slot == bound)
+        code.assign(forbidden, FALSE)
+        deadlines: list[Expression] = []
         for clause in self.shape.clauses:
             if clause.right is None:
-                node, at = f"c{clause.slot}", f"k * {self.shape.stride} + {clause.queue}"
-                deadlines.append(f"ni[c{clause.left}, TIME] + {clause.within}")
-                lines += [
-                    f"{node} = qs[{at}, 0]",
-                    f"while {node} != -1 and not forbidden:",
-                    f"    {COUNT}",
-                    f"    forbidden = {self._forbids(clause.slot, clause.left, clause.within, clause.source)}",
-                    f"    {node} = ni[{node}, NEXT]",
-                ]
-        lines.append(f"due = {deadlines[0]}")
+                node = bound_to(clause.slot)
+                deadlines.append(self.layout.field("TIME")[bound_to(clause.left)] + clause.within)
+                code.assign(node, QUEUES[self.searching.at(clause.queue), HEAD])
+                with code.loop(all_of(node != NONE, negated(forbidden))):
+                    count_step(code)
+                    code.assign(forbidden, self._forbids(clause))
+                    code.assign(node, after[node])
+        code.assign(due, deadlines[0])
         for each in deadlines[1:]:
-            lines += [f"if {each} > due:", f"    due = {each}"]
-        free_copies = [line for slot in range(size) for line in (f"ni[c{slot}, NEXT] = free", f"free = c{slot}")]
-        deliver = ["out_at[found] = w", "out_due[found] = due"]
-        deliver += [f"out_ref[found, {slot}] = ni[c{slot}, REF]" for slot in range(size)] + ["found += 1"]
-        push = [
-            "row = st[WAIT_FREE]",
-            "if row != -1:",
-            f"    st[WAIT_FREE] = wait[row, {NEXT}]",
-            "else:",
-            "    row = st[WAIT_FRESH]",
-            "    st[WAIT_FRESH] += 1",
-            f"wait[row, {DEADLINE}] = due",
-            f"wait[row, {CANCELLED}] = 0",
-            f"wait[row, {KEY}] = k",
-            f"wait[row, {BORN}] = w",
-            f"wait[row, {NEXT}] = ks[k, 2]",
-            f"wait[row, {PREVIOUS}] = -1",
-            "if ks[k, 2] != -1:",
-            f"    wait[ks[k, 2], {PREVIOUS}] = row",
-            "ks[k, 2] = row",
-            *(f"wait[row, {MEMBERS + slot}] = c{slot}" for slot in range(size)),
-            "push(row, heap, wait, st, ni)",
-        ]
-        return [
-            *lines,
-            "if forbidden:",
-            *indented(free_copies, 1),
-            "elif st[SEEN] > due:",
-            *indented([*deliver, *free_copies], 1),
-            "else:",
-            *indented(push, 1),
-        ]
+            with code.when(each > due):
+                code.assign(due, each)
+        with code.when(forbidden):
+            self._free_copies(code)
+        with code.or_when(counter("SEEN") > due):
+            code.assign(OUT_AT[found], w)
+            code.assign(OUT_DUE[found], due)
+            for slot in range(size):
+                code.assign(OUT_REF[found, slot], self.layout.field("REF")[bound_to(slot)])
+            code.increase(found)
+            self._free_copies(code)
+        with code.otherwise():
+            self._wait(code)
 
-    def _copied(self, slot: int) -> list[str]:
-        """The newest event's values, which are in no node yet."""
-        lines = [f"ni[c{slot}, REF] = w", f"ni[c{slot}, TIME] = tm"]
+    def _copy(self, code: Code, slot: int, is_newest: bool) -> None:
+        """A node of its own for a member."""
+        node, field = bound_to(slot), Variable("field")
+        with code.when(free != NONE):
+            code.assign(node, free)
+            code.assign(free, self.layout.field("NEXT")[node])
+        with code.otherwise():
+            code.assign(node, fresh)
+            code.increase(fresh)
+        if "BUCKET" in self.layout:  # a copy is in no chain of the hash index
+            code.assign(self.layout.field("BUCKET")[node], NONE)
+        if not is_newest:
+            with code.count(field, self.layout.width, self.layout["REF"]):
+                code.assign(NODES[node, field], NODES[FOUND[slot], field])
+            return
+        REF, TIME = self.layout.take("REF TIME")  # the newest event's values are in no node yet
+        code.assign(REF[node], w)
+        code.assign(TIME[node], tm)
         if "BITS" in self.layout:
-            lines.append(f"ni[c{slot}, BITS] = b")
+            code.assign(self.layout.field("BITS")[node], b)
         for number, column in enumerate(self.shape.columns):
             if column.queue == self.shape.queue_of_slot[slot] and number in self.layout.place_of_column:
-                value = f"as_bits(x{number})" if column.is_double else f"x{number}"
-                lines.append(f"ni[c{slot}, {self.layout.place_of_column[number]}] = {value}")
-        return lines
+                value = value_of(number)
+                code.assign(self.layout.column(number)[node], as_bits(value) if column.is_double else value)
 
-    def functions(self) -> list[str]:
-        if not self.shape.waits:
-            return []
-        size = self.shape.size
-        places = "\n".join(
-            f"""    if ni[wait[a, {MEMBERS + slot}], REF] != ni[wait[b, {MEMBERS + slot}], REF]:
-        return ni[wait[a, {MEMBERS + slot}], REF] < ni[wait[b, {MEMBERS + slot}], REF]"""
-            for slot in range(size)
-        )
-        earlier = f"""def earlier(a, b, wait, ni):
-    if wait[a, {DEADLINE}] != wait[b, {DEADLINE}]:
-        return wait[a, {DEADLINE}] < wait[b, {DEADLINE}]
-{places}
-    return False"""
-        push = """def push(row, heap, wait, st, ni):
-    at = st[HEAP]
-    st[HEAP] += 1
-    while at > 0:
-        up = (at - 1) >> 1
-        if not earlier(row, heap[up], wait, ni):
-            break
-        heap[at] = heap[up]
-        at = up
-    heap[at] = row"""
-        refs = "\n".join(f"            fired_ref[n, {slot}] = ni[wait[row, {MEMBERS + slot}], REF]" for slot in range(size))
-        freed = "\n".join(
-            f"        ni[wait[row, {MEMBERS + slot}], NEXT] = free\n        free = wait[row, {MEMBERS + slot}]"
-            for slot in range(size)
-        )
-        fire = f"""def fire(time, word, free, {FIRE}):
-    while st[HEAP] > 0 and wait[heap[0], {DEADLINE}] < time:
-        {COUNT}
-        row = heap[0]
-        st[HEAP] -= 1
-        moved = heap[st[HEAP]]
-        at = 0
-        while 2 * at + 1 < st[HEAP]:
-            down = 2 * at + 1
-            if down + 1 < st[HEAP] and earlier(heap[down + 1], heap[down], wait, ni):
-                down += 1
-            if not earlier(heap[down], moved, wait, ni):
-                break
-            heap[at] = heap[down]
-            at = down
-        heap[at] = moved
-        k = wait[row, {KEY}]
-        before, after = wait[row, {PREVIOUS}], wait[row, {NEXT}]
-        if before == -1:
-            ks[k, 2] = after
-        else:
-            wait[before, {NEXT}] = after
-        if after != -1:
-            wait[after, {PREVIOUS}] = before
-        if wait[row, {CANCELLED}] == 0:
-            n = st[FIRED]
-            fired_at[n] = word
-            fired_due[n] = wait[row, {DEADLINE}]
-            fired_born[n] = wait[row, {BORN}]
-{refs}
-            st[FIRED] += 1
-{freed}
-        wait[row, {NEXT}] = st[WAIT_FREE]
-        st[WAIT_FREE] = row
-    return free"""
-        return [self.layout.named(each) for each in (earlier, push, fire)]
+    def _free_copies(self, code: Code) -> None:
+        for slot in range(self.shape.size):
+            code.assign(self.layout.field("NEXT")[bound_to(slot)], free)
+            code.assign(free, bound_to(slot))
+
+    def _wait(self, code: Code) -> None:
+        """The relation as a row of WAITING."""
+        code.assign(row, counter("WAIT_FREE"))
+        with code.when(row != NONE):
+            code.assign(counter("WAIT_FREE"), of_row(row, NEXT))
+        with code.otherwise():
+            code.assign(row, counter("WAIT_FRESH"))
+            code.increase(counter("WAIT_FRESH"))
+        code.assign(of_row(row, DEADLINE), due)
+        code.assign(of_row(row, CANCELLED), 0)
+        code.assign(of_row(row, KEY), k)
+        code.assign(of_row(row, BORN), w)
+        code.assign(of_row(row, NEXT), KEYS[k, WAITS])
+        code.assign(of_row(row, PREVIOUS), NONE)
+        with code.when(KEYS[k, WAITS] != NONE):
+            code.assign(of_row(KEYS[k, WAITS], PREVIOUS), row)
+        code.assign(KEYS[k, WAITS], row)
+        for slot in range(self.shape.size):
+            code.assign(of_row(row, MEMBERS + slot), bound_to(slot))
+        code.call("push", row, HEAP, WAITING, COUNTERS, NODES)
+
+    def functions(self) -> list[Function]:
+        return [self._earlier(), _push(), self._fire()] if self.shape.waits else []
+
+    def _earlier(self) -> Function:
+        """Which of two rows is decided first."""
+        one, other, code = Variable("one", WHOLE), Variable("other", WHOLE), Code()
+        with code.when(of_row(one, DEADLINE) != of_row(other, DEADLINE)):
+            code.give(of_row(one, DEADLINE) < of_row(other, DEADLINE))
+        REF = self.layout.field("REF")
+        for slot in range(self.shape.size):
+            mine, its = REF[of_row(one, MEMBERS + slot)], REF[of_row(other, MEMBERS + slot)]
+            with code.when(mine != its):
+                code.give(mine < its)
+        code.give(FALSE)
+        return code.function("earlier", one, other, WAITING, NODES)
+
+    def _fire(self) -> Function:
+        """What is due before a time is decided, at the place `word`."""
+        time, word, moved, at, down, before, after, n = variables("due_before word moved at down before after n")
+        after_node, REF = self.layout.take("NEXT REF")
+        code = Code()
+        with code.loop(all_of(counter("HEAP") > 0, of_row(HEAP[0], DEADLINE) < time)):
+            count_step(code)
+            code.assign(row, HEAP[0])
+            code.decrease(counter("HEAP"))
+            code.assign(moved, HEAP[counter("HEAP")])
+            code.assign(at, 0)
+            with code.loop(2 * at + 1 < counter("HEAP")):
+                code.assign(down, 2 * at + 1)
+                with code.when(all_of(down + 1 < counter("HEAP"), _is_earlier(HEAP[down + 1], HEAP[down]))):
+                    code.increase(down)
+                with code.when(negated(_is_earlier(HEAP[down], moved))):
+                    code.leave()
+                code.assign(HEAP[at], HEAP[down])
+                code.assign(at, down)
+            code.assign(HEAP[at], moved)
+            code.assign(k, of_row(row, KEY))
+            code.together((before, of_row(row, PREVIOUS)), (after, of_row(row, NEXT)))
+            with code.when(before == NONE):
+                code.assign(KEYS[k, WAITS], after)
+            with code.otherwise():
+                code.assign(of_row(before, NEXT), after)
+            with code.when(after != NONE):
+                code.assign(of_row(after, PREVIOUS), before)
+            with code.when(of_row(row, CANCELLED) == 0):
+                code.assign(n, counter("FIRED"))
+                code.assign(FIRED_AT[n], word)
+                code.assign(FIRED_DUE[n], of_row(row, DEADLINE))
+                code.assign(FIRED_BORN[n], of_row(row, BORN))
+                for slot in range(self.shape.size):
+                    code.assign(FIRED_REF[n, slot], REF[of_row(row, MEMBERS + slot)])
+                code.increase(counter("FIRED"))
+            for slot in range(self.shape.size):
+                code.assign(after_node[of_row(row, MEMBERS + slot)], free)
+                code.assign(free, of_row(row, MEMBERS + slot))
+            code.assign(of_row(row, NEXT), counter("WAIT_FREE"))
+            code.assign(counter("WAIT_FREE"), row)
+        code.give(free)
+        return code.function("fire", time, word, free, *FIRING, rare=True)
 
 
-FIRE = "heap, wait, st, ks, ni, nn, fired_at, fired_ref, fired_due, fired_born"
+def _is_earlier(one: Expression, other: Expression) -> Call:
+    return call("earlier", one, other, WAITING, NODES)
+
+
+def _push() -> Function:
+    """A row into the heap."""
+    at, up = variables("at up")
+    code = Code()
+    code.assign(at, counter("HEAP"))
+    code.increase(counter("HEAP"))
+    with code.loop(at > 0):
+        code.assign(up, (at - 1) >> 1)
+        with code.when(negated(_is_earlier(row, HEAP[up]))):
+            code.leave()
+        code.assign(HEAP[at], HEAP[up])
+        code.assign(at, up)
+    code.assign(HEAP[at], row)
+    return code.function("push", row, HEAP, WAITING, COUNTERS, NODES)

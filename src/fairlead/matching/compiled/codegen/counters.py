@@ -1,11 +1,9 @@
-"""The places in `st`: what a kernel counts over batches, beside its nodes and queues (pool.py).
-
-Sources name them as `st[NAME]`; `counted` puts the number there.
-"""
+"""The places in COUNTERS: what a kernel counts over batches, beside its nodes and queues (pool.py)."""
 
 from __future__ import annotations
 
-import re
+from fairlead.matching.compiled.codegen.kernel_names import COUNTERS
+from fairlead.matching.compiled.representation.expressions import Constant, Element
 
 NAMES = (
     "FREE",  # the first free node; the others hang on it
@@ -26,7 +24,9 @@ NAMES = (
 )
 FREE, FRESH, HINT, SEEN, HEAP, WAIT_FREE, WAIT_FRESH, FIRED, SPARE, SIDES, KEYS, STEPS, ASK, STOPPED, QUEUED = range(len(NAMES))
 NONE_FREE = (FREE, WAIT_FREE, SPARE)
+_ELEMENTS = {name: Element(COUNTERS, (Constant(at, name),)) for at, name in enumerate(NAMES)}
 
 
-def counted(source: str) -> str:
-    return re.sub(r"\bst\[([A-Z_]+)\]", lambda found: f"st[{NAMES.index(found[1])}]", source)
+def counter(name: str) -> Element:
+    """In a kernel."""
+    return _ELEMENTS[name]

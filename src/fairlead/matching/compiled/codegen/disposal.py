@@ -1,13 +1,16 @@
-"""What leaves the queues after a match, and what noted events can forbid nothing any more, as source.
+"""What leaves the queues after a match, and what noted events can forbid nothing any more.
 
-Takes: a shape and its queues. Gives: lines. Never: searches.
+Takes: a shape and its queues. Gives: code. Never: searches.
 """
 
 from __future__ import annotations
 
+from fairlead.matching.compiled.codegen.kernel_names import HEAD, MEMBERS, QUEUES, TAIL, anchor, c, place_of, w
 from fairlead.matching.compiled.codegen.queues import Queues
-from fairlead.matching.compiled.machine_code.interruption import COUNT
+from fairlead.matching.compiled.machine_code.interruption import count_step
 from fairlead.matching.compiled.planning.shape import Shape
+from fairlead.matching.compiled.representation.code import Code
+from fairlead.matching.compiled.representation.expressions import NONE, all_of, any_of
 from fairlead.model.plan import Disposal
 
 
@@ -15,90 +18,85 @@ class Disposing:
     def __init__(self, shape: Shape, queues: Queues) -> None:
         self.shape, self.queues = shape, queues
 
-    def with_newest(self, newest: int) -> list[str]:
+    def with_newest(self, code: Code, newest: int) -> None:
         """What leaves after a match with the newest event, which is not queued yet."""
         if self.shape.overlapping:
-            return self._by_place(self.shape.newest_slot(newest))
-        lines = []
+            self._by_place(code, self.shape.newest_slot(newest))
+            return
         bound, disposal = self.shape.newest_slot(newest), self.shape.disposal
         for queue in range(len(self.shape.needed)):
-            slots = self.shape.slots_of(queue)
-            oldest, last = (slots[-1], slots[0]) if self.shape.recent else (slots[0], slots[-1])
-            at = f"k * {self.shape.stride} + {queue}"
-            head, tail = f"qs[{at}, 0]", f"qs[{at}, 1]"
-            whole = [f"if {head} != -1:", f"    {self.queues.leave(queue, head, tail)}"]
+            oldest, last = self._ends(queue)
+            head, tail = QUEUES[self.queues.at(queue), HEAD], QUEUES[self.queues.at(queue), TAIL]
             if disposal is Disposal.INFIX:
-                lines += [self.queues.leave(queue, f"members[{slot}]", f"members[{slot}]") for slot in slots if slot != bound]
+                for slot in self.shape.slots_of(queue):
+                    if slot != bound:
+                        self.queues.leave(code, queue, MEMBERS[slot], MEMBERS[slot])
             elif disposal is Disposal.INFIX_POSTFIX:
-                lines += [self.queues.leave(queue, f"members[{oldest}]", tail)] if oldest != bound else []
-            elif disposal is Disposal.PREFIX_INFIX:
-                lines += whole if last == bound else [self.queues.leave(queue, head, f"members[{last}]")]
+                if oldest != bound:
+                    self.queues.leave(code, queue, MEMBERS[oldest], tail)
             else:
-                lines += whole if oldest == bound else [self.queues.leave(queue, head, f"members[{oldest}]")]
-        return lines
+                up_to = last if disposal is Disposal.PREFIX_INFIX else oldest
+                if up_to == bound:  # all that is queued stands before it
+                    with code.when(head != NONE):
+                        self.queues.leave(code, queue, head, tail)
+                else:
+                    self.queues.leave(code, queue, head, MEMBERS[up_to])
 
-    def among_queued(self) -> list[str]:
+    def among_queued(self, code: Code) -> None:
         """What leaves after a match that was found among queued events."""
         if self.shape.overlapping:
-            return self._by_place(None)
-        lines = []
+            self._by_place(code, None)
+            return
         disposal = self.shape.disposal
         for queue in range(len(self.shape.needed)):
-            slots = self.shape.slots_of(queue)
-            oldest, last = (slots[-1], slots[0]) if self.shape.recent else (slots[0], slots[-1])
-            at = f"k * {self.shape.stride} + {queue}"
+            oldest, last = self._ends(queue)
             if disposal is Disposal.INFIX:
-                lines += [self.queues.leave(queue, f"members[{slot}]", f"members[{slot}]") for slot in slots]
+                for slot in self.shape.slots_of(queue):
+                    self.queues.leave(code, queue, MEMBERS[slot], MEMBERS[slot])
             elif disposal is Disposal.INFIX_POSTFIX:
-                lines.append(self.queues.leave(queue, f"members[{oldest}]", f"qs[{at}, 1]"))
+                self.queues.leave(code, queue, MEMBERS[oldest], QUEUES[self.queues.at(queue), TAIL])
             else:
-                lines.append(
-                    self.queues.leave(
-                        queue, f"qs[{at}, 0]", f"members[{last if disposal is Disposal.PREFIX_INFIX else oldest}]"
-                    )
-                )
-        return lines
+                up_to = last if disposal is Disposal.PREFIX_INFIX else oldest
+                self.queues.leave(code, queue, QUEUES[self.queues.at(queue), HEAD], MEMBERS[up_to])
 
-    def _by_place(self, bound: int | None) -> list[str]:
+    def _ends(self, queue: int) -> tuple[int, int]:
+        """The slots of the oldest and of the latest member of a queue."""
+        slots = self.shape.slots_of(queue)
+        return (slots[-1], slots[0]) if self.shape.recent else (slots[0], slots[-1])
+
+    def _by_place(self, code: Code, bound: int | None) -> None:
         """The same for events that can sit in several queues: by place in the order, and members leave every queue."""
         shape, disposal = self.shape, self.shape.disposal
-        lines = [f"m{slot} = {'w' if slot == bound else f'ni[members[{slot}], REF]'}" for slot in range(shape.size)]
+        REF, PREV = self.queues.layout.take("REF PREV")
+        places = [place_of(slot) for slot in range(shape.size)]
+        for slot, place in enumerate(places):
+            code.assign(place, w if slot == bound else REF[MEMBERS[slot]])
         for queue in range(len(shape.needed)):
-            slots = shape.slots_of(queue)
-            oldest, last = (slots[-1], slots[0]) if shape.recent else (slots[0], slots[-1])
-            at = f"k * {shape.stride} + {queue}"
-            head, tail = f"qs[{at}, 0]", f"qs[{at}, 1]"
+            oldest, last = self._ends(queue)
+            head, tail = QUEUES[self.queues.at(queue), HEAD], QUEUES[self.queues.at(queue), TAIL]
             if disposal in (Disposal.PREFIX_INFIX, Disposal.FIRST_PREFIX):
                 up_to = last if disposal is Disposal.PREFIX_INFIX else oldest
-                lines += [f"while {head} != -1 and ni[{head}, REF] <= m{up_to}:", f"    {self.queues.leave(queue, head, head)}"]
+                with code.loop(all_of(head != NONE, REF[head] <= places[up_to])):
+                    self.queues.leave(code, queue, head, head)
             elif disposal is Disposal.INFIX_POSTFIX:
-                lines += [
-                    f"while {tail} != -1 and ni[{tail}, REF] >= m{oldest}:",
-                    f"    {self.queues.leave(queue, tail, tail)}",
-                ]
+                with code.loop(all_of(tail != NONE, REF[tail] >= places[oldest])):
+                    self.queues.leave(code, queue, tail, tail)
             if disposal is not Disposal.FIRST_PREFIX:
-                for slot in range(shape.size):
-                    lines += [
-                        f"c = {tail}",
-                        f"while c != -1 and ni[c, REF] > m{slot}:",
-                        f"    {COUNT}",
-                        "    c = ni[c, PREV]",
-                        f"if c != -1 and ni[c, REF] == m{slot}:",
-                        f"    {self.queues.leave(queue, 'c', 'c')}",
-                    ]
-        return lines
+                for place in places:
+                    code.assign(c, tail)
+                    with code.loop(all_of(c != NONE, REF[c] > place)):
+                        count_step(code)
+                        code.assign(c, PREV[c])
+                    with code.when(all_of(c != NONE, REF[c] == place)):
+                        self.queues.leave(code, queue, c, c)
 
-    def forget(self) -> list[str]:
+    def forget(self, code: Code) -> None:
         """Noted events that no queued anchor precedes leave: no relation to come can be forbidden by them."""
-        lines = []
+        REF = self.queues.layout.field("REF")
         for clause in self.shape.clauses:
-            at = f"k * {self.shape.stride} + {clause.queue}"
-            anchor = f"qs[k * {self.shape.stride} + {self.shape.queue_of(clause.left)}, 0]"
-            lines += [
-                f"anchor = {anchor}",
-                f"c = qs[{at}, 0]",
-                "if c != -1 and (anchor == -1 or ni[c, REF] < ni[anchor, REF]):",
-                f"    while qs[{at}, 0] != -1 and (anchor == -1 or ni[qs[{at}, 0], REF] <= ni[anchor, REF]):",
-                f"        {self.queues.leave(clause.queue, f'qs[{at}, 0]', f'qs[{at}, 0]')}",
-            ]
-        return lines
+            head = QUEUES[self.queues.at(clause.queue), HEAD]
+            code.assign(anchor, QUEUES[self.queues.at(self.shape.queue_of(clause.left)), HEAD])
+            code.assign(c, head)
+            with code.when(all_of(c != NONE, any_of(anchor == NONE, REF[c] < REF[anchor]))):
+                with code.loop(all_of(head != NONE, any_of(anchor == NONE, REF[head] <= REF[anchor]))):
+                    self.queues.leave(code, clause.queue, head, head)

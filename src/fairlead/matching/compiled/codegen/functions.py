@@ -1,5 +1,4 @@
-"""Small functions that tests call from inside the loop, as source: what in matching/expressions/functions.py is more than one
-operator.
+"""Small functions that tests call from inside the loop: what in matching/expressions/functions.py is more than one operator.
 
 An overflow wraps around silently, so what must not overflow is tested before.
 Only those that a kernel uses are compiled with it. All run as plain Python over NumPy numbers too (see compiler.py).
@@ -7,172 +6,320 @@ Only those that a kernel uses are compiled with it. All run as plain Python over
 
 from __future__ import annotations
 
-EXACT = """def exact(a, d):
-    if d != d:
-        return 2
-    if d >= 9223372036854775808.0:
-        return -1
-    if d < -9223372036854775808.0:
-        return 1
-    whole = int(d)
-    if a != whole:
-        return -1 if a < whole else 1
-    rest = d - whole
-    return -1 if rest > 0.0 else 1 if rest < 0.0 else 0"""
-"""A 64-bit whole number beside a float, without rounding: -1, 0, 1, or 2 for NaN."""
+from collections.abc import Callable
+from functools import lru_cache
 
-PRODUCT_FITS = """def product_fits(a, b):
-    lowest, highest = -9223372036854775807 - 1, 9223372036854775807
-    if a == 0 or b == 0:
-        return True
-    if a > 0 and b > 0:
-        return a <= highest // b
-    if a < 0 and b < 0:
-        return a >= highest // b + (1 if highest % b != 0 else 0)
-    if a < 0:
-        a, b = b, a
-    return b >= lowest // a + (1 if lowest % a != 0 else 0)"""
+from fairlead.matching.compiled.codegen.kernel_names import RANKS
+from fairlead.matching.compiled.representation.code import Code
+from fairlead.matching.compiled.representation.expressions import (
+    FLOAT,
+    HIGHEST,
+    NONE,
+    TRUE,
+    TRUTH,
+    WHOLE,
+    WIDE,
+    Constant,
+    Variable,
+    all_of,
+    any_of,
+    as_float,
+    call,
+    choice,
+    intrinsic,
+    variables,
+)
+from fairlead.matching.compiled.representation.statements import Function
 
-SUM_FITS = """def sum_fits(a, b):
-    return a <= 9223372036854775807 - b if b >= 0 else a >= -9223372036854775807 - 1 - b"""
 
-DIFFERENCE_FITS = """def difference_fits(a, b):
-    return a >= -9223372036854775807 - 1 + b if b >= 0 else a <= 9223372036854775807 + b"""
+@lru_cache(maxsize=64)
+def helper(name: str) -> Function:
+    return _MAKERS[name]()
 
-REMAINDER = """def remainder(a, b):
-    if b == -1:
-        return 0 * a
-    size = a % b
-    if size != 0 and (size < 0) != (a < 0):
-        size -= b
-    return size"""
-"""With the sign of the dividend; the divisor is not 0."""
 
-REMAINDER_DOUBLE = """def remainder_double(a, b):
-    return np.fmod(a, b) if a - a == 0.0 else a - a"""
-"""NaN for a dividend that is not finite: then a - a is NaN."""
+def _floor_whole() -> Function:
+    x, whole = Variable("x", FLOAT), Variable("whole", WHOLE)
+    code = Code()
+    code.assign(whole, intrinsic("int", x))
+    code.give(choice(whole - 1, intrinsic("float", whole) > x, whole))
+    return code.function("floor_whole", x)
 
-LESSER = """def lesser(a, b):
-    return a if a != a or a <= b else b"""
-"""NaN wins."""
 
-GREATER = """def greater(a, b):
-    return a if a != a or a >= b else b"""
+def _ceil_whole() -> Function:
+    x, whole = Variable("x", FLOAT), Variable("whole", WHOLE)
+    code = Code()
+    code.assign(whole, intrinsic("int", x))
+    code.give(choice(whole + 1, intrinsic("float", whole) < x, whole))
+    return code.function("ceil_whole", x)
 
-FLOOR_WHOLE = """def floor_whole(x):
-    whole = int(x)
-    return whole - 1 if float(whole) > x else whole"""
 
-CEIL_WHOLE = """def ceil_whole(x):
-    whole = int(x)
-    return whole + 1 if float(whole) < x else whole"""
+def _lesser_text() -> Function:
+    a, b = variables("a b")
+    code = Code()
+    with code.when(any_of(a < 0, b < 0)):
+        code.give(choice(b, a < 0, a))
+    code.give(choice(a, RANKS[a] <= RANKS[b], b))
+    return code.function("lesser_text", a, b, RANKS)
 
-LESSER_TEXT = """def lesser_text(a, b, rank):
-    if a < 0 or b < 0:
-        return b if a < 0 else a
-    return a if rank[a] <= rank[b] else b"""
 
-GREATER_TEXT = LESSER_TEXT.replace("lesser", "greater").replace("<=", ">=")
+def _greater_text() -> Function:
+    a, b = variables("a b")
+    code = Code()
+    with code.when(any_of(a < 0, b < 0)):
+        code.give(choice(b, a < 0, a))
+    code.give(choice(a, RANKS[a] >= RANKS[b], b))
+    return code.function("greater_text", a, b, RANKS)
 
-QUOTIENT = """def quotient(a, b):
-    size, made, rest, i = abs(a), wide(0), wide(0), 383
-    while i > 0 and (size >> i) == 0:
-        i -= 1
-    while i >= 0:
-        rest = rest * 2 + ((size >> i) & 1)
-        made = made * 2
-        if rest >= b:
-            rest -= b
-            made += 1
-        i -= 1
-    return (-made - 1 if rest != 0 else -made) if a < 0 else made"""
-"""Of a wide number by one above 0, rounded down: bit by bit."""
 
-REMAINDER_WIDE = """def remainder_wide(a, b):
-    size = abs(a) - quotient(abs(a), abs(b)) * abs(b)
-    return -size if a < 0 else size"""
+def _exact() -> Function:
+    """A 64-bit whole number beside a float, without rounding: -1, 0, 1, or 2 for NaN."""
+    a, whole = variables("a whole")
+    d, rest = variables("d rest", FLOAT)
+    code = Code()
+    with code.when(d != d):
+        code.give(2)
+    with code.when(d >= 2.0**63):
+        code.give(NONE)
+    with code.when(d < -Constant(2.0**63)):
+        code.give(1)
+    code.assign(whole, intrinsic("int", d))
+    with code.when(a != whole):
+        code.give(choice(NONE, a < whole, 1))
+    code.assign(rest, d - whole)
+    code.give(choice(NONE, rest > 0.0, choice(1, rest < 0.0, 0)))
+    return code.function("exact", a, d)
 
-ROUNDED = """def rounded(a):
-    size, unit, most = abs(a), wide(1), wide(100000000000000000000000000000000000000)
-    if size < most:
-        return a
-    while size >= most * unit:
-        unit = unit * 10
-    made = quotient(size, unit)
-    rest = 2 * (size - made * unit)
-    if rest > unit or (rest == unit and (made & 1) == 1):
-        made += 1
-    return -(made * unit) if a < 0 else made * unit"""
-"""A DECIMAL result has 38 digits, the last of them half-even (DECIMAL_CONTEXT). `a` has at most 114."""
 
-RATIO = """def ratio(a, b):
-    if a == 0:
-        return 0.0
-    size, rest, mantissa, bits, i = abs(a), wide(0), 0, 0, 383
-    while (size >> i) == 0:
-        i -= 1
-    while bits < 54:
-        rest = rest * 2 + (((size >> i) & 1) if i >= 0 else wide(0))
-        mantissa = mantissa * 2
-        if rest >= b:
-            rest -= b
-            mantissa += 1
-        if mantissa > 0:
-            bits += 1
-        i -= 1
-    more = rest != 0 or (i >= 0 and (size & ((wide(1) << (i + 1)) - 1)) != 0)
-    whole = mantissa >> 1
-    if (mantissa & 1) == 1 and (more or (whole & 1) == 1):
-        whole += 1
-    made = float(whole) * as_float((i + 1025) << 52)
-    return -made if a < 0 else made"""
-"""A wide number by one above 0 as the nearest float, half-even: 53 bits of the quotient, the next, and whether more follow."""
+def _sum_fits() -> Function:
+    a, b = variables("a b")
+    code = Code()
+    code.give(choice(a <= HIGHEST - b, b >= 0, a >= -HIGHEST - 1 - b))
+    return code.function("sum_fits", a, b)
 
-YEAR = """def year(t):
-    days = t // 86400000000 + 719468
-    era = days // 146097
-    rest = days - era * 146097
-    years = (rest - rest // 1460 + rest // 36524 - rest // 146096) // 365
-    of_year = rest - (365 * years + years // 4 - years // 100)
-    return years + era * 400 + (1 if of_year >= 306 else 0)"""
-"""Days are counted from the first of March of the year 0, in eras of 400 years: leap days are the last of their year."""
 
-MONTH = """def month(t):
-    rest = (t // 86400000000 + 719468) % 146097
-    years = (rest - rest // 1460 + rest // 36524 - rest // 146096) // 365
-    of_year = rest - (365 * years + years // 4 - years // 100)
-    counted = (5 * of_year + 2) // 153
-    return counted + 3 if counted < 10 else counted - 9"""
+def _difference_fits() -> Function:
+    a, b = variables("a b")
+    code = Code()
+    code.give(choice(a >= -HIGHEST - 1 + b, b >= 0, a <= HIGHEST + b))
+    return code.function("difference_fits", a, b)
 
-DAY = """def day(t):
-    rest = (t // 86400000000 + 719468) % 146097
-    years = (rest - rest // 1460 + rest // 36524 - rest // 146096) // 365
-    of_year = rest - (365 * years + years // 4 - years // 100)
-    counted = (5 * of_year + 2) // 153
-    return of_year - (153 * counted + 2) // 5 + 1"""
 
-HELPERS = {
-    "floor_whole": FLOOR_WHOLE,
-    "ceil_whole": CEIL_WHOLE,
-    "lesser_text": LESSER_TEXT,
-    "greater_text": GREATER_TEXT,
-    "exact": EXACT,
-    "sum_fits": SUM_FITS,
-    "difference_fits": DIFFERENCE_FITS,
-    "product_fits": PRODUCT_FITS,
-    "remainder": REMAINDER,
-    "remainder_double": REMAINDER_DOUBLE,
-    "lesser": LESSER,
-    "greater": GREATER,
-    "quotient": QUOTIENT,
-    "remainder_wide": REMAINDER_WIDE,
-    "rounded": ROUNDED,
-    "ratio": RATIO,
-    "year": YEAR,
-    "month": MONTH,
-    "day": DAY,
-    "hour": "def hour(t):\n    return t // 3600000000 % 24",
-    "minute": "def minute(t):\n    return t // 60000000 % 60",
-    "second": "def second(t):\n    return t // 1000000 % 60",
-    "dayofweek": "def dayofweek(t):\n    return (t // 86400000000 + 4) % 7 + 1",
+def _product_fits() -> Function:
+    a, b, highest, lowest = variables("a b highest lowest")
+    code = Code()
+    code.together((lowest, -HIGHEST - 1), (highest, HIGHEST))
+    with code.when(any_of(a == 0, b == 0)):
+        code.give(TRUE)
+    with code.when(all_of(a > 0, b > 0)):
+        code.give(a <= highest // b)
+    with code.when(all_of(a < 0, b < 0)):
+        code.give(a >= highest // b + choice(1, highest % b != 0, 0))
+    with code.when(a < 0):
+        code.together((a, b), (b, a))
+    code.give(b >= lowest // a + choice(1, lowest % a != 0, 0))
+    return code.function("product_fits", a, b)
+
+
+def _remainder() -> Function:
+    """With the sign of the dividend; the divisor is not 0."""
+    a, b, size = variables("a b size")
+    code = Code()
+    with code.when(b == NONE):
+        code.give(0 * a)
+    code.assign(size, a % b)
+    with code.when(all_of(size != 0, (size < 0) != (a < 0))):
+        code.decrease(size, b)
+    code.give(size)
+    return code.function("remainder", a, b)
+
+
+def _remainder_double() -> Function:
+    """NaN for a dividend that is not finite: then a - a is NaN."""
+    a, b = variables("a b", FLOAT)
+    code = Code()
+    code.give(choice(intrinsic("np.fmod", a, b), a - a == 0.0, a - a))
+    return code.function("remainder_double", a, b)
+
+
+def _lesser() -> Function:
+    """NaN wins."""
+    a, b = variables("a b", FLOAT)
+    code = Code()
+    code.give(choice(a, any_of(a != a, a <= b), b))
+    return code.function("lesser", a, b)
+
+
+def _greater() -> Function:
+    a, b = variables("a b", FLOAT)
+    code = Code()
+    code.give(choice(a, any_of(a != a, a >= b), b))
+    return code.function("greater", a, b)
+
+
+def _quotient() -> Function:
+    """Of a wide number by one above 0, rounded down: bit by bit."""
+    a, b, made, rest, size = variables("a b made rest size", WIDE)
+    i = Variable("i", WHOLE)
+    code = Code()
+    code.together((size, intrinsic("abs", a)), (made, intrinsic("wide", 0)), (rest, intrinsic("wide", 0)), (i, 383))
+    with code.loop(all_of(i > 0, size >> i == 0)):
+        code.decrease(i)
+    with code.loop(i >= 0):
+        code.assign(rest, rest * 2 + (size >> i & 1))
+        code.assign(made, made * 2)
+        with code.when(rest >= b):
+            code.decrease(rest, b)
+            code.increase(made)
+        code.decrease(i)
+    code.give(choice(choice(-made - 1, rest != 0, -made), a < 0, made))
+    return code.function("quotient", a, b)
+
+
+def _remainder_wide() -> Function:
+    a, b, size = variables("a b size", WIDE)
+    code = Code()
+    code.assign(size, intrinsic("abs", a) - call("quotient", intrinsic("abs", a), intrinsic("abs", b)) * intrinsic("abs", b))
+    code.give(choice(-size, a < 0, size))
+    return code.function("remainder_wide", a, b)
+
+
+def _rounded() -> Function:
+    """A DECIMAL result has 38 digits, the last of them half-even (DECIMAL_CONTEXT). `a` has at most 114."""
+    a, made, most, rest, size, unit = variables("a made most rest size unit", WIDE)
+    code = Code()
+    code.together(
+        (size, intrinsic("abs", a)),
+        (unit, intrinsic("wide", 1)),
+        (most, intrinsic("wide", 10**38)),
+    )
+    with code.when(size < most):
+        code.give(a)
+    with code.loop(size >= most * unit):
+        code.assign(unit, unit * 10)
+    code.assign(made, call("quotient", size, unit))
+    code.assign(rest, 2 * (size - made * unit))
+    with code.when(any_of(rest > unit, all_of(rest == unit, made & 1 == 1))):
+        code.increase(made)
+    code.give(choice(-(made * unit), a < 0, made * unit))
+    return code.function("rounded", a)
+
+
+def _ratio() -> Function:
+    """A wide number by one above 0 as the nearest float, half-even: 53 bits of the quotient, the next, and whether more
+    follow."""
+    a, b, rest, size = variables("a b rest size", WIDE)
+    bits, i, mantissa, whole = variables("bits i mantissa whole")
+    more, made = Variable("more", TRUTH), Variable("made", FLOAT)
+    code = Code()
+    with code.when(a == 0):
+        code.give(0.0)
+    code.together((size, intrinsic("abs", a)), (rest, intrinsic("wide", 0)), (mantissa, 0), (bits, 0), (i, 383))
+    with code.loop(size >> i == 0):
+        code.decrease(i)
+    with code.loop(bits < 54):
+        code.assign(rest, rest * 2 + choice(size >> i & 1, i >= 0, intrinsic("wide", 0)))
+        code.assign(mantissa, mantissa * 2)
+        with code.when(rest >= b):
+            code.decrease(rest, b)
+            code.increase(mantissa)
+        with code.when(mantissa > 0):
+            code.increase(bits)
+        code.decrease(i)
+    code.assign(more, any_of(rest != 0, all_of(i >= 0, size & (intrinsic("wide", 1) << i + 1) - 1 != 0)))
+    code.assign(whole, mantissa >> 1)
+    with code.when(all_of(mantissa & 1 == 1, any_of(more, whole & 1 == 1))):
+        code.increase(whole)
+    code.assign(made, intrinsic("float", whole) * as_float(i + 1025 << 52))
+    code.give(choice(-made, a < 0, made))
+    return code.function("ratio", a, b)
+
+
+def _year() -> Function:
+    """Days are counted from the first of March of the year 0, in eras of 400 years: leap days are the last of their year."""
+    t, days, era, of_year, rest, years = variables("t days era of_year rest years")
+    code = Code()
+    code.assign(days, t // 86400000000 + 719468)
+    code.assign(era, days // 146097)
+    code.assign(rest, days - era * 146097)
+    code.assign(years, (rest - rest // 1460 + rest // 36524 - rest // 146096) // 365)
+    code.assign(of_year, rest - (365 * years + years // 4 - years // 100))
+    code.give(years + era * 400 + choice(1, of_year >= 306, 0))
+    return code.function("year", t)
+
+
+def _month() -> Function:
+    t, counted, of_year, rest, years = variables("t counted of_year rest years")
+    code = Code()
+    code.assign(rest, (t // 86400000000 + 719468) % 146097)
+    code.assign(years, (rest - rest // 1460 + rest // 36524 - rest // 146096) // 365)
+    code.assign(of_year, rest - (365 * years + years // 4 - years // 100))
+    code.assign(counted, (5 * of_year + 2) // 153)
+    code.give(choice(counted + 3, counted < 10, counted - 9))
+    return code.function("month", t)
+
+
+def _day() -> Function:
+    t, counted, of_year, rest, years = variables("t counted of_year rest years")
+    code = Code()
+    code.assign(rest, (t // 86400000000 + 719468) % 146097)
+    code.assign(years, (rest - rest // 1460 + rest // 36524 - rest // 146096) // 365)
+    code.assign(of_year, rest - (365 * years + years // 4 - years // 100))
+    code.assign(counted, (5 * of_year + 2) // 153)
+    code.give(of_year - (153 * counted + 2) // 5 + 1)
+    return code.function("day", t)
+
+
+def _hour() -> Function:
+    (t,) = variables("t")
+    code = Code()
+    code.give(t // 3600000000 % 24)
+    return code.function("hour", t)
+
+
+def _minute() -> Function:
+    (t,) = variables("t")
+    code = Code()
+    code.give(t // 60000000 % 60)
+    return code.function("minute", t)
+
+
+def _second() -> Function:
+    (t,) = variables("t")
+    code = Code()
+    code.give(t // 1000000 % 60)
+    return code.function("second", t)
+
+
+def _dayofweek() -> Function:
+    (t,) = variables("t")
+    code = Code()
+    code.give((t // 86400000000 + 4) % 7 + 1)
+    return code.function("dayofweek", t)
+
+
+_MAKERS: dict[str, Callable[[], Function]] = {
+    "floor_whole": _floor_whole,
+    "ceil_whole": _ceil_whole,
+    "lesser_text": _lesser_text,
+    "greater_text": _greater_text,
+    "exact": _exact,
+    "sum_fits": _sum_fits,
+    "difference_fits": _difference_fits,
+    "product_fits": _product_fits,
+    "remainder": _remainder,
+    "remainder_double": _remainder_double,
+    "lesser": _lesser,
+    "greater": _greater,
+    "quotient": _quotient,
+    "remainder_wide": _remainder_wide,
+    "rounded": _rounded,
+    "ratio": _ratio,
+    "year": _year,
+    "month": _month,
+    "day": _day,
+    "hour": _hour,
+    "minute": _minute,
+    "second": _second,
+    "dayofweek": _dayofweek,
 }
+HELPERS = tuple(_MAKERS)

@@ -1,70 +1,144 @@
-"""A branch as source code: one loop over the rows of a batch, with everything that happens to an event in it.
+"""A branch as a program: one loop over the rows of a batch, with everything that happens to an event in it.
 
 For an event of lane l, in the order of matching/interpreted/conjunction.py: its values are read from the columns of the lane;
 the window moves; a relation with it is searched (search.py); what a match disposes of leaves; the event is queued unless it
 left with the match; noted events that can forbid nothing any more are forgotten. Relations of absences wait (absence.py).
 
-Queues are doubly linked lists of nodes (node_layout.py), one for each key and type, numbered key * queues + queue: `qs` has
-their first node, last node, length, the root of their ordered index and their row. `ks` has the clock of each key, its flags
-(bit 0: a relation without the newest event may be ready; bit 1: some queue is not in the order of time), what waits, and a time
-before which nothing is queued. `bs` has the chains of the hash index. `st` carries the free list and other counters from call
-to call.
-
-Takes: a Shape. Gives: `Source`: text to compile, and the names of the arguments. Never: compiles or runs it.
+Takes: a Shape. Gives: `Source`: the program, and the names of the arguments. Never: compiles or runs it.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 
 from fairlead.dataclass import dataclass
 from fairlead.matching.compiled.codegen.absence import Waiting
-from fairlead.matching.compiled.codegen.counters import counted
+from fairlead.matching.compiled.codegen.counters import counter
 from fairlead.matching.compiled.codegen.disposal import Disposing
-from fairlead.matching.compiled.codegen.functions import HELPERS
+from fairlead.matching.compiled.codegen.functions import helper
+from fairlead.matching.compiled.codegen.kernel_names import (
+    CHAIN_LINKS,
+    CHAINS,
+    CLOCK,
+    COUNTERS,
+    FIRED_AT,
+    FIRED_BORN,
+    FIRED_DUE,
+    FIRED_REF,
+    FLAGS,
+    HEAD,
+    HEAP,
+    KEY_TABLE,
+    KEY_VALUES,
+    KEYS,
+    LEAST_KEYS,
+    LINKS,
+    MEMBERS,
+    NODES,
+    OLDEST,
+    OUT_AT,
+    OUT_DUE,
+    OUT_KEY,
+    OUT_REF,
+    PLANS,
+    QUEUES,
+    RANKS,
+    ROWS,
+    SCRATCH,
+    TOLD,
+    TREES,
+    WAITING,
+    b,
+    base,
+    bucket_of,
+    c,
+    count_of,
+    entered,
+    found,
+    free,
+    fresh,
+    i,
+    j,
+    k,
+    kbase,
+    lane_of,
+    last,
+    late,
+    new,
+    oldest,
+    rising,
+    tm,
+    until,
+    v,
+    value_of,
+    w,
+    within,
+)  # fmt: skip
 from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.codegen.ordered_index import (
-    SORTABLE,
-    WORST,
-    key_of,
-    past_source,
+    first,
+    past,
     row_name,
-    row_source,
-    seek_source,
-    tree_source,
+    seek,
+    seek_name,
+    sortable,
+    tree_functions,
 )
-from fairlead.matching.compiled.codegen.queues import Queues
-from fairlead.matching.compiled.codegen.search import Searching, indented
-from fairlead.matching.compiled.machine_code.interruption import HALTED, STEP
+from fairlead.matching.compiled.codegen.queue_entry import Entering
+from fairlead.matching.compiled.codegen.queues import LATE, Queues
+from fairlead.matching.compiled.codegen.search import Searching
+from fairlead.matching.compiled.machine_code.interruption import count_step, halted, is_halted
 from fairlead.matching.compiled.planning.access import Accesses, can_be_loose, leaves_loose
 from fairlead.matching.compiled.planning.shape import Lane, Shape, every_bit
+from fairlead.matching.compiled.representation.code import Code
+from fairlead.matching.compiled.representation.contents import uses_of
+from fairlead.matching.compiled.representation.expressions import (
+    FALSE,
+    HIGHEST,
+    NONE,
+    TRUE,
+    Array,
+    Constant,
+    Expression,
+    Variable,
+    all_of,
+    any_of,
+    bit,
+    call,
+    choice,
+    negated,
+)
+from fairlead.matching.compiled.representation.statements import Program
 from fairlead.model.plan import Disposal
 
-NUMBER = [
-    "v = k",
-    "k = kt[v - kbase]",
-    "if k < 0:",
-    "    k = st[KEYS]",
-    "    st[KEYS] += 1",
-    "    kt[v - kbase] = k",
-    "    kb[k] = v",
-]
-"""A key that is a whole number, as its number: from a table, where they lie close together (keys.py)."""
 AHEAD = 8
 """How many rows ahead the memory of a key is fetched: by the time its row comes, it is there."""
+LOOSE = 1
+"""The flag of a key for which a relation without the newest event may be ready."""
+STATE: tuple[Array | Variable, ...] = (
+    TOLD, RANKS, NODES, LINKS, TREES, CHAIN_LINKS, QUEUES, KEYS, CHAINS, LEAST_KEYS, ROWS, WAITING, HEAP, COUNTERS, SCRATCH,
+    PLANS, MEMBERS, KEY_TABLE, KEY_VALUES, OUT_AT, OUT_REF, OUT_KEY, OUT_DUE, FIRED_AT, FIRED_REF, FIRED_DUE, FIRED_BORN,
+    base, kbase, within, until, last,
+)  # fmt: skip
+"""The arguments that do not depend on the lanes, in their order."""
+SIGNS = ("<", "<=")
 
 
 @dataclass(frozen=True)
 class Source:
-    text: str
+    program: Program
     arguments: tuple[str, ...]
     layout: Layout
     accesses: Accesses
     plans: npt.NDArray[np.int64]
     """Of the reduced searches (reduced_search.py); empty where there are none."""
+
+    @property
+    def text(self) -> str:
+        return self.program.text
 
 
 def bucket_name(name: str, number: int) -> str:
@@ -85,313 +159,264 @@ class _Loop:
         self.searching = Searching(shape, accesses, layout)
         self.waiting = Waiting(shape, layout, self.searching)
         self.queues = Queues(shape, accesses, layout)
+        self.entering = Entering(shape, accesses, self.queues)
         self.disposing = Disposing(shape, self.queues)
 
     def source(self) -> Source:
-        searches = self.searching.sources()
-        self.layout.rowed = any(f"{row_name(sign)}(" in each for each in searches for sign in ("<", "<="))
-        loop = self._loop()
-        semijoins = self.searching.semijoins
-        parts = [*searches, *semijoins.stated(semijoins.functions()), *self.waiting.functions(), loop]
-        used = "\n".join(parts)
-        if self.layout.rowed:
-            rows = [row_source(self.layout, sign) for sign in ("<", "<=") if f"{row_name(sign)}(" in used]
-            parts += rows
-            used += "".join(rows)
-        signs = sorted({each for each in ("seek_lt", "seek_le") if f"{each}(" in used})
-        parts += [seek_source(self.layout, "<=" if each.endswith("le") else "<", self.shape.recent) for each in signs]
-        if "past(" in used:
-            parts.append(past_source(self.layout, "past", self.shape.recent))
-        if "after(" in used:
-            parts.append(past_source(self.layout, "after", False))
-        parts += tree_source(self.layout) if self.accesses.trees else []
-        parts.append(HALTED)
-        parts += [SORTABLE] if "sortable(" in used else []
-        parts += self.queues.functions()
-        parts += [HELPERS[name] for name in self.shape.helpers]
-        text = counted("\n\n".join(parts))
-        arguments = self._arguments(text)
-        return Source(
-            text.replace("def kernel():", f"def kernel({', '.join(arguments)}):"),
-            arguments,
-            self.layout,
-            self.accesses,
-            semijoins.table,
-        )
+        searches = self.searching.functions()
+        called = self.searching.called
+        self.layout.rowed = any(row_name(sign) in called for sign in SIGNS)
+        code = self._kernel()
+        uses = uses_of(code.body)
+        kernel = code.function("kernel", *self._parameters(uses.names))
+        others = [*self.searching.semijoins.functions(), *self.waiting.functions()]
+        rows = [first(self.layout.links, sign) for sign in SIGNS if row_name(sign) in called]
+        made = [*searches, *others, kernel, *rows]
+        called = called | uses.calls | uses_of(*(each.body for each in (*others, *rows))).calls
+        made += [seek(self.layout.links, sign, self.shape.recent) for sign in reversed(SIGNS) if seek_name(sign) in called]
+        made += [past(self.layout.links, "past", self.shape.recent)] if "past" in called else []
+        made += [past(self.layout.links, "after", False)] if "after" in called else []
+        made += tree_functions(self.layout.links, self.layout.rowed) if self.accesses.trees else []
+        made.append(halted())
+        made += [sortable()] if "sortable" in called else []
+        made += self.queues.functions()
+        made += [helper(name) for name in self.shape.helpers]
+        arguments = tuple(each.name for each in kernel.parameters)
+        return Source(Program(made), arguments, self.layout, self.accesses, self.searching.semijoins.table)
 
-    def _arguments(self, text: str) -> tuple[str, ...]:
-        body = text[text.index("def kernel():") :].split("\n\ndef ")[0]
-        names = ["p_lane", "p_inner", "p_key", "p_word", "p_bits"] if self.paired else ["codes", "local", "words"]
-        names += [bucket_name("p_bucket", n) for n in range(self.shape.equal_most)] if self.paired else []
+    def _parameters(self, used: set[str]) -> list[Variable | Array]:
+        names = ["pair_lane", "pair_row", "pair_key", "pair_word", "pair_bits"] if self.paired else ["codes", "local", "words"]
+        names += [bucket_name("pair_bucket", n) for n in range(self.shape.equal_most)] if self.paired else []
         for at, lane in enumerate(self.shape.lanes):
             names += [f"time{at}", f"key{at}", f"bits{at}"]
-            names += [bucket_name(f"bucket{at}", n) for n in range(len(self.shape.equal_of(lane)))]
-            names += [f"in{at}_{c}" for c, column in enumerate(self.shape.columns) if column.queue in lane.queues]
-        names += [
-            "told",
-            "rank",
-            "ni",
-            "nn",
-            "tt",
-            "bb",
-            "qs",
-            "ks",
-            "bs",
-            "gs",
-            "fr",
-            "wait",
-            "heap",
-            "st",
-            "sc",
-            "rt",
-            "members",
-            "kt",
-            "kb",
-        ]
-        names += [
-            "out_at",
-            "out_ref",
-            "out_key",
-            "out_due",
-            "fired_at",
-            "fired_ref",
-            "fired_due",
-            "fired_born",
-            "base",
-            "kbase",
-            "within",
-            "until",
-            "last",
-        ]
-        read = set(re.findall(r"\w+", body))
-        return tuple(name for name in names if name in read)
+            names += [bucket_name(f"buckets{at}", n) for n in range(len(self.shape.equal_of(lane)))]
+            names += [f"column{at}_{number}" for number, column in enumerate(self.shape.columns) if column.queue in lane.queues]
+        return [each for each in (*map(Array, names), *STATE) if each.name in used]
 
     # The loop
 
-    def _loop(self) -> str:
-        lines = ["def kernel():", "    found = 0", "    free = st[FREE]", "    fresh = st[FRESH]"]
-        lines += indented(self.waiting.opening(), 1)
-        stop = indented([*STEP, "    break"], 2)
-        if self.paired:
-            lines += ["    for i in range(len(p_lane)):", *stop, "        lane = p_lane[i]", "        j = p_inner[i]"]
-        else:
-            lines += [f"    j{at} = 0" for at in range(len(self.shape.lanes))]
-            lines += ["    for i in range(len(codes)):", *stop, "        lane = local[codes[i]]"]
-        for at, lane in enumerate(self.shape.lanes):
-            lines += indented([f"{'if' if at == 0 else 'elif'} lane == {at}:", *indented(self._lane(at, lane), 1)], 2)
-        lines += indented(self.waiting.closing(), 1)
-        lines += ["    st[FREE] = free", "    st[FRESH] = fresh", "    return found, 0"]
-        return self.layout.named("\n".join(lines))
+    def _kernel(self) -> Code:
+        code = Code()
+        code.assign(found, 0)
+        code.assign(free, counter("FREE"))
+        code.assign(fresh, counter("FRESH"))
+        self.waiting.opening(code)
+        if not self.paired:
+            for at in range(len(self.shape.lanes)):
+                code.assign(count_of(at), 0)
+        with code.count(i, Array("pair_lane" if self.paired else "codes").length):
+            count_step(code)
+            with code.when(is_halted()):
+                code.leave()
+            if self.paired:
+                code.assign(lane_of, Array("pair_lane")[i])
+                code.assign(j, Array("pair_row")[i])
+            else:
+                code.assign(lane_of, Array("local")[Array("codes")[i]])
+            for at, lane in enumerate(self.shape.lanes):
+                with code.or_when(lane_of == at) if at else code.when(lane_of == at):
+                    self._lane(code, at, lane)
+        self.waiting.closing(code)
+        code.assign(counter("FREE"), free)
+        code.assign(counter("FRESH"), fresh)
+        code.give_results(found, 0)
+        return code
 
-    def _lane(self, at: int, lane: Lane) -> list[str]:
+    def _lane(self, code: Code, at: int, lane: Lane) -> None:
         shape = self.shape
-        lines = [] if self.paired else [f"j = j{at}", f"j{at} += 1"]
-        lines.append("w = p_word[i]" if self.paired else "w = words[i] if len(words) > 0 else base + (i << 21)")
-        if shape.windowed or shape.waits:
-            lines.append(f"tm = time{at}[j]" if lane.timed else "tm = 0")
-        lines += self.waiting.on_time(lane)
-        if not lane.queues:
-            return lines
-        lines += self._read(at, lane)
-        lines.append("new = not late" if shape.windowed and self._notes(lane) else "")
-        if len(lane.queues) > 1:
-            lines += self._into_several(lane)
-        elif lane.queues[0] >= len(shape.needed):
-            lines += self._note(lane.queues[0])
+        if self.paired:
+            code.assign(w, Array("pair_word")[i])
         else:
-            lines += self._into_one(lane.queues[0])
-        lines += self.disposing.forget()
-        return [line for line in lines if line]
+            code.assign(j, count_of(at))
+            code.increase(count_of(at))
+            words = Array("words")
+            code.assign(w, choice(words[i], words.length > 0, base + (i << 21)))
+        if shape.windowed or shape.waits:
+            code.assign(tm, Array(f"time{at}")[j] if lane.timed else 0)
+        self.waiting.on_time(code, lane)
+        if not lane.queues:
+            return
+        self._read(code, at, lane)
+        if shape.windowed and self._notes(lane):
+            code.assign(new, negated(late))
+        if len(lane.queues) > 1:
+            self._into_several(code, lane)
+        elif lane.queues[0] >= len(shape.needed):
+            self._note(code, lane.queues[0])
+        else:
+            self._into_one(code, lane.queues[0])
+        self.disposing.forget(code)
 
     def _notes(self, lane: Lane) -> bool:
         return any(queue >= len(self.shape.needed) for queue in lane.queues)
 
-    def _read(self, at: int, lane: Lane) -> list[str]:
+    def _read(self, code: Code, at: int, lane: Lane) -> None:
         """The event's values; what no queue accepts, or has no key, goes no further."""
         shape = self.shape
         if self.paired:
-            lines = ["b = p_bits[i]", "k = p_key[i]"]
+            code.assign(b, Array("pair_bits")[i])
+            code.assign(k, Array("pair_key")[i])
         else:
-            every = every_bit(shape, lane)
-            lines = [f"b = bits{at}[j] if len(bits{at}) > 0 else {every}", f"k = key{at}[j]" if lane.key else "k = 0"]
-            if self.shape.whole_key is not None:
-                lines += ["if len(kt) > 0:", *indented([*NUMBER, *self._ahead(at)], 1)]
-        lines += ["if b == 0 or k < 0:" if lane.key or self.paired else "if b == 0:", "    continue"]
+            bits = Array(f"bits{at}")
+            code.assign(b, choice(bits[j], bits.length > 0, every_bit(shape, lane)))
+            code.assign(k, Array(f"key{at}")[j] if lane.key else 0)
+            if shape.whole_key is not None:
+                with code.when(KEY_TABLE.length > 0):
+                    self._number(code, at)
+        with code.when(any_of(b == 0, k < 0) if lane.key or self.paired else b == 0):
+            code.proceed()
         for number, column in enumerate(shape.columns):
             if column.queue in lane.queues:
-                lines.append(f"x{number} = in{at}_{number}[j]")
+                code.assign(value_of(number), Array(f"column{at}_{number}")[j])
         for number in range(len(shape.equal_of(lane))):
-            name, row = ("p_bucket", "i") if self.paired else (f"bucket{at}", "j")
-            lines.append(f"bk{number or ''} = {bucket_name(name, number)}[{row}]")
+            name, row = ("pair_bucket", i) if self.paired else (f"buckets{at}", j)
+            code.assign(bucket_of(number), Array(bucket_name(name, number))[row])
         if shape.windowed:
-            late = ["late = False"] if self._notes(lane) else []
-            too_late = ["    late = True"] if self._notes(lane) else ["    continue"]
-            lines += [
-                *late,
-                "rising = tm > ks[k, 0]",
-                "if rising:",
-                "    ks[k, 0] = tm",
-                "    if ks[k, 3] < tm - within:",
-                f"        free = expire(k, tm - within, free, ks, {self.queues.state()})",
-                "elif tm < ks[k, 0] - within:",
-                *too_late,
-            ]
-        return lines
+            self._move_window(code, lane)
 
-    def _ahead(self, at: int) -> list[str]:
-        """What an event a few rows on will read is fetched already: which lane is next, no processor can foresee."""
-        stride = self.shape.stride
-        fetched = [f"prefetch(qs[v * {stride}, 0])", *(["prefetch(ks[v, 0])"] if self.shape.windowed else [])]
-        fetched += [f"prefetch(gs[v * {stride}])"] if self.layout.rowed else []
-        return [
-            f"if j + {AHEAD} < len(key{at}):",
-            f"    v = kt[key{at}[j + {AHEAD}] - kbase]",
-            "    if v >= 0:",
-            *indented(fetched, 2),
-        ]
+    def _number(self, code: Code, at: int) -> None:
+        """A key that is a whole number, as its number: from a table, where they lie close together (keys.py). What an event a
+        few rows on will read is fetched already: which lane is next, no processor can foresee."""
+        code.assign(v, k)
+        code.assign(k, KEY_TABLE[v - kbase])
+        with code.when(k < 0):
+            code.assign(k, counter("KEYS"))
+            code.increase(counter("KEYS"))
+            code.assign(KEY_TABLE[v - kbase], k)
+            code.assign(KEY_VALUES[k], v)
+        keys, stride = Array(f"key{at}"), self.shape.stride
+        with code.when(j + AHEAD < keys.length):
+            code.assign(v, KEY_TABLE[keys[j + AHEAD] - kbase])
+            with code.when(v >= 0):
+                code.prefetch(QUEUES[v * stride, HEAD])
+                if self.shape.windowed:
+                    code.prefetch(KEYS[v, CLOCK])
+                if self.layout.rowed:
+                    code.prefetch(LEAST_KEYS[v * stride])
 
-    def _into_one(self, queue: int) -> list[str]:
-        """An event that can only be a member, of one queue: it is queued after the search, if it stays."""
+    def _move_window(self, code: Code, lane: Lane) -> None:
+        if self._notes(lane):
+            code.assign(late, FALSE)
+        code.assign(rising, tm > KEYS[k, CLOCK])
+        with code.when(rising):
+            code.assign(KEYS[k, CLOCK], tm)
+            with code.when(KEYS[k, OLDEST] < tm - within):
+                code.assign(free, call("expire", k, tm - within, free, KEYS, *self.queues.state))
+        with code.or_when(tm < KEYS[k, CLOCK] - within):
+            if self._notes(lane):
+                code.assign(late, TRUE)
+            else:
+                code.proceed()
+
+    def _into_one(self, code: Code, queue: int) -> None:
+        """An event that can only be a member, of one queue: it is queued after the search, if it stays. Where a relation
+        without the newest event may be ready, it is queued first and everything is searched."""
+        if not can_be_loose(self.shape):
+            self._into_queue(code, queue)
+            return
+        with code.when(KEYS[k, FLAGS] & LOOSE):
+            self.entering.enter(code, queue)
+            self._search_free(code)
+            self._trim(code)
+        with code.otherwise():
+            self._into_queue(code, queue)
+
+    def _into_queue(self, code: Code, queue: int) -> None:
         shape = self.shape
-        hit, loose = self._hit(queue), can_be_loose(shape)
-        enter = self._enter_alive(queue)
         if not self.accesses.is_possible(queue):
-            return self._loosely(queue, enter) if loose else enter
-        keeps = shape.disposal is Disposal.FIRST_PREFIX and shape.needed[queue] > 1
-        bound = [
-            f"if {self._enough(queue)} and {self.searching.calls[f'search_{queue}']}:",
-            *indented([*hit, *self.disposing.with_newest(queue), *(["ks[k, 1] |= 1"] if leaves_loose(shape) else [])], 1),
-            *indented([*(self._enter(queue) if keeps else []), *self._trim(), *self._note_oldest()], 1),
-            *(["else:", *indented(enter, 1)]),
-        ]
-        return self._loosely(queue, bound) if loose else bound
+            self.entering.alive(code, queue)
+            return
+        with code.when(all_of(*self._enough(queue), self.searching.calls[f"search_{queue}"])):
+            self._hit(code, queue)
+            self.disposing.with_newest(code, queue)
+            if leaves_loose(shape):
+                code.change(KEYS[k, FLAGS], "|", LOOSE)
+            if shape.disposal is Disposal.FIRST_PREFIX and shape.needed[queue] > 1:
+                self.entering.enter(code, queue)
+            self._trim(code)
+            self._note_oldest(code)
+        with code.otherwise():
+            self.entering.alive(code, queue)
 
-    def _loosely(self, queue: int, otherwise: list[str]) -> list[str]:
-        """Where a relation without the newest event may be ready, it is queued first and everything is searched."""
-        return [
-            "if ks[k, 1] & 1:",
-            *indented([*self._enter(queue), *self._search_free(), *self._trim()], 1),
-            "else:",
-            *indented(otherwise, 1),
-        ]
+    def _search_free(self, code: Code) -> None:
+        enough = self.queues.have(enumerate(self.shape.needed))
+        with code.when(all_of(*enough, self.searching.calls["search_free"])):
+            self._hit(code, None)
+            self.disposing.among_queued(code)
+            if leaves_loose(self.shape):
+                code.change(KEYS[k, FLAGS], "|", LOOSE)
+        with code.otherwise():
+            code.change(KEYS[k, FLAGS], "&", ~Constant(LOOSE))
 
-    def _search_free(self) -> list[str]:
-        shape = self.shape
-        enough = " and ".join(f"qs[k * {shape.stride} + {at}, 2] >= {n}" for at, n in enumerate(shape.needed))
-        return [
-            f"if {enough} and {self.searching.calls['search_free']}:",
-            *indented(
-                [*self._hit(None), *self.disposing.among_queued(), *(["ks[k, 1] |= 1"] if leaves_loose(shape) else [])], 1
-            ),
-            "else:",
-            "    ks[k, 1] &= ~1",
-        ]
-
-    def _into_several(self, lane: Lane) -> list[str]:
+    def _into_several(self, code: Code, lane: Lane) -> None:
         """An event that can be noted too, or enter several queues: then it is queued first and everything is searched."""
         shape = self.shape
         members = [queue for queue in lane.queues if queue < len(shape.needed)]
-        new = "new and " if shape.windowed and self._notes(lane) else ""
-        tests = {queue: f"(b >> {shape.accept_bit(lane, queue)}) & 1" for queue in lane.queues}
-        notes = []
-        for queue in lane.queues:
-            if queue >= len(shape.needed):
-                notes += [f"if {tests[queue]}:", *indented(self._note(queue), 1)]
+        noting = [queue for queue in lane.queues if queue >= len(shape.needed)]
+        in_time: list[Expression] = [new] if shape.windowed and noting else []
+
+        def accepted(queue: int) -> Expression:
+            return bit(b, shape.accept_bit(lane, queue))
+
         if len(members) < 2:
-            return [*notes, *(line for q in members for line in (f"if {new}{tests[q]}:", *indented(self._into_one(q), 1)))]
-        lines = ["entered = False"]
+            self._note_several(code, noting, accepted)
+            for queue in members:
+                with code.when(all_of(*in_time, accepted(queue))):
+                    self._into_one(code, queue)
+            return
+        code.assign(entered, FALSE)
         for queue in members:
-            bucket = self._bucket(lane, queue)
-            lines += [f"if {new}{tests[queue]}:", *indented([*self._enter(queue, bucket), "entered = True"], 1)]
-        return [*lines, *notes, "if entered:", *indented([*self._search_free(), *self._trim()], 1)]
+            with code.when(all_of(*in_time, accepted(queue))):
+                self.entering.enter(code, queue, self.entering.bucket(lane, queue))
+                code.assign(entered, TRUE)
+        self._note_several(code, noting, accepted)
+        with code.when(entered):
+            self._search_free(code)
+            self._trim(code)
 
-    def _note(self, queue: int) -> list[str]:
-        return [*self._enter(queue), *self.waiting.cancel(queue)]
+    def _note_several(self, code: Code, queues: list[int], accepted: Callable[[int], Expression]) -> None:
+        for queue in queues:
+            with code.when(accepted(queue)):
+                self._note(code, queue)
 
-    def _enough(self, newest: int) -> str:
+    def _note(self, code: Code, queue: int) -> None:
+        self.entering.enter(code, queue)
+        self.waiting.cancel(code, queue)
+
+    def _enough(self, newest: int) -> list[Expression]:
         """Every queue has as many events as instances are needed, the newest event counted."""
-        stride = self.shape.stride
         counts = [(at, n - 1 if at == newest else n) for at, n in enumerate(self.shape.needed)]
-        return " and ".join(f"qs[k * {stride} + {at}, 2] >= {n}" for at, n in counts if n) or "True"
+        return self.queues.have((at, n) for at, n in counts if n) or [TRUE]
 
-    def _bucket(self, lane: Lane, queue: int) -> str:
-        """The number of the event in the hash index of a queue; in a lane of one queue it is `bk`."""
-        values = self.shape.equal_of(lane)
-        return f"bk{values.index(self.shape.equal[queue]) or ''}" if queue in self.shape.equal else "-1"
-
-    def _enter(self, queue: int, bucket: str = "bk") -> list[str]:
-        """A node for the event at the end of a queue."""
-        shape, layout = self.shape, self.layout
-        lines = ["if free != -1:", "    e = free", "    free = ni[e, NEXT]", "else:", "    e = fresh", "    fresh += 1"]
-        lines.append("ni[e, REF] = w")
-        if "TIME" in layout:
-            lines.append("ni[e, TIME] = tm")
-        if "BITS" in layout:
-            lines.append("ni[e, BITS] = b")
-        if "BUCKET" in layout:
-            lines.append(f"ni[e, BUCKET] = {bucket if queue in shape.equal else '-1'}")
-        for number, column in enumerate(shape.columns):
-            if column.queue == queue and number in layout.place_of_column:
-                value = f"as_bits(x{number})" if column.is_double else f"x{number}"
-                lines.append(f"ni[e, {layout.place_of_column[number]}] = {value}")
-        if "KEY" in layout:
-            lines += self._key(queue)
-        if shape.windowed and queue < len(shape.needed):
-            tail = f"qs[k * {shape.stride} + {queue}, 1]"
-            lines += [f"if not rising and {tail} != -1 and ni[{tail}, TIME] > tm:", "    ks[k, 1] |= 2"]
-            lines += ["if tm < ks[k, 3]:", "    ks[k, 3] = tm"]
-        indexed = "True" if queue in self.accesses.trees else "False"
-        if tree := self.accesses.trees.get(queue):
-            at = f"k * {shape.stride} + {queue}"
-            if tree.column is not None:
-                lines += [f"if qs[{at}, 2] == 0 or key < gs[{at}]:", f"    gs[{at}] = key"]
-        return [*lines, f"link(e, k * {shape.stride} + {queue}, {indexed}, {self.queues.state()})"]
-
-    def _enter_alive(self, queue: int) -> list[str]:
-        """Queued only if it can still be a member: the newest event stands behind all that are queued."""
-        needs = dict(self.queues.needs).get(queue)
-        if needs is None:
-            return self._enter(queue)
-        stride = self.shape.stride
-        met = " or ".join(" and ".join(f"qs[k * {stride} + {at}, 2] >= {n}" for at, n in each) for each in needs)
-        return [f"if {met}:", *indented(self._enter(queue), 1)]
-
-    def _note_oldest(self) -> list[str]:
+    def _note_oldest(self, code: Code) -> None:
         """What left may have been the oldest of its key: the next event need not look for what falls behind the window."""
         if not self.shape.windowed:
-            return []
-        lines = []
-        for queue in range(len(self.shape.needed)):
-            head = f"qs[k * {self.shape.stride} + {queue}, 0]"
-            lines += [f"c = {head}", "if c != -1 and ni[c, TIME] < oldest:", "    oldest = ni[c, TIME]"]
-        return ["if not ks[k, 1] & 2:", *indented(["oldest = 9223372036854775807", *lines, "ks[k, 3] = oldest"], 1)]
+            return
+        TIME = self.layout.field("TIME")
+        with code.when(negated(KEYS[k, FLAGS] & LATE)):
+            code.assign(oldest, HIGHEST)
+            for queue in range(len(self.shape.needed)):
+                code.assign(c, QUEUES[self.queues.at(queue), HEAD])
+                with code.when(all_of(c != NONE, TIME[c] < oldest)):
+                    code.assign(oldest, TIME[c])
+            code.assign(KEYS[k, OLDEST], oldest)
 
-    def _trim(self) -> list[str]:
-        return [f"free = trim(k, free, {self.queues.state()})"] if self.queues.needs else []
-
-    def _key(self, queue: int) -> list[str]:
-        tree = self.accesses.trees.get(queue)
-        if tree is None or tree.column is None:
-            return ["ni[e, KEY] = 0", "ni[e, HIGH] = 0"]
-        column = self.shape.columns[tree.column]
-        value = key_of(f"x{tree.column}", column.is_double, tree.sign)
-        tests = [f"(b >> {tree.slot}) & 1 != 0"] if tree.slot in self.accesses.chosen_bits else []
-        tests += [f"x{tree.column} == x{tree.column}"] if column.is_double else []
-        key = f"{value} if {' and '.join(tests)} else {WORST}" if tests else value
-        return [f"key = {key}", "ni[e, KEY] = key", "ni[e, HIGH] = key >> 32"]
+    def _trim(self, code: Code) -> None:
+        if self.queues.needs:
+            code.assign(free, call("trim", k, free, *self.queues.state))
 
     # Matches
 
-    def _hit(self, newest: int | None) -> list[str]:
+    def _hit(self, code: Code, newest: int | None) -> None:
         """The relation as a row of places, or as something that waits for its deadline."""
         bound = None if newest is None else self.shape.newest_slot(newest)
-        words = ["w" if slot == bound else f"ni[members[{slot}], REF]" for slot in range(self.shape.size)]
         if self.shape.waits:
-            return self.waiting.complete(words, bound)
-        which = ["out_key[found] = k"] if self.paired else []
-        return [
-            "out_at[found] = w",
-            *which,
-            *(f"out_ref[found, {slot}] = {each}" for slot, each in enumerate(words)),
-            "found += 1",
-        ]
+            self.waiting.complete(code, bound)
+            return
+        REF = self.layout.field("REF")
+        code.assign(OUT_AT[found], w)
+        if self.paired:
+            code.assign(OUT_KEY[found], k)
+        for slot in range(self.shape.size):
+            code.assign(OUT_REF[found, slot], w if slot == bound else REF[MEMBERS[slot]])
+        code.increase(found)

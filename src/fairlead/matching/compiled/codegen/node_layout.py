@@ -1,22 +1,26 @@
 """The fields of a queued event: one row of 64-bit words for each, with only what the branch needs.
 
-Floats are kept by their bits. Links to other nodes (-1 for none): those along a queue (`nn`, 32 bits) stand in front of the
-words in the same row, so that a step touches one line of memory. Those of trees (`tt`, 64 bits where trees have keys: the least
-one below stands there too) and of hash chains (`bb`) are in arrays of their own. `nn` and `ni` are two views of one memory that
-never meet: words begin at REF, links end before it.
+Floats are kept by their bits. Links to other nodes (-1 for none): those along a queue (`links`, 32 bits) stand in front of
+the words in the same row, so that a step touches one line of memory. Those of trees (`trees`, 64 bits where trees have keys:
+the least one below stands there too) and of hash chains (`chain_links`) are in arrays of their own. `links` and `nodes` are
+two views of one memory that never meet: words begin at REF, links end before it.
 """
 
 from __future__ import annotations
 
-import re
+from functools import cached_property
 
+from fairlead.dataclass import dataclass
+from fairlead.matching.compiled.codegen.kernel_names import CHAIN_LINKS, LINKS, NODES, TREES
 from fairlead.matching.compiled.planning.access import Accesses
 from fairlead.matching.compiled.planning.shape import Shape
+from fairlead.matching.compiled.representation.contents import fields_read
+from fairlead.matching.compiled.representation.expressions import Array, Constant, Element, Expression
 
 VIEWS = {
-    "nn": ("NEXT", "PREV", "HIGH"),
-    "tt": ("LEFT", "RIGHT", "UP", "AGG"),
-    "bb": ("BUCKET", "BNEXT", "BPREV"),
+    "links": ("NEXT", "PREV", "HIGH"),
+    "trees": ("LEFT", "RIGHT", "UP", "AGG"),
+    "chain_links": ("BUCKET", "BNEXT", "BPREV"),
 }
 """Fields that are not words of the row, by the array that has them: links between nodes, and what is read along with them. HIGH
 is the upper half of the key, AGG the least key of a tree."""
@@ -33,7 +37,7 @@ class Layout:
             words.append("KEY")
         if shape.windowed or shape.waits:
             words.append("TIME")
-        if accesses.chosen_bits or any("nbits" in source for source in _sources(shape)):
+        if accesses.chosen_bits or _reads_bits(shape):
             words.append("BITS")
         counts = [0] * shape.stride
         self.place_of_column = {}
@@ -46,15 +50,16 @@ class Layout:
         width = len(words) + max(counts)
         self.width = width if width in (1, 2, 4) else -(-width // 8) * 8 if width > 4 else 4
         """A power of two: a node lies in one line of the processor's cache."""
-        self.linked = {"nn": 2 * self.width, "tt": 4 if accesses.trees else 0, "bb": 4 if shape.equal else 0}
+        self.linked = {"links": 2 * self.width, "trees": 4 if accesses.trees else 0, "chain_links": 4 if shape.equal else 0}
         for view, names in VIEWS.items():
             if self.linked[view]:
                 self.fields |= {name: at for at, name in enumerate(names)}
+        self.links = Fields(tuple(self.fields.items()))
 
     @property
     def bytes(self) -> int:
         """Of one queued event."""
-        return 8 * self.width + (8 if self.keyed else 4) * self.linked["tt"] + 4 * self.linked["bb"]
+        return 8 * self.width + (8 if self.keyed else 4) * self.linked["trees"] + 4 * self.linked["chain_links"]
 
     @property
     def queue_width(self) -> int:
@@ -66,29 +71,53 @@ class Layout:
     def __contains__(self, name: str) -> bool:
         return name in self.fields
 
-    def named(self, source: str) -> str:
-        """Source in which `ni[node, NAME]` has the field's number, and the view it is in."""
-        opened: list[int] = []
-        made: list[tuple[int, int, str]] = []
-        for found in _BRACKET.finditer(source):
-            if found[0] == "[":
-                opened.append(found.start())
-                continue
-            start = opened.pop()
-            if found[1]:
-                made.append((found.start(1), found.end(1), str(self.fields[found[1]])))
-                if source[start - 2 : start] == "ni" and found[1] in VIEW_OF:
-                    made.append((start - 2, start, VIEW_OF[found[1]]))
-        pieces, at = [], 0
-        for low, high, text in sorted(made):
-            pieces += [source[at:low], text]
-            at = high
-        return "".join([*pieces, source[at:]])
+    def field(self, name: str) -> Field:
+        return self.links.field(name)
+
+    def take(self, names: str) -> list[Field]:
+        """Fields by their names."""
+        return [self.links.field(name) for name in names.split()]
+
+    def column(self, number: int) -> Field:
+        """A value column of a queued event."""
+        return Field(NODES, Constant(self.place_of_column[number], f"VALUE{number}"))
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of nodes: `NEXT[node]` is an element of the array that has it."""
+
+    array: Array
+    number: Constant
+
+    def __getitem__(self, node: Expression) -> Element:
+        return Element(self.array, (node, self.number))
+
+
+@dataclass(frozen=True)
+class Fields:
+    """The fields of nodes by their names, without value columns: kernels with equal ones share functions."""
+
+    numbers: tuple[tuple[str, int], ...]
+
+    @cached_property
+    def _made(self) -> dict[str, Field]:
+        return {name: Field(_ARRAYS[VIEW_OF.get(name, "nodes")], Constant(at, name)) for name, at in self.numbers}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._made
+
+    def field(self, name: str) -> Field:
+        return self._made[name]
+
+    def take(self, names: str) -> list[Field]:
+        return [self._made[name] for name in names.split()]
 
 
 VIEW_OF = {name: view for view, names in VIEWS.items() for name in names}
-_BRACKET = re.compile(r"\[|(?:(?<=, )([A-Z]+))?\]")
+_ARRAYS = {"nodes": NODES, "links": LINKS, "trees": TREES, "chain_links": CHAIN_LINKS}
 
 
-def _sources(shape: Shape) -> list[str]:
-    return [*(test.source for test in shape.tests), *(clause.source for clause in shape.clauses)]
+def _reads_bits(shape: Shape) -> bool:
+    conditions = [*(each.condition for each in shape.tests), *(each.condition for each in shape.clauses)]
+    return any("BITS" in fields_read(each) for each in conditions)

@@ -1,308 +1,400 @@
-"""The ordered index as source: a treap over the nodes of one queue, in queue order.
+"""The ordered index: a treap over the nodes of one queue, in queue order; and the first nodes of a queue side by side.
 
 Every node has a priority that is a function of its place in the order, so the form of a tree is a function of its content. Its
 aggregate is the least key below it, so "the first in queue order whose key is below x" is one descent. Keys are whole numbers:
 floats become some with the same order, and where the greatest is wanted the order is turned round (see `key_of`). A tree is
 made once a queue is longer than BUILD and let go below KEEP: a short queue is walked faster.
 
-Takes: the layout of a node. Gives: source. Never: knows which predicate a key serves.
+Takes: the layout of a node. Gives: functions of a kernel. Never: knows which predicate a key serves.
 """
 
 from __future__ import annotations
 
-import re
+from functools import lru_cache
 
-from fairlead.matching.compiled.codegen.node_layout import Layout
+from fairlead.matching.compiled.codegen.counters import counter
+from fairlead.matching.compiled.codegen.kernel_names import (
+    COUNT,
+    COUNTERS,
+    HEAD,
+    LINKS,
+    NODES,
+    QUEUES,
+    ROOT,
+    ROW_OF,
+    ROWS,
+    TREES,
+)
+from fairlead.matching.compiled.codegen.node_layout import Fields
+from fairlead.matching.compiled.representation.code import Code
+from fairlead.matching.compiled.representation.expressions import (
+    FLOAT,
+    HIGHEST,
+    NONE,
+    TRUE,
+    TRUTH,
+    UNSIGNED,
+    WHOLE,
+    Call,
+    Comparison,
+    Constant,
+    Expression,
+    Variable,
+    all_of,
+    any_of,
+    as_bits,
+    call,
+    choice,
+    intrinsic,
+    variables,
+)
+from fairlead.matching.compiled.representation.statements import Function
 
 BUILD, KEEP, STEPS = 128, 40, 12
 """STEPS: nodes that are looked at one by one before the tree is asked."""
-WORST = "9223372036854775807"
+WORST = HIGHEST
 """The key of an event that no search wants."""
-
-PRIORITY = """def priority(word):
-    z = np.uint64(word) * np.uint64(0x9E3779B97F4A7C15)
-    return z ^ (z >> np.uint64(29))"""
-
-SORTABLE = """def sortable(x):
-    i = as_bits(x + 0.0)
-    return i if i >= 0 else i ^ 9223372036854775807"""
-"""A float as a whole number with the same order; -0.0 is 0.0."""
-
-ATTACH = """def attach(e, at, qs, ni, nn, tt):
-    ni[e, LEFT] = -1
-    ni[e, RIGHT] = -1
-    c = ni[e, PREV]
-    p = priority(ni[e, REF])
-    below = -1
-    while c != -1 and priority(ni[c, REF]) < p:
-        below = c
-        c = ni[c, UP]
-    if below != -1:
-        ni[e, LEFT] = below
-        ni[below, UP] = e
-    ni[e, UP] = c
-    if c == -1:
-        qs[at, 3] = e
-    else:
-        ni[c, RIGHT] = e"""
-"""The last node of the queue, behind those that are in the tree already."""
-
-ATTACH_KEY = """
-    ni[e, AGG] = ni[e, KEY]
-    if below != -1 and ni[below, AGG] < ni[e, AGG]:
-        ni[e, AGG] = ni[below, AGG]
-    while c != -1 and ni[e, KEY] < ni[c, AGG]:
-        ni[c, AGG] = ni[e, KEY]
-        c = ni[c, UP]"""
-
-DETACH = """def detach(c, at, qs, ni, nn, tt):
-    l = ni[c, LEFT]
-    r = ni[c, RIGHT]
-    p = ni[c, UP]
-    hook = p
-    left = p != -1 and ni[p, LEFT] == c
-    while True:
-        if l == -1 or r == -1:
-            pick = l if r == -1 else r
-        elif priority(ni[l, REF]) >= priority(ni[r, REF]):
-            pick = l
-        else:
-            pick = r
-        if pick != -1:
-            ni[pick, UP] = hook
-        if hook == -1:
-            qs[at, 3] = pick
-        elif left:
-            ni[hook, LEFT] = pick
-        else:
-            ni[hook, RIGHT] = pick
-        if l == -1 or r == -1:
-            break
-        hook = pick
-        left = pick == r
-        if left:
-            r = ni[pick, LEFT]
-        else:
-            l = ni[pick, RIGHT]"""
-"""Its two subtrees are merged in its place."""
-
-DETACH_KEY = """
-    fixed = hook == p
-    c = hook
-    while c != -1:
-        if c == p:
-            fixed = True
-        best = ni[c, KEY]
-        l = ni[c, LEFT]
-        if l != -1 and ni[l, AGG] < best:
-            best = ni[l, AGG]
-        r = ni[c, RIGHT]
-        if r != -1 and ni[r, AGG] < best:
-            best = ni[r, AGG]
-        if fixed and best == ni[c, AGG]:
-            break
-        ni[c, AGG] = best
-        c = ni[c, UP]"""
-"""Aggregates are put right from the lowest change upwards."""
-
-BUILT = """def built(at, qs, ni, nn, tt):
-    c = qs[at, 0]
-    while c != -1:
-        attach(c, at, qs, ni, nn, tt)
-        c = ni[c, NEXT]"""
-
-SEEK = """def SEEK(c, x, root, ni, nn, tt):
-    steps = 0
-    high = x >> 32
-    while c != -1:
-        if ni[c, HIGH] <= high and (ni[c, HIGH] < high or ni[c, KEY] SIGN x):
-            return c
-        steps += 1
-        if steps == STEPS and root != -1:
-            break
-        c = ni[c, NEXT]
-    if c == -1:
-        return c
-    while True:
-        n = ni[c, RIGHT]
-        if n != -1 and ni[n, AGG] SIGN x:
-            c = n
-            while True:
-                n = ni[c, LEFT]
-                if n != -1 and ni[n, AGG] SIGN x:
-                    c = n
-                elif ni[c, KEY] SIGN x:
-                    return c
-                else:
-                    c = ni[c, RIGHT]
-        while True:
-            n = ni[c, UP]
-            if n == -1:
-                return n
-            came = ni[n, LEFT] == c
-            c = n
-            if came:
-                break
-        if ni[c, KEY] SIGN x:
-            return c"""
-"""From node c on: the first whose key is below x."""
-
-PAST = """def PAST(c, word, root, ni, nn, tt):
-    steps = 0
-    while c != -1:
-        if ni[c, REF] SIGN word:
-            return c
-        steps += 1
-        if steps == STEPS and root != -1:
-            break
-        c = ni[c, NEXT]
-    if c == -1:
-        return c
-    c = root
-    best = -1
-    while c != -1:
-        if ni[c, REF] SIGN word:
-            best = c
-            c = ni[c, LEFT]
-        else:
-            c = ni[c, RIGHT]
-    return best"""
-"""From node c on: the first that stands after the place `word`."""
-
-
-LEAST = """def least(at, qs, ni, nn, tt):
-    if qs[at, 3] != -1:
-        return ni[qs[at, 3], AGG]
-    best = 9223372036854775807
-    c = qs[at, 0]
-    while c != -1:
-        if ni[c, KEY] < best:
-            best = ni[c, KEY]
-        c = ni[c, NEXT]
-    return best"""
-"""The least key of a queue."""
-
-
 ROW = 32
 """Nodes in the row of a queue."""
 
-ROWED = """def rowed(at, qs, nn, fr, st):
-    r = st[SPARE]
-    if r != -1:
-        st[SPARE] = fr[r, 0]
-    else:
-        r = st[SIDES]
-        st[SIDES] += 1
-    qs[at, 4] = r
-    c = qs[at, 0]
-    i = 0
-    while c != -1 and i < ROW:
-        fr[r, i] = ni[c, HIGH]
-        fr[r, ROW + i] = c
-        c = ni[c, NEXT]
-        i += 1
-    return r"""
-"""The first nodes of a queue, side by side: upper halves of their keys, then their numbers. Walking along links through
-memory costs more than all the comparing."""
 
-FIRST = """def FIRST(at, x, qs, ni, nn, tt, fr, st):
-    r = qs[at, 4]
-    if r == -1:
-        if qs[at, 2] < 4:
-            return SEEK(qs[at, 0], x, qs[at, 3], ni, nn, tt)
-        r = rowed(at, qs, nn, fr, st)
-    high = x >> 32
-    n = min(qs[at, 2], ROW)
-    for i in range(n):
-        if fr[r, i] <= high and (fr[r, i] < high or ni[fr[r, ROW + i], KEY] SIGN x):
-            st[HINT] = i
-            return fr[r, ROW + i]
-    if qs[at, 2] <= ROW:
-        return -1
-    return SEEK(ni[fr[r, ROW + ROW - 1], NEXT], x, qs[at, 3], ni, nn, tt)"""
-"""From the head of a queue on: the first whose key is below x."""
-
-ROW_DROP = """
-    r = qs[at, 4]
-    if r != -1:
-        n = min(qs[at, 2], ROW)
-        if first != last or n <= 2:
-            qs[at, 4] = -1
-            fr[r, 0] = st[SPARE]
-            st[SPARE] = r
-        else:
-            i = st[HINT]
-            if i >= n or fr[r, ROW + i] != first:
-                i = 0
-                while i < n and fr[r, ROW + i] != first:
-                    i += 1
-            if i < n:
-                more = ni[fr[r, ROW + ROW - 1], NEXT] if qs[at, 2] > ROW else -1
-                while i < n - 1:
-                    fr[r, i] = fr[r, i + 1]
-                    fr[r, ROW + i] = fr[r, ROW + i + 1]
-                    i += 1
-                if more != -1:
-                    fr[r, i] = ni[more, HIGH]
-                    fr[r, ROW + i] = more"""
-"""A node leaves its queue's row; when several leave at once the row goes, and is made anew when it is needed."""
-
-ROW_LINK = """
-    if qs[at, 4] != -1 and qs[at, 2] <= ROW:
-        fr[qs[at, 4], qs[at, 2] - 1] = ni[e, HIGH]
-        fr[qs[at, 4], ROW + qs[at, 2] - 1] = e"""
+def key_of(value: Expression, is_double: bool, sign: str) -> Expression:
+    """The key of a value, such that `value sign x` is `key < key of x` (or `<=`)."""
+    turned = sign[0] == ">"
+    if is_double:
+        return call("sortable", -value if turned else value)
+    return ~value if turned else value
 
 
-def row_name(sign: str) -> str:
-    return "first_le" if sign.endswith("=") else "first_lt"
+@lru_cache(maxsize=256)
+def tree_functions(fields: Fields, rowed: bool) -> tuple[Function, ...]:
+    """Trees on the order alone have no keys. `rowed`: the first nodes of a queue lie side by side."""
+    least = (_least(fields),) if "KEY" in fields else ()
+    rows = (_rowed(fields),) if rowed else ()
+    return (_priority(), _attach(fields), _detach(fields), _built(fields), *least, *rows)
 
 
-def row_source(layout: Layout, sign: str) -> str:
-    """`first_lt` or `first_le`."""
-    text = FIRST.replace("def FIRST", f"def {row_name(sign)}").replace("SEEK", seek_name(sign)).replace("SIGN", sign)
-    return layout.named(text.replace("ROW", str(ROW)))
+# Trees
 
 
-def tree_source(layout: Layout) -> list[str]:
-    """Trees on the order alone have no keys."""
-    keys = (ATTACH_KEY, DETACH_KEY) if "KEY" in layout else ("", "")
-    return [
-        layout.named(each)
-        for each in (
-            PRIORITY,
-            ATTACH + keys[0],
-            DETACH + keys[1],
-            BUILT,
-            *([LEAST] if keys[0] else []),
-            *([ROWED.replace("ROW", str(ROW))] if layout.rowed else []),
-        )
-    ]
+def _priority() -> Function:
+    word, z = Variable("word", WHOLE), Variable("z", UNSIGNED)
+    code = Code()
+    code.assign(z, intrinsic("np.uint64", word) * intrinsic("np.uint64", 0x9E3779B97F4A7C15))
+    code.give(z ^ z >> intrinsic("np.uint64", 29))
+    return code.function("priority", word)
 
 
-def seek_source(layout: Layout, sign: str, recent: bool) -> str:
-    """`seek_lt` or `seek_le`: in the direction of the matching."""
-    text = SEEK.replace("def SEEK", f"def {seek_name(sign)}").replace("SIGN", sign).replace("STEPS", str(STEPS))
-    return layout.named(_mirrored(text) if recent else text)
+@lru_cache(maxsize=1)
+def sortable() -> Function:
+    """A float as a whole number with the same order; -0.0 is 0.0."""
+    x, i = Variable("x", FLOAT), Variable("i", WHOLE)
+    code = Code()
+    code.assign(i, as_bits(x + 0.0))
+    code.give(choice(i, i >= 0, i ^ HIGHEST))
+    return code.function("sortable", x)
+
+
+def _attach(fields: Fields) -> Function:
+    """The last node of the queue, behind those that are in the tree already."""
+    LEFT, PREV, REF, RIGHT, UP = fields.take("LEFT PREV REF RIGHT UP")
+    entry, at, below, node = variables("entry at below node")
+    rank = Variable("rank", UNSIGNED)
+    code = Code()
+    code.assign(LEFT[entry], NONE)
+    code.assign(RIGHT[entry], NONE)
+    code.assign(node, PREV[entry])
+    code.assign(rank, call("priority", REF[entry]))
+    code.assign(below, NONE)
+    with code.loop(all_of(node != NONE, call("priority", REF[node]) < rank)):
+        code.assign(below, node)
+        code.assign(node, UP[node])
+    with code.when(below != NONE):
+        code.assign(LEFT[entry], below)
+        code.assign(UP[below], entry)
+    code.assign(UP[entry], node)
+    with code.when(node == NONE):
+        code.assign(QUEUES[at, ROOT], entry)
+    with code.otherwise():
+        code.assign(RIGHT[node], entry)
+    if "KEY" in fields:
+        AGG, KEY = fields.take("AGG KEY")
+        code.assign(AGG[entry], KEY[entry])
+        with code.when(all_of(below != NONE, AGG[below] < AGG[entry])):
+            code.assign(AGG[entry], AGG[below])
+        with code.loop(all_of(node != NONE, KEY[entry] < AGG[node])):
+            code.assign(AGG[node], KEY[entry])
+            code.assign(node, UP[node])
+    return code.function("attach", entry, at, QUEUES, NODES, LINKS, TREES, rare=True)
+
+
+def _detach(fields: Fields) -> Function:
+    """Its two subtrees are merged in its place."""
+    LEFT, REF, RIGHT, UP = fields.take("LEFT REF RIGHT UP")
+    node, at, hook, lower, parent, pick, upper = variables("node at hook lower parent pick upper")
+    left = Variable("left", TRUTH)
+    code = Code()
+    code.assign(lower, LEFT[node])
+    code.assign(upper, RIGHT[node])
+    code.assign(parent, UP[node])
+    code.assign(hook, parent)
+    code.assign(left, all_of(parent != NONE, LEFT[parent] == node))
+    with code.loop():
+        with code.when(any_of(lower == NONE, upper == NONE)):
+            code.assign(pick, choice(lower, upper == NONE, upper))
+        with code.or_when(call("priority", REF[lower]) >= call("priority", REF[upper])):
+            code.assign(pick, lower)
+        with code.otherwise():
+            code.assign(pick, upper)
+        with code.when(pick != NONE):
+            code.assign(UP[pick], hook)
+        with code.when(hook == NONE):
+            code.assign(QUEUES[at, ROOT], pick)
+        with code.or_when(left):
+            code.assign(LEFT[hook], pick)
+        with code.otherwise():
+            code.assign(RIGHT[hook], pick)
+        with code.when(any_of(lower == NONE, upper == NONE)):
+            code.leave()
+        code.assign(hook, pick)
+        code.assign(left, pick == upper)
+        with code.when(left):
+            code.assign(upper, LEFT[pick])
+        with code.otherwise():
+            code.assign(lower, RIGHT[pick])
+    if "KEY" in fields:
+        _put_right(code, fields, hook, parent)
+    return code.function("detach", node, at, QUEUES, NODES, LINKS, TREES, rare=True)
+
+
+def _put_right(code: Code, fields: Fields, hook: Variable, parent: Variable) -> None:
+    """Aggregates, from the lowest change upwards."""
+    AGG, KEY, LEFT, RIGHT, UP = fields.take("AGG KEY LEFT RIGHT UP")
+    node, best, lower, upper = variables("node best lower upper")
+    fixed = Variable("fixed", TRUTH)
+    code.assign(fixed, hook == parent)
+    code.assign(node, hook)
+    with code.loop(node != NONE):
+        with code.when(node == parent):
+            code.assign(fixed, TRUE)
+        code.assign(best, KEY[node])
+        code.assign(lower, LEFT[node])
+        with code.when(all_of(lower != NONE, AGG[lower] < best)):
+            code.assign(best, AGG[lower])
+        code.assign(upper, RIGHT[node])
+        with code.when(all_of(upper != NONE, AGG[upper] < best)):
+            code.assign(best, AGG[upper])
+        with code.when(all_of(fixed, best == AGG[node])):
+            code.leave()
+        code.assign(AGG[node], best)
+        code.assign(node, UP[node])
+
+
+def _built(fields: Fields) -> Function:
+    (NEXT,) = fields.take("NEXT")
+    at, node = variables("at node")
+    code = Code()
+    code.assign(node, QUEUES[at, HEAD])
+    with code.loop(node != NONE):
+        code.call("attach", node, at, QUEUES, NODES, LINKS, TREES)
+        code.assign(node, NEXT[node])
+    return code.function("built", at, QUEUES, NODES, LINKS, TREES, rare=True)
+
+
+def _least(fields: Fields) -> Function:
+    """The least key of a queue."""
+    AGG, KEY, NEXT = fields.take("AGG KEY NEXT")
+    at, best, node = variables("at best node")
+    code = Code()
+    with code.when(QUEUES[at, ROOT] != NONE):
+        code.give(AGG[QUEUES[at, ROOT]])
+    code.assign(best, HIGHEST)
+    code.assign(node, QUEUES[at, HEAD])
+    with code.loop(node != NONE):
+        with code.when(KEY[node] < best):
+            code.assign(best, KEY[node])
+        code.assign(node, NEXT[node])
+    code.give(best)
+    return code.function("least", at, QUEUES, NODES, LINKS, TREES, rare=True)
+
+
+# Searches
 
 
 def seek_name(sign: str) -> str:
     return "seek_le" if sign.endswith("=") else "seek_lt"
 
 
-def past_source(layout: Layout, name: str, back: bool) -> str:
-    """With `back`: from node c backwards, the first that stands before `word`."""
-    text = PAST.replace("def PAST", f"def {name}").replace("STEPS", str(STEPS)).replace("SIGN", "<" if back else ">")
-    return layout.named(_mirrored(text) if back else text)
+def row_name(sign: str) -> str:
+    return "first_le" if sign.endswith("=") else "first_lt"
 
 
-def _mirrored(source: str) -> str:
-    swap = {"NEXT": "PREV", "LEFT": "RIGHT", "RIGHT": "LEFT"}
-    return re.sub("NEXT|LEFT|RIGHT", lambda found: swap[found[0]], source)
+def sought(sign: str, node: Expression, x: Expression, root: Expression) -> Call:
+    return call(seek_name(sign), node, x, root, NODES, LINKS, TREES)
 
 
-def key_of(value: str, is_double: bool, sign: str) -> str:
-    """Source of the key of a value, such that `value sign x` is `key < key of x` (or `<=`)."""
-    turned = sign[0] == ">"
-    if is_double:
-        return f"sortable({'-' if turned else ''}({value}))"
-    return f"(~({value}))" if turned else value
+def seek(fields: Fields, sign: str, recent: bool) -> Function:
+    return _seek(fields, sign, recent, STEPS)
+
+
+@lru_cache(maxsize=256)
+def _seek(fields: Fields, sign: str, recent: bool, most: int) -> Function:
+    """`seek_lt` or `seek_le`: from node c on, in the direction of the matching, the first whose key is below x."""
+    AGG, HIGH, KEY, UP = fields.take("AGG HIGH KEY UP")
+    NEXT, LEFT, RIGHT = fields.take("PREV RIGHT LEFT" if recent else "NEXT LEFT RIGHT")
+    node, x, root, high, next_node, steps = variables("node x root high next_node steps")
+    came = Variable("came", TRUTH)
+    code = Code()
+    code.assign(steps, 0)
+    code.assign(high, x >> 32)
+    with code.loop(node != NONE):
+        with code.when(all_of(HIGH[node] <= high, any_of(HIGH[node] < high, Comparison(KEY[node], sign, x)))):
+            code.give(node)
+        code.increase(steps)
+        with code.when(all_of(steps == most, root != NONE)):
+            code.leave()
+        code.assign(node, NEXT[node])
+    with code.when(node == NONE):
+        code.give(node)
+    with code.loop():
+        code.assign(next_node, RIGHT[node])
+        with code.when(all_of(next_node != NONE, Comparison(AGG[next_node], sign, x))):
+            code.assign(node, next_node)
+            with code.loop():
+                code.assign(next_node, LEFT[node])
+                with code.when(all_of(next_node != NONE, Comparison(AGG[next_node], sign, x))):
+                    code.assign(node, next_node)
+                with code.or_when(Comparison(KEY[node], sign, x)):
+                    code.give(node)
+                with code.otherwise():
+                    code.assign(node, RIGHT[node])
+        with code.loop():
+            code.assign(next_node, UP[node])
+            with code.when(next_node == NONE):
+                code.give(next_node)
+            code.assign(came, LEFT[next_node] == node)
+            code.assign(node, next_node)
+            with code.when(came):
+                code.leave()
+        with code.when(Comparison(KEY[node], sign, x)):
+            code.give(node)
+    return code.function(seek_name(sign), node, x, root, NODES, LINKS, TREES)
+
+
+def past(fields: Fields, name: str, back: bool) -> Function:
+    return _past(fields, name, back, STEPS)
+
+
+@lru_cache(maxsize=256)
+def _past(fields: Fields, name: str, back: bool, most: int) -> Function:
+    """From node c on: the first that stands after the place `word`; with `back`, from c backwards, the first before it."""
+    REF = fields.field("REF")
+    NEXT, LEFT, RIGHT = fields.take("PREV RIGHT LEFT" if back else "NEXT LEFT RIGHT")
+    sign = "<" if back else ">"
+    node, word, root, best, steps = variables("node word root best steps")
+    code = Code()
+    code.assign(steps, 0)
+    with code.loop(node != NONE):
+        with code.when(Comparison(REF[node], sign, word)):
+            code.give(node)
+        code.increase(steps)
+        with code.when(all_of(steps == most, root != NONE)):
+            code.leave()
+        code.assign(node, NEXT[node])
+    with code.when(node == NONE):
+        code.give(node)
+    code.assign(node, root)
+    code.assign(best, NONE)
+    with code.loop(node != NONE):
+        with code.when(Comparison(REF[node], sign, word)):
+            code.assign(best, node)
+            code.assign(node, LEFT[node])
+        with code.otherwise():
+            code.assign(node, RIGHT[node])
+    code.give(best)
+    return code.function(name, node, word, root, NODES, LINKS, TREES)
+
+
+# Rows
+
+
+def _rowed(fields: Fields) -> Function:
+    """The first nodes of a queue, side by side: upper halves of their keys, then their numbers. Walking along links through
+    memory costs more than all the comparing."""
+    HIGH, NEXT = fields.take("HIGH NEXT")
+    at, node, i, row = variables("at node i row")
+    code = Code()
+    code.assign(row, counter("SPARE"))
+    with code.when(row != NONE):
+        code.assign(counter("SPARE"), ROWS[row, 0])
+    with code.otherwise():
+        code.assign(row, counter("SIDES"))
+        code.increase(counter("SIDES"))
+    code.assign(QUEUES[at, ROW_OF], row)
+    code.assign(node, QUEUES[at, HEAD])
+    code.assign(i, 0)
+    with code.loop(all_of(node != NONE, i < ROW)):
+        code.assign(ROWS[row, i], HIGH[node])
+        code.assign(ROWS[row, ROW + i], node)
+        code.assign(node, NEXT[node])
+        code.increase(i)
+    code.give(row)
+    return code.function("rowed", at, QUEUES, LINKS, ROWS, COUNTERS, rare=True)
+
+
+@lru_cache(maxsize=256)
+def first(fields: Fields, sign: str) -> Function:
+    """`first_lt` or `first_le`: from the head of a queue on, the first whose key is below x."""
+    KEY, NEXT = fields.take("KEY NEXT")
+    at, x, high, i, n, row = variables("at x high i n row")
+    code = Code()
+    code.assign(row, QUEUES[at, ROW_OF])
+    with code.when(row == NONE):
+        with code.when(QUEUES[at, COUNT] < 4):
+            code.give(sought(sign, QUEUES[at, HEAD], x, QUEUES[at, ROOT]))
+        code.assign(row, call("rowed", at, QUEUES, LINKS, ROWS, COUNTERS))
+    code.assign(high, x >> 32)
+    code.assign(n, intrinsic("min", QUEUES[at, COUNT], ROW))
+    with code.count(i, n):
+        with code.when(all_of(ROWS[row, i] <= high, any_of(ROWS[row, i] < high, Comparison(KEY[ROWS[row, ROW + i]], sign, x)))):
+            code.assign(counter("HINT"), i)
+            code.give(ROWS[row, ROW + i])
+    with code.when(QUEUES[at, COUNT] <= ROW):
+        code.give(NONE)
+    code.give(sought(sign, NEXT[ROWS[row, Constant(ROW) + ROW - 1]], x, QUEUES[at, ROOT]))
+    return code.function(row_name(sign), at, x, QUEUES, NODES, LINKS, TREES, ROWS, COUNTERS)
+
+
+def enter_row(code: Code, fields: Fields, at: Variable, entry: Variable) -> None:
+    HIGH = fields.field("HIGH")
+    with code.when(all_of(QUEUES[at, ROW_OF] != NONE, QUEUES[at, COUNT] <= ROW)):
+        code.assign(ROWS[QUEUES[at, ROW_OF], QUEUES[at, COUNT] - 1], HIGH[entry])
+        code.assign(ROWS[QUEUES[at, ROW_OF], ROW + QUEUES[at, COUNT] - 1], entry)
+
+
+def leave_row(code: Code, fields: Fields, at: Variable, first: Variable, last: Variable) -> None:
+    """A node leaves its queue's row; when several leave at once the row goes, and is made anew when it is needed."""
+    HIGH, NEXT = fields.take("HIGH NEXT")
+    i, more, n, row = variables("i more n row")
+    code.assign(row, QUEUES[at, ROW_OF])
+    with code.when(row != NONE):
+        code.assign(n, intrinsic("min", QUEUES[at, COUNT], ROW))
+        with code.when(any_of(first != last, n <= 2)):
+            code.assign(QUEUES[at, ROW_OF], NONE)
+            code.assign(ROWS[row, 0], counter("SPARE"))
+            code.assign(counter("SPARE"), row)
+        with code.otherwise():
+            code.assign(i, counter("HINT"))
+            with code.when(any_of(i >= n, ROWS[row, ROW + i] != first)):
+                code.assign(i, 0)
+                with code.loop(all_of(i < n, ROWS[row, ROW + i] != first)):
+                    code.increase(i)
+            with code.when(i < n):
+                code.assign(more, choice(NEXT[ROWS[row, Constant(ROW) + ROW - 1]], QUEUES[at, COUNT] > ROW, NONE))
+                with code.loop(i < n - 1):
+                    code.assign(ROWS[row, i], ROWS[row, i + 1])
+                    code.assign(ROWS[row, ROW + i], ROWS[row, ROW + i + 1])
+                    code.increase(i)
+                with code.when(more != NONE):
+                    code.assign(ROWS[row, i], HIGH[more])
+                    code.assign(ROWS[row, ROW + i], more)

@@ -1,212 +1,236 @@
-"""Queues as source: an event is linked at the end, a stretch leaves, what falls behind a window expires, what can be in no
-relation to come is trimmed.
+"""Queues: an event is linked at the end, a stretch leaves, what falls behind a window expires, what can be in no relation to
+come is trimmed.
 
-Takes: a shape, its accesses and layout. Gives: functions as source, and how they are called. Never: decides what leaves after a
-match (disposal.py).
+Takes: a shape, its accesses and layout. Gives: functions of a kernel, and how they are called. Never: decides what leaves
+after a match (disposal.py).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from fairlead.matching.compiled.codegen.counters import counter
+from fairlead.matching.compiled.codegen.hash_index import HashIndex
+from fairlead.matching.compiled.codegen.kernel_names import (
+    CHAIN_LINKS,
+    CHAINS,
+    COUNT,
+    COUNTERS,
+    FLAGS,
+    HEAD,
+    KEYS,
+    LINKS,
+    NODES,
+    OLDEST,
+    QUEUES,
+    ROOT,
+    ROWS,
+    TAIL,
+    TREES,
+    c,
+    free,
+    front_of,
+    k,
+    late,
+    oldest,
+)
 from fairlead.matching.compiled.codegen.node_layout import Layout
-from fairlead.matching.compiled.codegen.ordered_index import BUILD, KEEP, ROW, ROW_DROP, ROW_LINK
-from fairlead.matching.compiled.codegen.search import indented
-from fairlead.matching.compiled.machine_code.interruption import COUNT
+from fairlead.matching.compiled.codegen.ordered_index import BUILD, KEEP, enter_row, leave_row
+from fairlead.matching.compiled.machine_code.interruption import count_step
 from fairlead.matching.compiled.planning.access import Accesses
 from fairlead.matching.compiled.planning.shape import Shape
+from fairlead.matching.compiled.representation.code import Code
+from fairlead.matching.compiled.representation.expressions import (
+    FALSE,
+    HIGHEST,
+    NONE,
+    TRUE,
+    TRUTH,
+    WHOLE,
+    Array,
+    Constant,
+    Expression,
+    Variable,
+    all_of,
+    call,
+    choice,
+    negated,
+    variables,
+)
+from fairlead.matching.compiled.representation.statements import Function
 from fairlead.matching.interpreted.precedence import is_circular, needs_in_front
+
+LATE = 2
+"""The flag of a key with a queue that is not in the order of time."""
 
 
 class Queues:
     def __init__(self, shape: Shape, accesses: Accesses, layout: Layout) -> None:
         self.shape, self.accesses, self.layout = shape, accesses, layout
         self.needs = needs_in_front(shape.branch)
+        self.hash_index = HashIndex(shape, layout)
 
-    def functions(self) -> list[str]:
+    def functions(self) -> list[Function]:
         made = [self._link(), self._drop()]
-        made += [self._trim_function()] if self.needs else []
-        made += [self._expire()] if self.shape.windowed else []
-        return [self.layout.named(each) for each in made]
+        made += [self._trim()] if self.needs else []
+        return [*made, self._expire()] if self.shape.windowed else made
 
-    def state(self) -> str:
+    @property
+    def state(self) -> list[Array]:
         """The arrays that these functions take."""
-        chains = ["bs", "bb"] if self.shape.equal else []
-        rows = ["fr"] if self.layout.rowed else []
-        return ", ".join(["qs", *chains, "ni", "nn", *(["tt"] if self.accesses.trees else []), *rows, "st"])
+        chains = [CHAINS, CHAIN_LINKS] if self.shape.equal else []
+        rows = [ROWS] if self.layout.rowed else []
+        return [QUEUES, *chains, NODES, LINKS, *([TREES] if self.accesses.trees else []), *rows, COUNTERS]
 
-    def leave(self, queue: int, first: str, last: str) -> str:
-        return f"free = drop({first}, {last}, k * {self.shape.stride} + {queue}, free, {self.state()})"
+    def at(self, queue: int) -> Expression:
+        """The number of a queue of the key k."""
+        return k * self.shape.stride + queue
 
-    def _link(self) -> str:
-        """An event without a value (NULL, NaN) is in no chain of the hash index: its links lead nowhere."""
-        chain = (
-            f"""
-    n = ni[e, BUCKET]
-    if n >= 0:
-        n = n * {self.shape.stride} + at % {self.shape.stride}
-        ni[e, BPREV] = bs[n, 1]
-        ni[e, BNEXT] = -1
-        if bs[n, 1] == -1:
-            bs[n, 0] = e
-        else:
-            ni[bs[n, 1], BNEXT] = e
-        bs[n, 1] = e
-    else:
-        ni[e, BPREV] = -1
-        ni[e, BNEXT] = -1"""
-            if self.shape.equal
-            else ""
-        )
-        tree = (
-            f"""
-    if qs[at, 3] != -1:
-        attach(e, at, qs, ni, nn, tt)
-    elif indexed and qs[at, 2] > {BUILD}:
-        built(at, qs, ni, nn, tt)"""
-            if self.accesses.trees
-            else ""
-        )
-        row = ROW_LINK.replace("ROW", str(ROW)) if self.layout.rowed else ""
-        return f"""def link(e, at, indexed, {self.state()}):
-    before = qs[at, 1]
-    ni[e, PREV] = before
-    ni[e, NEXT] = -1
-    if before == -1:
-        qs[at, 0] = e
-    else:
-        ni[before, NEXT] = e
-    qs[at, 1] = e
-    qs[at, 2] += 1
-    st[QUEUED] += 1{chain}{tree}{row}"""
+    def have(self, counts: Iterable[tuple[int, int]]) -> list[Expression]:
+        """Queues have at least so many events."""
+        return [QUEUES[self.at(queue), COUNT] >= n for queue, n in counts]
 
-    def _drop(self) -> str:
+    def leave(self, code: Code, queue: int, first: Expression, last: Expression) -> None:
+        """A stretch of a queue leaves it."""
+        code.assign(free, call("drop", first, last, self.at(queue), free, *self.state))
+
+    def _link(self) -> Function:
+        NEXT, PREV = self.layout.take("NEXT PREV")
+        e, at, indexed, before = [*variables("entry at"), Variable("indexed", TRUTH), Variable("before", WHOLE)]
+        code = Code()
+        code.assign(before, QUEUES[at, TAIL])
+        code.assign(PREV[e], before)
+        code.assign(NEXT[e], NONE)
+        with code.when(before == NONE):
+            code.assign(QUEUES[at, HEAD], e)
+        with code.otherwise():
+            code.assign(NEXT[before], e)
+        code.assign(QUEUES[at, TAIL], e)
+        code.increase(QUEUES[at, COUNT])
+        code.increase(counter("QUEUED"))
+        if self.shape.equal:
+            self.hash_index.link(code, e, at)
+        if self.accesses.trees:
+            with code.when(QUEUES[at, ROOT] != NONE):
+                code.call("attach", e, at, QUEUES, NODES, LINKS, TREES)
+            with code.or_when(all_of(indexed, QUEUES[at, COUNT] > BUILD)):
+                code.call("built", at, QUEUES, NODES, LINKS, TREES)
+        if self.layout.rowed:
+            enter_row(code, self.layout.links, at, e)
+        return code.function("link", e, at, indexed, *self.state)
+
+    def _drop(self) -> Function:
         """Takes a stretch of a queue, from `first` to `last`, out of it."""
-        chain = (
-            f"""
-        n = ni[c, BUCKET]
-        if n >= 0:
-            n = n * {self.shape.stride} + at % {self.shape.stride}
-            if ni[c, BPREV] == -1:
-                bs[n, 0] = ni[c, BNEXT]
-            else:
-                ni[ni[c, BPREV], BNEXT] = ni[c, BNEXT]
-            if ni[c, BNEXT] == -1:
-                bs[n, 1] = ni[c, BPREV]
-            else:
-                ni[ni[c, BNEXT], BPREV] = ni[c, BPREV]"""
-            if self.shape.equal
-            else ""
-        )
+        NEXT, PREV = self.layout.take("NEXT PREV")
+        first, last, at, free, before, after, c, step = variables("first last at free before after node step")
         trees = bool(self.accesses.trees)
-        whole = (
-            """
-    if before == -1 and after == -1:
-        qs[at, 3] = -1"""
-            if trees
-            else ""
-        )
-        leave = (
-            """
-        if qs[at, 3] != -1:
-            detach(c, at, qs, ni, nn, tt)"""
-            if trees
-            else ""
-        )
-        short = (
-            f"""
-    if qs[at, 2] < {KEEP}:
-        qs[at, 3] = -1"""
-            if trees
-            else ""
-        )
-        row = ROW_DROP.replace("ROW", str(ROW)) if self.layout.rowed else ""
-        return f"""def drop(first, last, at, free, {self.state()}):{row}
-    before = ni[first, PREV]
-    after = ni[last, NEXT]
-    if before == -1:
-        qs[at, 0] = after
-    else:
-        ni[before, NEXT] = after
-    if after == -1:
-        qs[at, 1] = before
-    else:
-        ni[after, PREV] = before{whole}
-    c = first
-    while True:
-        step = ni[c, NEXT]
-        qs[at, 2] -= 1
-        st[QUEUED] -= 1{chain}{leave}
-        ni[c, NEXT] = free
-        free = c
-        if c == last:
-            break
-        c = step{short}
-    return free"""
+        code = Code()
+        if self.layout.rowed:
+            leave_row(code, self.layout.links, at, first, last)
+        code.assign(before, PREV[first])
+        code.assign(after, NEXT[last])
+        with code.when(before == NONE):
+            code.assign(QUEUES[at, HEAD], after)
+        with code.otherwise():
+            code.assign(NEXT[before], after)
+        with code.when(after == NONE):
+            code.assign(QUEUES[at, TAIL], before)
+        with code.otherwise():
+            code.assign(PREV[after], before)
+        if trees:
+            with code.when(all_of(before == NONE, after == NONE)):
+                code.assign(QUEUES[at, ROOT], NONE)
+        code.assign(c, first)
+        with code.loop():
+            code.assign(step, NEXT[c])
+            code.decrease(QUEUES[at, COUNT])
+            code.decrease(counter("QUEUED"))
+            if self.shape.equal:
+                self.hash_index.drop(code, c, at)
+            if trees:
+                with code.when(QUEUES[at, ROOT] != NONE):
+                    code.call("detach", c, at, QUEUES, NODES, LINKS, TREES)
+            code.assign(NEXT[c], free)
+            code.assign(free, c)
+            with code.when(c == last):
+                code.leave()
+            code.assign(c, step)
+        if trees:
+            with code.when(QUEUES[at, COUNT] < KEEP):
+                code.assign(QUEUES[at, ROOT], NONE)
+        code.give(free)
+        return code.function("drop", first, last, at, free, *self.state)
 
-    def _expire(self) -> str:
-        """What falls behind the window of a key leaves. Bit 1 of the flags goes once all queues are in the order of time."""
-        loose = (
-            """
-                ks[k, 1] |= 1"""
-            if self.shape.contiguous
-            else ""
-        )
-        state = self.state()
-        trimmed = (
-            f"""
-    if free != was:
-        free = trim(k, free, {state})"""
-            if self.needs
-            else ""
-        )
-        return f"""def expire(k, horizon, free, ks, {self.state()}):
-    was = free
-    oldest = 9223372036854775807
-    late = False
-    for at in range(k * {self.shape.stride}, k * {self.shape.stride} + {len(self.shape.needed)}):
-        c = qs[at, 0]
-        before = horizon
-        while c != -1:
-            {COUNT}
-            step = ni[c, NEXT]
-            if ni[c, TIME] < horizon:
-                free = drop(c, c, at, free, {state}){loose}
-            else:
-                if ni[c, TIME] < oldest:
-                    oldest = ni[c, TIME]
-                if not ks[k, 1] & 2:
-                    break
-                if ni[c, TIME] < before:
-                    late = True
-                before = ni[c, TIME]
-            c = step
-    ks[k, 3] = oldest
-    if ks[k, 1] & 2 and not late:
-        ks[k, 1] &= ~2{trimmed}
-    return free"""
+    def _expire(self) -> Function:
+        """What falls behind the window of a key leaves. LATE goes once all queues are in the order of time."""
+        NEXT, TIME = self.layout.take("NEXT TIME")
+        horizon, was, at, before, step = variables("horizon was at before step")
+        stride = self.shape.stride
+        code = Code()
+        code.assign(was, free)
+        code.assign(oldest, HIGHEST)
+        code.assign(late, FALSE)
+        with code.count(at, k * stride + len(self.shape.needed), k * stride):
+            code.assign(c, QUEUES[at, HEAD])
+            code.assign(before, horizon)
+            with code.loop(c != NONE):
+                count_step(code)
+                code.assign(step, NEXT[c])
+                with code.when(TIME[c] < horizon):
+                    code.assign(free, call("drop", c, c, at, free, *self.state))
+                    if self.shape.contiguous:
+                        code.change(KEYS[k, FLAGS], "|", 1)
+                with code.otherwise():
+                    with code.when(TIME[c] < oldest):
+                        code.assign(oldest, TIME[c])
+                    with code.when(negated(KEYS[k, FLAGS] & LATE)):
+                        code.leave()
+                    with code.when(TIME[c] < before):
+                        code.assign(late, TRUE)
+                    code.assign(before, TIME[c])
+                code.assign(c, step)
+        code.assign(KEYS[k, OLDEST], oldest)
+        with code.when(all_of(KEYS[k, FLAGS] & LATE, negated(late))):
+            code.change(KEYS[k, FLAGS], "&", ~Constant(LATE))
+        if self.needs:
+            with code.when(free != was):
+                code.assign(free, call("trim", k, free, *self.state))
+        code.give(free)
+        return code.function("expire", k, horizon, free, KEYS, *self.state)
 
-    def _trim_function(self) -> str:
-        """Events that can be in no relation to come leave (see precede.py)."""
-        head, body = [f"def trim(k, free, {self.state()}):"], self._trim_lines()
+    def _trim(self) -> Function:
+        """Events that can be in no relation to come leave (see precedence.py)."""
+        was = Variable("was", WHOLE)
+        code = Code()
         if is_circular(self.needs):
-            body = ["    was = -2", "    while free != was:", "        was = free", *indented(body, 1)]
-        return "\n".join([*head, *body, "    return free"])
+            code.assign(was, -2)
+            with code.loop(free != was):
+                code.assign(was, free)
+                self._trim_queues(code)
+        else:
+            self._trim_queues(code)
+        code.give(free)
+        return code.function("trim", k, free, *self.state, rare=True)
 
-    def _trim_lines(self) -> list[str]:
-        lines: list[str] = []
+    def _trim_queues(self, code: Code) -> None:
+        NEXT, REF = self.layout.take("NEXT REF")
+        alive = Variable("alive", TRUTH)
         for queue, needs in self.needs:
-            at = f"k * {self.shape.stride} + {queue}"
-            lines += [f"    c = qs[{at}, 0]", "    while c != -1:", "        alive = False"]
-            for each in needs:
-                tests, before = [], []
-                for other, n in each:
-                    there = f"k * {self.shape.stride} + {other}"
-                    before += [
-                        f"f{other} = qs[{there}, 0]",
-                        *[f"f{other} = ni[f{other}, NEXT] if f{other} != -1 else -1"] * (n - 1),
-                    ]
-                    tests.append(f"f{other} != -1 and ni[f{other}, REF] < ni[c, REF]")
-                lines += indented([*before, f"if {' and '.join(tests)}:", "    alive = True"], 2)
-            lines += indented(
-                ["if alive:", "    break", f"free = drop(c, c, {at}, free, {self.state()})", f"c = qs[{at}, 0]"], 2
-            )
-        return lines
+            head = QUEUES[self.at(queue), HEAD]
+            code.assign(c, head)
+            with code.loop(c != NONE):
+                code.assign(alive, FALSE)
+                for each in needs:
+                    tests: list[Expression] = []
+                    for other, n in each:
+                        there = front_of(other)
+                        code.assign(there, QUEUES[self.at(other), HEAD])
+                        for _ in range(n - 1):
+                            code.assign(there, choice(NEXT[there], there != NONE, NONE))
+                        tests += [there != NONE, REF[there] < REF[c]]
+                    with code.when(all_of(*tests)):
+                        code.assign(alive, TRUE)
+                with code.when(alive):
+                    code.leave()
+                self.leave(code, queue, c, c)
+                code.assign(c, head)

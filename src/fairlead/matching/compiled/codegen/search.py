@@ -1,155 +1,219 @@
-"""The searches of a branch as source: nested loops over the slots, each over the events that its index gives.
+"""The searches of a branch: nested loops over the slots, each over the events that its index gives.
 
-The newest event is bound to its slot beforehand and not queued yet: its values are the arguments `w` (its place), `b` (bits),
-`bk` (its number in the hash index) and `x0, x1, …`. For `MATCH A a AND B b WHERE a.x < b.x` under FIRST, when a B arrives:
+The newest event is bound to its slot beforehand and not queued yet: its values are the arguments `word` (its place), `bits`,
+`bucket` (its number in the hash index) and `value0, value1, …`. For `MATCH A a AND B b WHERE a.x < b.x` under FIRST, when a B
+arrives:
 
-    def search_1(k, w, x1, qs, ni, nf, si, sf, members):
-        at = k * 2 + 0
-        x = sortable((x1), si, sf)
-        c0 = seek_lt(qs[at, 0], x, qs[at, 3], ni, nn, tt)
-        while c0 != -1:
-            if nf[c0, 8] < x1:
-                members[0] = c0
-                return True
-            c0 = seek_lt(ni[c0, 0], x, qs[at, 3], ni, nn, tt)
+    def search_1(key, value1, queues, …, members):
+        sought0 = sortable(value1)
+        if least_keys[key * 2 + 0] < sought0:
+            node0 = first_lt(key * 2 + 0, sought0, queues, …)
+        …
+        while node0 != -1:
+            members[0] = node0
+            return True
         return False
 
 Where THEN orders slots that are still open, the lowest event that each can have follows from those before it (under RECENT
-the highest from those behind it): `l0, l1, …` are found first, and if one is missing there is no relation at all.
+the highest from those behind it): `lowest0, lowest1, …` are found first, and if one is missing there is no relation at all.
 
-Takes: a shape, its accesses and layout. Gives: source. Never: changes a queue.
+Takes: a shape, its accesses and layout. Gives: functions of a kernel. Never: changes a queue.
 """
 
 from __future__ import annotations
 
-import re
+from contextlib import ExitStack
 
+from fairlead.matching.compiled.codegen.counters import counter
+from fairlead.matching.compiled.codegen.hash_index import HashIndex
+from fairlead.matching.compiled.codegen.kernel_names import (
+    CHAIN_LINKS,
+    CHAINS,
+    COUNTERS,
+    HEAD,
+    LEAST_KEYS,
+    LINKS,
+    MEMBERS,
+    NODES,
+    PLANS,
+    QUEUES,
+    RANKS,
+    ROOT,
+    ROWS,
+    SCRATCH,
+    TAIL,
+    TREES,
+    b,
+    bk,
+    bound_to,
+    free,
+    fresh,
+    k,
+    lowest_of,
+    sought_at,
+    tm,
+    value_of,
+    w,
+    walked,
+)
 from fairlead.matching.compiled.codegen.node_layout import Layout
-from fairlead.matching.compiled.codegen.ordered_index import key_of, seek_name
+from fairlead.matching.compiled.codegen.ordered_index import key_of, row_name, sought
 from fairlead.matching.compiled.codegen.reduced_search import Semijoins
-from fairlead.matching.compiled.machine_code.interruption import COUNT, STEP
+from fairlead.matching.compiled.machine_code.interruption import count_step, is_halted
 from fairlead.matching.compiled.planning.access import Access, Accesses
 from fairlead.matching.compiled.planning.shape import Clause, Shape
+from fairlead.matching.compiled.representation.code import Code
+from fairlead.matching.compiled.representation.contents import replaced, uses_of
+from fairlead.matching.compiled.representation.expressions import (
+    FALSE,
+    NONE,
+    TRUE,
+    Argument,
+    Array,
+    Call,
+    Comparison,
+    Expression,
+    SlotColumn,
+    SlotField,
+    Variable,
+    all_of,
+    any_of,
+    as_float,
+    bit,
+    call,
+    negated,
+)
+from fairlead.matching.compiled.representation.statements import Function
 
-STATE = ("free", "fresh", "qs", "bs", "gs", "ni", "nn", "tt", "bb", "fr", "st", "rank", "sc", "rt", "members")
-
-
-def indented(lines: list[str], depth: int) -> list[str]:
-    return ["    " * depth + line for line in lines]
+STATE: tuple[Variable | Array, ...] = (
+    free, fresh, QUEUES, CHAINS, LEAST_KEYS, NODES, LINKS, TREES, CHAIN_LINKS, ROWS, COUNTERS, RANKS, SCRATCH,
+    PLANS, MEMBERS,
+)  # fmt: skip
 
 
 class Searching:
     def __init__(self, shape: Shape, accesses: Accesses, layout: Layout) -> None:
         self.shape, self.accesses, self.layout = shape, accesses, layout
-        self.step, self.end = ("PREV", 1) if shape.recent else ("NEXT", 0)
-        self.calls: dict[str, str] = {}
+        self.end = TAIL if shape.recent else HEAD
+        self.step, self.ref = layout.field("PREV" if shape.recent else "NEXT"), layout.field("REF")
+        self.calls: dict[str, Call] = {}
+        self.called: set[str] = set()
+        """The functions that searches call."""
+        self.hash_index = HashIndex(shape, layout)
         self.semijoins = Semijoins(shape, accesses, layout)
 
-    def sources(self) -> list[str]:
+    def functions(self) -> list[Function]:
         """The search functions; `calls` then says how each is called."""
         made = []
         for newest in self.accesses.searches():
-            name, (body,) = "search_free" if newest is None else f"search_{newest}", self.semijoins.stated([self._body(newest)])
-            own = [f"x{at}" for at, column in enumerate(self.shape.columns) if column.queue == newest]
-            given = ["k", *(() if newest is None else ("w", "b", "bk", *own)), *STATE]
-            words = set(re.findall(r"\w+", body))
-            read = [each for each in given if each in words]
-            self.calls[name] = f"{name}({', '.join(read)})"
-            made.append(f"def {self.calls[name]}:\n{body}")
+            name, code = "search_free" if newest is None else f"search_{newest}", Code()
+            self._body(code, newest)
+            own = [value_of(at) for at, column in enumerate(self.shape.columns) if column.queue == newest]
+            given: list[Variable | Array] = [k, *(() if newest is None else (w, b, bk, *own)), *STATE]
+            uses = uses_of(code.body)
+            self.called |= uses.calls
+            read: list[Argument] = [each for each in given if each.name in uses.names]
+            self.calls[name] = call(name, *read)
+            made.append(code.function(name, *(each for each in given if each.name in uses.names)))
         return made
 
-    def source(self, text: str, newest: int | None) -> str:
-        """A piece of source over `v0[c1]`, `nref[c1]`, `nbits[c1]`, `ntime[c1]`, the newest event's values as arguments."""
+    def placed(self, condition: Expression, newest: int | None) -> Expression:
+        """A condition where a search has its events: those of open slots in nodes, the newest event's values as arguments."""
         bound = None if newest is None else self.shape.newest_slot(newest)
 
-        def value(found: re.Match[str]) -> str:
-            column, slot = int(found[1]), int(found[2])
-            if slot == bound:
-                return f"x{column}"
-            stored = f"ni[c{slot}, {self.layout.place_of_column[column]}]"
-            return f"as_float({stored})" if self.shape.columns[column].is_double else stored
+        def place(part: SlotColumn | SlotField) -> Expression:
+            if isinstance(part, SlotField):
+                if part.slot == bound:
+                    return {"REF": w, "BITS": b, "TIME": tm}[part.field]
+                return self.layout.field(part.field)[bound_to(part.slot)]
+            if part.slot == bound:
+                return value_of(part.column)
+            stored = self.layout.column(part.column)[bound_to(part.slot)]
+            return as_float(stored) if self.shape.columns[part.column].is_double else stored
 
-        def word(found: re.Match[str]) -> str:
-            slot = int(found[2])
-            if slot == bound:
-                return {"ref": "w", "bits": "b", "time": "tm"}[found[1]]
-            return f"ni[c{slot}, {self.layout[found[1].upper()]}]"
+        made: Expression = replaced(condition, place)
+        return made
 
-        text = re.sub(r"\bv(\d+)\[c(\d+)\]", value, text)
-        return re.sub(r"\bn(ref|bits|time)\[c(\d+)\]", word, text)
+    def at(self, queue: int) -> Expression:
+        """The number of a queue of the key."""
+        return k * self.shape.stride + queue
 
-    def _body(self, newest: int | None) -> str:
+    def _body(self, code: Code, newest: int | None) -> None:
+        """Loop in loop; what ends a loop is written where its block is left."""
         shape = self.shape
-        lines = indented([*self._opening(newest), *self.semijoins.opening(newest)], 1)
-        depth = 1
-        closers: list[list[str]] = []
-        inner = False
-        for slot in range(shape.size):
-            access = self.accesses.of(slot, newest)
-            tests = [self.source(f"({each.source})", newest) for each in self.accesses.tests_left(slot, newest)]
-            tests += self._order_tests(slot, newest)
-            if access.way == "newest":
-                lines += indented([f"if {' and '.join(tests) or 'True'}:"], depth)
-                depth += 1
-                closers.append([])
-                continue
-            if slot in self.accesses.chosen_bits:
-                tests.insert(0, f"(ni[c{slot}, {self.layout['BITS']}] >> {slot}) & 1")
-            start, advance = self._walk(access, newest)
-            once = access.way == "neighbour"
-            bounded = self.semijoins.step(newest) if inner and not once else []
-            # the innermost loop only counts: asking would cost it a tenth
-            last = slot == max(self.opened(newest)) and all(each.right is None for each in shape.clauses)
-            innermost = last and not once and not bounded
-            counted = ["walked += 1"] if innermost else [] if once else bounded or [*STEP, "    return False"]
-            lines += indented([*start, *(["walked = 0"] if innermost else []), f"while c{slot} != -1:"], depth)
-            lines += indented(counted, depth + 1)
-            inner = inner or not once
-            lines += indented(self._ends(slot, newest), depth + 1)
-            lines += indented([f"if {' and '.join(tests) or 'True'}:"], depth + 1)
-            final = not self.accesses.depends(slot, newest) and not once
-            closers.append(
-                [
-                    *(indented(["break"], depth + 2) if final else []),
-                    *indented(["break"] if once else advance, depth + 1),
-                    *indented(["st[STEPS] -= walked"] if innermost else [], depth),
-                ]
-            )
-            depth += 2
-        for clause in shape.clauses:
-            if clause.right is not None:
-                lines += indented(self._unspoilt(clause, newest), depth)
-                depth += 1
-        found = [
-            f"members[{slot}] = c{slot}" for slot in range(shape.size) if newest is None or slot != shape.newest_slot(newest)
-        ]
-        lines += indented([*found, "return True"], depth)
-        for closer in reversed(closers):
-            lines += closer
-        return self.layout.named("\n".join([*lines, "    return False"]))
+        self._opening(code, newest)
+        self.semijoins.opening(code, newest)
+        with ExitStack() as blocks:
+            inner = False
+            for slot in range(shape.size):
+                access = self.accesses.of(slot, newest)
+                tests = [self.placed(each.condition, newest) for each in self.accesses.tests_left(slot, newest)]
+                tests += self._order_tests(slot, newest)
+                if access.way == "newest":
+                    blocks.enter_context(code.when(all_of(*tests)))
+                    continue
+                if slot in self.accesses.chosen_bits:
+                    tests.insert(0, bit(self.layout.field("BITS")[bound_to(slot)], slot))
+                once = access.way == "neighbour"
+                bounded = inner and not once and newest in self.semijoins.first
+                # the innermost loop only counts: asking would cost it a tenth
+                last = slot == max(self.opened(newest)) and all(each.right is None for each in shape.clauses)
+                innermost = last and not once and not bounded
+                self._start(code, access, newest)
+                if innermost:
+                    code.assign(walked, 0)
+                    blocks.callback(code.decrease, counter("STEPS"), walked)
+                blocks.enter_context(code.loop(bound_to(slot) != NONE))
+                if innermost:
+                    code.increase(walked)
+                elif bounded:
+                    self.semijoins.step(code, newest)
+                elif not once:
+                    count_step(code)
+                    with code.when(is_halted()):
+                        code.give(FALSE)
+                inner = inner or not once
+                self._ends(code, slot, newest)
+                if once:
+                    blocks.callback(code.leave)
+                else:
+                    blocks.callback(self._advance, code, access, newest)
+                blocks.enter_context(code.when(all_of(*tests)))
+                if not self.accesses.depends(slot, newest) and not once:
+                    blocks.callback(code.leave)
+            for clause in shape.clauses:
+                if clause.right is not None:
+                    blocks.enter_context(code.when(self._unspoilt(code, clause, newest)))
+            for slot in sorted(self.opened(newest)):
+                code.assign(MEMBERS[slot], bound_to(slot))
+            code.give(TRUE)
+        code.give(FALSE)
 
-    def _opening(self, newest: int | None) -> list[str]:
+    def _opening(self, code: Code, newest: int | None) -> None:
         """What the newest event alone decides, and the ends between which THEN leaves the open slots."""
-        lines: list[str] = []
         if newest is not None:
             bound = self.shape.newest_slot(newest)
             if bound in self.accesses.chosen_bits:
-                lines += [f"if not (b >> {bound}) & 1:", "    return False"]
+                with code.when(negated(bit(b, bound))):
+                    code.give(FALSE)
             for each in self.accesses.tests_at(-1, newest):
-                lines += [f"if not ({self.source(each.source, newest)}):", "    return False"]
-        for slot in self.timely(newest):
-            limits = [f"l{other}" for other in self.ahead(slot, newest)]
-            queue = self.shape.queue_of_slot[slot]
-            before = slot - 1
-            if self.shape.follows(slot) and before in self.timely(newest):
-                start = f"ni[l{before}, {self.step}]"
+                with code.when(negated(self.placed(each.condition, newest))):
+                    code.give(FALSE)
+        timely = self.timely(newest)
+        for slot in timely:
+            lowest, at = lowest_of(slot), self.at(self.shape.queue_of_slot[slot])
+            if self.shape.follows(slot) and slot - 1 in timely:
+                code.assign(lowest, self.step[lowest_of(slot - 1)])
             else:
-                start = f"qs[k * {self.shape.stride} + {queue}, {self.end}]"
-            lines.append(f"l{slot} = {start}")
-            for limit in limits:
-                lines.append(f"l{slot} = past(l{slot}, ni[{limit}, REF], qs[k * {self.shape.stride} + {queue}, 3], ni, nn, tt)")
-            lines += [f"if l{slot} == -1:", "    return False"]
-        return lines
+                code.assign(lowest, QUEUES[at, self.end])
+            for other in self.ahead(slot, newest):
+                code.assign(lowest, self._past(lowest, lowest_of(other), at))
+            with code.when(lowest == NONE):
+                code.give(FALSE)
+
+    def _past(self, node: Variable, other: Variable, at: Expression) -> Call:
+        """From a node on, the first that stands after another one (before it under RECENT)."""
+        return call("past", node, self.ref[other], QUEUES[at, ROOT], NODES, LINKS, TREES)
 
     def opened(self, newest: int | None) -> set[int]:
         return set(range(self.shape.size)) - (set() if newest is None else {self.shape.newest_slot(newest)})
@@ -181,100 +245,125 @@ class Searching:
             done += ready
         return done
 
-    def _walk(self, access: Access, newest: int | None) -> tuple[list[str], list[str]]:
-        """How a slot's loop begins, and how it goes on."""
-        shape, slot = self.shape, access.slot
-        queue, follows = shape.queue_of_slot[slot], shape.follows(slot)
-        after_newest = follows and newest is not None and slot - 1 == shape.newest_slot(newest)
-        where = f"k * {shape.stride} + {queue}"
+    # The loop of a slot
+
+    def _after_newest(self, slot: int, newest: int | None) -> bool:
+        """The instance before it is the newest event, which is in no queue."""
+        return self.shape.follows(slot) and newest is not None and slot - 1 == self.shape.newest_slot(newest)
+
+    def _start(self, code: Code, access: Access, newest: int | None) -> None:
+        """The first node of a slot's loop."""
+        shape, slot, node = self.shape, access.slot, bound_to(access.slot)
+        queue, follows = shape.queue_of_slot[slot], shape.follows(slot) and not self._after_newest(slot, newest)
+        where, once = self.at(queue), access.way == "neighbour"
         if access.way == "hash":
-            return self._chain(access, newest, follows, after_newest)
-        if access.way == "neighbour" and not follows:
-            back = shape.newest_slot(queue) - slot - 1
-            return [f"c{slot} = qs[{where}, 1]", *[f"c{slot} = ni[c{slot}, PREV]"] * back], []
-        if follows and not after_newest:
-            start = f"ni[c{slot - 1}, {self.step}]"
-        elif slot in self.timely(newest) and access.way != "neighbour":
-            start = f"l{slot}"
+            self._start_chain(code, access, newest)
+            return
+        if once and not shape.follows(slot):
+            code.assign(node, QUEUES[where, TAIL])
+            for _ in range(shape.newest_slot(queue) - slot - 1):
+                code.assign(node, self.layout.field("PREV")[node])
+            return
+        timely = slot in self.timely(newest)
+        if follows:
+            code.assign(node, self.step[bound_to(slot - 1)])
+        elif timely and not once:
+            code.assign(node, lowest_of(slot))
         else:
-            start = f"qs[{where}, {self.end}]"
-        lines = [f"c{slot} = {start}"]
-        if access.way != "neighbour":
-            if follows and not after_newest and slot in self.timely(newest):
-                behind = ">" if shape.recent else "<"
-                lines += [f"if c{slot} != -1 and ni[c{slot}, REF] {behind} ni[l{slot}, REF]:", f"    c{slot} = l{slot}"]
-            lines += [
-                f"c{slot} = past(c{slot}, ni[c{other}, REF], qs[{where}, 3], ni, nn, tt)"
-                for other in self.ahead(slot, newest)
-                if other < slot
-            ]
-        if access.bound is None:
-            return lines, [f"c{slot} = ni[c{slot}, {self.step}]"]
-        bound, column = access.bound, self.shape.columns[access.bound.column]
-        value = self.source(bound.value, newest)
-        seek, x = seek_name(bound.sign), f"x_{slot}"
-        lines.append(f"{x} = {key_of(value, column.is_double, bound.sign)}")
-        found = f"c{slot} = {seek}(c{slot}, {x}, qs[{where}, 3], ni, nn, tt)"
-        if follows or slot in self.timely(newest):
-            lines.append(found)
-        else:  # nothing in the queue is below its least key: `gs` has it, or something below it
-            sign = "<=" if bound.sign.endswith("=") else "<"
-            if not shape.recent:
-                first = seek.replace("seek", "first")
-                found = f"c{slot} = {first}({where}, {x}, qs, ni, nn, tt, fr, st)"
-            tighten = [f"if c{slot} == -1:", f"    gs[{where}] = least({where}, qs, ni, nn, tt)"]
-            lines += [f"if gs[{where}] {sign} {x}:", *indented([found, *tighten], 1), "else:", f"    c{slot} = -1"]
+            code.assign(node, QUEUES[where, self.end])
+        if not once:
+            if follows and timely:
+                behind = Comparison(self.ref[node], ">" if shape.recent else "<", self.ref[lowest_of(slot)])
+                with code.when(all_of(node != NONE, behind)):
+                    code.assign(node, lowest_of(slot))
+            for other in self.ahead(slot, newest):
+                if other < slot:
+                    code.assign(node, self._past(node, bound_to(other), where))
+        if access.bound is not None:
+            self._seek(code, access, newest, timely)
+
+    def _seek(self, code: Code, access: Access, newest: int | None, timely: bool) -> None:
+        """From there on, the first whose key the ordered index finds."""
+        assert access.bound is not None
+        shape, slot, node, bound = self.shape, access.slot, bound_to(access.slot), access.bound
+        column, where = shape.columns[bound.column], self.at(shape.queue_of_slot[slot])
+        value, x = self.placed(bound.value, newest), sought_at(slot)
+        code.assign(x, key_of(value, column.is_double, bound.sign))
+        if shape.follows(slot) or timely:
+            code.assign(node, sought(bound.sign, node, x, QUEUES[where, ROOT]))
+        else:  # nothing in the queue is below its least key: LEAST_KEYS has it, or something below it
+            with code.when(Comparison(LEAST_KEYS[where], "<=" if bound.sign.endswith("=") else "<", x)):
+                if shape.recent:
+                    code.assign(node, sought(bound.sign, node, x, QUEUES[where, ROOT]))
+                else:
+                    arrays = QUEUES, NODES, LINKS, TREES, ROWS, COUNTERS
+                    code.assign(node, call(row_name(bound.sign), where, x, *arrays))
+                with code.when(node == NONE):
+                    code.assign(LEAST_KEYS[where], call("least", where, QUEUES, NODES, LINKS, TREES))
+            with code.otherwise():
+                code.assign(node, NONE)
         if column.is_double:
-            lines += [f"if ({value}) != ({value}):", f"    c{slot} = -1"]
-        return lines, [f"c{slot} = {seek}(ni[c{slot}, {self.step}], {x}, qs[{where}, 3], ni, nn, tt)"]
+            with code.when(value != value):
+                code.assign(node, NONE)
 
-    def _chain(self, access: Access, newest: int | None, follows: bool, after_newest: bool) -> tuple[list[str], list[str]]:
+    def _advance(self, code: Code, access: Access, newest: int | None) -> None:
+        """The next node of a slot's loop."""
+        node = bound_to(access.slot)
+        if access.way == "hash":
+            code.assign(node, self.hash_index.step(node))
+        elif access.bound is None:
+            code.assign(node, self.step[node])
+        else:
+            root = QUEUES[self.at(self.shape.queue_of_slot[access.slot]), ROOT]
+            code.assign(node, sought(access.bound.sign, self.step[node], sought_at(access.slot), root))
+
+    def _start_chain(self, code: Code, access: Access, newest: int | None) -> None:
         """Along the events of the queue that have the partner's number."""
-        shape, slot, partner = self.shape, access.slot, access.partner
-        queue = shape.queue_of_slot[slot]
-        step = "BPREV" if shape.recent else "BNEXT"
-        is_newest = newest is not None and partner == shape.newest_slot(newest)
-        number = "bk" if is_newest else f"ni[c{partner}, BUCKET]"
-        advance = [f"c{slot} = ni[c{slot}, {step}]"]
-        if follows and not after_newest and slot - 1 in shape.equal_slots:
-            return [f"c{slot} = ni[c{slot - 1}, {step}]"], advance
-        lines = [f"n = {number}", f"c{slot} = bs[n * {shape.stride} + {queue}, {self.end}] if n >= 0 else -1"]
-        if follows and not after_newest:
-            sign = ">=" if shape.recent else "<="
-            skipped = [*(self.semijoins.step(newest) or [COUNT]), *advance]
-            lines += [f"while c{slot} != -1 and ni[c{slot}, REF] {sign} ni[c{slot - 1}, REF]:", *indented(skipped, 1)]
-        return lines, advance
+        shape, slot, node = self.shape, access.slot, bound_to(access.slot)
+        follows = shape.follows(slot) and not self._after_newest(slot, newest)
+        if follows and slot - 1 in shape.equal_slots:
+            code.assign(node, self.hash_index.step(bound_to(slot - 1)))
+            return
+        is_newest = newest is not None and access.partner == shape.newest_slot(newest)
+        number = bk if is_newest else self.hash_index.number_of(bound_to(access.partner))
+        self.hash_index.start(code, node, number, shape.queue_of_slot[slot])
+        if follows:
+            before = Comparison(self.ref[node], ">=" if shape.recent else "<=", self.ref[bound_to(slot - 1)])
+            with code.loop(all_of(node != NONE, before)):
+                if newest in self.semijoins.first:
+                    self.semijoins.step(code, newest)
+                else:
+                    count_step(code)
+                code.assign(node, self.hash_index.step(node))
 
-    def _order_tests(self, slot: int, newest: int | None) -> list[str]:
+    def _order_tests(self, slot: int, newest: int | None) -> list[Expression]:
         """What THEN asks of this slot and those bound before it; the newest event stands after all others anyway."""
         opened = self.opened(newest)
         return [
-            f"ni[c{o.before}, REF] < ni[c{o.after}, REF]"
+            self.ref[bound_to(o.before)] < self.ref[bound_to(o.after)]
             for o in self.shape.orders
             if {o.before, o.after} <= opened and max(o.before, o.after) == slot
         ]
 
-    def _ends(self, slot: int, newest: int | None) -> list[str]:
+    def _ends(self, code: Code, slot: int, newest: int | None) -> None:
         """Where THEN ends a loop: further events only stand further behind (or ahead) of one that is bound."""
-        lines = []
         if self.shape.recent:
             others = [o.before for o in self.shape.orders if o.after == slot and o.before < slot]
         else:
             others = [o.after for o in self.shape.orders if o.before == slot and o.after < slot]
         sign = "<=" if self.shape.recent else ">="
         for other in sorted(set(others) & self.opened(newest)):
-            lines += [f"if ni[c{slot}, REF] {sign} ni[c{other}, REF]:", "    break"]
-        return lines
+            with code.when(Comparison(self.ref[bound_to(slot)], sign, self.ref[bound_to(other)])):
+                code.leave()
 
-    def _unspoilt(self, clause: Clause, newest: int | None) -> list[str]:
-        """What is indented below is reached if no noted event forbids the members."""
+    def _unspoilt(self, code: Code, clause: Clause, newest: int | None) -> Expression:
+        """Whether no noted event forbids the members, after looking for one."""
         assert clause.right is not None
-        at, node = f"k * {self.shape.stride} + {clause.queue}", f"c{clause.slot}"
-        left, right = (self.source(f"nref[c{each}]", newest) for each in (clause.left, clause.right))
-        return [
-            f"{node} = after(qs[{at}, 0], {left}, qs[{at}, 3], ni, nn, tt)",
-            f"while {node} != -1 and ni[{node}, REF] < {right} and not ({self.source(clause.source, newest)}):",
-            f"    {COUNT}",
-            f"    {node} = ni[{node}, NEXT]",
-            f"if {node} == -1 or ni[{node}, REF] >= {right}:",
-        ]
+        at, node = self.at(clause.queue), bound_to(clause.slot)
+        left, right = (self.placed(SlotField("REF", each), newest) for each in (clause.left, clause.right))
+        code.assign(node, call("after", QUEUES[at, HEAD], left, QUEUES[at, ROOT], NODES, LINKS, TREES))
+        spoils = self.placed(clause.condition, newest)
+        with code.loop(all_of(node != NONE, self.ref[node] < right, negated(spoils))):
+            count_step(code)
+            code.assign(node, self.layout.field("NEXT")[node])
+        return any_of(node == NONE, self.ref[node] >= right)

@@ -1,1 +1,1 @@
-"""Source to machine code, and machine code as a function."""
+"""Programs to machine code, and machine code as a function."""

@@ -5,20 +5,23 @@ with the one that unwritten memory is filled with: instead of reading memory tha
 stops, and the call raises InvariantError (X003) with the function, the place in the source, the index and the length. Kernels
 as plain Python (FAIRLEAD_JIT=0) check their indexes: Python would take a negative one from the end.
 
-Without it, the same source becomes the same machine code as if this module were not there.
+Without it, the same program becomes the same machine code as if this module were not there.
 
 Gives: whether the build is checked, memory that is not written yet, arrays that check their indexes, and the error.
 """
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fairlead.errors import InvariantError
+from fairlead.matching.compiled.machine_code.surroundings import surroundings
+from fairlead.matching.compiled.representation.contents import elements_in
+from fairlead.matching.compiled.representation.statements import Program
+from fairlead.matching.compiled.representation.text import statements_by_line, text_of
 
 POISON = 0x7A
 """Every byte of memory that nobody wrote: as an index it is out of range, as a link no node."""
@@ -26,12 +29,12 @@ OUTSIDE, UNWRITTEN = 1, 2
 """What was wrong."""
 REPORT = 4
 """Words of a report: the place in the source (0: nothing is wrong), what was wrong, the index and the length."""
-_LINE, _COLUMN = 40, 20
+_LINE = 20
 
 
 def is_checked(checked: bool | None = None) -> bool:
-    """By default as the environment says."""
-    return os.environ.get("FAIRLEAD_KERNELS") == "checked" if checked is None else checked
+    """By default as the process says."""
+    return surroundings().build().checked if checked is None else checked
 
 
 def unwritten(shape: int | tuple[int, ...], dtype: Any, checked: bool | None = None) -> npt.NDArray[Any]:
@@ -48,17 +51,19 @@ def poison_of(dtype: str) -> int | None:
     return None if size is None else int.from_bytes(bytes([POISON]) * size, "little")
 
 
-def site(line: int, column: int, end: int) -> int:
-    """A place in a source as one number."""
-    return line << _LINE | column << _COLUMN | end
+def site(line: int, ordinal: int) -> int:
+    """A place in a program as one number: the line of its text, and which element of an array it is there."""
+    return line << _LINE | ordinal
 
 
-def failure(source: str, at: int, what: int, index: int, length: int) -> InvariantError:
-    line, low, high = at >> _LINE, at >> _COLUMN & (1 << _COLUMN) - 1, at & (1 << _COLUMN) - 1
-    lines = source.split("\n")
-    above = next(each for each in reversed(lines[:line]) if each.startswith("def "))
-    name, text = above[4 : above.index("(")], lines[line - 1].encode()[low:high].decode()
-    return _error(name, line, text, f"index {index} of {length}" if what == OUTSIDE else "memory that nobody wrote")
+def failure(program: Program, at: int, what: int, index: int, length: int) -> InvariantError:
+    line, ordinal = at >> _LINE, at & (1 << _LINE) - 1
+    for number, function, statement in statements_by_line(program):
+        if number == line and statement is not None:
+            text = text_of(elements_in(statement)[ordinal])
+            problem = f"index {index} of {length}" if what == OUTSIDE else "memory that nobody wrote"
+            return _error(function.name, line, text, problem)
+    return _error("kernel", line, "?", f"what line {line} of its source has not")
 
 
 def _error(name: str, line: int, text: str, problem: str) -> InvariantError:

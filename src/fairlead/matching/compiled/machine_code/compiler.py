@@ -1,15 +1,15 @@
-"""Source to machine code, once for each source: in memory, and on disk where a cache folder of ours can be written.
+"""A program to machine code, once for each: in memory, and in the store that the process has (surroundings.py).
 
-Takes: a source. Gives: its function `kernel`: machine code, or with FAIRLEAD_JIT=0 the same source as plain Python (tests, tiny
+Takes: a program. Gives: its function `kernel`: machine code, or with FAIRLEAD_JIT=0 its text as plain Python (tests, tiny
 inputs: compiling costs 0.2 to 0.4 s). The types of the arguments are known at the first call, so that is when code is looked
-for: in the cache (disk_cache.py), then only loaded (native.py, 50 ms with LLVM's import); otherwise it is made
-(object_code.py). With FAIRLEAD_KERNELS=checked both check every index (checked_build.py).
-Never: fails because of the cache: what cannot be read or written is compiled in memory.
+for: in the store, then only loaded (native.py, 50 ms with LLVM's import); otherwise it is made (object_code.py). With
+FAIRLEAD_KERNELS=checked both check every index (checked_build.py).
+Never: does I/O, nor fails because of the store: what is not there is compiled in memory.
 """
 
 from __future__ import annotations
 
-import os
+import hashlib
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -17,34 +17,39 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairlead.errors import require
-from fairlead.matching.compiled.machine_code import disk_cache as cache
 from fairlead.matching.compiled.machine_code.checked_build import CheckedArray, is_checked
 from fairlead.matching.compiled.machine_code.interruption import asked
+from fairlead.matching.compiled.machine_code.surroundings import surroundings
+from fairlead.matching.compiled.representation.statements import Program
 
 if TYPE_CHECKING:
     from fairlead.matching.compiled.machine_code.native import Native, Signature
 
 Kernel = Callable[..., tuple[int, ...]]
 
-
-def kernel_of(source: str, jit: bool | None = None, checked: bool | None = None) -> Kernel:
-    """The function `kernel` of a source. `jit` False: as plain Python; `checked`: with every index checked; by default as
-    the environment says."""
-    wanted = os.environ.get("FAIRLEAD_JIT", "1") != "0" if jit is None else jit
-    return (_compiled if wanted else _interpreted)(source, is_checked(checked))
+VERSION = 5
+"""Raise when other code is made of a source, or is called in another way."""
 
 
-def unmade(sources: Iterable[str]) -> tuple[int, int]:
-    """Of these sources, how many have no machine code yet: those to be compiled, and those to be loaded from the cache."""
-    if os.environ.get("FAIRLEAD_JIT", "1") == "0":
+def kernel_of(program: Program, jit: bool | None = None, checked: bool | None = None) -> Kernel:
+    """The function `kernel` of a program. `jit` False: as plain Python; `checked`: with every index checked; by default as
+    the process says."""
+    wanted = surroundings().build().machine_code if jit is None else jit
+    return (_compiled if wanted else _interpreted)(program, is_checked(checked))
+
+
+def unmade(programs: Iterable[Program]) -> tuple[int, int]:
+    """Of these programs, how many have no machine code yet: those to be compiled, and those to be loaded from the store."""
+    given = surroundings()
+    if not given.build().machine_code:
         return 0, 0
-    wanted = [each for each in dict.fromkeys(sources) if not _compiled(each, is_checked(None)).made]
-    compiled = len(cache.missing(wanted)) if wanted else 0
+    wanted = [each for each in dict.fromkeys(programs) if not _compiled(each, is_checked(None)).made]
+    compiled = len(given.missing(_digest(each.text) for each in wanted)) if wanted else 0
     return compiled, len(wanted) - compiled
 
 
 @lru_cache(maxsize=4096)
-def _interpreted(source: str, checked: bool) -> Kernel:
+def _interpreted(program: Program, checked: bool) -> Kernel:
     namespace: dict[str, Any] = {
         "np": np,
         "prefetch": lambda value: None,
@@ -54,7 +59,7 @@ def _interpreted(source: str, checked: bool) -> Kernel:
         "asked": asked,
         "joined": lambda high, low: (int(high) << 64) | (int(low) & 0xFFFFFFFFFFFFFFFF),
     }
-    exec(compile(source, "<fairlead kernel>", "exec"), namespace)
+    exec(compile(program.text, "<fairlead kernel>", "exec"), namespace)
     plain: Kernel = namespace["kernel"]
     names = plain.__code__.co_varnames
 
@@ -69,15 +74,15 @@ def _interpreted(source: str, checked: bool) -> Kernel:
 
 
 @lru_cache(maxsize=4096)
-def _compiled(source: str, checked: bool) -> Compiled:
-    return Compiled(source, checked)
+def _compiled(program: Program, checked: bool) -> Compiled:
+    return Compiled(program, checked)
 
 
 class Compiled:
-    """A source as machine code, for each signature that it is called with: in practice one."""
+    """A program as machine code, for each signature that it is called with: in practice one."""
 
-    def __init__(self, source: str, checked: bool | None = None) -> None:
-        self.source, self.checked = source, is_checked(checked)
+    def __init__(self, program: Program, checked: bool | None = None) -> None:
+        self.program, self.checked = program, is_checked(checked)
         self.last: Native | None = None
         self.made: dict[Signature, Native] = {}
 
@@ -97,25 +102,41 @@ class Compiled:
         signature = signature_of(given)
         made = self.made.get(signature)
         if made is None:  # two threads may both get here: then the work is done twice, and one of the results is used
-            made = self.made.setdefault(signature, _made(self.source, signature, self.checked))
+            made = self.made.setdefault(signature, _made(self.program, signature, self.checked))
         self.last = made
         words = made.words(given)
         require(words is not None, "arguments are of their own signature", signature=signature)
         return made(given, words or [])
 
 
-def _made(source: str, signature: Signature, checked: bool) -> Native:
-    """1. From the cache. 2. Compiled, and kept."""
+def _made(program: Program, signature: Signature, checked: bool) -> Native:
+    """1. From the store. 2. Compiled, and stored."""
     from fairlead.matching.compiled.machine_code.native import CheckedNative, Native, is_loadable
 
-    kept = f"{'checked ' if checked else ''}{signature}"
-    payload = cache.load(source, kept)
+    given, kernel, called = surroundings(), _digest(program.text), f"{'checked ' if checked else ''}{signature}"
+    payload = given.load(kernel, called)
     if payload is not None and is_loadable(payload):
-        return CheckedNative(payload, signature, source) if checked else Native(payload, signature)
+        return CheckedNative(payload, signature, program) if checked else Native(payload, signature)
 
     from fairlead.matching.compiled.machine_code import object_code as emit
 
-    payload = emit.object_code(source, signature, checked)
-    require(is_loadable(payload), "machine code needs nothing that is not there", source=source)
-    cache.store(source, kept, payload)
-    return CheckedNative(payload, signature, source) if checked else Native(payload, signature)
+    payload = emit.object_code(program, signature, checked)
+    require(is_loadable(payload), "machine code needs nothing that is not there", source=program.text)
+    given.store(kernel, called, payload)
+    return CheckedNative(payload, signature, program) if checked else Native(payload, signature)
+
+
+def _digest(source: str) -> str:
+    """Of all that the machine code of a source depends on, but its signature."""
+    return hashlib.sha256(f"{VERSION}\n{_machine()}\n{source}".encode()).hexdigest()
+
+
+@lru_cache(maxsize=1)
+def _machine() -> str:
+    """What decides which machine code comes out."""
+    import llvmlite
+    import llvmlite.binding as llvm
+
+    features = llvm.get_host_cpu_features().flatten()
+    versions = f"{llvmlite.__version__} {llvm.llvm_version_info}"
+    return f"{versions} {llvm.get_process_triple()} {llvm.get_host_cpu_name()} {features}"

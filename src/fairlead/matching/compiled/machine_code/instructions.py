@@ -1,13 +1,13 @@
-"""What the operators of a kernel's source mean, as LLVM's text: one instruction after the other for one function.
+"""What the operators of a kernel mean, as LLVM's text: one instruction after the other for one function.
 
-Whole numbers have 64 bits and wrap around; everything is as NumPy's numbers have it, so that the same source means the same
+Whole numbers have 64 bits and wrap around; everything is as NumPy's numbers have it, so that the same program means the same
 as plain Python: `//` and `%` round down and are 0 for a divisor of 0, comparisons with NaN are false (`!=` true), a whole
 number beside a float becomes a float. Nothing here is undefined for LLVM but `int()` of a float that is out of range.
 Wide numbers have 384 bits and come from `wide(…)`, `joined(high, low)` and long literals; in plain Python they are its `int`,
 so they must never wrap around. They have no `//`, `%` and no way to a float: LLVM would call functions for these that a process
 need not have (functions.py divides).
 
-Takes: values of one of five types. Gives: values, and lines. Never: knows about syntax.
+Takes: values of one of five types. Gives: values, and lines. Never: knows about nodes.
 """
 
 from __future__ import annotations
@@ -17,10 +17,8 @@ from typing import NoReturn
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import InvariantError
+from fairlead.matching.compiled.representation.expressions import FLOAT, TRUTH, UNKNOWN, UNSIGNED, WHOLE, WIDE
 
-TRUTH, WHOLE, UNSIGNED, FLOAT, UNKNOWN = "truth value", "whole number", "unsigned number", "float", "unknown"
-WIDE = "wide number"
-"""UNKNOWN: of a variable that was not assigned so far; what was made with it is thrown away."""
 LLVM = {TRUTH: "i1", WHOLE: "i64", UNSIGNED: "i64", FLOAT: "double", UNKNOWN: "i64", WIDE: "i384"}
 ZERO = {TRUTH: "false", WHOLE: "0", UNSIGNED: "0", FLOAT: "0.0", UNKNOWN: "0", WIDE: "0"}
 SIGNED_ORDER = {"==": "eq", "!=": "ne", "<": "slt", "<=": "sle", ">": "sgt", ">=": "sge"}
@@ -61,7 +59,11 @@ class Operations:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.numbers = 0
-        self.line = 0
+
+    @property
+    def line(self) -> int:
+        """Of the program's text: where what is lowered stands."""
+        return 0
 
     def refuse(self, what: str) -> NoReturn:
         raise InvariantError("X002", f"a kernel's source has what cannot be compiled: {what}", place=f"line {self.line}")

@@ -1,7 +1,7 @@
 """How a kernel that runs for long is ended: it asks now and then, and stops at once where the answer is no.
 
 Python runs its signal handlers between its own instructions only, so Ctrl-C waits while machine code runs. A kernel therefore
-counts its steps (`COUNT` in its loops) and calls back every EVERY of them. Entering the interpreter is what lets a signal
+counts its steps (`count_step` in its loops) and calls back every EVERY of them. Entering the interpreter is what lets a signal
 handler run, on the main thread; on any thread `check` can look whether somebody wants the work to end. What either of them
 raises ends the kernel: its loops return, and the exception goes on from where the kernel was called.
 
@@ -13,11 +13,16 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Generator
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-from fairlead.matching.compiled.codegen.counters import ASK, STEPS, STOPPED
+from fairlead.matching.compiled.codegen.counters import ASK, STEPS, STOPPED, counter
+from fairlead.matching.compiled.codegen.kernel_names import COUNTERS
+from fairlead.matching.compiled.representation.code import Code
+from fairlead.matching.compiled.representation.expressions import Expression, all_of, call, intrinsic
+from fairlead.matching.compiled.representation.statements import Function
 
 Words = npt.NDArray[np.int64]
 
@@ -30,18 +35,33 @@ takes one microsecond, and up to five milliseconds where another thread is in th
 ONWARDS = 0x5EAF00D
 """The answer with which a kernel goes on. Where the call itself fails its result is anything, hardly this."""
 
-COUNT = "st[STEPS] -= 1"
-STEP = [COUNT, "if st[STEPS] < 0 and halted(st):"]
-"""One step; what is indented below is done where the kernel has to stop."""
 
-HALTED = f"""def halted(st):
-    if st[STOPPED] == 0:
-        st[STEPS] = {EVERY}
-        if st[ASK] != 0 and asked(st[ASK]) != {ONWARDS}:
-            st[STOPPED] = 1
-    if st[STOPPED] != 0:
-        st[STEPS] = 0
-    return st[STOPPED] != 0"""
+def count_step(code: Code) -> None:
+    """One step."""
+    code.decrease(counter("STEPS"))
+
+
+def is_halted() -> Expression:
+    """Whether the kernel has to stop, asked after a step."""
+    return all_of(counter("STEPS") < 0, call("halted", COUNTERS))
+
+
+def halted() -> Function:
+    return _halted(EVERY)
+
+
+@lru_cache(maxsize=4)
+def _halted(every: int) -> Function:
+    code = Code()
+    with code.when(counter("STOPPED") == 0):
+        code.assign(counter("STEPS"), every)
+        with code.when(all_of(counter("ASK") != 0, intrinsic("asked", counter("ASK")) != ONWARDS)):
+            code.assign(counter("STOPPED"), 1)
+    with code.when(counter("STOPPED") != 0):
+        code.assign(counter("STEPS"), 0)
+    code.give(counter("STOPPED") != 0)
+    return code.function("halted", COUNTERS, rare=True)
+
 
 Callback = ctypes.CFUNCTYPE(ctypes.c_int64)
 
@@ -67,7 +87,7 @@ class Interruption:
 
 
 def asked(address: int) -> int:
-    """The question, where a kernel's source runs as plain Python."""
+    """The question, where a kernel runs as plain Python."""
     return int(Callback(int(address))())
 
 

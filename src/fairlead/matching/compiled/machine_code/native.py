@@ -23,6 +23,7 @@ import numpy as np
 from fairlead.dataclass import dataclass
 from fairlead.errors import require
 from fairlead.matching.compiled.machine_code.checked_build import REPORT, failure
+from fairlead.matching.compiled.representation.statements import Program
 
 ENTRY = "fairlead_kernel"
 DTYPES = ("int8", "uint8", "bool", "int32", "int64", "uint64", "float64")
@@ -34,7 +35,7 @@ _elf_symbol = struct.Struct("<IBBHQQ")
 @dataclass(frozen=True)
 class Array:
     """The type of an argument that is an array; that of a whole number is None. `width` is the length of a row: always the same
-    for one source, and as a constant it makes of `a[i, 3]` one instruction."""
+    for one program, and as a constant it makes of `a[i, 3]` one instruction."""
 
     dtype: str
     dimensions: int
@@ -64,7 +65,7 @@ def _type_of(at: int, given: Any) -> Array | None:
 
 
 class Native:
-    """The machine code of one source for one signature. Calls release the GIL; many threads may call at once."""
+    """The machine code of one program for one signature. Calls release the GIL; many threads may call at once."""
 
     def __init__(self, payload: bytes, signature: Signature) -> None:
         results, written, code = _unpacked(payload)
@@ -113,16 +114,16 @@ class Native:
 class CheckedNative(Native):
     """That of a checked build (checked_build.py): raises InvariantError where a check failed."""
 
-    def __init__(self, payload: bytes, signature: Signature, source: str) -> None:
+    def __init__(self, payload: bytes, signature: Signature, program: Program) -> None:
         super().__init__(payload, signature)
-        self.source = source
+        self.program = program
 
     def __call__(self, arguments: tuple[Any, ...], words: list[int]) -> tuple[int, ...]:
         block = array("q", words + self.room + [0] * REPORT)
         self.entry(block.buffer_info()[0])
         at, what, index, length = block[-REPORT:]
         if at:
-            raise failure(self.source, at, what, index, length)
+            raise failure(self.program, at, what, index, length)
         return tuple(block[-self.results - REPORT : -REPORT])
 
 

@@ -1,9 +1,9 @@
-"""Source and signature to object code. Only a process that does not find its kernel in the cache imports this.
+"""A program and a signature to object code. Only a process that does not find its kernel in the cache imports this.
 
-lowering.py makes text for LLVM of the source; here it gets an entry point over a block of words (see native.py), is optimized
+lowering.py makes text for LLVM of the program; here it gets an entry point over a block of words (see native.py), is optimized
 and becomes machine code for this processor. Floats are added and multiplied one by one, as written: nothing is fused.
 
-Takes: functions at the left margin, of which `kernel` returns a tuple of whole numbers. Gives: object code that needs nothing
+Takes: a program whose `kernel` returns a tuple of whole numbers. Gives: object code that needs nothing
 but the C library's mathematics to run. Never: runs it.
 """
 
@@ -14,16 +14,18 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from fairlead.matching.compiled.machine_code.instructions import WHOLE
-from fairlead.matching.compiled.machine_code.lowering import Made, Module
+from fairlead.matching.compiled.machine_code.lowering import Module
 from fairlead.matching.compiled.machine_code.native import ENTRY, Signature, packed
+from fairlead.matching.compiled.machine_code.value_lowering import Made
+from fairlead.matching.compiled.representation.expressions import WHOLE
+from fairlead.matching.compiled.representation.statements import Program
 
 SPEED = 2
 """LLVM's level of optimization."""
 
 
-def object_code(source: str, signature: Signature, checked: bool = False) -> bytes:
-    module = Module(source, checked)
+def object_code(program: Program, signature: Signature, checked: bool = False) -> bytes:
+    module = Module(program, checked)
     made = module.kernel([WHOLE if each is None else each for each in signature])
     module.texts.append(_entry(made, signature, checked))
     machine = _machine()

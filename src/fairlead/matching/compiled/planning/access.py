@@ -4,19 +4,17 @@ For every queue that the newest event can enter, the slots are bound in signatur
 reached by the best of: the hash index (an equality with a bound slot), the ordered index (a comparison with bound slots), the
 neighbour (CONTIGUOUS), the head of its queue (nothing to test), or a walk along the queue.
 
-Takes: a shape. Gives: `Accesses`. Never: writes source (search.py does) or says what it costs (cost.py does).
+Takes: a shape. Gives: `Accesses`. Never: makes code (search.py does) or says what it costs (cost.py does).
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from functools import cached_property
 
 from fairlead.dataclass import dataclass
 from fairlead.matching.compiled.planning.shape import Bound, Shape, Test
-
-_VALUE = re.compile(r"\bv(\d+)\[c(\d+)\]")
+from fairlead.matching.compiled.representation.contents import columns_read
 
 
 @dataclass(frozen=True)
@@ -164,15 +162,15 @@ class Accesses:
     @cached_property
     def stored(self) -> frozenset[int]:
         """The columns that some search reads of queued events; of others, the newest event's value alone matters."""
-        read = {(int(column), -1) for each in self.shape.clauses for column, _ in _VALUE.findall(each.source)}
+        read = {(column, -1) for each in self.shape.clauses for column, _ in columns_read(each.condition)}
         for newest in self.searches():
             mine = None if newest is None else self.shape.newest_slot(newest)
             if newest in self.explosive:  # a reduced search has the newest event in a node too
-                read |= {(int(column), -1) for test in self.shape.tests for column, _ in _VALUE.findall(test.source)}
+                read |= {(column, -1) for test in self.shape.tests for column, _ in columns_read(test.condition)}
             for slot in range(-1, self.shape.size):
                 bound = self.of(slot, newest).bound if slot >= 0 else None
-                sources = [each.source for each in self.tests_left(slot, newest)] + ([bound.value] if bound else [])
-                found = {(int(column), int(there)) for source in sources for column, there in _VALUE.findall(source)}
+                tested = [each.condition for each in self.tests_left(slot, newest)] + ([bound.value] if bound else [])
+                found = {pair for each in tested for pair in columns_read(each)}
                 read |= {(column, there) for column, there in found if there != mine}
         return frozenset(column for column, _ in read)
 

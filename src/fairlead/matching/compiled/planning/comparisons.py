@@ -86,16 +86,16 @@ def _implied(found: list[Bound]) -> list[Bound]:
     made: list[Bound] = []
     known = {(each.slot, each.slots) for each in found}
     queue = [each for each in found if len(each.slots) == 1]
-    of_value: dict[str, dict[tuple[frozenset[int], str], Bound]] = {}
+    of_value: dict[tuple[int, int], dict[tuple[frozenset[int], str], Bound]] = {}
     """By the value that is bounded, for each slot and direction the first bound: more of them imply nothing more."""
 
     def note(bound: Bound) -> None:
-        of_value.setdefault(f"v{bound.column}[c{bound.slot}]", {}).setdefault((bound.slots, bound.sign[0]), bound)
+        of_value.setdefault((bound.column, bound.slot), {}).setdefault((bound.slots, bound.sign[0]), bound)
 
     for each in queue:
         note(each)
     for first in queue:
-        for second in list(of_value.get(first.value, {}).values()):
+        for second in list(of_value.get((first.value.column, first.value.slot), {}).values()):
             if first.slot in second.slots or first.sign[0] != second.sign[0] or (first.slot, second.slots) in known:
                 continue
             sign = first.sign if len(first.sign) == 1 else second.sign

@@ -1,24 +1,36 @@
-"""A value in a kernel's source: a piece of source, when it is there, and how large it can be.
+"""A value in a condition of a kernel: an expression, when it is there, and how large it can be.
 
 A DECIMAL is a whole number at a scale: of 64 bits while it has at most 18 digits, else *wide* (instructions.py), with at most
-114. The definition rounds results to 38 digits (DECIMAL_CONTEXT); where a result can have more, so does the source.
+114. The definition rounds results to 38 digits (DECIMAL_CONTEXT); where a result can have more, so does the kernel.
 
-Takes: values. Gives: values. Raises `Refused` for numbers of more than 114 digits, and for too much source.
+Takes: values. Gives: values. Raises `Refused` for numbers of more than 114 digits, and for too large an expression.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
 from fairlead.matching.compiled.planning.shape import Refused
+from fairlead.matching.compiled.representation.contents import size
+from fairlead.matching.compiled.representation.expressions import (
+    FALSE,
+    HIGHEST,
+    Binary,
+    Constant,
+    Expression,
+    all_of,
+    call,
+    intrinsic,
+)
 from fairlead.model.expression import Literal
 from fairlead.model.types import Kind
 from fairlead.model.values import DECIMAL_CONTEXT
 
-LOWEST = "(-9223372036854775807 - 1)"
+LOWEST = -HIGHEST - 1
 DIGITS_OF_A_WORD = 18
 """Decimal digits that always fit into 64 bits."""
 DIGITS_MAX = 114
@@ -26,18 +38,18 @@ DIGITS_MAX = 114
 compared with any third."""
 DIGITS_OF_A_RESULT = DECIMAL_CONTEXT.prec
 DIGITS_OF_A_DOUBLE = 15
-SOURCE_MAX = 50_000
-"""Characters. A value that is also tested for NULL is written more than once, so values nested in one another grow by a factor
-a level, `((((a = b) = c) = d) = e)` by 3. 25,000 take 3 s to compile, 76,000 take 12 s."""
+SIZE_MAX = 11_000
+"""Nodes. A value that is also tested for NULL stands more than once, so values nested in one another grow by a factor
+a level, `((((a = b) = c) = d) = e)` by 3. 5,500 take 3 s to compile, 17,000 take 12 s."""
 
 
 @dataclass(frozen=True)
 class Value:
     """`code` has a value where all of `known` and `soft` hold; `bits`: a whole number is at most 2 ** bits in size."""
 
-    code: str
-    known: tuple[str, ...] = ()
-    soft: tuple[str, ...] = ()
+    code: Expression
+    known: tuple[Expression, ...] = ()
+    soft: tuple[Expression, ...] = ()
     bits: int = 64
     digits: int = 0
     scale: int = 0
@@ -45,16 +57,16 @@ class Value:
     wide: bool = False
 
     def __post_init__(self) -> None:
-        if len(self.code) + sum(map(len, self.known)) > SOURCE_MAX:
+        if size(self.code) + sum(map(size, self.known)) > SIZE_MAX:
             raise Refused("a condition whose source becomes too long")
 
     @property
-    def is_known(self) -> str:
-        return f"({' and '.join((*self.known, *self.soft)) or 'True'})"
+    def is_known(self) -> Expression:
+        return all_of(*self.known, *self.soft)
 
     @property
     def widened(self) -> Value:
-        return self if self.wide else replace(self, code=f"wide({self.code})", wide=True)
+        return self if self.wide else replace(self, code=intrinsic("wide", self.code), wide=True)
 
 
 def checked(value: Value) -> Value:
@@ -76,7 +88,7 @@ def _scaled(value: Value, scale: int) -> Value:
     more = scale - value.scale
     made = checked(replace(value, digits=value.digits + more, scale=scale))
     made = made.widened if made.digits > DIGITS_OF_A_WORD else made
-    return replace(made, code=f"({made.code} * {10**more})")
+    return replace(made, code=made.code * 10**more)
 
 
 def combined(operator: str, left: Value, right: Value) -> Value:
@@ -88,9 +100,9 @@ def combined(operator: str, left: Value, right: Value) -> Value:
         digits, scale = max(left.digits, right.digits) + 1, left.scale
     wide = left.wide or right.wide or digits > DIGITS_OF_A_WORD
     one, two = (left.widened, right.widened) if wide else (left, right)
-    code = f"({one.code} {operator} {two.code})"
+    code: Expression = Binary(operator, one.code, two.code)
     if digits > DIGITS_OF_A_RESULT:
-        code = f"rounded({code})"
+        code = call("rounded", code)
     known, soft = (*left.known, *right.known), (*left.soft, *right.soft)
     return checked(Value(code, known, soft, digits=digits, scale=scale, wide=wide))
 
@@ -98,14 +110,24 @@ def combined(operator: str, left: Value, right: Value) -> Value:
 def constant(node: Literal) -> Value:
     value: Any = node.value
     if value is None:
-        return Value("0.0" if node.kind is Kind.DOUBLE else "0", ("False",), bits=0)
+        return Value(Constant(0.0 if node.kind is Kind.DOUBLE else 0), (FALSE,), bits=0)
     if node.kind is Kind.DOUBLE:
-        return Value(f"({value!r})".replace("inf", "1e999").replace("nan", "1e999 - 1e999"))
+        return Value(_double(value))
     if node.kind is Kind.DECIMAL:
         digits, scale = _digits_of(value)
-        made = Value(f"({int(value.scaleb(scale, DECIMAL_CONTEXT))})", digits=digits, scale=scale)
+        made = Value(_whole(int(value.scaleb(scale, DECIMAL_CONTEXT))), digits=digits, scale=scale)
         return checked(made.widened if digits > DIGITS_OF_A_WORD else made)
-    return Value(LOWEST if value == -(2**63) else f"({value!r})", bits=abs(int(value)).bit_length())
+    return Value(LOWEST if value == -(2**63) else _whole(value), bits=abs(int(value)).bit_length())
+
+
+def _double(value: float) -> Expression:
+    if value != value:
+        return Constant(math.inf) - Constant(math.inf)
+    return -Constant(-value) if math.copysign(1.0, value) < 0 else Constant(value)
+
+
+def _whole(value: int) -> Expression:
+    return -Constant(-value) if value < 0 else Constant(value)
 
 
 def _digits_of(value: Decimal) -> tuple[int, int]:

@@ -1,6 +1,6 @@
-"""The vocabulary of kernels: what a branch comes down to before it is source.
+"""The vocabulary of kernels: what a branch comes down to before it is code.
 
-Gives: `Shape` and what it is made of. Never: decides whether a branch has a kernel (shape_builder.py) or writes source.
+Gives: `Shape` and what it is made of. Never: decides whether a branch has a kernel (shape_builder.py) or makes code.
 """
 
 from __future__ import annotations
@@ -8,6 +8,9 @@ from __future__ import annotations
 from dataclasses import field, replace
 
 from fairlead.dataclass import dataclass
+from fairlead.matching.compiled.representation.contents import same
+from fairlead.matching.compiled.representation.expressions import Comparison, SlotColumn
+from fairlead.matching.compiled.representation.expressions import Expression as Formula
 from fairlead.model.expression import (
     Aggregate,
     Arithmetic,
@@ -53,22 +56,22 @@ class ValueColumn:
 
 @dataclass(frozen=True)
 class Sides:
-    """A test that is one comparison `left sign right`, each side of one slot: source for either, as whole numbers or floats."""
+    """A test that is one comparison `left sign right`, each side of one slot: either is a whole number or a float."""
 
     left: int
     sign: str
     right: int
-    left_code: str
-    right_code: str
+    left_value: Formula
+    right_value: Formula
     is_double: bool = False
 
 
 @dataclass(frozen=True)
 class Test:
-    """One thing to test once `slots` are bound: a piece of source over `c0, c1, …` (the nodes of the slots)."""
+    """One thing to test once `slots` are bound."""
 
     slots: frozenset[int]
-    source: str
+    condition: Formula
     text: str = ""
     """What people wrote."""
     link: Sides | None = None
@@ -84,20 +87,20 @@ class Order:
 
 @dataclass(frozen=True)
 class Bound:
-    """A comparison `column of slot  sign  value`, where the value is source over other slots: an ordered index can serve it."""
+    """A comparison `column of slot  sign  value`, where the value is that of another slot: an ordered index can serve it."""
 
     slot: int
     column: int
     sign: str
-    value: str
+    value: SlotColumn
     slots: frozenset[int]
     text: str
 
     def decides(self, test: Test) -> bool:
         """The test is this comparison and nothing more: what the index finds satisfies it."""
-        mine = f"v{self.column}[c{self.slot}]"
-        both = f"{mine} {self.sign} {self.value}", f"{self.value} {SWAPPED[self.sign]} {mine}"
-        return test.source in both or test.source in (f"({each})" for each in both)
+        mine = SlotColumn(self.column, self.slot)
+        both = Comparison(mine, self.sign, self.value), Comparison(self.value, SWAPPED[self.sign], mine)
+        return any(same(test.condition, each) for each in both)
 
 
 SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -105,14 +108,14 @@ SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 @dataclass(frozen=True)
 class Clause:
-    """A WITHOUT: the events it notes are queued too, after the queues of members; `source` tests one of them, at `slot`,
+    """A WITHOUT: the events it notes are queued too, after the queues of members; `condition` tests one of them, at `slot`,
     with the members. Between `left` and `right`; or after `left`, for `within` microseconds, if `right` is None."""
 
     queue: int
     slot: int
     left: int
     right: int | None
-    source: str
+    condition: Formula
     within: int = 0
 
 

@@ -27,6 +27,7 @@ from fairlead.matching.compiled.planning.shape import (
     ValueColumn,
     at_slot_zero,
 )
+from fairlead.matching.compiled.representation.expressions import Expression, SlotField, all_of
 from fairlead.matching.expressions.closures import slot_types
 from fairlead.matching.interpreted.search import overlapping
 from fairlead.model.expression import Predicate
@@ -36,7 +37,7 @@ from fairlead.model.types import Catalogue, Kind
 __all__ = ["Refused", "Shape", "Test", "ValueColumn", "at_slot_zero", "shape_of"]
 
 KEYS_MAX = 4
-"""Of one type in one branch: every choice of them that can be equal has a lane, and each lane has its own source."""
+"""Of one type in one branch: every choice of them that can be equal has a lane, and each lane has its own code."""
 
 
 def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue, heard: frozenset[str] = frozenset()) -> Shape:
@@ -53,9 +54,9 @@ def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue, h
     across = Across(shape, slot_types(branch, catalogue))
     for predicate in branch.predicates:
         if not predicate.is_unary:
-            source = _source(across, predicate)
+            condition = _condition(across, predicate)
             sides = across.sides(predicate.condition)
-            shape.tests.append(Test(frozenset(predicate.slots), source, predicate.text, sides))
+            shape.tests.append(Test(frozenset(predicate.slots), condition, predicate.text, sides))
     for precedence in branch.precedences:
         for a in precedence.left:
             for b in precedence.right:
@@ -63,16 +64,16 @@ def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue, h
     if shape.overlapping:
         shape.tests += _apart(shape, catalogue)
     for at, clause in enumerate(branch.negated):
-        rest = [_source(across, each, must=False) for each in clause.predicates if each.slots != (clause.slot,)]
+        rest = [_condition(across, each, must=False) for each in clause.predicates if each.slots != (clause.slot,)]
         mine = set(catalogue.accepts(clause.type))
         twins = [slot for slot, each in enumerate(branch.slots) if mine & set(catalogue.accepts(each.type))]
-        rest += [f"nref[c{clause.slot}] != nref[c{slot}]" for slot in twins]
-        source = " and ".join(f"({each})" for each in rest) or "True"
+        rest += [SlotField("REF", clause.slot) != SlotField("REF", slot) for slot in twins]
+        condition = all_of(*rest)
         queue = len(shape.needed) + at
         if isinstance(clause, Absence):
-            shape.clauses.append(Clause(queue, clause.slot, clause.anchor, None, source, clause.within_us))
+            shape.clauses.append(Clause(queue, clause.slot, clause.anchor, None, condition, clause.within_us))
         else:
-            shape.clauses.append(Clause(queue, clause.slot, clause.left, clause.right, source))
+            shape.clauses.append(Clause(queue, clause.slot, clause.left, clause.right, condition))
     shape.bounds = bounds_of(shape, across)
     shape.equal, shape.equal_slots, shape.equal_text = equal_class(shape)
     shape.whole_key = None if shape.equal else _whole_key(shape, catalogue)
@@ -81,7 +82,7 @@ def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue, h
     return shape
 
 
-def _source(across: Across, predicate: Predicate, must: bool = True) -> str:
+def _condition(across: Across, predicate: Predicate, must: bool = True) -> Expression:
     try:
         return across.condition(predicate.condition, must)
     except Refused as refused:
@@ -138,8 +139,9 @@ def _whole_key(shape: Shape, catalogue: Catalogue) -> str | None:
 def _apart(shape: Shape, catalogue: Catalogue) -> list[Test]:
     """No event is the member at two slots, where queues can share it."""
     types = [set(catalogue.accepts(slot.type)) for slot in shape.branch.slots]
+    refs = [SlotField("REF", slot) for slot in range(shape.size)]
     return [
-        Test(frozenset({a, b}), f"nref[c{a}] != nref[c{b}]", link=Sides(a, "!=", b, f"nref[c{a}]", f"nref[c{b}]"))
+        Test(frozenset({a, b}), refs[a] != refs[b], link=Sides(a, "!=", b, refs[a], refs[b]))
         for a in range(shape.size)
         for b in range(a + 1, shape.size)
         if shape.queue_of_slot[a] != shape.queue_of_slot[b] and types[a] & types[b]

@@ -80,7 +80,7 @@ class KernelBranch:
         self.shape, self.source = form or form_of(subscription, branch, catalogue, bool(others))
         self.paired = self.shape.paired or bool(others)
         self.checked = is_checked(checked)
-        self.kernel = kernel_of(self.source.text, checked=self.checked)
+        self.kernel = kernel_of(self.source.program, checked=self.checked)
         self.interruption = interruption
         self.within = subscription.within_us or 0
         size, lanes = self.shape.size, self.shape.lanes
@@ -105,7 +105,7 @@ class KernelBranch:
     def feed(self, batch: KernelBatch, until: int = NEVER, last: int = 0) -> tuple[BranchMatches, BranchMatches]:
         """What the batch completes, and what absences it decides. `until`: what is due before is decided too, at `last`."""
         given = self._paired(batch) if self.paired else self._direct(batch)
-        rows = len(given["p_lane"]) if self.paired else len(batch)
+        rows = len(given["pair_lane"]) if self.paired else len(batch)
         size, pool = self.shape.size, self.pool
         most = max((len(lane.queues) for lane in self.shape.lanes), default=1)
         copies = size * rows if self.shape.waits else 0
@@ -116,13 +116,10 @@ class KernelBranch:
         fired = pool.waiting() + rows if self.shape.waits else 0
         checked = self.checked
         out_at, out_ref = unwritten(rows, np.int64, checked), unwritten((rows, size), np.int64, checked)
+        given |= pool.arguments()
         given |= {
-            name: getattr(pool, name)
-            for name in ("ni", "nn", "tt", "bb", "qs", "ks", "bs", "gs", "fr", "wait", "heap", "st", "sc", "members")
-        }
-        given |= {
-            "rt": self.source.plans,
-            "rank": self.texts.ranks() if self.shape.ranked else NOTHING,
+            "plans": self.source.plans,
+            "ranks": self.texts.ranks() if self.shape.ranked else NOTHING,
             "out_at": out_at,
             "out_ref": out_ref,
             "out_key": unwritten(rows if self.paired else 0, np.int32, checked),
@@ -180,11 +177,11 @@ class KernelBranch:
             for name in present:
                 local[batch.types[name]] = at
             given |= self._lane(batch, at, lane, present, table is not None)
-        given |= {"kt": NO_NUMBER, "kb": NOTHING, "kbase": 0}
+        given |= {"key_table": NO_NUMBER, "key_values": NOTHING, "key_base": 0}
         self.numbered = table
         if table is not None:
             table.room_for(min(len(batch), len(table.table) - table.count))
-            given |= {"kt": table.table, "kb": table.back, "kbase": table.base}
+            given |= {"key_table": table.table, "key_values": table.back, "key_base": table.base}
             self.pool.st[KEYS] = table.count
         return given
 
@@ -396,7 +393,7 @@ class KernelBranch:
                 keys = paired(self.member_keys, keys, members) if self.keys.parts else members.astype(np.int32)
             buckets = [np.full(len(rows), -1, dtype=np.int32)] * self.shape.equal_most
             for number in range(len(self.shape.equal_of(lane))):
-                mine = columns[bucket_name(f"bucket{at}", number)][rows]
+                mine = columns[bucket_name(f"buckets{at}", number)][rows]
                 buckets[number] = paired(self.equal_pairs, keys, mine) if len(self.branches) > 1 else mine
             pairs.append(
                 [places[rows], members, np.full(len(rows), at, dtype=np.int32), rows.astype(np.int32), keys, bits, *buckets]
@@ -409,9 +406,9 @@ class KernelBranch:
             np.lexsort((joined[2], joined[0])) if len(self.branches) == 1 else _by_row(joined[0], joined[1], len(self.branches))
         )
         places, _, *rest = (each[order] for each in joined)
-        given["p_lane"], given["p_inner"], given["p_key"], given["p_bits"], *buckets = rest
-        given |= {bucket_name("p_bucket", number): each for number, each in enumerate(buckets)}
-        given["p_word"] = (batch.first_word + (places << MINOR_BITS)) if batch.is_dense else batch.words[places]
+        given["pair_lane"], given["pair_row"], given["pair_key"], given["pair_bits"], *buckets = rest
+        given |= {bucket_name("pair_bucket", number): each for number, each in enumerate(buckets)}
+        given["pair_word"] = (batch.first_word + (places << MINOR_BITS)) if batch.is_dense else batch.words[places]
         given["told"] = NOTHING
         if len(batch.told):  # once for each row
             given["told"] = np.where(np.diff(places, prepend=-1) > 0, batch.told[places], UNTOLD)
@@ -482,8 +479,8 @@ def own(condition: Condition) -> Condition:
 
 def _argument(name: str, lane: int) -> str:
     if name.startswith("bucket"):
-        return bucket_name(f"bucket{lane}", int(name[len("bucket") :]))
-    return f"in{lane}_{name[2:]}" if name.startswith("in") else f"{name}{lane}"
+        return bucket_name(f"buckets{lane}", int(name[len("bucket") :]))
+    return f"column{lane}_{name[2:]}" if name.startswith("in") else f"{name}{lane}"
 
 
 def _shifted(where: Mask | None, bit: int) -> Any:

@@ -8,43 +8,69 @@ Takes: arrays. Gives: arrays of the same length.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import numpy.typing as npt
 
 from fairlead.matching.compiled.machine_code.checked_build import unwritten
+from fairlead.matching.compiled.representation.code import Code
+from fairlead.matching.compiled.representation.expressions import (
+    NONE,
+    UNSIGNED,
+    Array,
+    Variable,
+    all_of,
+    call,
+    intrinsic,
+    variables,
+)
+from fairlead.matching.compiled.representation.statements import Function, Program
 
 LEAST = 1 << 12
 """Places in the smallest table."""
-SOURCE = """def kernel(values, out, keys, numbers, back, count, most, start):
-    mask = len(keys) - 1
-    i = start
-    while i < len(values):
-        value = values[i]
-        at = slot(value, mask)
-        while numbers[at] != -1 and keys[at] != value:
-            at = (at + 1) & mask
-        if numbers[at] == -1:
-            if count >= most:
-                return count, i
-            keys[at] = value
-            numbers[at] = count
-            back[count] = value
-            count += 1
-        out[i] = numbers[at]
-        i += 1
-    return count, i
 
-def slot(value, mask):
-    z = np.uint64(value) * np.uint64(0x9E3779B97F4A7C15)
-    z = z ^ (z >> np.uint64(32))
-    return np.int64(z & np.uint64(mask))"""
+
+@lru_cache(maxsize=1)
+def lookup() -> Program:
+    """The numbers of values, and new numbers for new ones, until the table is full: then where it stopped."""
+    values, out, keys, numbers, back = (Array(name) for name in ("values", "out", "keys", "numbers", "back"))
+    count, most, start, mask, i, value, at = variables("count most start mask i value at")
+    code = Code()
+    code.assign(mask, keys.length - 1)
+    code.assign(i, start)
+    with code.loop(i < values.length):
+        code.assign(value, values[i])
+        code.assign(at, call("slot", value, mask))
+        with code.loop(all_of(numbers[at] != NONE, keys[at] != value)):
+            code.assign(at, (at + 1) & mask)
+        with code.when(numbers[at] == NONE):
+            with code.when(count >= most):
+                code.give_results(count, i)
+            code.assign(keys[at], value)
+            code.assign(numbers[at], count)
+            code.assign(back[count], value)
+            code.increase(count)
+        code.assign(out[i], numbers[at])
+        code.increase(i)
+    code.give_results(count, i)
+    return Program([code.function("kernel", values, out, keys, numbers, back, count, most, start), _slot()])
+
+
+def _slot() -> Function:
+    value, mask, z = *variables("value mask"), Variable("z", UNSIGNED)
+    code = Code()
+    code.assign(z, intrinsic("np.uint64", value) * intrinsic("np.uint64", 0x9E3779B97F4A7C15))
+    code.assign(z, z ^ (z >> intrinsic("np.uint64", 32)))
+    code.give(intrinsic("np.int64", z & intrinsic("np.uint64", mask)))
+    return code.function("slot", value, mask)
 
 
 class HashTable:
     def __init__(self, values: npt.NDArray[np.int64]) -> None:
         from fairlead.matching.compiled.machine_code.compiler import kernel_of
 
-        self.lookup = kernel_of(SOURCE)
+        self.lookup = kernel_of(lookup())
         self.count = 0
         self.back = np.zeros(0, dtype=np.int64)
         self._resize(max(LEAST, 4 * len(values)))

@@ -239,7 +239,7 @@ def prices(plan: Plan, depths: dict[str, int]) -> Iterator[float]:
     if len(groups) > 1:
         deep = max(1, ROWS_FEW / rows_at_once(len(groups), depths))
         yield deep * len(groups) / FORMS_A_KERNEL
-        compiled, loaded = unmade(form[1].text for form, _ in formed(plan, groups))
+        compiled, loaded = unmade(form[1].program for form, _ in formed(plan, groups))
         yield deep * (compiled + loaded / LOADS_A_KERNEL)
 
 

@@ -286,7 +286,7 @@ def _times(
     plan: Plan, schema: EventType, columns: list[pa.Array], view: View, found: BranchMatches
 ) -> npt.NDArray[np.int64] | None:
     """The TIME attribute where it is not NULL; else the deadline of an absence; else the largest time of the members. None for
-    a type whose events have no time, whatever the members of some of them (matching/unit.py has the same)."""
+    a type whose events have no time, whatever the members of some of them (interpreted/event_lane.py has the same)."""
     if not schema.timed:
         return None
     if found.due is not None:

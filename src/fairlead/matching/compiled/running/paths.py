@@ -1,6 +1,6 @@
 """The order of the engine as numbers: where an event or relation stands in the tree that a logged event grows.
 
-That order (matching/unit.py) is that of a tree: at an event, first what absences decide before it, each with all that it
+That order (event_lane.py) is that of a tree: at an event, first what absences decide before it, each with all that it
 derives; then the event; then the relations that it completes; then what it derived, each with steps 1 to 3. A *path* is
 the word of the logged event, then five numbers a level:
 

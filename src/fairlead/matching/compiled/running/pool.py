@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fairlead.matching.compiled.codegen.counters import FREE, FRESH, HEAP, NAMES, NONE_FREE, QUEUED, SEEN
+from fairlead.matching.compiled.codegen.kernel_names import LINKS
 from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.codegen.ordered_index import ROW
 from fairlead.matching.compiled.codegen.reduced_search import room
 from fairlead.matching.compiled.machine_code.checked_build import unwritten
 from fairlead.matching.compiled.machine_code.compiler import kernel_of
+from fairlead.matching.compiled.representation.code import Code
+from fairlead.matching.compiled.representation.expressions import NONE, Array, variables
+from fairlead.matching.compiled.representation.statements import Program
 
 NEVER = np.iinfo(np.int64).min
 """The clock of a key that has seen nothing."""
@@ -23,16 +28,22 @@ HEAD, TAIL, COUNT, ROOT = range(4)
 """Columns of `qs`."""
 CLOCK, FLAGS, WAITS, OLDEST = range(4)
 """Columns of `ks`."""
+NEXT = 0
+"""The column of `nn` with the node that follows."""
 
 
-FREED = """def kernel(nn, used, node):
-    count = 0
-    while node != -1:
-        used[node] = 0
-        node = nn[node, 0]
-        count += 1
-    return count, 0"""
-"""Along the free nodes."""
+@lru_cache(maxsize=1)
+def freed() -> Program:
+    """A kernel along the free nodes."""
+    used, node, count = Array("used"), *variables("node count")
+    code = Code()
+    code.assign(count, 0)
+    with code.loop(node != NONE):
+        code.assign(used[node], 0)
+        code.assign(node, LINKS[node, NEXT])
+        code.increase(count)
+    code.give_results(count, 0)
+    return Program([code.function("kernel", LINKS, used, node)])
 
 
 class Pool:
@@ -41,8 +52,8 @@ class Pool:
         self.keys = 0
         self.ni = _aligned(0, layout.width)
         self.nn = self.ni.view(np.int32)
-        self.tt = np.zeros((0, layout.linked["tt"]), dtype=np.int64 if layout.keyed else np.int32)
-        self.bb = np.zeros((0, layout.linked["bb"]), dtype=np.int32)
+        self.tt = np.zeros((0, layout.linked["trees"]), dtype=np.int64 if layout.keyed else np.int32)
+        self.bb = np.zeros((0, layout.linked["chain_links"]), dtype=np.int32)
         self.qs = np.zeros((0, layout.queue_width), dtype=np.int32)
         self.fr = np.zeros((0, 2 * ROW), dtype=np.int32)
         self.ks = np.zeros((0, 4), dtype=np.int64)
@@ -87,6 +98,14 @@ class Pool:
         if wanted > len(self.sc):
             self.sc = np.zeros(2 * wanted, dtype=np.int32)
 
+    def arguments(self) -> dict[str, npt.NDArray[Any]]:
+        """By the names that kernels have for them (kernel_names.py)."""
+        return {
+            "nodes": self.ni, "links": self.nn, "trees": self.tt, "chain_links": self.bb, "queues": self.qs, "keys": self.ks,
+            "chains": self.bs, "least_keys": self.gs, "rows": self.fr, "waiting": self.wait, "heap": self.heap,
+            "counters": self.st, "scratch": self.sc, "members": self.members,
+        }  # fmt: skip
+
     def queued(self) -> int:
         return int(self.st[QUEUED])
 
@@ -97,7 +116,7 @@ class Pool:
         """The nodes in use, queued or copied for what waits, in no particular order."""
         used = np.ones(int(self.st[FRESH]), dtype=np.int8)
         if self.st[FREE] != -1:
-            kernel_of(FREED)(self.nn, used, int(self.st[FREE]))
+            kernel_of(freed())(self.nn, used, int(self.st[FREE]))
         return np.flatnonzero(used)
 
     def walk(self, key: int, queue: int) -> list[int]:

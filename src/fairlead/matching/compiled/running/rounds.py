@@ -1,6 +1,6 @@
 """When absences have their turn. In the engine rounds are nested in rounds; a kernel sees one row after the other.
 
-An event that tells the time opens a *round* (matching/unit.py, step 1): what was due for those whom it tells is decided, the
+An event that tells the time opens a *round* (event_lane.py, step 1): what was due for those whom it tells is decided, the
 earliest first, and all that a decision leads to is handled before the next one, rounds of derived events included. Two things
 follow:
 

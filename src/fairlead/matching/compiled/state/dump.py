@@ -5,28 +5,39 @@ Takes: a family between two batches. Gives: a Group in the canonical order. Neve
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.matching.compiled.codegen.absence import CANCELLED, DEADLINE, KEY, MEMBERS
+from fairlead.matching.compiled.codegen.kernel_names import LINKS
 from fairlead.matching.compiled.machine_code.compiler import kernel_of
+from fairlead.matching.compiled.representation.code import Code
+from fairlead.matching.compiled.representation.expressions import NONE, Array, variables
+from fairlead.matching.compiled.representation.statements import Program
 from fairlead.matching.compiled.running.branch import KernelBranch
-from fairlead.matching.compiled.running.pool import CLOCK, COUNT, FLAGS, HEAD, WAITS, Pool
+from fairlead.matching.compiled.running.pool import CLOCK, COUNT, FLAGS, HEAD, NEXT, WAITS, Pool
 from fairlead.matching.state.content import NEVER, Form, InstanceTable, canonical_order
 
 Numbers = npt.NDArray[np.int64]
 
-WALK = """def kernel(heads, nn, out):
-    n = 0
-    for i in range(len(heads)):
-        c = heads[i]
-        while c != -1:
-            out[n] = c
-            n += 1
-            c = nn[c, 0]
-    return n, 0"""
-"""The nodes of queues, one queue after the other, oldest first."""
+
+@lru_cache(maxsize=1)
+def walk() -> Program:
+    """A kernel over the nodes of queues, one queue after the other, oldest first."""
+    heads, out, (n, i, node) = Array("heads"), Array("out"), variables("n i c")
+    code = Code()
+    code.assign(n, 0)
+    with code.count(i, heads.length):
+        code.assign(node, heads[i])
+        with code.loop(node != NONE):
+            code.assign(out[n], node)
+            code.increase(n)
+            code.assign(node, LINKS[node, NEXT])
+    code.give_results(n, 0)
+    return Program([code.function("kernel", heads, LINKS, out)])
 
 
 def group_of_kernel(kernel: KernelBranch, form: Form, subscriptions: Numbers, branches: Numbers) -> InstanceTable:
@@ -63,5 +74,5 @@ def group_of_kernel(kernel: KernelBranch, form: Form, subscriptions: Numbers, br
 def _nodes(pool: Pool, instances: Numbers) -> Numbers:
     queues = (instances[:, None] * pool.queues + np.arange(pool.queues)).reshape(-1)
     nodes = np.empty(int(pool.qs[queues, COUNT].sum()), dtype=np.int64)
-    kernel_of(WALK)(pool.qs[queues, HEAD], pool.nn, nodes)
+    kernel_of(walk())(pool.qs[queues, HEAD], pool.nn, nodes)
     return nodes

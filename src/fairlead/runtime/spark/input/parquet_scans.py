@@ -24,7 +24,9 @@ import pyarrow.parquet as pq
 
 from fairlead.order.total import SEQUENCE, SOURCE, order_column
 from fairlead.runtime.spark.input.arrivals import CODE, TYPE
+from fairlead.runtime.spark.setup.jvm import is_plain_parquet
 from fairlead.runtime.spark.setup.readiness import zone_of
+from fairlead.runtime.spark.setup.workers import is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -126,33 +128,17 @@ def scan_of(frames: Sequence[tuple[DataFrame, Recipe]], tasks: int) -> Scan | No
 
 def _files(frame: DataFrame) -> list[str] | None:
     """The paths of the Parquet files that the frame consists of, if it does nothing but read them."""
-    java: Any = getattr(frame, "_jdf", None)
-    if java is None:  # a remote session
+    if is_remote(frame):
         return None
     settings = frame.sparkSession.conf
     if any(settings.get(f"spark.sql.files.ignore{what}Files") == "true" for what in ("Corrupt", "Missing")):
         return None
-    plan = java.queryExecution().analyzed()
-    while _name(plan) == "Project" and all(_name(each) == "AttributeReference" for each in _listed(plan.projectList())):
-        plan = plan.child()
-    relation = plan.relation() if _name(plan) == "LogicalRelation" else None
-    if relation is None or _name(relation) != "HadoopFsRelation" or relation.fileFormat().toString() != "Parquet":
-        return None
-    options = {str(name).lower() for name in _listed(relation.options().keys().toSeq())}
-    if not relation.partitionSchema().isEmpty() or relation.bucketSpec().isDefined() or options - {"path", "paths"}:
+    if not is_plain_parquet(frame):
         return None
     places = [urlparse(each) for each in frame.inputFiles()]
     if len(places) > FILES_MAX or any(each.scheme != "file" or each.netloc for each in places):
         return None
     return sorted(unquote(each.path) for each in places)
-
-
-def _name(java: Any) -> str:
-    return str(java.getClass().getSimpleName())
-
-
-def _listed(scala: Any) -> list[Any]:
-    return [scala.apply(at) for at in range(scala.size())]
 
 
 def _row_groups(number: int, path: str, recipe: Recipe, frame: DataFrame) -> list[RowGroup] | None:

@@ -13,6 +13,7 @@ from fairlead.runtime.live.selecting import only_group, only_stream, selection_o
 from fairlead.runtime.live.wide import STREAM
 from fairlead.runtime.spark.failures import coded_errors
 from fairlead.runtime.spark.log.options import log_options
+from fairlead.runtime.spark.setup.jvm import make_active
 from fairlead.runtime.spark.setup.workers import interpreter, is_remote, require_workers
 
 if TYPE_CHECKING:
@@ -20,17 +21,15 @@ if TYPE_CHECKING:
 
 
 def register_log(spark: SparkSession) -> None:
-    """Register the format "fairlead" with the session; `log` and `to_log` do this. Repeating it changes nothing.
+    """Have the session know the format "fairlead"; `log` and `to_log` do it. A second time changes nothing.
 
-    A writer looks up its format in the session that is active in its JVM thread, and py4j may change the thread."""
+    A writer looks for its format in the session that is active in its thread of the JVM."""
     from fairlead.runtime.spark.log.source import LogSource
 
     with interpreter(spark):
         spark.dataSource.register(LogSource)
-    if is_remote(spark):
-        return
-    sessions: Any = spark._jvm.org.apache.spark.sql.classic.SparkSession  # type: ignore[union-attr]
-    sessions.setActiveSession(spark._jsparkSession)
+    if not is_remote(spark):
+        make_active(spark)
 
 
 def log(

@@ -5,9 +5,7 @@ Takes: options. Gives: `call`, which waits for an answer; `blocks`, a range of a
 
 from __future__ import annotations
 
-import asyncio
 import json
-import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import ExitStack
@@ -25,6 +23,7 @@ from fairlead.transport.log.block import INDEX_BITS
 from fairlead.transport.log.names import merged_stream
 from fairlead.transport.log.patient_log import PatientLog
 from fairlead.transport.log.protocol import Log, Stored, Stream
+from fairlead.transport.threads.loop_thread import LoopThread
 
 Answer = TypeVar("Answer")
 PATIENCE_SECONDS = 60.0
@@ -51,9 +50,8 @@ class LogLink:
     def __init__(self, options: LogOptions) -> None:
         self._held = ExitStack()
         self._leased = 0.0
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="fairlead-log", daemon=True)
-        self._thread.start()
+        self._thread = LoopThread("fairlead-log").start()
+        self._wait = self._thread.call
         try:
             log, _ = self._wait(place_of(options.url, None, None, options.access).open(self._held))
         except BaseException:
@@ -61,21 +59,16 @@ class LogLink:
             raise
         self.log: Log = PatientLog(log, PATIENCE_SECONDS)
 
-    def _wait(self, work: Coroutine[Any, Any, Answer]) -> Answer:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
     def call(self, work: Callable[[Log], Coroutine[Any, Any, Answer]]) -> Answer:
         return self._wait(work(self.log))
 
     def close(self) -> None:
-        if self._loop.is_running():
+        if self._thread.is_running:
             self.call(lambda log: log.close())
             self._stop()
 
     def _stop(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        self._thread.stop()
         self._held.close()
 
     def __enter__(self) -> Self:

@@ -22,6 +22,7 @@ from fairlead.runtime.spark.output.views import (
     rejected_records,
     repeated_records,
 )
+from fairlead.runtime.spark.setup.jvm import file_system, hadoop_path, has_format
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -75,12 +76,9 @@ def require_format(spark: SparkSession, form: Format, streaming: bool) -> None:
     if form == "iceberg" and streaming:
         problem = "a micro-batch that is repeated would be twice in an Iceberg table"
         raise UnsupportedError("U112", problem, "write a stream as parquet or delta")
-    source: Any = spark._jvm.org.apache.spark.sql.execution.datasources.DataSource  # type: ignore[union-attr]
-    try:
-        source.lookupDataSource(form, spark._jsparkSession.sessionState().conf())
-    except Exception:
+    if not has_format(spark, form):
         fix = f"start the session with --set spark.jars.packages={ADDED[form]}, in the version for your Spark"
-        raise UnsupportedError("U111", f"the Spark session has no {form}", fix) from None
+        raise UnsupportedError("U111", f"the Spark session has no {form}", fix)
 
 
 def require_free(spark: SparkSession, places: Outputs, overwrite: bool) -> None:
@@ -155,8 +153,8 @@ def write_text(spark: SparkSession, path: str, text: str) -> None:
 
 
 def _path(spark: SparkSession, path: str) -> Any:
-    return spark._jvm.org.apache.hadoop.fs.Path(located(spark, path))  # type: ignore[union-attr]
+    return hadoop_path(spark, located(spark, path))
 
 
 def _system(spark: SparkSession, path: str) -> Any:
-    return _path(spark, path).getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+    return file_system(spark, located(spark, path))

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairlead.errors import UnsupportedError
-from fairlead.matching.compiled.machine_code.disk_cache import own_folder
 from fairlead.runtime.spark.setup.installed import INSTALL
+from fairlead.runtime.user_cache import own_folder
 
 OLDEST = 17
 """Spark 4 is compiled for Java 17."""

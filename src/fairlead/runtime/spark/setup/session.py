@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from fairlead.errors import UsageError
 from fairlead.runtime.spark.setup.installed import require_spark
 from fairlead.runtime.spark.setup.java import java_environment
+from fairlead.runtime.spark.setup.jvm import has_context, spark_home
 from fairlead.runtime.spark.setup.settings import COLLECTOR, OPTIONS, QUIET, SETTINGS, local_cores, settings_for
 
 if TYPE_CHECKING:
@@ -63,11 +64,9 @@ def _new(master: str, app: str, wanted: dict[str, str]) -> SparkSession:
 
 def _variables(master: str) -> dict[str, str]:
     """The environment variables that Spark reads when it starts, and only then. Existing variables stay, except JAVA_HOME."""
-    from pyspark.find_spark_home import _find_spark_home
-
     variables = {
         "PYSPARK_PYTHON": sys.executable,  # else `python3` of the PATH runs the workers, which may be another Python
-        "SPARK_HOME": _find_spark_home(),  # local-cluster needs it, and it saves starting a Python to find it
+        "SPARK_HOME": spark_home(),  # local-cluster needs it, and it saves starting a Python to find it
     }
     if local_cores(master) is not None:
         variables["SPARK_LOCAL_IP"] = "127.0.0.1"  # nobody else can connect, and an unresolvable host name does no harm
@@ -89,14 +88,13 @@ def _environment(variables: dict[str, str]) -> Iterator[None]:
 
 
 def _running() -> SparkSession | None:
-    from pyspark import SparkContext
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
     try:
         return SparkSession.active()
     except PySparkRuntimeError:  # there is none; a context without a session may exist
-        return SparkSession.builder.getOrCreate() if SparkContext._active_spark_context is not None else None
+        return SparkSession.builder.getOrCreate() if has_context() else None
 
 
 def _submitted(master: str | None, app: str, wanted: dict[str, str]) -> SparkSession:

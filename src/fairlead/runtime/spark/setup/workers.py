@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import fairlead
 from fairlead.errors import FairleadError, UnsupportedError
+from fairlead.runtime.spark.setup.jvm import set_worker_python, worker_python
 from fairlead.runtime.spark.setup.settings import local_cores
 
 if TYPE_CHECKING:
@@ -88,9 +89,10 @@ def interpreter(spark: SparkSession) -> Iterator[str]:
         return
     context = spark.sparkContext
     with _LOCK:  # of several threads the first remembers Spark's interpreter, and the last restores it
-        before, users = _TOLD.get(id(context), (context.pythonExec, 0))
+        before, users = _TOLD.get(id(context), (worker_python(spark), 0))
         _TOLD[id(context)] = before, users + 1
-        chosen = context.pythonExec = _interpreter(before, str(context.master))
+        chosen = _interpreter(before, str(context.master))
+        set_worker_python(spark, chosen)
     try:
         yield chosen
     finally:
@@ -99,7 +101,7 @@ def interpreter(spark: SparkSession) -> Iterator[str]:
             if users > 1:
                 _TOLD[id(context)] = before, users - 1
             else:
-                context.pythonExec = before
+                set_worker_python(spark, before)
 
 
 def _interpreter(told: str, master: str) -> str:

@@ -10,12 +10,13 @@ import re
 from collections.abc import Mapping
 from datetime import timedelta
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fairlead.errors import UnsupportedError, UsageError
 from fairlead.model.types import HEARTBEAT
 from fairlead.order.holdback import Frontier
 from fairlead.runtime.spark.input.frames import InputFrame
+from fairlead.runtime.spark.setup.jvm import watermarks
 from fairlead.runtime.spark.setup.workers import is_remote
 
 if TYPE_CHECKING:
@@ -72,17 +73,7 @@ def _watermark(frame: DataFrame, column: str) -> int | None:
     if is_remote(frame):
         said = frame.schema[column].metadata.get(DELAY)
         return None if said is None else int(said) * 1_000
-    found: int | None = None
-    todo: list[Any] = [frame._jdf.queryExecution().analyzed()]
-    while todo:
-        node = todo.pop()
-        if node.getClass().getSimpleName() == "EventTimeWatermark" and node.eventTime().name() == column:
-            delay = _microseconds(node.delay())
-            found = delay if found is None else max(found, delay)
-            continue
-        children = node.children()
-        todo += [children.apply(at) for at in range(children.size())]
-    return found
+    return max((_microseconds(*delay) for delay in watermarks(frame, column)), default=None)
 
 
 def _units(given: InputFrame, frames: DataFrame | Mapping[str, DataFrame], delay: str | timedelta) -> int:
@@ -113,9 +104,5 @@ def _length(delay: str | timedelta) -> int:
     return found
 
 
-def _microseconds(interval: Any) -> int:
-    """The length of Spark's CalendarInterval. Its parts are fields, and `interval.days` would be a method to call."""
-    from py4j.java_gateway import get_field
-
-    months, days, rest = (int(get_field(interval, name)) for name in ("months", "days", "microseconds"))
+def _microseconds(months: int, days: int, rest: int) -> int:
     return (months * MONTH_DAYS + days) * DAY_US + rest

@@ -1,12 +1,11 @@
-"""Progress of a stream: the totals of Spark's reports on micro-batches.
+"""How a stream is doing: what Spark reports of every micro-batch, added up.
 
-`observed` makes Spark count the rows of each verdict and subscription while they pass, without an additional job; `watch`
-listens to the reports of queries whose frame is observed. `Metrics` returns the numbers as data and in the text format of
-Prometheus, written by hand: it is three lines per metric, and the package for it would be a dependency with a registry of its
-own.
+`observed` has Spark count the rows of each verdict and subscription while they pass, which costs no job of its own; `watch`
+listens to the reports of queries whose frame is observed. `Metrics` gives the numbers as data, and through Prometheus' own
+client library as text and on a port.
 
 Takes: progress reports of Spark. Gives: a `Snapshot`, text, a server on this machine's own address. Never: slows a query, since
-reports arrive in a thread of the listener.
+reports come in a thread of the listener.
 """
 
 from __future__ import annotations
@@ -14,24 +13,26 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
+from fairlead.errors import UnsupportedError
 from fairlead.model.plan import Plan
 from fairlead.runtime.spark.output.views import IN_ORDER, LATE, REJECTED, REPEATED
 from fairlead.runtime.spark.stream.resumption import RuleChange
 from fairlead.runtime.spark.stream.stream_job import ORDER
 
 if TYPE_CHECKING:
+    from wsgiref.simple_server import WSGIServer
+
+    from prometheus_client.core import Metric
     from pyspark.sql import DataFrame, SparkSession
 
 OBSERVED = "fairlead"
 INPUT = "fairlead_input"
 """The name of the observation of the input: how many of its rows could be read."""
 LOOPBACK = "127.0.0.1"
-CONTENT = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @dataclass(frozen=True)
@@ -113,31 +114,54 @@ class Metrics:
 
     def metrics(self) -> str:
         """The text format of Prometheus, version 0.0.4."""
+        prometheus = _prometheus()
+        return str(prometheus.generate_latest(self.registry()).decode())
+
+    def registry(self) -> Any:
+        """Of Prometheus' client library, with these metrics alone."""
+        made = _prometheus().CollectorRegistry()
+        made.register(self)
+        return made
+
+    def collect(self) -> Iterator[Metric]:
+        """What a registry asks for."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
         now = self.snapshot()
-        plain: list[tuple[str, str, str, float | None]] = [
-            ("events_total", "counter", "Rows read.", now.events),
-            ("events_per_second", "gauge", "Rows read a second in the last micro-batch that had some.", now.events_per_second),
-            ("batches_total", "counter", "Micro-batches done.", now.batches),
-            ("batch_seconds", "gauge", "Length of the last micro-batch that had rows.", now.batch_seconds),
-            ("state_rows", "gauge", "Values in the state stores.", now.state_rows),
-            ("state_bytes", "gauge", "Memory of the state stores.", now.state_bytes),
-            ("held_rows", "gauge", "Rows that wait for the frontier.", now.held),
-            ("ties_total", "counter", "Rows that the order columns do not tell from the one before.", now.ties),
-            ("late_total", "counter", "Events behind what was released.", now.late),
-            ("rejected_total", "counter", "Records that fit no type.", now.rejected),
-            ("repeated_total", "counter", "Records whose sequence was reached before.", now.repeated),
+        plain: list[tuple[Any, str, str, float | None]] = [
+            (CounterMetricFamily, "events_total", "Rows read.", now.events),
+            (
+                GaugeMetricFamily,
+                "events_per_second",
+                "Rows read a second in the last micro-batch that had some.",
+                now.events_per_second,
+            ),
+            (CounterMetricFamily, "batches_total", "Micro-batches done.", now.batches),
+            (GaugeMetricFamily, "batch_seconds", "Length of the last micro-batch that had rows.", now.batch_seconds),
+            (GaugeMetricFamily, "state_rows", "Values in the state stores.", now.state_rows),
+            (GaugeMetricFamily, "state_bytes", "Memory of the state stores.", now.state_bytes),
+            (GaugeMetricFamily, "held_rows", "Rows that wait for the frontier.", now.held),
+            (CounterMetricFamily, "ties_total", "Rows that the order columns do not tell from the one before.", now.ties),
+            (CounterMetricFamily, "late_total", "Events behind what was released.", now.late),
+            (CounterMetricFamily, "rejected_total", "Records that fit no type.", now.rejected),
+            (CounterMetricFamily, "repeated_total", "Records whose sequence was reached before.", now.repeated),
         ]
-        lines = []
-        for name, kind, help_text, value in plain:
+        for family, name, told, value in plain:
             if value is not None:
-                lines += [
-                    f"# HELP fairlead_{name} {help_text}",
-                    f"# TYPE fairlead_{name} {kind}",
-                    f"fairlead_{name} {value:.17g}",
-                ]
-        lines += ["# HELP fairlead_relations_total Relations delivered.", "# TYPE fairlead_relations_total counter"]
-        lines += [f'fairlead_relations_total{{subscription="{_label(name)}"}} {now.relations[name]}' for name in self._names]
-        return "\n".join(lines) + "\n"
+                yield family(f"fairlead_{name}", told, value=value)
+        relations = CounterMetricFamily("fairlead_relations_total", "Relations delivered.", labels=("subscription",))
+        for name in self._names:
+            relations.add_metric((name,), now.relations[name])
+        yield relations
+
+
+def _prometheus() -> Any:
+    try:
+        import prometheus_client
+    except ModuleNotFoundError:
+        problem = "the client library of Prometheus is not installed"
+        raise UnsupportedError("U115", problem, "pip install prometheus-client") from None
+    return prometheus_client
 
 
 def _change(told: str) -> RuleChange:
@@ -174,13 +198,12 @@ class Watch(Metrics):
         super().__init__(plan)
         self._spark = spark
         self._listener = _listener(self)
-        self._server: ThreadingHTTPServer | None = None
+        self._server: WSGIServer | None = None
         spark.streams.addListener(self._listener)
 
     def serve(self, port: int) -> int:
         """Answer `GET /metrics` on this machine's own address. Returns the port, which is a free one for 0."""
-        self._server = ThreadingHTTPServer((LOOPBACK, port), _handler(self))
-        threading.Thread(target=self._server.serve_forever, name="fairlead-metrics", daemon=True).start()
+        self._server, _ = _prometheus().start_http_server(port, LOOPBACK, self.registry())
         return int(self._server.server_port)
 
     def stop(self) -> None:
@@ -210,26 +233,3 @@ def _listener(metrics: Metrics) -> Any:
             pass
 
     return Listener()
-
-
-def _handler(metrics: Metrics) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            if self.path.partition("?")[0] not in ("/", "/metrics"):
-                self.send_error(404)
-                return
-            content = metrics.metrics().encode()
-            self.send_response(200)
-            self.send_header("Content-Type", CONTENT)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    return Handler
-
-
-def _label(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

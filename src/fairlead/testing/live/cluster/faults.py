@@ -7,7 +7,6 @@ at the same time, except when all of them are restarted, or have no room.
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
@@ -16,6 +15,7 @@ from fairlead.errors import LogError
 from fairlead.testing.live.actors.processes import Worker
 from fairlead.testing.live.cluster.links import Way
 from fairlead.testing.live.cluster.servers import Cluster
+from fairlead.transport.log.patience import Patience
 
 LIMIT_SECONDS_MAX = 30.0
 ROOM, DISK_ROOM = 2_000, 20_000
@@ -163,17 +163,17 @@ def _leader(world: World, rolls: random.Random) -> tuple[int, str]:
 
 
 def _used(world: World) -> int:
-    end = time.monotonic() + LIMIT_SECONDS_MAX
+    patience = Patience(LIMIT_SECONDS_MAX)
     while (used := world.cluster.used()) is None:
-        if time.monotonic() > end:
+        if patience.is_over:
             raise LogError("N001", "nobody tells how much is stored", "see the logs of the servers")
-        time.sleep(0.2)
+        patience.wait()
     return used
 
 
 def _limit(world: World, stream: str, room: int | None) -> None:
-    end = time.monotonic() + LIMIT_SECONDS_MAX
+    patience = Patience(LIMIT_SECONDS_MAX)
     while not world.cluster.limit(stream, room):
-        if time.monotonic() > end:
+        if patience.is_over:
             raise LogError("N001", f"the limit of {stream} cannot be changed", "see the logs of the servers")
-        time.sleep(0.2)
+        patience.wait()

@@ -10,10 +10,11 @@ Takes: target ports. Gives: ports of the proxies. Never: changes or drops a byte
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Coroutine, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any, Literal, Self, TypeVar
+from typing import Literal, Self, TypeVar
+
+from fairlead.transport.threads.loop_thread import LoopThread
 
 Way = Literal["open", "refused", "silent"]
 End = int | str
@@ -80,8 +81,8 @@ class Links:
     """All links of a cluster, in their own thread: work elsewhere does not delay them."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread = LoopThread("fairlead-links", SECONDS_MAX)
+        self._do = self._thread.call
         self._links: dict[tuple[End, End], ServerLink] = {}
 
     def __enter__(self) -> Self:
@@ -90,10 +91,8 @@ class Links:
 
     def __exit__(self, *_: object) -> None:
         with suppress(TimeoutError):
-            self._do(self._ended())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(SECONDS_MAX)
-        self._loop.close()
+            self._do(self._closed())
+        self._thread.stop()
 
     def between(self, one: End, other: int, target: int) -> int:
         """The port at which `one` finds `other`, which listens at `target`."""
@@ -114,14 +113,6 @@ class Links:
 
         self._do(turned())
 
-    async def _ended(self) -> None:
+    async def _closed(self) -> None:
         for each in self._links.values():
             await each.close()
-        mine = asyncio.current_task()
-        rest = [task for task in asyncio.all_tasks() if task is not mine]
-        for task in rest:
-            task.cancel()
-        await asyncio.gather(*rest, return_exceptions=True)
-
-    def _do(self, work: Coroutine[Any, Any, Result]) -> Result:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(SECONDS_MAX)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
 from itertools import combinations, product
@@ -20,6 +19,7 @@ from fairlead.testing.live.cluster.links import Links, Way
 from fairlead.testing.live.cluster.ports import free_ports
 from fairlead.testing.live.cluster.request import Answer, ask
 from fairlead.transport.log.jetstream.server import Server
+from fairlead.transport.log.patience import Patience
 
 READY_SECONDS_MAX = 60.0
 ROUTES = """\
@@ -67,12 +67,12 @@ class Cluster:
 
     def _wait_until_ready(self) -> None:
         """Waits until all servers know each other, and have a leader."""
-        end = time.monotonic() + READY_SECONDS_MAX
-        while time.monotonic() < end:
+        patience = Patience(READY_SECONDS_MAX)
+        while not patience.is_over:
             answers = [ask([port], "INFO") for port in self.ports]
             if all(each is not None and "error" not in each for each in answers):
                 return
-            time.sleep(0.1)
+            patience.wait()
         raise LogError("N007", "the servers did not become a cluster", f"see the logs in {self._folder}")
 
     def _send(self, at: int, number: int) -> None:

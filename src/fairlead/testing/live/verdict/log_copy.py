@@ -6,7 +6,6 @@ have everything that the streams of the types have.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 from itertools import groupby
@@ -16,6 +15,7 @@ from fairlead.dataclass import dataclass
 from fairlead.model.relation import Relation
 from fairlead.runtime.live.client import Client
 from fairlead.transport.log.names import merged_stream
+from fairlead.transport.log.patience import Patience
 from fairlead.transport.log.protocol import Stored, Stream
 
 TypeSet = tuple[str, ...]
@@ -52,14 +52,13 @@ class Copy:
 
 async def copied(fl: Client, types: Iterable[str], merged: Iterable[TypeSet], seconds: float) -> Copy:
     """After `seconds` the merged streams are copied, complete or not."""
-    loop = asyncio.get_running_loop()
     own = {name: await _taken(fl, await fl.log.open_type(name)) for name in types}
-    end = loop.time() + seconds
+    patience = Patience(seconds, pause=0.5)
     while True:
         copy = Copy(own, {each: await _taken(fl, await fl.log.open_merged(each)) for each in merged})
-        if not copy.missing() or loop.time() > end:
+        if not copy.missing() or patience.is_over:
             return copy
-        await asyncio.sleep(0.5)
+        await patience.pause()
 
 
 async def _taken(fl: Client, stream: Stream) -> list[Stored]:

@@ -11,14 +11,11 @@ Takes: a URL and credentials. Gives: the protocol of a log. Never: drops stored 
 from __future__ import annotations
 
 import asyncio
-import ssl
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any
 
-import nats
-import nats.errors
 from nats.aio.client import Client
 from nats.js.api import (
     AckPolicy,
@@ -33,26 +30,22 @@ from nats.js.api import (
 )
 from nats.js.errors import APIError, NotFoundError
 
-from fairlead.errors import LogError
 from fairlead.model.types import HEARTBEAT
 from fairlead.transport.log import names
 from fairlead.transport.log.block import Block, block_of
 from fairlead.transport.log.block_filter import Only
 from fairlead.transport.log.credentials import Credentials
-from fairlead.transport.log.jetstream.failures import Refusals, refused, translated, unreachable
-from fairlead.transport.log.jetstream.lag import behind_of
-from fairlead.transport.log.jetstream.merge_watch import Watching
+from fairlead.transport.log.jetstream.connection import connected
+from fairlead.transport.log.jetstream.failures import Refusals, translated
+from fairlead.transport.log.jetstream.merge_watch import Watching, behind_of
 from fairlead.transport.log.jetstream.reader import Readers, read
 from fairlead.transport.log.jetstream.tables import Tables
 from fairlead.transport.log.protocol import Conflict, MergeLag, Stored, Stream
 
 DUPLICATES_SECONDS = 600.0
-CONNECT_SECONDS = 5
 ANSWER_SECONDS = 5.0
 NAME_IN_USE = 10058
 LIST = "$JS.API.STREAM.LIST"
-VERSION_MIN = (2, 11)
-"""The first version that compares an append with the last message under any of several subjects."""
 
 
 class JetStreamLog:
@@ -236,47 +229,6 @@ def wanted_subjects(only: Only) -> list[str]:
 
 async def connect(url: str, access: Credentials, replicas: int) -> JetStreamLog:
     """Raises LogError if no server answers, or the server denies access."""
-    refusals, readers, client = Refusals(), Readers(), Client()
-    first: list[Exception] = []
-
-    async def noted(error: Exception) -> None:
-        first.append(error)
-        await refusals.note(error)
-
-    options: dict[str, Any] = {
-        "servers": url.split(","),
-        "error_cb": noted,
-        "reconnected_cb": readers.reconnected,
-        "connect_timeout": CONNECT_SECONDS,
-        "max_reconnect_attempts": 1,
-        "reconnect_time_wait": 0.2,
-        "allow_reconnect": True,
-        "ping_interval": 10,
-    }
-    if access.encrypted:
-        options["tls"] = access.context()
-    options |= {name: value for name, value in access.credentials().items() if value is not None}
-    try:
-        async with asyncio.timeout(CONNECT_SECONDS):
-            await client.connect(**options)
-        client.options["max_reconnect_attempts"] = -1  # after the first connection, wait for the server as long as needed
-    except (nats.errors.Error, OSError, TimeoutError, ValueError, ssl.SSLError) as error:
-        await _quietly(client.close())
-        cause = next((each for each in first if "uthoriz" in str(each) or "uthentic" in str(each)), None)
-        if cause is not None or isinstance(error, nats.errors.AuthorizationError):
-            raise refused(cause or error) from None
-        shown = first[0] if first else error
-        raise unreachable(url, str(shown) or type(shown).__name__) from None
-    version = client.connected_server_version
-    if (version.major, version.minor) < VERSION_MIN:
-        await _quietly(client.close())
-        problem = f"the server is of version {version.major}.{version.minor}, which cannot compare what is appended"
-        raise LogError("N012", problem, "use nats-server 2.11 or later")
+    refusals, readers = Refusals(), Readers()
+    client = await connected(url, access, refusals.note, readers.reconnected)
     return JetStreamLog(client, readers, refusals, replicas)
-
-
-async def _quietly(closing: Awaitable[None]) -> None:
-    try:
-        await closing
-    except Exception:
-        return

@@ -1,22 +1,25 @@
-"""Restarts a merged stream that has stopped copying blocks.
+"""Merged streams: how far they lag, and how one that has stopped is set going again.
 
-The leader of a merged stream requests blocks from the leaders of its sources. If a request is lost with a leader that died, it
-waits for half a minute before it asks again, and longer each time. Sources send a heartbeat every second, so a source that is
-silent for some seconds is not being asked; a new leader asks at once. The same helps if a source has more blocks but none
-arrive, with heartbeats or without (merge_progress.py).
+The leader of a merged stream asks those of its sources for what they have. Where a request was lost with a leader that died, it
+waits for half a minute before it asks again, and longer each time. Its sources send a sign of life every second, so one that
+was silent for some seconds is one that is not asked: another leader asks at once. The same holds where nothing arrives from a
+source that has more, signs of life or not: how much a merged stream has of each source the server does not say, but how much it
+has of a type, and the last one of its types is a source of its own. That takes a look at the subjects, so it is asked only
+where blocks are missing.
 
-    1. check the sources of the stream, and those of sources that are merged themselves
-    2. silent or stuck at two checks, some seconds apart, under one leader: the leader steps down
-    3. wait longer before the next time: the machine may be slow
+    1. look at the sources of the stream, and of those that are merged themselves
+    2. silent or standing still at two looks, some seconds apart, under one leader: the leader steps down
+    3. the next time we are more patient: it may be the machine that is slow
 
-Takes: a connection and the name of a stream. Gives: nothing. Never: changes the content of a stream, or raises because it could
-not help.
+Takes: a connection and the name of a stream; what the server says of merged streams, look by look. Gives: for each, the blocks
+that it lacks, and whether a source stands still. Never: changes what a stream holds, or raises because it could not help.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 import nats.errors
@@ -27,8 +30,8 @@ from nats.js.api import StreamInfo
 
 from fairlead.errors import LogError
 from fairlead.transport.log.jetstream.failures import Refusals
-from fairlead.transport.log.jetstream.merge_progress import MergeProgress
-from fairlead.transport.log.names import MERGED
+from fairlead.transport.log.names import MERGED, type_stream, type_subjects
+from fairlead.transport.log.protocol import MergeLag
 
 LOOK_SECONDS, PROGRESS_LOOKS = 3.0, 3
 """Every third check also queries the progress, which takes three requests for each stream instead of one."""
@@ -87,3 +90,41 @@ class Watching:
 def is_silent(told: StreamInfo) -> bool:
     """A source has not been heard for some seconds, or (-1) not since the leader was elected."""
     return any(each.active is None or not 0 <= each.active < SILENT_SECONDS * 1e9 for each in told.sources or ())
+
+
+def behind_of(merged: Iterable[StreamInfo]) -> list[MergeLag]:
+    told = {each.config.name or "": each for each in merged}
+    return [MergeLag(name, types_of(each), _blocks(name, told)) for name, each in sorted(told.items())]
+
+
+def types_of(told: StreamInfo) -> tuple[str, ...]:
+    return tuple((told.config.metadata or {}).get("types", "").split())
+
+
+def _blocks(name: str, told: Mapping[str, StreamInfo]) -> int:
+    sources = (told[name].sources or ()) if name in told else ()
+    return sum((each.lag or 0) + _blocks(each.name, told) for each in sources)
+
+
+class MergeProgress:
+    """The progress of merged streams between checks."""
+
+    def __init__(self, js: JetStreamContext) -> None:
+        self._js = js
+        self._lacking: dict[str, dict[str, int]] = {}
+        """By stream, the sources that had more blocks than it at the last check, and how many blocks it had of each."""
+
+    async def stands_still(self, told: StreamInfo) -> bool:
+        """Whether the stream has copied nothing from a source since the last check, when that source already had more."""
+        name, types = told.config.name or "", types_of(told)
+        sources = [each.name for each in told.sources or () if types]
+        held = {each: (await self._js.stream_info(each)).state.last_seq for each in sources}
+        if not sources or told.state.last_seq >= sum(held.values()):
+            self._lacking.pop(name, None)
+            return False
+        found = await self._js.stream_info(name, subjects_filter=type_subjects(types[-1]))
+        of_last = sum((found.state.subjects or {}).values())
+        has = {each: of_last if each == type_stream(types[-1]) else found.state.last_seq - of_last for each in sources}
+        lacking, before = {each: has[each] for each in sources if has[each] < held[each]}, self._lacking.get(name, {})
+        self._lacking[name] = lacking
+        return any(before.get(each) == count for each, count in lacking.items())

@@ -26,6 +26,7 @@ from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 from fairlead.errors import LogError
 from fairlead.transport.log.block import block_of
 from fairlead.transport.log.jetstream.failures import Refusals, translated
+from fairlead.transport.log.patience import Patience
 from fairlead.transport.log.protocol import Stored, Stream, Unavailable
 
 ASK = 512
@@ -181,8 +182,7 @@ async def read(
     subjects: list[str] | None = None,
 ) -> AsyncGenerator[Sequence[Stored], None]:
     """With `subjects`, only the blocks under these."""
-    loop = asyncio.get_running_loop()
-    alive = loop.time()
+    patience = Patience(GIVE_UP_SECONDS, AGAIN_SECONDS)
     while True:
         reading = StreamConsumer(client, js, readers, stream, after, subjects)
         try:
@@ -190,13 +190,14 @@ async def read(
                 await reading.open(refusals)
                 while True:
                     found = await reading.blocks()
-                    after, alive = found[-1].sequence, loop.time()
+                    after = found[-1].sequence
+                    patience.renew()
                     yield found
         except Again:
-            alive = max(alive, loop.time() - GIVE_UP_SECONDS / 2)
+            patience.extend(GIVE_UP_SECONDS / 2)
         except Unavailable as error:
-            if client.is_closed or loop.time() - alive > GIVE_UP_SECONDS:
+            if client.is_closed or patience.is_over:
                 raise LogError("N001", f"the server does not answer: {error}", "start it, then subscribe again") from None
         finally:
             await reading.close()
-        await asyncio.sleep(AGAIN_SECONDS)
+        await patience.pause()

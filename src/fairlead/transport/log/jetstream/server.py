@@ -16,12 +16,12 @@ import signal
 import subprocess
 import sys
 import sysconfig
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 from fairlead.errors import LogError, UnsupportedError
 from fairlead.transport.log.file_log import in_use
+from fairlead.transport.log.patience import Patience
 
 START_SECONDS_MAX = 20.0
 STOP_SECONDS_MAX = 10.0
@@ -117,11 +117,11 @@ class Server:
     def _wait_for_url(self) -> str:
         assert self._process is not None
         ports = self.folder / f"nats-server_{self._process.pid}.ports"
-        end = time.monotonic() + START_SECONDS_MAX
-        while time.monotonic() < end and self._process.poll() is None:
+        patience = Patience(START_SECONDS_MAX, pause=0.01, pause_max=0.1)
+        while not patience.is_over and self._process.poll() is None:
             with contextlib.suppress(OSError, ValueError, KeyError, IndexError):
                 return str(json.loads(ports.read_text())["nats"][0])
-            time.sleep(0.01)
+            patience.wait()
         said = self._last_words()
         self.stop()
         raise LogError("N007", f"the server did not start: {said}", f"see {self.folder / 'log'}")

@@ -1,0 +1,143 @@
+"""Code as it is written: statements one after the other, blocks as `with`.
+
+    code = Code()
+    code.assign(node, QUEUES[at, HEAD])
+    with code.loop(node != NONE):
+        code.assign(node, NEXT[node])
+
+Takes: statements as they come. Gives: a block, or a function of it. Never: statements of a block that is closed are changed.
+"""
+
+from __future__ import annotations
+
+from fairlead.errors import require
+from fairlead.matching.compiled.representation.expressions import (
+    TRUE,
+    Argument,
+    Array,
+    Element,
+    Expression,
+    Operand,
+    Variable,
+    call,
+)
+from fairlead.matching.compiled.representation.expressions import expression as made
+from fairlead.matching.compiled.representation.statements import (
+    Assign,
+    Change,
+    Evaluate,
+    For,
+    Function,
+    If,
+    Leave,
+    Place,
+    Prefetch,
+    Proceed,
+    Return,
+    Statement,
+    While,
+)
+
+LEAVE, PROCEED = Leave(), Proceed()
+
+
+class _Opened:
+    """A block that is being written."""
+
+    __slots__ = ("blocks", "body")
+
+    def __init__(self, blocks: list[list[Statement]], body: list[Statement]) -> None:
+        self.blocks, self.body = blocks, body
+
+    def __enter__(self) -> None:
+        self.blocks.append(self.body)
+
+    def __exit__(self, *_: object) -> None:
+        self.blocks.pop()
+
+
+class Code:
+    def __init__(self) -> None:
+        self.body: list[Statement] = []
+        self._blocks = [self.body]
+
+    def function(self, name: str, *parameters: Variable | Array, rare: bool = False) -> Function:
+        return Function(name, parameters, self.body, rare)
+
+    # Statements
+
+    def assign(self, target: Place, value: Operand) -> None:
+        self._blocks[-1].append(Assign((target,), (made(value),)))
+
+    def together(self, *pairs: tuple[Place, Operand]) -> None:
+        """All values are evaluated before the first is assigned."""
+        self._blocks[-1].append(Assign(tuple([target for target, _ in pairs]), tuple([made(value) for _, value in pairs])))
+
+    def change(self, target: Place, operator: str, value: Operand) -> None:
+        """`target |= value`, and the like."""
+        self._blocks[-1].append(Change(target, operator, made(value)))
+
+    def increase(self, target: Place, by: Operand = 1) -> None:
+        self._blocks[-1].append(Change(target, "+", made(by)))
+
+    def decrease(self, target: Place, by: Operand = 1) -> None:
+        self._blocks[-1].append(Change(target, "-", made(by)))
+
+    def call(self, function: str, *arguments: Argument | int | float) -> None:
+        self._blocks[-1].append(Evaluate(call(function, *arguments)))
+
+    def prefetch(self, place: Element) -> None:
+        self._blocks[-1].append(Prefetch(place))
+
+    def give(self, value: Operand) -> None:
+        self._blocks[-1].append(Return((made(value),)))
+
+    def give_results(self, *values: Operand) -> None:
+        """What `kernel` ends with."""
+        self._blocks[-1].append(Return(tuple([made(each) for each in values]), True))
+
+    def leave(self) -> None:
+        """Ends the loop."""
+        self._blocks[-1].append(LEAVE)
+
+    def proceed(self) -> None:
+        """Goes to the next round of the loop."""
+        self._blocks[-1].append(PROCEED)
+
+    # Blocks
+
+    def when(self, test: Expression) -> _Opened:
+        body: list[Statement] = []
+        self._blocks[-1].append(If(test, body, []))
+        return _Opened(self._blocks, body)
+
+    def or_when(self, test: Expression) -> _Opened:
+        """After `when`: what is done if its test fails and this one does not."""
+        body: list[Statement] = []
+        self._last_otherwise().append(If(test, body, []))
+        return _Opened(self._blocks, body)
+
+    def otherwise(self) -> _Opened:
+        return _Opened(self._blocks, self._last_otherwise())
+
+    def _last_otherwise(self) -> list[Statement]:
+        block = self._blocks[-1]
+        while True:
+            last = block[-1]
+            require(isinstance(last, If), "a way out follows a condition", found=type(last).__name__)
+            assert isinstance(last, If)
+            assert isinstance(last.otherwise, list)
+            if not last.otherwise:
+                return last.otherwise
+            block = last.otherwise
+
+    def loop(self, test: Expression = TRUE) -> _Opened:
+        body: list[Statement] = []
+        self._blocks[-1].append(While(test, body))
+        return _Opened(self._blocks, body)
+
+    def count(self, variable: Variable, end: Operand, first: Operand | None = None) -> _Opened:
+        """From `first` (0) up to `end`, which is not reached."""
+        body: list[Statement] = []
+        self._blocks[-1].append(For(variable, None if first is None else made(first), made(end), body))
+        return _Opened(self._blocks, body)

@@ -1,0 +1,81 @@
+"""A connection to a NATS server or cluster that lasts: who was let in once waits for the server to come back.
+
+Takes: a URL, credentials, and whom to tell of errors and of a new connection. Gives: a connected client of nats-py. Never:
+keeps trying where nobody answers the first time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import nats.errors
+from nats.aio.client import Client
+
+from fairlead.errors import LogError
+from fairlead.transport.log.credentials import Credentials
+from fairlead.transport.log.jetstream.failures import refused, unreachable
+
+CONNECT_SECONDS = 5
+VERSION_MIN = (2, 11)
+"""The first version that compares an append with the last message under any of several subjects."""
+
+
+async def connected(
+    url: str,
+    access: Credentials,
+    note: Callable[[Exception], Awaitable[None]],
+    reconnected: Callable[[], Awaitable[None]],
+) -> Client:
+    """Raises LogError if no server answers, or the server denies access."""
+    client, first = Client(), list[Exception]()
+
+    async def noted(error: Exception) -> None:
+        first.append(error)
+        await note(error)
+
+    options: dict[str, Any] = {
+        "servers": url.split(","),
+        "error_cb": noted,
+        "reconnected_cb": reconnected,
+        "connect_timeout": CONNECT_SECONDS,
+        "max_reconnect_attempts": 1,
+        "reconnect_time_wait": 0.2,
+        "allow_reconnect": True,
+        "ping_interval": 10,
+    }
+    if access.encrypted:
+        options["tls"] = access.context()
+    options |= {name: value for name, value in access.credentials().items() if value is not None}
+    try:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            await client.connect(**options)
+        stay_connected(client)
+    except (nats.errors.Error, OSError, TimeoutError, ValueError, ssl.SSLError) as error:
+        await _quietly(client.close())
+        cause = next((each for each in first if "uthoriz" in str(each) or "uthentic" in str(each)), None)
+        if cause is not None or isinstance(error, nats.errors.AuthorizationError):
+            raise refused(cause or error) from None
+        shown = first[0] if first else error
+        raise unreachable(url, str(shown) or type(shown).__name__) from None
+    version = client.connected_server_version
+    if (version.major, version.minor) < VERSION_MIN:
+        await _quietly(client.close())
+        problem = f"the server is of version {version.major}.{version.minor}, which cannot compare what is appended"
+        raise LogError("N012", problem, "use nats-server 2.11 or later")
+    return client
+
+
+def stay_connected(client: Client) -> None:
+    """Try to connect again without end. nats-py has one number for the first connection and for later ones, so it is changed in
+    between, in `client.options`, which is no public interface (tests/live/test_connection.py fails where it changes)."""
+    client.options["max_reconnect_attempts"] = -1
+
+
+async def _quietly(closing: Awaitable[None]) -> None:
+    try:
+        await closing
+    except Exception:
+        return

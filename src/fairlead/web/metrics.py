@@ -1,0 +1,54 @@
+"""The gateway's metrics, for Prometheus.
+
+Takes: counts. Gives: the text that `GET /metrics` answers with, written by Prometheus' own client library. Never: grows with
+the input; labels are routes, codes and kinds of streams.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as CONTENT
+from prometheus_client.registry import Collector
+
+__all__ = ["CONTENT", "GatewayMetrics"]
+
+METRICS: dict[str, tuple[type[CounterMetricFamily | GaugeMetricFamily], str, tuple[str, ...]]] = {
+    "requests_total": (CounterMetricFamily, "Requests answered.", ("method", "path", "status")),
+    "request_seconds_total": (CounterMetricFamily, "Time until they were answered; streams are not counted.", ("path",)),
+    "events_stored_total": (CounterMetricFamily, "Events stored.", ()),
+    "events_repeated_total": (CounterMetricFamily, "Events that were stored before, and not again.", ()),
+    "errors_total": (CounterMetricFamily, "Requests and streams that ended with an error, by its code.", ("code",)),
+    "relations_sent_total": (CounterMetricFamily, "Relations sent.", ()),
+    "acknowledged_total": (CounterMetricFamily, "Acknowledgements stored.", ()),
+    "streams_open": (GaugeMetricFamily, "Streams open now.", ("kind",)),
+}
+"""By name, after `fairlead_gateway_`: its kind, what it says, and its labels."""
+
+
+class GatewayMetrics(Collector):
+    def __init__(self) -> None:
+        self._values: dict[str, Counter[tuple[str, ...]]] = {name: Counter() for name in METRICS}
+        for name, (_, _, labels) in METRICS.items():
+            if not labels:
+                self._values[name][()] = 0
+        for kind in ("sse", "websocket"):
+            self._values["streams_open"][kind,] = 0
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+
+    def add(self, name: str, amount: float = 1, /, **labels: str) -> None:
+        self._values[name][tuple(labels[each] for each in METRICS[name][2])] += amount  # type: ignore[assignment]
+
+    def collect(self) -> Iterator[Metric]:
+        for name, (family, told, labels) in METRICS.items():
+            made = family(f"fairlead_gateway_{name}", told, labels=labels)
+            for values, amount in sorted(self._values[name].items()):
+                made.add_metric(values, amount)
+            yield made
+
+    def text(self) -> str:
+        return generate_latest(self._registry).decode()
