@@ -130,8 +130,8 @@ class Explanation:
         return made
 
     def kernels(self, subscription: Subscription) -> list[str]:
-        """The code that runs for each branch, for people to read: fields and counters by their names. Before it, what each
-        value is that is computed of single events beforehand."""
+        """The code that runs for each branch, for people to read: fields and counters have their names. It begins with the
+        values that are precomputed from single events."""
         from fairlead.matching.compiled.codegen.loop import source_of
         from fairlead.matching.compiled.representation.text import readable_text
 

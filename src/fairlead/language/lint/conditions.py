@@ -1,7 +1,7 @@
-"""W001, W008 to W010: conditions that do not depend on the events, joins without PER, types that nobody uses.
+"""W001, W008 to W010: conditions that do not depend on the events, joins without PER, unused types.
 
 W001: `WHERE a.id = b.id` filters relations, but all ids share the queues, so a match on one id disposes of waiting events of
-the others. `PER id` gives every id its own queues.
+the others. With `PER id` every id has its own queues.
 """
 
 from __future__ import annotations

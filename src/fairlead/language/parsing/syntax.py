@@ -334,7 +334,7 @@ Statement = TypeDeclaration | UnionDeclaration | Subscription
 
 @dataclass(frozen=True)
 class Rules:
-    """A rule text, whatever dialect it was written in: its statements, in their order."""
+    """A rule text in any dialect: its statements, in their order."""
 
     statements: tuple[Statement, ...]
 

@@ -1,14 +1,14 @@
-"""The subscriptions of one unit, matched event by event: the lane without start-up cost, and the definition of the other one.
+"""Matches the subscriptions of one unit event by event: the lane without start-up cost, and the definition of the other one.
 
 The steps for one event, whose order is the definition (docs/semantics.md):
 
-    1. Absences that the event's time has passed are decided, earliest deadline first, of all subscriptions that it tells the
-       time (its readers, and of an event of the input those upstream of what it reaches, model/clocks.py); what they derive
-       is handled at once and stands before the event.
+    1. Absences whose deadline the event's time has passed are decided, earliest deadline first, of all subscriptions whose
+       clock it advances (its readers, and for an event of the input those upstream of what it reaches, model/clocks.py); the
+       events that they derive are handled at once and precede the event.
     2. The event is handled by every subscription that reads its type, in the order of the unit's plan.
-    3. What it derived is handled in the order of derivation, each with steps 1 to 3, directly after the event.
+    3. The events that it derived are handled in the order of derivation, each with steps 1 to 3, directly after the event.
 
-Takes: a unit's plan, a matcher for each subscription, and events whose positions rise. Gives: relations in the order of
+Takes: a unit's plan, a matcher for each subscription, and events with increasing positions. Gives: relations in the order of
 delivery, and the content of the state. Never: reads a clock, does I/O, reorders.
 """
 
@@ -58,8 +58,8 @@ Delivered = list[tuple[Relation, int]]
 
 
 class EventLane:
-    """A unit's subscriptions, one matcher each. Of its plan's silent ones nothing is delivered, and only what somebody here
-    reads takes a place. `attempt` counts the steps, and puts back what they changed."""
+    """A unit's subscriptions, one matcher each. Relations of its plan's silent subscriptions are not delivered, and only events
+    that a subscription here reads take a place. `attempt` counts the steps, and restores what they changed."""
 
     def __init__(self, plan: Plan, matcher: Make = IncrementalSubscription) -> None:
         self.plan, self.attempt = plan, Attempt()
@@ -83,14 +83,14 @@ class EventLane:
         self.read = frozenset(name for each in plan.subscriptions for name in plan.derived_types(each))
 
     def feed(self, events: Iterable[Event]) -> Delivered:
-        """Events of the log, each with all that it completes and derives."""
+        """Events of the log; returns everything that each completes, including through derived events."""
         delivered: Delivered = []
         for event in events:
             self._handle(event, Places(event.position.major), delivered)
         return delivered
 
     def finish(self, until: int, last: Position) -> Delivered:
-        """Nothing more comes before that time (microseconds); the last event was at `last`."""
+        """There are no more events before that time (microseconds); the last event was at `last`."""
         delivered: Delivered = []
         self._decide(self.running, until, Places(last.major + 1), delivered)
         return delivered
@@ -168,7 +168,7 @@ class EventLane:
             each.matcher.restore(held)  # type: ignore[attr-defined]
 
     def clear(self) -> None:
-        """Forget everything: kernels have it now."""
+        """Forget everything: the kernels have the state now."""
         for each in self.running:
             each.matcher.clear()  # type: ignore[attr-defined]
 

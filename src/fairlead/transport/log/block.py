@@ -1,16 +1,16 @@
-"""Blocks: events of one type from one source, as they travel and are stored.
+"""Blocks: events of one type from one source, as they are sent and stored.
 
-A block is an Arrow IPC stream of one record batch, and a few numbers beside it:
+A block is an Arrow IPC stream of one record batch, with a few numbers beside it:
 
-    number     of the block among those of its source and type, from 0, rising by one: a repeat has the same number
+    number     of the block among those of its source and type, from 0, increasing by one: a repeat has the same number
     sequence   of its first event among those of its source and type
-    schema     the digest of the declaration that its columns follow
+    schema     the digest of the declaration of its columns
     marks      what is known of its events beforehand (block_filter.py)
 
-An event is found by its block's sequence in a stream and its index in the block; both together are its position, which
-depends on the log alone, wherever one begins to read.
+An event is identified by its block's sequence in a stream and its index in the block. Together they are its position, which
+depends on the log alone, wherever a reader begins.
 
-Takes: record batches. Gives: blocks, and record batches in the form of a type as the reader knows it. Never: does I/O.
+Takes: record batches. Gives: blocks, and record batches in the reader's definition of a type. Never: does I/O.
 """
 
 from __future__ import annotations

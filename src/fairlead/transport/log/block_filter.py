@@ -1,17 +1,17 @@
-"""Routes: what a block says of them, and which blocks a reader wants.
+"""Routes: a block's marks for them, and which blocks a reader wants.
 
-A route is a condition on the events of a type (runtime/live/routes.py); a type has up to four. Of a block and a route
+A route is a condition on the events of a type (runtime/live/routes.py); a type has up to four. For a block and a route
 
     y   some event of the block satisfies the condition
     n   none does
     u   the publisher did not know the condition when it sent the block
 
-A reader of a route is sent the blocks with y or u, and sees by the number of the one before that none of these is missing.
-As text, marks are `y3 n-1 u7 u7`: the letter, and the number of the last block before this one that is not n there (-1: none).
-No text at all stands for a block of unknown routes: u, and the one before is the number less one.
+A reader of a route receives the blocks with y or u, and checks by the number of the previous block that none is missing. As
+text, marks are `y3 n-1 u7 u7`: the letter, and the number of the last block before this one that is not n on that route (-1:
+none). An empty text stands for a block of unknown routes: u, and the previous block is the number less one.
 
 Takes: letters; the types of a stream, and by type the route. Gives: marks as text, and back; whether a block is wanted. Never:
-looks at events; refuses a block because the publisher did not know the route (u).
+reads events; rejects a block because its publisher did not know the route (u).
 """
 
 from __future__ import annotations

@@ -47,7 +47,8 @@ def unmarked_subject(type_name: str, source: str) -> str:
 
 
 def subject(type_name: str, source: str, letters: str) -> str:
-    """Of a block; `letters`: by route (block_filter.py), each a word of its own, so that readers can ask for one of them."""
+    """The subject of a block. `letters`: by route (block_filter.py), each a word of its own, so that readers can filter by one
+    of them."""
     return f"fl.t.{token(type_name)}.{source}.{'.'.join(letters)}"
 
 

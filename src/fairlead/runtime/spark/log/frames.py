@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 def register_log(spark: SparkSession) -> None:
-    """Have the session know the format "fairlead"; `log` and `to_log` do it. A second time changes nothing.
+    """Register the format "fairlead" with the session; `log` and `to_log` do this. Repeating it changes nothing.
 
-    A writer looks for its format in the session that is active in its thread of the JVM."""
+    A writer looks up its format in the session that is active in its JVM thread."""
     from fairlead.runtime.spark.log.source import LogSource
 
     with interpreter(spark):

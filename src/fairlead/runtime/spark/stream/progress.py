@@ -1,11 +1,11 @@
-"""How a stream is doing: what Spark reports of every micro-batch, added up.
+"""Progress of a stream: the totals of Spark's reports on micro-batches.
 
-`observed` has Spark count the rows of each verdict and subscription while they pass, which costs no job of its own; `watch`
-listens to the reports of queries whose frame is observed. `Metrics` gives the numbers as data, and through Prometheus' own
+`observed` makes Spark count the rows of each verdict and subscription while they pass, without an additional job; `watch`
+listens to the reports of queries whose frame is observed. `Metrics` returns the numbers as data, and through Prometheus' own
 client library as text and on a port.
 
 Takes: progress reports of Spark. Gives: a `Snapshot`, text, a server on this machine's own address. Never: slows a query, since
-reports come in a thread of the listener.
+reports arrive in a thread of the listener.
 """
 
 from __future__ import annotations
@@ -118,13 +118,13 @@ class Metrics:
         return str(prometheus.generate_latest(self.registry()).decode())
 
     def registry(self) -> Any:
-        """Of Prometheus' client library, with these metrics alone."""
+        """A registry of Prometheus' client library, with only these metrics."""
         made = _prometheus().CollectorRegistry()
         made.register(self)
         return made
 
     def collect(self) -> Iterator[Metric]:
-        """What a registry asks for."""
+        """Called by a registry."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         now = self.snapshot()
