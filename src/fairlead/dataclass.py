@@ -2,14 +2,15 @@
 
 `dataclasses.dataclass` compiles up to six methods for every class, used or not: close to a millisecond for a frozen one. Here
 comparing, hashing and printing are shared functions over the names of the fields, `__init__` is compiled for the first
-instance, and what `dataclasses.replace` and `fields` read is made for them when they do.
+instance, and the attributes that `dataclasses.replace` and `fields` read are created on first access.
 
 Measured against `dataclasses.dataclass` (CPU seconds, median of 8 to 10 alternating starts): `fairlead run` of five events 0.45
 instead of 0.50, `fairlead explain` 0.41 instead of 0.47, `fairlead.compile` in a new process 0.38 instead of 0.43, `fairlead
 run` of a million events (Q1 of the benchmarks) 0.93 instead of 1.08. `fairlead --help` takes 0.085 either way.
 
 Takes: a class written as a dataclass, with the `field` of the standard library. Gives: a class that behaves as
-`dataclasses.dataclass` would make it. Never: `order`, `kw_only`, `InitVar`, or `frozen` with `slots`; those are left to it.
+`dataclasses.dataclass` would make it. Never: `order`, `kw_only`, `InitVar`, or `frozen` with `slots`; use the standard library
+for those.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def _slotted(cls: type, own: Fields) -> type:
 
 
 class _Standard:
-    """What the standard library keeps on a dataclass, read off a true one with the same fields as soon as somebody asks."""
+    """The standard library's attributes of a dataclass, copied on first access from a standard one with the same fields."""
 
     def __init__(self, name: str, cls: type, own: Fields, frozen: bool) -> None:
         self.name, self.cls, self.own, self.frozen = name, cls, own, frozen
@@ -107,7 +108,7 @@ def _first_init(cls: Any, fields: Fields, frozen: bool) -> Callable[..., None]:
 
 
 def _init(cls: type, fields: Fields, frozen: bool) -> Callable[..., None]:
-    """The assignments, written out: the one method whose speed decides how long it takes to make a million instances."""
+    """The assignments, written out: the speed of this method decides how long it takes to create a million instances."""
     names: dict[str, Any] = {"_set": object.__setattr__, "_missing": MISSING}
     parameters, lines = ["self"], []
     for at, (name, each) in enumerate(fields.items()):

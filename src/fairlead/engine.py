@@ -1,21 +1,21 @@
 """The whole flow on one page.
 
     text ──language──► Plan ──guarantees──► Plan with its verdicts                               compile
-    Plan ──partition──► units: subscriptions whose derived events stand in one order             Engine(plan)
+    Plan ──partition──► units: subscriptions whose derived events are in one order               Engine(plan)
     a batch of ordered events                                                                    feed, arrive, finish
-     ├─► each unit (matching/unit.py), on the lane that it has come to:
+     ├─► each unit (matching/unit.py), on its current lane:
      │     event by event, at first: the definition, step by step (interpreted/event_lane.py)
      │         │ after about a tenth of a second of work, with its state, in the middle of any batch
      │         ▼
      │     on kernels, from then on: machine code over whole batches (compiled/running/lane.py)
-     └─► what all units found ──► one order of delivery (results/delivery_order.py) ──► relations
+     └─► the relations of all units ──► one order of delivery (results/delivery_order.py) ──► relations
     the state of every unit, the same bytes from either lane ──► another engine                  dump, load
 
-A plan is cut into units (model/partition.py), each a function of its subscriptions, what stands upstream of them, and the
-events. The engine gives every unit the same events and merges what they find. Units move to kernels one by one; what is
-delivered and dumped does not depend on when.
+A plan is split into units (model/partition.py), each a function of its subscriptions, those upstream, and the events. The
+engine passes the same events to every unit and merges their relations. Units move to kernels one by one; the deliveries and the
+dumped state do not depend on when.
 
-Takes: a Plan, and events whose positions rise. Gives: relations. Never: reads a clock, does I/O, reorders.
+Takes: a Plan, and events with increasing positions. Gives: relations. Never: reads a clock, does I/O, reorders.
 """
 
 from __future__ import annotations
@@ -139,8 +139,8 @@ class Engine:
         return [] if until is None else self._in_one_order(lambda: [unit.finish(until) for unit in self.units])
 
     def _in_one_order(self, handled: Callable[[], Sequence[Relations | Delivered]]) -> Sequence[Relation]:
-        """What all units make of something, as it is delivered: columns from kernels, objects from what went event by event. If
-        that is interrupted, some units have handled it and others have not."""
+        """The relations of all units in the order of delivery: columns from kernels, objects from event-by-event matching.
+        After an interruption, some units have handled the input and others have not."""
         self._require_whole()
         self.torn = True
         found = handled()
@@ -165,7 +165,7 @@ class Engine:
 
     @cached_property
     def _is_in_order(self) -> bool:
-        """Whether what the units find is in the order of delivery already. A unit handles subscriptions in the order of its
+        """Whether the units' relations are already in the order of delivery. A unit handles subscriptions in the order of its
         plan, which is that of the text if it has no frame; but of equal deadlines it decides those upstream first."""
         waiting = [
             {each.depth for each in unit.running if any(branch.absences for branch in each.subscription.branches)}
@@ -179,7 +179,7 @@ class Engine:
 
     @property
     def running(self) -> tuple[Running, ...]:
-        """The subscriptions that are delivered, in the order of the text, with their matchers event by event."""
+        """The subscriptions that are delivered, in the order of the text, with their event-by-event matchers."""
         found = [each for unit in self.units for each in unit.running if each.subscription.name not in unit.plan.silent]
         return tuple(sorted(found, key=lambda each: self._number[each.subscription.name]))
 
@@ -190,7 +190,7 @@ class Engine:
 
     @property
     def owed(self) -> int:
-        """Steps that kernels would have saved so far: what carries over the move to kernels, beside a dump."""
+        """Steps that kernels would have saved so far. This decides the switch to kernels, and is carried over beside a dump."""
         return max((unit.owed for unit in self.units), default=0)
 
     @owed.setter

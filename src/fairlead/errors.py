@@ -54,7 +54,7 @@ def bounded(text: str) -> str:
 
 
 def excerpt_lines(excerpt: str, place: Place | None) -> list[str]:
-    """The line of a text, and below it the carets; of a long line, what stands around the place."""
+    """The line of a text, and carets below it; of a long line, the part around the place."""
     column = 0 if place is None else place.column - 1
     start = 0 if len(excerpt) <= EXCERPT_LENGTH_MAX else max(0, column - KEPT_BEFORE)
     part = excerpt[start : start + EXCERPT_LENGTH_MAX]
@@ -138,7 +138,7 @@ class InvariantError(FairleadError):
 
 
 def require(holds: bool, fact: str, **facts: Any) -> None:
-    """Crash with the facts where an invariant does not hold."""
+    """Crash with the facts if an invariant does not hold."""
     if not holds:
         shown = ", ".join(f"{name}={value!r}" for name, value in facts.items())
         raise InvariantError(

@@ -1,4 +1,4 @@
-"""A plan in words: what it asks for, in which signature, what it costs, and what its order guarantees on a runtime.
+"""A plan in words: its subscriptions, their signatures, their cost, and the guarantees of its order on a runtime.
 
 Takes: a plan. Gives: an `Explanation` that prints as text, as HTML in notebooks and as JSON. Never: runs anything.
 """
@@ -82,7 +82,7 @@ class Explanation:
         return [source_order(self.plan, subscription, each) for each in Runtime]
 
     def lost_elsewhere(self, subscription: Subscription) -> dict[Runtime, list[Guarantee]]:
-        """By other runtimes, what they lose and this one does not."""
+        """For each other runtime, the guarantees that it loses and this one does not."""
         here = {each.property for each in self.plan.guarantees.get(subscription.name, ()) if not each.kept}
         return {
             runtime: [each for each in verdicts[subscription.name] if not each.kept and each.property not in here]
@@ -114,14 +114,14 @@ class Explanation:
         return Alike(self.plan)
 
     def against(self, subscription: Subscription) -> str | None:
-        """Why it is refused: for its own sake, or since another subscription of the plan has no kernel."""
+        """Why it cannot be compiled: its own reason, or another subscription of the plan that has no kernel."""
         if self._refused is None:
             return None
         own = refusal_of(self.plan, subscription)
         return f"because of {self._refused}" if own is None else own.reason
 
     def _costs(self, subscription: Subscription) -> list[tuple[Costs, int, list[tuple[str, str]]]]:
-        """For each branch: costs, how many others share its kernel, and what serves conditions on single events there."""
+        """For each branch: costs, how many others share its kernel, and how conditions on single events are evaluated."""
         if self._refused is not None:
             return []
         made = []
@@ -131,8 +131,8 @@ class Explanation:
         return made
 
     def kernels(self, subscription: Subscription) -> list[str]:
-        """The code that runs for each branch, for people to read: fields and counters by their names. Before it, what each
-        value is that is computed of single events beforehand."""
+        """The code that runs for each branch, for people to read: fields and counters have their names. It begins with the
+        values that are precomputed from single events."""
         from fairlead.matching.compiled.codegen.loop import source_of
         from fairlead.matching.compiled.representation.text import readable_text
 
@@ -196,7 +196,7 @@ class Explanation:
         return "\n\n".join(parts)
 
     def plan_lines(self, subscription: Subscription) -> list[str]:
-        """What it asks for, without the guarantees."""
+        """The subscription, without the guarantees."""
         lines = [f"SUBSCRIPTION {subscription.name}   digest {subscription.digest[:16]}"]
         for number in subscription.in_text_order:
             lines += _branch_lines(number, subscription.branches[number], len(subscription.branches) > 1)

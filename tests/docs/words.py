@@ -1,13 +1,18 @@
 """Phrases that the documentation does not use, each with the established word of the field.
 
-A phrase is a regular expression over one line of prose; code, between backticks or fences, does not count. It should be precise
-enough to have no false alarm: better one that misses a case than one that somebody has to switch off.
+A phrase is a regular expression over one line of prose, or one paragraph of a docstring; code, between backticks or fences,
+does not count. It should be precise enough to have no false alarm: better one that misses a case than one that somebody has to
+switch off.
 """
 
 from __future__ import annotations
 
+import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,7 +51,7 @@ PHRASES: dict[str, str] = {
     # functions
     rf"{CODE} (?:gives?|takes?)\b(?! (?:\d|about|as long|up|over|time|longer|less))|\| (?:gives|takes) \|": "returns, accepts",
     # errors
-    r"\bfaults?\b": "error, failure",
+    r"(?<!injected )(?<!--)\bfaults?\b(?! injection)": "error, failure; fault injection injects an “injected fault”",
     r"\bmend(?:s|ed|ing)?\b": "fix",
     # sentences of earlier editions
     r"\bwhat kernels found\b": "the kernel's matches",
@@ -89,4 +94,35 @@ def findings(text: str, page: str | Path) -> list[Finding]:
         for number, line in prose(text)
         for pattern, better in _PHRASES
         for found in pattern.finditer(line)
+    ]
+
+
+def source_prose(source: str) -> Iterator[tuple[int, str]]:
+    """The paragraphs of docstrings and comments of a module, each in one line, with the number of its first line."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield from _paragraphs(enumerate(node.value.value.splitlines(), node.lineno))
+    comments = [each for each in tokenize.generate_tokens(io.StringIO(source).readline) if each.type == tokenize.COMMENT]
+    for _, together in groupby(enumerate(comments), key=lambda each: _block(*each)):
+        yield from _paragraphs((comment.start[0], comment.string.lstrip("# ")) for _, comment in together)
+
+
+def _block(number: int, comment: tokenize.TokenInfo) -> tuple[bool, int]:
+    """Equal for comments on consecutive lines of their own; a comment after code stands alone."""
+    alone = comment.line.lstrip().startswith("#")
+    return alone, comment.start[0] - number if alone else comment.start[0]
+
+
+def _paragraphs(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    for blank, together in groupby(lines, key=lambda line: not line[1].strip()):
+        if not blank:
+            numbers, texts = zip(*together, strict=True)
+            yield numbers[0], " ".join(text.strip() for text in texts)
+
+
+def source_findings(source: str, module: str | Path) -> list[Finding]:
+    return [
+        Finding(f"{module}:{first}", found.phrase, found.better)
+        for first, paragraph in source_prose(source)
+        for found in findings(paragraph, module)
     ]

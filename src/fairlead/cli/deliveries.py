@@ -1,6 +1,6 @@
-"""What runs left behind: their relations (JSON Lines or Parquet) and receipts, read back one at a time.
+"""Reads the outputs of runs: their relations (JSON Lines or Parquet) and receipts, one at a time.
 
-Takes: a path. Gives: `WrittenDelivery`s in order, in memory that does not grow with the file, or a Receipt.
+Takes: a path. Gives: `WrittenDelivery`s in order, in bounded memory, or a Receipt.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 ROWS = 4096
 HEAD_BYTES = 1_000_000
-"""Of a .json file, enough to tell a receipt (128 kB at most) from lines of relations."""
+"""Bytes of a .json file, enough to distinguish a receipt (128 kB at most) from lines of relations."""
 
 
 @dataclass(frozen=True)
 class WrittenDelivery:
-    """A relation as it was written, the same for both formats."""
+    """A written relation, the same for both formats."""
 
     subscription: str
     id: str
@@ -141,7 +141,7 @@ def _of_batch(batch: pa.RecordBatch, held: Mapping[str, Any]) -> Iterator[Writte
 
 
 def _objects(structs: pa.StructArray, held: Mapping[str, Mapping[str, str]]) -> list[dict[str, Any] | None]:
-    """Events as JSON has them: the type, and each of its attributes; None for NULL."""
+    """Events in JSON form: the type, and each of its attributes; None for NULL."""
     present = structs.is_valid().to_pylist()
     columns = {field.name: _jsonable(structs.field(field.name)) for field in structs.type if field.name != "type"}
     types = structs.field("type").to_pylist()

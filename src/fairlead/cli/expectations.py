@@ -1,7 +1,7 @@
-"""Runs one rule test and says how its result differs from what was expected.
+"""Runs one rule test and reports how its result differs from the expectation.
 
-Takes: rules (compiled, or the error they gave) and a RuleTest. Gives: `RuleTestOutcome`, whose `differences` are empty where
-the test passed. Never: reads a file.
+Takes: rules (compiled, or their error) and a RuleTest. Gives: `RuleTestOutcome`, whose `differences` are empty if the test
+passed. Never: reads a file.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def _event(at: int, want: dict[str, Any], have: Event) -> Iterator[str]:
 
 
 RELATIVE_ERROR_MAX = 1e-9
-"""DOUBLEs that differ by less are equal here: people write 0.3, sums give 0.30000000000000004 (an error of 2e-16)."""
+"""DOUBLEs that differ by less are equal here: people write 0.3, sums are 0.30000000000000004 (an error of 2e-16)."""
 
 
 def same(wanted: Any, got: Any, data_type: DataType) -> bool:

@@ -1,6 +1,6 @@
 """Options that several commands share.
 
-Gives: `--events` that takes many files after it, and `--json`. Never: opens a file.
+Gives: `--events` that accepts many files after it, and `--json`. Never: opens a file.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ EVENTS = "--events"
 
 
 class EventsCommand(click.Command):
-    """A command whose `--events` goes on to the next option: `--events a.jsonl b.jsonl` is `--events a.jsonl --events
-    b.jsonl`. `--` ends the list."""
+    """A command whose `--events` extends to the next option: `--events a.jsonl b.jsonl` is `--events a.jsonl --events b.jsonl`.
+    `--` ends the list."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, spread(args))

@@ -1,6 +1,6 @@
-"""What `run` writes beside the relations, and what it refuses to write over.
+"""The outputs of `run` beside the relations, and the check that nothing is overwritten.
 
-Gives: a text that appears whole or not at all, and the check that no output is an input or another output.
+Gives: a text that appears completely or not at all, and the check that no output is an input or another output.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class SmallOutput:
                 self._target.file.write(content.encode() if isinstance(content, str) else content)
 
     def prepare(self) -> None:
-        """Everything that can fail; `close` gives it its name."""
+        """Everything that can fail; `close` then names the file."""
         if self._target is not None:
             with self._target.guarded():
                 self._target.prepare()
@@ -52,12 +52,12 @@ class SmallOutput:
 
 
 def appears_at_once(path: str | None) -> bool:
-    """Whether what is written can be seen before the run has ended: the standard output, a device or a pipe. A file cannot."""
+    """Whether the output can be seen before the run has ended: the standard output, a device or a pipe. A file cannot."""
     return path == "-" or (path is not None and Path(path).exists() and not Path(path).is_file())
 
 
 def refuse_nameless(named: dict[str, str | None], standard: Iterable[str]) -> None:
-    """An output has a name, and is the standard output (`-`) only where that makes sense: `standard` lists the options."""
+    """An output has a name, and is the standard output (`-`) only if that makes sense: `standard` lists the options."""
     for option, path in named.items():
         if path == "":
             raise UsageError("A293", f"{option} is an empty file name", f"name a file, or leave {option} out", "''")
@@ -67,7 +67,7 @@ def refuse_nameless(named: dict[str, str | None], standard: Iterable[str]) -> No
 
 
 def refuse_overlap(named: dict[str, str | None], inputs: Iterable[str | Path]) -> None:
-    """Every output has a file of its own. Devices such as /dev/null are no files."""
+    """Every output has its own file. Devices such as /dev/null are not files."""
     taken = {os.path.realpath(each): f"the input {each}" for each in inputs}
     for option, path in named.items():
         if path is None or appears_at_once(path):

@@ -1,7 +1,8 @@
-"""How far a run is: a bar by bytes read, with the rate of events, or a line that counts, on the standard error of a terminal.
+"""The progress of a run: a bar by bytes read, with the rate of events, or a line that counts, on the standard error of a
+terminal.
 
 Takes: the bytes of one pass over the input. Gives: callbacks for the reader. Never: writes to the standard output, or to a
-standard error that is no terminal.
+standard error that is not a terminal.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Progress:
-    """One bar a pass. Where it is not shown, it costs nothing, not even rich's import."""
+    """One bar per pass. If it is not shown, it costs nothing, not even rich's import."""
 
     def __init__(self, total_bytes: int, *, shown: bool, to_stdout: bool) -> None:
         self._total = total_bytes
@@ -26,7 +27,7 @@ class Progress:
         self._task: TaskID | None = None
 
     def pass_over(self, description: str) -> Callable[[int], None]:
-        """A callback that takes the number of bytes read since its last call; the bar appears with the first."""
+        """A callback that accepts the number of bytes read since its last call; the bar appears with the first."""
 
         def advance(count: int) -> None:
             if self._bar is not None:
@@ -63,7 +64,7 @@ class Progress:
 
 @contextmanager
 def counting(doing: str, *, shown: bool = True) -> Iterator[Callable[[str], None]]:
-    """A line that says what is being done and how far it is, where nobody knows how much there will be."""
+    """A line that shows the current activity and a count, if the total is unknown."""
     if not (shown and sys.stderr.isatty()):
         yield lambda told: None
         return

@@ -1,10 +1,10 @@
-"""Rule tests: files of events and the relations expected of them, beside the rules they test.
+"""Rule tests: files of events and the expected relations, beside the rules they test.
 
     market.fl             the rules
     market.test.yaml      their tests (or .yml, .toml)
 
-Takes: paths of tests, rules or directories. Gives: `RuleTestFile`s with checked content. Raises UsageError (A2xx) where
-a file does not have the form of docs/cli.md. Never: runs anything (expectations.py and test.py do).
+Takes: paths of tests, rules or directories. Gives: `RuleTestFile`s with checked content. Raises UsageError (A2xx) if a file
+does not have the form of docs/cli.md. Never: runs anything (expectations.py and test.py do).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ EXPECTED_KEYS = {"subscription", "positions", "completed_at", "emitted", "events
 
 @dataclass(frozen=True)
 class ExpectedRelation:
-    """One relation as a test wants it; None is not compared. Attributes that are left out are not compared either."""
+    """One expected relation; None is not compared. Omitted attributes are not compared either."""
 
     positions: tuple[int | str, ...] | None
     completed_at: int | str | None

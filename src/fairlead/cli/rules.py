@@ -1,7 +1,7 @@
 """Rule files: read as UTF-8, compiled with their name in every message.
 
-Takes: a path, or `-` for the standard input. Gives: text or a Plan. Raises DataError where it cannot be read, LanguageError
-where it is wrong.
+Takes: a path, or `-` for the standard input. Gives: text or a Plan. Raises DataError if it cannot be read, LanguageError if it
+is wrong.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 STDIN = "-"
 ENDING = ".fl"
 RULES_BYTES_MAX = LIMITS.text_bytes_max + 3
-"""With the mark (BOM) that may stand before the text."""
+"""Including a byte order mark (BOM) before the text."""
 
 
 def load_plan(path: str) -> Plan:
@@ -35,7 +35,7 @@ def load_plan(path: str) -> Plan:
 
 
 def chosen(plan: Plan, names: Collection[str]) -> Plan:
-    """Only these subscriptions; all of them where none is named. Raises UsageError."""
+    """Only these subscriptions; all of them if none is named. Raises UsageError."""
     if not names:
         return plan
     from fairlead.model.arguments import subscription_named
@@ -50,7 +50,7 @@ def chosen(plan: Plan, names: Collection[str]) -> Plan:
 
 
 def read_rules(path: str) -> str:
-    """Raises L003 where they are larger than rules may be, before they fill the memory."""
+    """Raises L003 if the rules are too large, before they fill the memory."""
     if path == STDIN:
         with reading(path, "the rules"):
             content = sys.stdin.buffer.read(RULES_BYTES_MAX + 1)
@@ -64,7 +64,7 @@ def read_rules(path: str) -> str:
 
 @contextmanager
 def naming(path: str) -> Iterator[None]:
-    """The rule file's name in errors of those who compile its text without knowing it."""
+    """Adds the rule file's name to errors of code that compiles its text without knowing it."""
     try:
         yield
     except LanguageError as error:
@@ -79,14 +79,14 @@ def shown_name(path: str) -> str:
 
 
 def read_bytes(path: str, what: str, most: int = -1) -> bytes:
-    """The content of a file or a pipe, or so much of it."""
+    """The content of a file or a pipe, or at most this much of it."""
     with reading(path, what), opened(path, what) as file:
         return file.read(most)
 
 
 @contextmanager
 def opened(path: str, what: str, *, pipes: bool = True) -> Iterator[IO[bytes]]:
-    """A file, a pipe or a terminal: what is read whole must have an end, and a device such as /dev/zero has none."""
+    """A file, a pipe or a terminal: input that is read completely must have an end, and a device such as /dev/zero has none."""
     with reading(path, what), Path(path).open("rb") as file:
         mode = os.fstat(file.fileno()).st_mode
         if not stat.S_ISREG(mode) and not (pipes and (not stat.S_ISCHR(mode) or file.isatty())):
@@ -97,7 +97,7 @@ def opened(path: str, what: str, *, pipes: bool = True) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def reading(path: str, what: str) -> Iterator[None]:
-    """What the operating system refuses, as D013 with the path."""
+    """Raises errors of the operating system as D013 with the path."""
     try:
         yield
     except FileNotFoundError:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 PIPE_WIDTH = 120
-"""Columns where nobody says how wide the screen is: a log or a file takes longer lines than the 80 of a bare terminal."""
+"""The width if it is unknown: a log or a file has room for longer lines than the 80 columns of a bare terminal."""
 
 VERDICT_STYLES = {"kept": "green", "kept per key": "yellow", "lost": "red"}
 
@@ -28,7 +28,7 @@ def console(err: bool = False) -> Console:
 
 
 def table(*columns: str, right: Iterable[str] = (), widths: Mapping[str, int] | None = None) -> Table:
-    """A table with a line under its head; `right` names the columns of numbers, `widths` the most that others take."""
+    """A table with a line under its head; `right` names the columns of numbers, `widths` the maximum widths of others."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 

@@ -4,8 +4,8 @@
     1    bad rules or data, a          130  interrupted (Ctrl-C)      141  the reader of the output went away
          difference, a failed test     143  terminated
 
-Takes: whatever a command raises. Gives: the message on the standard error, the exit code. Never: hides a bug; what is not a
-FairleadError goes through.
+Takes: any exception of a command. Gives: the message on the standard error, the exit code. Never: hides a bug; other exceptions
+than FairleadError are not caught.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ BAD, WRONG_USAGE, INTERRUPTED, READER_GONE, TERMINATED = 1, 2, 130, 141, 143
 
 
 class Shell(click.Group):
-    """A group of commands that ends as this module says, also where tests call it in-process."""
+    """A group of commands that ends as this module says, even if tests call it in-process."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             result = super().invoke(ctx)
-            sys.stdout.flush()  # a pipe that broke is noticed here, not at the interpreter's exit
+            sys.stdout.flush()  # detects a broken pipe here, not at the interpreter's exit
         except FairleadError as error:
             show_error(error)
             ctx.exit(WRONG_USAGE if isinstance(error, UsageError) else BAD)
@@ -48,7 +48,7 @@ class Shell(click.Group):
         return result
 
     def main(self, *arguments: Any, **more: Any) -> Any:
-        """Also `--help` and `--version`, which click prints before it invokes anything."""
+        """Includes `--help` and `--version`, which click prints before it invokes anything."""
         try:
             return super().main(*arguments, **more)
         except OutputFailed as error:
@@ -70,7 +70,7 @@ def _has_working_directory() -> bool:
 
 
 def show_error(error: FairleadError) -> None:
-    """The error on the standard error, as its str says it; in colour on a terminal."""
+    """The error on the standard error, as its str; in colour on a terminal."""
     click.echo(coloured(str(error), error.code) if in_colour() else str(error), err=True)
 
 

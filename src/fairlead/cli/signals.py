@@ -1,8 +1,8 @@
-"""Moments in which an interrupt must wait: an output that is just being opened or is taking its name.
+"""Moments in which an interrupt must wait: while an output is opened or renamed.
 
-Gives: `undisturbed`, which delivers what came when the block ends, `noted`, which tells the block, and `complete`, after which
-a signal comes too late: the exit code must not say that a run was interrupted whose files stand there. Never: loses a signal
-in silence.
+Gives: `undisturbed`, which delivers signals when the block ends; `noted`, which passes them to the block; and `complete`, after
+which a signal has no effect: the exit code must not say that a run was interrupted whose files are complete. Never: loses a
+signal silently.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _complete: list[str] = []
 
 
 def complete() -> None:
-    """All that the command does to files is done, or cannot be stopped any more."""
+    """All file operations of the command are done, or cannot be stopped any more."""
     _complete.append("complete")
 
 
@@ -30,8 +30,8 @@ def is_complete() -> bool:
 
 
 def comes_too_late() -> bool:
-    """Asked by the handlers of the process. The first signal after `complete` does, and this is said; a second one ends what
-    is left to do: a summary that nobody reads."""
+    """Called by the signal handlers of the process. The first signal after `complete` is too late, and the user is informed; a
+    second one ends the remaining work, such as the summary."""
     if _complete != ["complete"]:
         return False
     _complete.append("said")
@@ -41,7 +41,7 @@ def comes_too_late() -> bool:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Ctrl-C and termination wait until the block has ended. Only the main thread has signals to hold back."""
+    """Ctrl-C and termination wait until the block has ended. Only the main thread can hold back signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -62,7 +62,7 @@ def undisturbed() -> Iterator[None]:
 
 @contextmanager
 def noted() -> Iterator[list[int]]:
-    """Ctrl-C and termination only ask: the list has what came, and the block ends in its own time."""
+    """Ctrl-C and termination only request the end: the list contains the signals, and the block ends when it is ready."""
     came: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> Any:

@@ -1,10 +1,10 @@
-"""The standard streams of the process: there, whatever the shell has closed, and an output that says that it is the one which
-failed.
+"""The standard streams of the process: always open, even if the shell has closed them, and an output whose errors can be
+recognized.
 
-    > /dev/full    what is printed does not fit          >&-    the standard output is closed
+    > /dev/full    the output does not fit               >&-    the standard output is closed
 
-Python has None for a stream that is closed, and the next file that is opened takes its number: relations would mix with what
-is printed. So a closed stream becomes one that fails when it is used.
+In Python a closed stream is None, and the next file that is opened takes its number: relations would mix with printed text. So
+a closed stream becomes one that fails when it is used.
 
 Gives: `prepare`, `silence`, `OutputFailed`. Never: prints.
 """
@@ -17,11 +17,11 @@ import sys
 from typing import Any
 
 CLOSED = {0: os.O_WRONLY, 1: os.O_RDONLY, 2: os.O_WRONLY}
-"""How a closed stream is opened on the null device: so that reading and printing fail, and messages go nowhere."""
+"""How a closed stream is opened on the null device: so that reading and printing fail, and messages are discarded."""
 
 
 class OutputFailed(OSError):
-    """The standard output cannot be written. A reader that went away is a BrokenPipeError as ever."""
+    """The standard output cannot be written. A reader that went away is still a BrokenPipeError."""
 
 
 class StandardOutput(io.FileIO):
@@ -35,7 +35,7 @@ class StandardOutput(io.FileIO):
 
 
 def prepare() -> None:
-    """Opens what is closed, and makes the standard output one that fails with OutputFailed."""
+    """Opens closed streams, and makes the standard output one that fails with OutputFailed."""
     for number, flags in CLOSED.items():
         try:
             os.fstat(number)
@@ -55,5 +55,5 @@ def prepare() -> None:
 
 
 def silence() -> None:
-    """What is still held for the standard output is thrown away: the end of the process flushes it once more."""
+    """Discards the buffer of the standard output: the end of the process would flush it once more."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

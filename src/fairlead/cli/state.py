@@ -1,9 +1,9 @@
-"""The file of `--state`: held by one run at a time, read at its beginning.
+"""The file of `--state`: locked by one run at a time, read at its beginning.
 
-Two runs that go on from the same state would each leave theirs, and the events of one would be lost. So a run takes a lock
+If two runs resumed from the same state, each would save its own, and the events of one would be lost. So a run takes a lock
 beside the file, which the operating system releases however the run ends.
 
-Takes: a path. Gives: `held`, the lock, and `resumed_from`, what an earlier run left. Never: writes the state.
+Takes: a path. Gives: `held`, the lock, and `resumed_from`, the state of an earlier run. Never: writes the state.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from fairlead.transport.admission.problems import unwritable
 
 @contextmanager
 def held(path: str | None) -> Iterator[None]:
-    """No other run has the state while the block lasts. Raises S143 at once where one has. Symbolic links to one file are one
-    state; hard links are not, since the file is replaced."""
+    """Locks the state for the block. Raises S143 at once if another run holds it. Symbolic links to one file are one state;
+    hard links are not, since the file is replaced."""
     if path is None:
         yield
         return
@@ -33,13 +33,13 @@ def held(path: str | None) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(OSError):  # whoever finds the name later takes it over
-            lock.unlink()  # before it is released: what is locked and what has the name are the same file
+        with suppress(OSError):  # a later run takes the file over
+            lock.unlink()  # before the release, so that the locked file and the named file are the same
         os.close(descriptor)
 
 
 def _taken(lock: Path, path: str) -> int:
-    """1. open, 2. lock, 3. check that the name still stands for what was locked: the last run may just have removed it."""
+    """1. open, 2. lock, 3. check that the name still refers to the locked file: the last run may just have removed it."""
     while True:
         try:
             descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)  # 1
@@ -62,7 +62,7 @@ def _taken(lock: Path, path: str) -> int:
 
 
 def resumed_from(path: str | None) -> RunState | None:
-    """What an earlier run left there, if there was one."""
+    """The state of an earlier run, if there was one."""
     if path is None or not os.path.lexists(path) or not os.path.lexists(os.path.realpath(path)):
         return None
     with opened(path, "the state", pipes=False) as file:

@@ -1,4 +1,4 @@
-"""What a run did, for people and as JSON.
+"""The result of a run, for people and as JSON.
 
 Takes: a finished run. Gives: `Summary`. Never: holds more relations than it shows.
 """

@@ -1,5 +1,5 @@
-"""Hides pandas from the process. The first `pa.array` imports it where it is installed, to recognise its objects, and no
-command ever meets one, except those on Spark, which show it again (`show`).
+"""Hides pandas from the process. The first `pa.array` imports it if it is installed, to recognise its objects. No command ever
+meets such an object, except those on Spark, which show it again (`show`).
 
 Measured (CPU seconds, median of 8 alternating starts): `fairlead run` of five events 0.45 instead of 0.68.
 """

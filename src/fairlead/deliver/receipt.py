@@ -1,10 +1,11 @@
-"""Receipts: what a subscriber delivered, as a rolling digest that two subscribers can compare.
+"""Receipts: a subscriber's deliveries, as a rolling digest that two subscribers can compare.
 
 Each delivery mixes the relation's id and its number into the digest, so equal digests after n deliveries mean: the same
-relations, in the same order, from the first to the n-th (model/identity.py). A receipt also keeps samples of the digest on
-the way. Their number is bounded: when there are too many, every second one goes. Two receipts are compared at the points for
-which both have a digest; if both still hold their ids (as a result in memory does), the first relation that differs is named
-exactly, otherwise it lies between two points. What came after the last of them cannot be compared: that is no difference.
+relations, in the same order, from the first to the n-th (model/identity.py). A receipt also keeps samples of the digest along
+the way. Their number is bounded: when there are too many, every second one is dropped. Two receipts are compared at the points
+for which both have a digest; if both still hold their ids (as a result in memory does), the first relation that differs is
+named exactly, otherwise it lies between two points. Deliveries after the last of these points cannot be compared: that is not a
+difference.
 
 Takes: relations in the order of delivery. Gives: `Receipt`, `compare`. Never: stores the relations themselves.
 """
@@ -39,7 +40,7 @@ class Receipt:
     stride: int = 1
     samples: tuple[str, ...] = ()
     ids: bytes | None = None
-    """All ids, 16 bytes each, where the relations are in memory anyway."""
+    """All ids, 16 bytes each, if the relations are in memory anyway."""
 
     def to_json(self) -> dict[str, Any]:
         """The receipt as a dict for JSON."""
@@ -70,7 +71,7 @@ class Receipt:
 
 
 class ReceiptBook:
-    """A receipt in the making, in bounded memory."""
+    """Builds a receipt, in bounded memory."""
 
     def __init__(self, plan_digest: str) -> None:
         self.plan = plan_digest
@@ -81,24 +82,24 @@ class ReceiptBook:
 
     @classmethod
     def after(cls, receipt: Receipt) -> ReceiptBook:
-        """One that goes on behind the deliveries of a receipt."""
+        """A book that continues after the deliveries of a receipt."""
         book = cls(receipt.plan)
         book.count, book.stride, book.samples = receipt.count, receipt.stride, list(receipt.samples)
         (book.total,) = from_hex([receipt.digest])
         return book
 
     def note(self, ids: Sequence[str] | Words) -> Words:
-        """Deliveries in their order, by id: texts, or pairs of words as kernels give them. Gives the digest after each."""
+        """Records deliveries in order, by id: texts, or pairs of words from kernels. Returns the digest after each."""
         words = ids if isinstance(ids, np.ndarray) else from_hex(list(ids))
         sums = running(words, self.count, self.total)
         self.note_digests(sums)
         return sums
 
     def note_digests(self, sums: Words) -> None:
-        """Deliveries in their order, by the digest after each, as a book that stands where this one does has noted them."""
+        """Records deliveries in order, by the digest after each, as another book with the same state has recorded them."""
         if not len(sums):
             return
-        # 1. the stride after these deliveries, 2. which samples it leaves, 3. the new ones: text only for those that stay
+        # 1. the stride after these deliveries, 2. the samples that remain, 3. the new ones: text only for those that stay
         before, end = self.stride, self.count + len(sums)
         while end // self.stride > SAMPLES_MAX:
             self.stride *= 2
@@ -124,9 +125,9 @@ class Comparison:
     agreed: int = 0
     """Deliveries on which both agree for certain."""
     first: tuple[str | None, str | None] | None = None
-    """The ids of the first delivery that differs, None where one side had no more."""
+    """The ids of the first delivery that differs; None if one side had no more."""
     differs: bool = False
-    """Some delivery differs for certain. Of a subscriber that is only further than the other it is False."""
+    """Some delivery differs for certain. False if one subscriber is only further ahead than the other."""
 
     def __bool__(self) -> bool:
         return self.equal
@@ -168,10 +169,10 @@ def _by_ids(a: bytes, b: bytes) -> Comparison:
 
 
 def _by_digests(a: Receipt, b: Receipt) -> Comparison:
-    """At every number of deliveries for which both have a digest: they agree up to some such point, and from the next on never
-    again. Strides are powers of two, so the points of the coarser receipt are among those of the finer one; and each has its
-    digest at its own end. Where the longer one has none at the end of the shorter, what came last there cannot be compared,
-    which is no difference."""
+    """Compares at every number of deliveries for which both have a digest: they agree up to some such point, and never again
+    from the next. Strides are powers of two, so the points of the coarser receipt are among those of the finer one; and each
+    has its digest at its own end. If the longer one has none at the end of the shorter, the last deliveries there cannot be
+    compared, which is not a difference."""
     shorter = min(a.count, b.count)
     stride = max((each.stride for each in (a, b) if each.ids is None), default=1)
     points = [*range(stride, shorter + 1, stride), *([shorter] if shorter % stride else [])]
@@ -195,7 +196,7 @@ def _further(a: int, b: int) -> str:
 
 
 def _digests(receipt: Receipt, points: Sequence[int]) -> list[str | None]:
-    """The digest after each of these numbers of deliveries, None where the receipt does not have it."""
+    """The digest after each of these numbers of deliveries; None if the receipt does not have it."""
     if receipt.ids is not None:
         words = np.frombuffer(receipt.ids, dtype=">u8").astype(np.uint64).reshape(-1, 2)
         sums = running(words, 0, np.zeros(2, dtype=np.uint64))

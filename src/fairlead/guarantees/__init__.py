@@ -1,4 +1,4 @@
-"""What a plan keeps and loses of the fourteen properties, and why."""
+"""Which of the fourteen properties a plan keeps and loses, and why."""
 
 from fairlead.guarantees.derive import counterexample, counterexample_named, derive
 from fairlead.guarantees.runtimes import Runtime, SourceOrder, source_order

@@ -1,4 +1,4 @@
-"""The traces that back what clauses lose (WITHIN, PER, WITHOUT … WITHIN, overlapping types), found by search.
+"""The traces for the losses of clauses (WITHIN, PER, WITHOUT … WITHIN, overlapping types), found by search.
 
 Takes: the package's clauses.json. Gives: for a clause, a cell, a property and a shape the entry that shows the loss, and its
 counterexample, with the rules of the same world without the clause. Never: searches
@@ -65,7 +65,7 @@ class ClauseTraces:
         return {each.name: each for each in self.entries}
 
     def loss(self, clause: str, cell: str, wanted: Property, shape: ConjunctionShape) -> ClauseEntry | None:
-        """What shows that the clause takes the property from a conjunction of this shape, or None."""
+        """The entry that shows that the clause takes the property from a conjunction of this shape, or None."""
         return next((each for each in self._by_claim.get((clause, cell, wanted), ()) if is_at_most(each.shape, shape)), None)
 
     def counterexample(self, entry: ClauseEntry) -> Counterexample:

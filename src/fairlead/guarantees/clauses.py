@@ -1,8 +1,7 @@
-"""The rules for the other clauses: overlapping types, WITHIN, absences, PER. Each says what its clause takes away.
+"""The rules for the other clauses: overlapping types, WITHIN, absences, PER. Each says which properties its clause loses.
 
 Takes: a subscription, one of its branches, a property, the catalogue. Gives: a loss (or "kept per key") with the clause in
-words, or None. The arguments and the searches behind them are in docs/guarantees.md; tests/guarantees/test_clauses.py runs
-them.
+words, or None. docs/guarantees.md has the arguments and the searches; tests/guarantees/test_clauses.py runs them.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ def duration(microseconds: int) -> str:
 
 
 def lost_by_overlap(subscription: Subscription, branch: Branch, wanted: Property, catalogue: Catalogue) -> Guarantee | None:
-    """One event can sit in two queues, and each queue keeps only its own order."""
+    """One event can be in two queues, and each queue keeps only its own order."""
     pairs = overlaps(branch, catalogue)
     if not pairs:
         return None
@@ -91,9 +90,9 @@ def lost_by_absence(subscription: Subscription, branch: Branch, wanted: Property
 
 
 def _pairs_in_turn(subscription: Subscription, branch: Branch, catalogue: Catalogue) -> bool:
-    """Every event is tried once, in turn, whatever the others are: so one that nothing cancels is delivered. True for a single
-    event, and, if only one member decides on the cancellation, for one instance per type without links under FIRST, and for
-    interchangeable instances of one type under FIRST PREFIX, where each is every instance in turn."""
+    """Every event is tried once, in turn, whatever the others are: so an event that nothing cancels is delivered. True for a
+    single event, and, if only one member decides on the cancellation, for one instance per type without links under FIRST, and
+    for interchangeable instances of one type under FIRST PREFIX, where each is every instance in turn."""
     if len(branch.slots) == 1:
         return True
     if len(frozenset().union(*(_members(branch, each) for each in branch.absences))) > 1:
@@ -113,7 +112,7 @@ def _members(branch: Branch, absence: Absence) -> frozenset[int]:
 
 
 def kept_per_key(subscription: Subscription, branch: Branch, wanted: Property, catalogue: Catalogue) -> Guarantee | None:
-    """Each key has its own queues; orders hold within one. A single event waits for nobody and stays in order."""
+    """Each key has its own queues; orders hold within one. A single event does not wait and stays in order."""
     if not subscription.per or wanted not in ORDERS or len(branch.slots) == 1:
         return None
     why = "each key has its own queues: the order holds within a key; a key that completes sooner delivers sooner"
@@ -126,4 +125,4 @@ CLAIMS: Mapping[str, Claim] = {
     "WITHOUT WITHIN": lost_by_absence,
     "PER": kept_per_key,
 }
-"""What each clause may take away, by the name of the clause in the table of traces."""
+"""The properties that each clause may lose, by the name of the clause in the table of traces."""

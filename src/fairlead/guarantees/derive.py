@@ -1,14 +1,14 @@
 """The fourteen verdicts of every subscription of a plan.
 
-    1. For each branch the rules are asked in turn: matching × disposal, overlapping types, WITHIN, absences, PER, the runtime.
-       What a rule claims is a loss only if a stored trace shows it (table.json, clauses.json, runtimes.json).
-    2. A disjunction keeps what all its branches keep: the properties speak of one conjunction at a time.
+    1. For each branch the rules are applied in turn: matching × disposal, overlapping types, WITHIN, absences, PER, runtime.
+       A rule's claim is a loss only if a stored trace shows it (table.json, clauses.json, runtimes.json).
+    2. A disjunction keeps what all its branches keep: the properties are about one conjunction at a time.
     3. A subscription keeps no more than the subscriptions whose derived events it reads (intersection along the hierarchy).
 
-A verdict speaks of the subscription together with others that keep the property themselves: an order kept by one side and
-lost by the other is the other's loss. Covering agreement is judged for the subscription as the plain side and as the extension.
+A verdict is about the subscription together with others that keep the property themselves: an order kept by one side and lost
+by the other is the other's loss. Covering agreement is decided for the subscription as the plain side and as the extension.
 
-Subscriptions of which the rules read the same are judged once and share their verdicts.
+Subscriptions that are equal in everything the rules read are decided once and share their verdicts.
 
 Takes: a plan. Gives: guarantees in the order of Property, by subscription name. Never: runs or searches.
 """
@@ -35,7 +35,7 @@ _SEVERITY = {Verdict.LOST: 0, Verdict.PER_KEY: 1, Verdict.KEPT: 2}
 
 
 def derive(plan: Plan, runtime: Runtime = Runtime.EMBEDDED) -> dict[str, tuple[Guarantee, ...]]:
-    """By subscription. `runtime`: what it does to the order that publishers give their events counts too."""
+    """By subscription. `runtime`: its effect on the order of each publisher's events counts too."""
     judged: dict[Hashable, Verdicts] = {}
     found: dict[str, Verdicts] = {}
     inherited: dict[str, Verdicts] = {}
@@ -54,20 +54,20 @@ def derive(plan: Plan, runtime: Runtime = Runtime.EMBEDDED) -> dict[str, tuple[G
 
 
 def _asked(subscription: Subscription) -> Hashable:
-    """All that the rules read of a subscription: a thousand that differ in their constants are judged once."""
+    """Everything that the rules read of a subscription: a thousand that differ in their constants are decided once."""
     branches = tuple(map(_asked_of_branch, subscription.branches))
     return subscription.matching, subscription.disposal, subscription.per, subscription.within_us, branches
 
 
 def _asked_of_branch(branch: Branch) -> Hashable:
-    """A condition on one event says something only where several instances of a type can differ in it (shape.alike)."""
+    """A condition on one event matters only if several instances of a type can differ in it (shape.alike)."""
     several = len(branch.queue_types) < len(branch.slots)
     conditions = tuple(each if several or len(each.slots) > 1 else each.slots for each in branch.predicates)
     return branch.elements, branch.slots, conditions, branch.precedences, branch.negations, branch.absences
 
 
 def _own(plan: Plan, subscription: Subscription, wanted: Property, runtime: Runtime) -> Guarantee:
-    """The worst that any rule says of any branch; the first such one in the order of branches and rules."""
+    """The worst verdict of any rule for any branch; the first such one in the order of branches and rules."""
     verdict = _kept(plan, subscription, wanted, runtime)
     for branch in subscription.branches:
         for said in _said(plan, subscription, branch, wanted, runtime):
@@ -104,7 +104,7 @@ def _inherited(upstream: Guarantee, name: str) -> Guarantee:
 
 
 def _kept(plan: Plan, subscription: Subscription, wanted: Property, runtime: Runtime) -> Guarantee:
-    """Kept, with the condition under which it is worth something where there is one."""
+    """Kept, with the condition under which it holds, if there is one."""
     why = kept_if(plan, subscription, wanted, runtime)
     if wanted is Property.EVENT_VALIDITY and not any(
         free_slots(branch, subscription.matching, plan.catalogue) for branch in subscription.branches
@@ -125,8 +125,8 @@ def counterexample_named(trace: str) -> Counterexample | None:
 
 
 def counterexample(source: Plan | Subscription, wanted: Property, subscription: str | None = None) -> Counterexample | None:
-    """The stored trace for the first subscription (of a plan, or the one named) that loses the property. Of a subscription
-    without its plan, what its matching, disposal and shape lose. None where it is kept."""
+    """The stored trace for the first subscription (of a plan, or the one named) that loses the property. For a subscription
+    without its plan, the losses of its matching, disposal and shape. None if it is kept."""
     if isinstance(source, Plan):
         guarantees = source.guarantees or derive(source)
         chosen = guarantees.values() if subscription is None else (guarantees[subscription],)

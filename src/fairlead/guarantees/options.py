@@ -1,4 +1,4 @@
-"""The rule for MATCHING and DISPOSAL: what the cell loses for a conjunction of this shape, by the table found by search.
+"""The rule for MATCHING and DISPOSAL: the losses of the cell for a conjunction of this shape, by the table found by search.
 
     MATCH A a AND B b MATCHING RECENT         loses covering agreement; MATCHING RECENT is to blame
     MATCH A a AND B b WHERE a.x < b.x         loses it too; the condition is to blame, since FIRST does not help
@@ -75,7 +75,7 @@ def _clause(subscription: Subscription, branch: Branch, blame: Blame, catalogue:
 
 
 def _pattern_clause(branch: Branch, catalogue: Catalogue) -> str:
-    """The words that tie members together, or else the element whose instances are unlike."""
+    """The words that link members, or else the element whose instances differ."""
     for predicate in branch.predicates:
         if len(predicate.slots) > 1:
             return f"WHERE {predicate.text}" if predicate.text else "WHERE"

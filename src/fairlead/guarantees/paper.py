@@ -1,6 +1,6 @@
-"""Table 4.1 of the dissertation as data: what each cell is said to lose, with the theorems it cites.
+"""Table 4.1 of the dissertation as data: the losses that it lists for each cell, with the theorems it cites.
 
-Cells are named matching-disposal in the papers' codes. Local order is not listed there apart from causal order.
+Cells are named matching-disposal in the papers' codes. Local order is not listed there separately from causal order.
 """
 
 from __future__ import annotations

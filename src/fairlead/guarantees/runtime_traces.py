@@ -1,4 +1,4 @@
-"""The traces that back what a runtime loses: subscribers that read the same events in orders of their own.
+"""The traces for the losses of a runtime: subscribers that read the same events in different orders.
 
 Takes: the package's runtimes.json (written by fairlead.testing.counterexamples.runtime_worlds). Gives: counterexamples by name.
 """
@@ -15,7 +15,7 @@ from fairlead.guarantees.table import Counterexample, cell_options, rules_text
 from fairlead.model.guarantee import Property
 
 CELL = "FR-PI"
-"""The defaults: no option helps where the order itself is another one."""
+"""The defaults: no option helps if the order itself differs."""
 
 
 @lru_cache(maxsize=1)

@@ -1,15 +1,16 @@
-"""What a runtime does to the order that the verdicts presume: one agreed order in which each publisher's events stand as sent.
+"""The effect of a runtime on the order that the verdicts assume: one agreed order in which each publisher's events are in the
+order of sending.
 
     embedded   the input is the order
-    spark      the order columns are the order; rows that are equal in them stand by source and sequence, then type
+    spark      the order columns are the order; rows that are equal in them are ordered by source and sequence, then type
                (order/total.py)
-    live       each type has a stream of its own in the log. Between streams the log decides, for each set of types anew; sets
+    live       each type has its own stream in the log. Between streams the log decides, separately for each set of types; sets
                of which one begins the other, by name, have one order (docs/live.md)
 
-So within one type a publisher's order holds everywhere. Where a subscription names a union or a supertype, whose events are of
-several types, or where order between types matters (THEN, the choice between candidates), it depends on the runtime.
+So within one type a publisher's order holds everywhere. If a subscription names a union or a supertype, whose events are of
+several types, or if order between types matters (THEN, the choice between candidates), it depends on the runtime.
 
-Takes: a plan, a subscription, a runtime. Gives: losses and the fix for each. Never: knows what a runtime is made of.
+Takes: a plan, a subscription, a runtime. Gives: losses and the fix for each. Never: knows how a runtime is built.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def _members_lost(name: str, members: str, wanted: Property, runtime: Runtime) -
 
 
 def kept_if(plan: Plan, subscription: Subscription, wanted: Property, runtime: Runtime) -> str:
-    """The condition under which this runtime keeps the property, where there is one."""
+    """The condition under which this runtime keeps the property, if there is one."""
     if runtime is Runtime.SPARK and wanted in (Property.TYPE_FIFO_ORDER, Property.TYPE_CAUSAL_ORDER):
         return "while the order columns do not fall along a source's sequence"
     compared = wanted in (Property.CONJUNCTION_TOTAL_ORDER, Property.COVERING_AGREEMENT)
@@ -102,12 +103,12 @@ def kept_if(plan: Plan, subscription: Subscription, wanted: Property, runtime: R
 
 
 def _members(plan: Plan, name: str) -> tuple[str, ...]:
-    """The types of the input that a named type stands for: what is derived stands in the order of what it comes from."""
+    """The types of the input that a named type includes: derived events are in the order of their causes."""
     return tuple(sorted(set(plan.catalogue.accepts(name)) - plan.emitters.keys()))
 
 
 def _inputs(plan: Plan, name: str) -> frozenset[str]:
-    """The types of the input that events of a type are, or come from."""
+    """The types of the input that events of a type have, or are derived from."""
     found: set[str] = set()
     reached, left = set[str](), [name]
     while left:
@@ -123,8 +124,8 @@ def _inputs(plan: Plan, name: str) -> frozenset[str]:
 
 
 def _is_prefix(plan: Plan, branch: Branch) -> bool:
-    """The types that the branch reads begin, by name, those of whatever extends it to the right; and those of what it extends
-    itself begin its own. So both read them in one order."""
+    """The types that the branch reads begin, by name, those of its extensions to the right; and those of the conjunctions that
+    it extends begin its own. So both read them in one order."""
     names = branch.queue_types
     read = {name: _inputs(plan, name) for name in names}
     whole = frozenset[str]().union(*read.values(), *(_inputs(plan, each.type) for each in branch.negated))

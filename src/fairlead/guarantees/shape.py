@@ -2,15 +2,15 @@
 
     MATCH A a AND B b                        several types, one instance each            NS
     MATCH A a AND B b WHERE a.x < b.x        the same, with a link between the types     NSX
-    MATCH A a[2] WHERE a[2].x = 5            one type, instances that ask unlike things  1U
+    MATCH A a[2] WHERE a[2].x = 5            one type, instances with unlike conditions  1U
 
-A *link* is anything that ties two members together: a predicate over both, a THEN, a WITHOUT … BETWEEN, or types that
-overlap (a subtype, a union), whose members must be distinct. The instances of a type are *alike* where they ask the
-same of an event and no link touches them: then any of them can stand for any other.
+A *link* is anything that connects two members: a predicate over both, a THEN, a WITHOUT … BETWEEN, or types that overlap (a
+subtype, a union), whose members must be distinct. The instances of a type are *alike* if they have the same conditions on an
+event and no link touches them: then they are interchangeable.
 
 Takes: a branch. Gives: its shape, its links, and the slots whose event nothing but itself can keep from delivery.
-Never: looks at values; two branches of one shape may still differ in what they lose, so a verdict for a shape says
-that some branch of this shape loses it.
+Never: looks at values; two branches of one shape may still differ in their losses, so a verdict for a shape says that some
+branch of this shape loses it.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ SIMPLER: dict[ConjunctionShape, tuple[ConjunctionShape, ...]] = {
 
 
 def is_at_most(simple: ConjunctionShape, rich: ConjunctionShape) -> bool:
-    """`simple` is `rich` or lies below it."""
+    """`simple` is `rich` or below it."""
     return simple is rich or any(is_at_most(simple, below) for below in SIMPLER[rich])
 
 
 def links(branch: Branch, catalogue: Catalogue | None = None) -> tuple[frozenset[int], ...]:
-    """The sets of member slots that something ties together. With a catalogue, overlapping types are tied too."""
+    """The sets of member slots that are linked. With a catalogue, overlapping types are linked too."""
     members = range(len(branch.slots))
     found = [frozenset(slot for slot in each.slots if slot in members) for each in branch.predicates]
     found += [frozenset((*each.left, *each.right)) for each in branch.precedences]
@@ -82,7 +82,7 @@ def links(branch: Branch, catalogue: Catalogue | None = None) -> tuple[frozenset
 
 
 def overlaps(branch: Branch, catalogue: Catalogue | None) -> tuple[tuple[str, str], ...]:
-    """The pairs of types of the branch such that one event can sit in both queues."""
+    """The pairs of types of the branch such that one event can be in both queues."""
     if catalogue is None:
         return ()
     return tuple(
@@ -93,13 +93,13 @@ def overlaps(branch: Branch, catalogue: Catalogue | None) -> tuple[tuple[str, st
 
 
 def unary_texts(branch: Branch, slot: int) -> frozenset[str]:
-    """What the slot asks of an event on its own, in words that do not name the slot."""
+    """The slot's conditions on a single event, in words that do not name the slot."""
     names = ["·"] * (slot + 1)
     return frozenset(render_condition(each.condition, names) for each in branch.predicates if each.slots == (slot,))
 
 
 def alike(branch: Branch, name: str, tied: tuple[frozenset[int], ...]) -> bool:
-    """The instances of the type can stand for each other: they ask the same, and no link touches them."""
+    """The instances of the type are interchangeable: they have the same conditions, and no link touches them."""
     slots = branch.slots_of_type[name]
     return len({unary_texts(branch, slot) for slot in slots}) == 1 and not any(link & set(slots) for link in tied)
 
@@ -136,16 +136,16 @@ def oldest_slot(branch: Branch, name: str, matching: Matching) -> int:
 
 
 def free_slots(branch: Branch, matching: Matching, catalogue: Catalogue | None = None) -> tuple[int, ...]:
-    """The slots that event validity speaks of: no link and no absence touches them, and partners that come later fit,
-    since the slot is the oldest instance of its type."""
+    """The slots that event validity is about: no link and no absence touches them, and later partners fit, since the slot is
+    the oldest instance of its type."""
     tied = links(branch, catalogue)
     bound = frozenset().union(*tied, *({each.anchor} for each in branch.absences))
     return tuple(slot for name in branch.queue_types if (slot := oldest_slot(branch, name, matching)) not in bound)
 
 
 def shape_for_event_validity(branch: Branch, catalogue: Catalogue | None = None) -> ConjunctionShape:
-    """The shape as far as FIRST cares: a type with several instances of which the oldest is linked has no event to which
-    the property promises anything, and FIRST takes the head of every free queue whatever the linked ones do."""
+    """The shape as far as FIRST is concerned: a type with several instances of which the oldest is linked has no event for
+    which the property guarantees anything, and FIRST takes the head of every free queue whatever the linked ones do."""
     tied = links(branch, catalogue)
     free = free_slots(branch, Matching.FIRST, catalogue)
     multiple = [name for name in branch.queue_types if len(branch.slots_of_type[name]) > 1]

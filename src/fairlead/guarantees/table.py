@@ -1,4 +1,4 @@
-"""The table that the search found: what each matching × disposal loses, for which shapes, with a trace of each loss.
+"""The table that the search found: the losses of each matching × disposal, for which shapes, with a trace of each loss.
 
 Takes: the package's table.json. Gives: `Table` and its counterexamples. Never: searches
 (fairlead.testing.counterexamples.search does).
@@ -20,7 +20,7 @@ from fairlead.model.plan import Disposal, Matching
 
 @dataclass(frozen=True)
 class Counterexample:
-    """A trace that violates a property: two subscribers p1 and p2, the events in order, who publishes them, what happens."""
+    """A trace that violates a property: two subscribers p1 and p2, the events in order, their publishers, the deliveries."""
 
     name: str
     violates: Property
@@ -32,9 +32,10 @@ class Counterexample:
     steps: tuple[str, ...]
     explanation: str
     plain: str = ""
-    """Of what a clause loses: the same rules without the clause, where the same events show nothing."""
+    """For the loss of a clause: the same rules without the clause, where the same events show nothing."""
     orders: tuple[tuple[str, tuple[int, ...]], ...] = ()
-    """Of what a runtime loses: by subscriber, which events it reads, in its order. Otherwise all read all, in one order."""
+    """For the loss of a runtime: by subscriber, the events that it reads, in its order. Otherwise all read all, in one
+    order."""
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -101,7 +102,7 @@ class Table:
         return next((each for each in self.losses(cell, wanted) if is_at_most(each.shape, shape)), None)
 
     def judged(self, wanted: Property) -> int:
-        """How many random cases a cell was judged by for the property, over all shapes."""
+        """The number of random cases by which a cell was checked for the property, over all shapes."""
         return self._judged[wanted]
 
     @cached_property
@@ -125,7 +126,7 @@ class Table:
 
 
 def cell_options(cell: str) -> tuple[Matching, Disposal]:
-    """`FR-PI` as what it stands for."""
+    """The options of a cell such as `FR-PI`."""
     matching, disposal = cell.split("-")
     return next(each for each in Matching if each.code == matching), next(each for each in Disposal if each.code == disposal)
 

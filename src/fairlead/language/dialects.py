@@ -1,7 +1,7 @@
-"""The dialects that rules are written in. Each has a front end; everything after the syntax tree is the same for all.
+"""The dialects of rules. Each has a front end; everything after the syntax tree is the same for all.
 
-A front end reads a text and returns `syntax.Rules`, whose spans are places in that text: errors that are found later, in names,
-types or clauses, are shown there. It raises Fault for what it cannot read, and nothing else.
+A front end reads a text and returns `syntax.Rules`, whose spans are places in that text: later errors, in names, types or
+clauses, are shown there. It raises `Fault` for text that it cannot read, and nothing else.
 
 Gives: the front ends by name. Never: knows a type or a name.
 """

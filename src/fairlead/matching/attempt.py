@@ -1,13 +1,13 @@
-"""A batch handled event by event, for as long as that is little work.
+"""Handles a batch event by event, as long as that is little work.
 
-The matchers in Python count what they do, in steps of about a microsecond. When a batch has taken more than it may, the attempt
-ends in the middle of whatever search is running, everything that the batch has changed is put back, and kernels get the whole
-batch: nothing of it has been delivered yet. So what is found does not depend on when that happens.
+The matchers in Python count their work, in steps of about a microsecond. When a batch has taken more than its limit, the
+attempt ends in the middle of the current search, everything that the batch has changed is restored, and kernels get the whole
+batch: nothing of it has been delivered yet. So the results do not depend on when that happens.
 
 Steps are counted, not timed: the core reads no clock. Measured on plans of one to fifty subscriptions, with windows, keys and
 DECIMALs, a step takes 0.7 to 1.9 microseconds.
 
-Takes: steps, and what instances were before. Gives: `Spent`, and the matchers as they were. Never: looks at a state.
+Takes: steps, and the former instances. Gives: `Spent`, and the restored matchers. Never: looks at a state.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from typing import Protocol
 from fairlead.matching.interpreted.instance import Instance, Key
 
 EVENT, ARRIVAL = 10, 10
-"""Steps for an event, and for every subscription that reads it, besides its search. Together what an event comes to in a plan
-of one subscription, so budgets can be said in events."""
+"""Steps for an event, and for every subscription that reads it, besides its search. Together the cost of an event in a plan of
+one subscription, so budgets can be given in events."""
 USUAL = EVENT + ARRIVAL
 QUEUED = 16
-"""Events of a queue that one step goes through where a whole queue is filtered by a comprehension."""
+"""Events of a queue that count as one step if a whole queue is filtered by a comprehension."""
 UNLIMITED = 1 << 63
 
 
 class Spent(Exception):
-    """The batch takes more work than it may. Never leaves the engine."""
+    """The batch takes more work than its limit. Never leaves the engine."""
 
 
 class InstanceMatcher(Protocol):
-    """Whose instances are put back."""
+    """A matcher whose instances can be restored."""
 
     def put_back(self, number: int, key: Key, instance: Instance | None) -> None:
-        """The instance of a branch and key, as it was; None: there was none."""
+        """Restores the instance of a branch and key; None: there was none."""
 
     def settle(self, seen: int | None) -> None:
-        """After all instances: the latest time that it had seen, and what follows from the instances."""
+        """After all instances: restores the latest time that it had seen, and what follows from the instances."""
 
 
 class Attempt:
-    """One for all matchers of an engine. Without a limit nothing is kept."""
+    """One for all matchers of an engine. Without a limit nothing is recorded."""
 
     __slots__ = ("_instances", "_seen", "limit", "spent")
 
@@ -50,12 +50,12 @@ class Attempt:
         self._seen: dict[InstanceMatcher, int | None] = {}
 
     def begin(self, limit: int) -> None:
-        """Whatever was done before stays."""
+        """Earlier changes are permanent."""
         self.spent, self.limit = 0, limit
         self._instances, self._seen = {}, {}
 
     def end(self) -> int:
-        """What was done stays. Gives the steps it took."""
+        """Makes the changes permanent. Returns the steps they took."""
         spent = self.spent
         self.begin(UNLIMITED)
         return spent
@@ -76,9 +76,9 @@ class Attempt:
             self._instances[matcher, number, key] = None if instance is None else instance.copy()
 
     def undo(self) -> None:
-        """All matchers as they were when it began."""
+        """Restores all matchers to the beginning of the attempt."""
         for (matcher, number, key), instance in self._instances.items():
             matcher.put_back(number, key, instance)
-        for matcher, seen in self._seen.items():  # what has no time waits for none
+        for matcher, seen in self._seen.items():  # matchers without a time wait for none
             matcher.settle(seen)
         self.begin(UNLIMITED)

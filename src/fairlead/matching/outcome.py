@@ -1,4 +1,4 @@
-"""What a matcher gives: matches, and when they are due. Both matchers, the compiled and the reference, speak this."""
+"""The results of a matcher: matches, and when they are due. Common to the compiled matcher and the reference."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fairlead.model.position import Position
 
 
 class Match(NamedTuple):
-    """One relation found for a branch; `deadline` is set where absences were waited for."""
+    """One relation found for a branch; `deadline` is set if it waited for absences."""
 
     branch: int
     members: tuple[Event, ...]
@@ -21,13 +21,13 @@ Due = tuple[int, tuple[Position, ...], int]
 
 
 class SubscriptionMatcher(Protocol):
-    """One subscription: ordered events in, matches out. Not guaranteed: anything, if positions do not rise."""
+    """One subscription: ordered events in, matches out. Not guaranteed: anything, if positions do not increase."""
 
     def arrive(self, event: Event) -> list[Match]:
-        """The matches that this event completes, branch by branch. The caller has first taken all that is due."""
+        """The matches that this event completes, branch by branch. The caller has already taken everything that is due."""
 
     def tell(self, time: int) -> None:
-        """An event that it does not read tells the time. The caller has first taken all that is due."""
+        """An event that it does not read advances its clock. The caller has already taken everything that is due."""
 
     def next_due(self) -> Due | None:
         """The pending relation that is decided next."""

@@ -1,14 +1,14 @@
-"""How the events that can be at each slot are reduced before any of them is tried: a plan for one search.
+"""How the candidate events of each slot are reduced before any of them is tried: a plan for one search.
 
-A depth-first search (search.py, codegen/search.py) is fast as long as what it tries succeeds; where it fails again and again,
-its steps multiply. Then the candidates of all slots are reduced instead, by semi-joins (Yannakakis 1981; arc consistency): a
-candidate stays only if some candidate of the other slot satisfies all conditions between them. One pass over an *edge*, a pair
-of open slots with conditions between them, is linear if these are a place in the order and one comparison (`Narrow.is_linear`).
+A depth-first search (search.py, codegen/search.py) is fast as long as its attempts succeed; if they fail repeatedly, its steps
+multiply. Then the candidates of all slots are reduced instead, by semi-joins (Yannakakis 1981; arc consistency): a candidate
+stays only if some candidate of the other slot satisfies all conditions between them. One pass over an *edge*, a pair of open
+slots with conditions between them, is linear if these are a place in the order and one comparison (`Narrow.is_linear`).
 
 In a graph of edges without circles two sweeps, from the leaves to a root and back, leave only candidates that are in some
-relation. So the first candidate of the first slot is right; it is fixed, what it excludes elsewhere goes, and the next slot's
-first is right too: no candidate is tried in vain. Where there are circles, or conditions on three open slots (which are left
-alone until two of them are open), a fixed candidate can turn out wrong: then the next is tried.
+relation. So the first candidate of the first slot is right; it is fixed, candidates that it excludes elsewhere are removed, and
+the next slot's first is right too: no candidate is tried in vain. If there are circles, or conditions on three open slots
+(which are ignored until two of them are open), a fixed candidate can turn out wrong: then the next is tried.
 
 Takes: the slots that each condition reads. Gives: stages of steps. Stage 0 begins; stage i follows the fixing of open slot i.
 Never: sees an event. The relation found is the first in signature order, since slots are fixed in that order.
@@ -32,8 +32,8 @@ class SlotComparison:
 
 @dataclass(frozen=True)
 class Constraint:
-    """Something to test once `slots` are bound. `order`: that the first stands before the second; `beside`: that the second is
-    the neighbour of the first in their queue, in the direction of the matching."""
+    """A test that can run once `slots` are bound. `order`: the first precedes the second; `beside`: the second is the neighbour
+    of the first in their queue, in the direction of the matching."""
 
     slots: frozenset[int]
     link: SlotComparison | None = None
@@ -57,9 +57,9 @@ class Narrow:
     partner: int
     tests: tuple[int, ...]
     side: int
-    """-1: the partner has to stand before, 1: after, 0: anywhere."""
+    """-1: the partner must come before, 1: after, 0: anywhere."""
     link: int = -1
-    """The comparison among the tests, if there is one and it is all there is beside the place."""
+    """The comparison among the tests, if there is one and it is the only test beside the place."""
     beside: int = 0
     """-1, 1: the partner can only be the neighbour of that side (counted in the direction of the matching)."""
     always: bool = False
@@ -67,7 +67,7 @@ class Narrow:
 
     @property
     def is_exact(self) -> bool:
-        """Place and comparison are all that is asked."""
+        """Whether place and comparison are the only tests."""
         return self.link >= 0 or not self.tests
 
     @property
@@ -91,7 +91,7 @@ class Reduction:
         self.before = _closed(each.order for each in constraints if each.order is not None)
         fixed = frozenset() if newest is None else frozenset({newest})
         self.given = tuple(at for at, each in enumerate(constraints) if each.slots <= fixed)
-        """What is decided before anything is searched."""
+        """The constraints that are decided before the search."""
         self.stages = [self._stage(fixed, None)]
         for slot in self.open[:-1]:
             fixed |= {slot}
@@ -110,7 +110,7 @@ class Reduction:
 
     @property
     def is_linear(self) -> bool:
-        """Every pass is."""
+        """Whether every pass is linear."""
         return all(narrow.is_linear for stage in self.stages for narrow in stage.narrows)
 
     def _stage(self, fixed: frozenset[int], just: int | None) -> Stage:
@@ -155,7 +155,7 @@ class Reduction:
 
 
 def _closed(orders: Iterable[tuple[int, int]]) -> frozenset[tuple[int, int]]:
-    """With what follows from them."""
+    """The orders with all that follow from them."""
     known = set(orders)
     while True:
         more = {(a, d) for a, b in known for c, d in known if b == c} - known
@@ -165,7 +165,7 @@ def _closed(orders: Iterable[tuple[int, int]]) -> frozenset[tuple[int, int]]:
 
 
 def reduced_orders(orders: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Without those that follow from others. Orders in a circle, which nothing satisfies, stay."""
+    """The orders without those that follow from others. Orders in a circle, which nothing satisfies, stay."""
     known = _closed(orders)
     if any(a == b for a, b in known):
         return sorted(known)

@@ -1,13 +1,14 @@
-"""One unit of a plan at work (model/partition.py), on one of two lanes.
+"""Runs one unit of a plan (model/partition.py), on one of two lanes.
 
-    EventLane   event by event, no start-up cost (interpreted/event_lane.py): where every unit begins
+    EventLane   event by event, no start-up cost (interpreted/event_lane.py): every unit begins here
         │       after about a tenth of a second of work, counted in steps: the batch is undone, the state moves over, once
         ▼
     KernelLane  batch by batch in machine code, level by level (compiled/running/lane.py): gets that batch and all after it
 
-Both deliver the same relations and have the same state, byte for byte, so nothing but time depends on when a unit moves.
+Both deliver the same relations and have the same state, byte for byte, so only the speed depends on when a unit moves.
 
-Takes: a unit's plan, and events whose positions rise. Gives: relations in the order of delivery, and the content of the state.
+Takes: a unit's plan, and events with increasing positions. Gives: relations in the order of delivery, and the content of the
+state.
 Never: reads a clock, does I/O, reorders.
 """
 
@@ -41,11 +42,11 @@ it is compiled on a machine and some milliseconds from then on: with many kernel
 fiftieth of this (as much as 100 events) do not count."""
 
 KERNELS_FROM_LOADED = 2_000
-"""Queued events from which a loaded state goes to kernels at once: as objects they would take longer than the kernels."""
+"""Queued events from which a loaded state moves to kernels at once: as objects they would take longer than the kernels."""
 
 
 class UnitEngine:
-    """The subscriptions of one unit at work: those whose derived events stand in one order."""
+    """The running subscriptions of one unit: those whose derived events are in one order."""
 
     def __init__(
         self,
@@ -60,24 +61,24 @@ class UnitEngine:
         self.lane: KernelLane | None = None
         """Kernels, once the unit has moved to them."""
         self.kernels_from = kernels_from if matcher is IncrementalSubscription else None
-        """After how much work it moves; None: never, or it has moved."""
+        """The amount of work after which it moves; None: never, or it has moved."""
         self.owed = 0
         """Steps that kernels would have saved so far."""
         self.price = 1.0
-        """What moving costs, in kernels that have to be compiled, as far as that is known."""
+        """The cost of moving, in kernels that have to be compiled, as far as that is known."""
         self.prices: Iterator[float] | None = None
         self.last = Position(-1)
 
     @property
     def running(self) -> tuple[Running, ...]:
-        """The subscriptions with their matchers, event by event."""
+        """The subscriptions with their event-by-event matchers."""
         return self.event_lane.running
 
     def feed(
         self, columns: Columns, prepared: Prepared | None = None, events: Callable[[], Iterable[Event]] | None = None
     ) -> Relations | Delivered:
-        """A batch of ordered events. `prepared`: the same, where several engines are given them; `events`: the same, one by
-        one."""
+        """Feed a batch of ordered events. `prepared`: the same batch in a form that several engines share; `events`: the same,
+        one by one."""
         require(columns.follow(self.last.major), "positions must rise", last=self.last)
         given = events or (lambda: columns.events(self.plan.catalogue))
         delivered = self._delivered(
@@ -89,7 +90,7 @@ class UnitEngine:
         return delivered
 
     def arrive(self, event: Event) -> Relations | Delivered:
-        """One event of the log, with all that it completes and derives."""
+        """Feed one event of the log; returns everything that it completes, including through derived events."""
         if self.lane is not None:
             return self.feed(columns_of_event(event))
         require(event.position > self.last, "positions must rise", last=self.last, got=event.position)
@@ -100,7 +101,7 @@ class UnitEngine:
         return delivered
 
     def finish(self, until: int) -> Relations | Delivered:
-        """Nothing more comes up to and including that time (microseconds)."""
+        """There are no more events up to and including that time (microseconds)."""
         return self._delivered(
             lambda: 0,
             lambda lane: lane.finish(until + 1, self.last),
@@ -113,10 +114,10 @@ class UnitEngine:
         by_event: Callable[[EventLane], Delivered],
         on_kernels: Callable[[KernelLane], Relations],
     ) -> Relations | Delivered:
-        """What a batch delivers. 1. A unit that has moved uses its kernels, one that never moves goes event by event.
-        2. Another one tries event by event, with as many steps as it may still take. `least`: those that the batch takes at
-        least; where that is too much already, it is not tried. 3. If they do not suffice, what was tried is undone, the unit
-        moves, and kernels get the whole batch; unless moving costs more than was thought: then it is tried again, with more."""
+        """The deliveries of a batch. 1. A unit that has moved uses its kernels, one that never moves works event by event. 2.
+        Any other unit tries event by event, with its remaining steps. `least`: the minimum number of steps of the batch; if
+        that is already too much, it does not try. 3. If the steps do not suffice, the attempt is undone, the unit moves, and
+        kernels get the whole batch; unless moving costs more than assumed: then it tries again, with more steps."""
         if self.lane is None and self.kernels_from is None:  # 1
             return by_event(self.event_lane)
         attempt = self.event_lane.attempt
@@ -140,7 +141,7 @@ class UnitEngine:
         return on_kernels(self.lane)
 
     def _is_dearer(self) -> bool:
-        """Whether moving costs more than it was taken for: what many kernels cost is only looked at once it matters."""
+        """Whether moving costs more than assumed: the cost of many kernels is only computed once it matters."""
         from fairlead.matching.compiled.running.lane import prices
 
         if self.prices is None:
@@ -152,7 +153,7 @@ class UnitEngine:
         return False
 
     def _to_kernels(self, content: Content) -> None:
-        """Move, with that state."""
+        """Move to kernels, with that state."""
         from fairlead.matching.compiled.running.lane import KernelLane
         from fairlead.matching.compiled.state.plan_state import restore
 
@@ -165,7 +166,7 @@ class UnitEngine:
         return (self.lane or self.event_lane).waiting()
 
     def content(self) -> Content:
-        """What the matchers have: the same on either lane."""
+        """The state of the matchers: the same on either lane."""
         if self.lane is None:
             return self.event_lane.content()
         from fairlead.matching.compiled.state.plan_state import content_of_lane
@@ -173,7 +174,7 @@ class UnitEngine:
         return content_of_lane(self.lane)
 
     def restore(self, content: Content) -> None:
-        """Go on with what another had, on whichever lane that was."""
+        """Resume from the state of another unit, of either lane."""
         if self.kernels_from is not None and len(content) >= KERNELS_FROM_LOADED:
             self._to_kernels(content)
         else:

@@ -1,7 +1,7 @@
-"""Arguments of the public API: each of the type that the call accepts, or an error that says which call, which argument, what
-was given and what to pass instead. Without a look here a wrong one fails far away, with a trace through the code of others.
+"""Arguments of the public API: each of an accepted type, or an error that says which call, which argument, what was passed and
+what to pass instead. Without this check a wrong argument fails far away, with a traceback through other code.
 
-Takes: a value that a caller gave. Raises: UsageError (A001, A003, A010). Never: converts.
+Takes: a value from a caller. Raises: UsageError (A001, A003, A010). Never: converts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fairlead.model.plan import Plan, Subscription
 
 
 def require_kind(call: str, argument: str, value: Any, kinds: tuple[type, ...], accepts: str, fix: str) -> None:
-    """`kinds`: the classes that are right; a bool is no number."""
+    """`kinds`: the accepted classes; a bool is not a number."""
     if isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool)):
         return
     raise wrong_kind(call, argument, value, accepts, fix)

@@ -1,7 +1,7 @@
-"""Tables as single binary values, in Arrow's stream format: what states hold, and what Spark shuffles instead of rows.
+"""Tables as single binary values, in Arrow's stream format: the content of states, and what Spark shuffles instead of rows.
 
-On Spark 4.3 a shuffle and a sort cost 0.7 CPU microseconds a row, and handing rows to Python as much again; bytes cost what
-copying them costs.
+On Spark 4.3 a shuffle and a sort cost 0.7 CPU microseconds per row, and passing rows to Python the same again; bytes cost only
+their copying.
 """
 
 from __future__ import annotations

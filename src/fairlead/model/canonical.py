@@ -1,10 +1,10 @@
-"""What a subscription asks for, in one form: the same for all texts that ask for the same, and its digest.
+"""The canonical form of a subscription, equal for all equivalent texts, and its digest.
 
     A a AND B b OR C c WHERE a.x > b.x   ≡   C AND … whatever the names, the order of branches and predicates, b.x < a.x
 
-The digest covers the pattern and its options and, of the types that it reads, what it reads of them: the concrete types that it
-accepts, the attributes that it names with their types, the event time where time matters, and the subscriptions that emit
-derived types. It leaves out names, companions in the file, and attributes that nobody of these reads.
+The digest covers the pattern and its options and, of the types that it reads, the parts that it reads: the concrete types that
+it accepts, the attributes that it names with their types, the event time if time matters, and the subscriptions that emit
+derived types. It does not cover names, other subscriptions in the file, and attributes that none of these reads.
 
 Takes: a checked subscription. Gives: its branches in canonical order, and its identity. Never: changes what is found.
 """
@@ -36,8 +36,8 @@ MIRRORED = {">": "<", ">=": "<="}
 
 @dataclass(frozen=True)
 class Identity:
-    """`timed`: the digest of the subscription and of where the times of its members come from, which the times of what it emits
-    follow. `waits`: it or a subscription upstream has an absence to decide."""
+    """`timed`: the digest of the subscription and of the source of its members' times, which determine the times of emitted
+    events. `waits`: it or a subscription upstream has an absence to decide."""
 
     digest: str
     timed: str
@@ -45,7 +45,7 @@ class Identity:
 
 
 def in_canonical_order(subscription: Subscription, catalogue: Catalogue) -> Subscription:
-    """With each branch once, ordered by what it says; of equal ones the first of the text is kept."""
+    """The subscription with each branch once, ordered by content; of equal ones the first of the text is kept."""
     if len(subscription.branches) < 2:
         return subscription
     said: dict[str, Branch] = {}
@@ -59,9 +59,9 @@ def in_canonical_order(subscription: Subscription, catalogue: Catalogue) -> Subs
 
 
 def identity_of(subscription: Subscription, catalogue: Catalogue, upstream: Mapping[str, Sequence[Identity]]) -> Identity:
-    """`upstream`: by derived type that it reads, those that emit it. Its branches are in canonical order."""
+    """`upstream`: by derived type that it reads, the identities of its emitters. The branches must be in canonical order."""
     above = [each for emitting in upstream.values() for each in emitting]
-    waits = any(each.waits for each in above)  # what waits upstream is decided by the time of what is read here, too
+    waits = any(each.waits for each in above)  # absences upstream are also decided by the time of the events that are read here
     uses_time = waits or subscription.within_us is not None or any(map(_uses_time, subscription.branches))
     concrete = sorted(subscription.reads(catalogue) - {HEARTBEAT.name})
     lines = [f"{subscription.matching.code} {subscription.disposal.code} within={subscription.within_us}"]
@@ -91,7 +91,7 @@ def _time(name: str, catalogue: Catalogue) -> str:
 
 
 def _type_lines(subscription: Subscription, catalogue: Catalogue) -> Iterator[str]:
-    """Of each type that is named: what it accepts, and what is read of it."""
+    """For each named type: what it accepts, and what is read of it."""
     read: dict[str, set[str]] = {name: set() for name in subscription.types}
     for branch in subscription.branches:
         types = [*branch.signature, *(each.type for each in branch.negated)]
@@ -131,7 +131,7 @@ def _uses_time(branch: Branch) -> bool:
 
 
 def branch_lines(branch: Branch, catalogue: Catalogue) -> list[str]:
-    """What a branch says, without its aliases."""
+    """The content of a branch, without its aliases."""
     names = branch.canonical_names()
     lines = [f"branch {' '.join(names)}", *_where("where", branch.predicates, names)]
     lines += sorted(f"then {each.left} {each.right}" for each in branch.precedences)
@@ -146,8 +146,8 @@ def branch_lines(branch: Branch, catalogue: Catalogue) -> list[str]:
 
 
 def clauses_in_order(clauses: Iterable[Negated], members: Sequence[str]) -> list[Negated]:
-    """The WITHOUT clauses of a branch, each once, ordered by what they say. A relation has to meet all of them, and none can
-    speak of another's event, so the order in which a text has them means nothing; but states are kept by their order."""
+    """The WITHOUT clauses of a branch, each once, ordered by content. A relation has to meet all of them, and none can refer to
+    another's event, so their order in a text means nothing; but states use this order."""
     said: dict[tuple[str, ...], Negated] = {}
     for each in clauses:
         names = [*members, *["" for _ in range(each.slot - len(members))], "!"]

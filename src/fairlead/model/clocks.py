@@ -1,11 +1,11 @@
-"""Which events tell a subscription the time, beside those that it reads: they decide its absences too.
+"""Which events advance a subscription's clock, beside those that it reads: they decide its absences too.
 
     Missing: MATCH A a WITHOUT B b WITHIN 1 SECOND OF a EMIT M        Chain: MATCH M m THEN C c
 
-Missing does not read C. If C came after the deadline and Missing were not told, M would not stand before C, and Chain would
-miss it. So an event of the input tells the time to every subscription that is upstream of one that the event can reach by
-another way: because that one reads it, or reads what others derive from it. A derived event tells the time to its readers only:
-it comes from events of the input, which have told it to all the others already.
+Missing does not read C. If C came after the deadline and did not advance Missing's clock, M would not precede C, and Chain
+would miss it. So an event of the input advances the clock of every subscription that is upstream of one that the event can
+reach by another path: because that one reads it, or reads what others derive from it. A derived event advances the clock of its
+readers only: it comes from events of the input, which have already advanced all the others.
 
 Takes: a plan. Gives: types by subscription. Never: looks at an event.
 """
@@ -23,7 +23,7 @@ def waits(subscription: Subscription) -> bool:
 
 
 def heard_types(plan: Plan) -> Mapping[str, frozenset[str]]:
-    """By subscription, the types of the input that it does not read and that tell it the time; only where there are some."""
+    """By subscription, the types of the input that it does not read and that advance its clock; only if there are some."""
     upstream = [each for each in plan.subscriptions if each.emits is not None and waits(each)]
     if not upstream:
         return {}
@@ -39,7 +39,7 @@ def heard_types(plan: Plan) -> Mapping[str, frozenset[str]]:
 def _heard(
     plan: Plan, subscription: Subscription, reads: Mapping[str, frozenset[str]], readers: Mapping[str, list[str]]
 ) -> frozenset[str]:
-    # 1. whoever is downstream
+    # 1. the subscriptions downstream
     downstream: set[str] = set()
     emitting = [subscription]
     while emitting:
@@ -47,7 +47,7 @@ def _heard(
             if name not in downstream:
                 downstream.add(name)
                 emitting.append(plan[name])
-    # 2. what reaches them, by themselves or through others, but not through this subscription
+    # 2. what reaches them, directly or through others, but not through this subscription
     types: set[str] = set()
     reached, left = {subscription.name, *downstream}, [*downstream]
     while left:

@@ -1,9 +1,9 @@
-"""A batch of ordered events as columns: what transports give and matchers take.
+"""A batch of ordered events as columns: the output of transports and the input of matchers.
 
-Row i of the batch has the type `types[codes[i]]` and the position `positions[i]` (rising). Its attribute values are the next
-row of that type's record batch in `tables`, whose columns are the type's attributes in order, in Arrow's form of the
-declared data types (see ARROW). So the j-th row of a type's record batch is row `places[type][j]` of the batch. `sources`
-and `sequences` are absent where nobody gave any.
+Row i of the batch has the type `types[codes[i]]` and the position `positions[i]` (increasing). Its attribute values are the
+next row of that type's record batch in `tables`, whose columns are the type's attributes in order, in Arrow's form of the
+declared data types (see ARROW). So the j-th row of a type's record batch is row `places[type][j]` of the batch. `sources` and
+`sequences` are absent if the input has none.
 
 Gives: `Columns` and its row view. Never: reorders, validates (transport/ does) or drops a row.
 """
@@ -40,7 +40,7 @@ COUNTED = (Kind.TIMESTAMP, Kind.INTERVAL)
 """Kinds whose canonical value is a number of microseconds."""
 DECIMAL256_DIGITS = 76
 ONE_BY_ONE_MAX = 8
-"""Rows that are read out of a batch one by one: eight of four values take 22 microseconds, as a batch of their own 36."""
+"""Rows that are read from a batch one by one: eight of four values take 22 microseconds, as a batch of their own 36."""
 
 
 def arrow_type(data_type: DataType) -> pa.DataType:
@@ -58,16 +58,16 @@ Rows = npt.NDArray[np.int64]
 
 WIDTHS: Mapping[int, type[np.generic]] = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
 SEPARATE_SCANS_MAX = 8
-"""Types up to which one scan for each is cheaper than one stable sort of all: a scan costs 0.6 ns a row, the sort 4.5."""
+"""Types up to which one scan for each is cheaper than one stable sort of all: a scan costs 0.6 ns per row, the sort 4.5."""
 
 
 def code_type(types: int) -> type[np.signedinteger[Any]]:
-    """The narrowest integers that number so many types."""
+    """The narrowest integers that can number this many types."""
     return np.int8 if types <= 2**7 else np.int16 if types <= 2**15 else np.int32
 
 
 def rows_by_code(codes: Codes, types: int) -> dict[int, Rows]:
-    """For every code that occurs, in order, the rows that have it, rising. Raises ValueError where a code is negative."""
+    """For every code that occurs, in order, its rows, increasing. Raises ValueError if a code is negative."""
     counts = np.bincount(codes, minlength=types)
     present = np.flatnonzero(counts).tolist()
     if len(present) == 1:
@@ -91,19 +91,20 @@ class Columns:
     last_position: int | None = field(default=None)
     """The last position that the batch accounts for, dropped records included."""
     known_places: Mapping[str, Rows] | None = field(default=None, repr=False)
-    """`places`, where the transport had to find them anyway."""
+    """`places`, if the transport had to compute them anyway."""
 
     def __len__(self) -> int:
         return len(self.codes)
 
     @cached_property
     def code_array(self) -> Codes:
-        """The codes, in integers as narrow as the number of types allows (see code_type): index with them, do not calculate."""
+        """The codes, in integers as narrow as the number of types allows (see code_type): use them as indexes, not in
+        arithmetic."""
         return np.asarray(self.codes, dtype=code_type(len(self.types)))
 
     @cached_property
     def places(self) -> Mapping[str, Rows]:
-        """For every type that occurs, in the order of `types`, the rows of the batch that have it."""
+        """For every type that occurs, in the order of `types`, its rows in the batch."""
         if self.known_places is not None:
             return self.known_places
         found = rows_by_code(self.code_array, len(self.types))
@@ -127,7 +128,7 @@ class Columns:
         return Columns(self.types, codes, positions, tables, sources, sequences)  # type: ignore[arg-type]
 
     def follow(self, last: int) -> bool:
-        """The positions rise, and all stand after `last`."""
+        """Whether the positions increase, and all are after `last`."""
         if not len(self.positions):
             return True
         if isinstance(self.positions, range):
@@ -169,8 +170,8 @@ def arrow_array(values: Sequence[Any], wanted: DataType) -> pa.Array:
 
 
 def decimals_at(column: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Decimals at another precision and scale. Raises ArrowInvalid where a value has more digits, or where that could be too
-    much even for 256 bits. Arrow's own cast to 128 bits wraps around there, silently."""
+    """Decimals at another precision and scale. Raises ArrowInvalid if a value has more digits, or if that could be too much
+    even for 256 bits. Arrow's own cast to 128 bits wraps around there, silently."""
     given = column.type
     if given.equals(wanted):
         return column
@@ -184,26 +185,26 @@ def decimals_at(column: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def number_array(values: npt.NDArray[Any], wanted: pa.DataType | None = None) -> pa.Array:
-    """Numbers without a null, not copied. `pa.array` would import numpy.ma, and pandas where it is installed."""
+    """Numbers without a null, not copied. `pa.array` would import numpy.ma, and pandas if it is installed."""
     kind = wanted or pa.from_numpy_dtype(values.dtype)
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
 
 
 def taken_rows(column: pa.Array, rows: Rows) -> pa.Array:
-    """The values at these rows. NumPy takes numbers without a null in half the time of Arrow, and without loading
-    pyarrow.compute, which alone is a twentieth of a second."""
+    """The values at these rows. For numbers without a null NumPy needs half the time of Arrow, and does not load
+    pyarrow.compute, which alone takes a twentieth of a second."""
     if column.null_count == 0 and pa.types.is_primitive(column.type) and column.type.bit_width in WIDTHS:
         return number_array(bits_of(column).take(rows), column.type)
     return column.take(number_array(rows))
 
 
 def bits_of(column: pa.Array) -> npt.NDArray[Any]:
-    """The bytes of a column of fixed width as integers, without a copy; what stands at a null is undefined."""
+    """The bytes of a column of fixed width as integers, without a copy; the values at nulls are undefined."""
     return np.frombuffer(column.buffers()[1], dtype=WIDTHS[column.type.bit_width])[column.offset : column.offset + len(column)]
 
 
 def text_array(values: Sequence[str]) -> pa.Array:
-    """Texts as an Arrow column; unlike `pa.array`, without a look for pandas, whose import takes a quarter of a second."""
+    """Texts as an Arrow column; unlike `pa.array`, without a search for pandas, whose import takes a quarter of a second."""
     encoded = [value.encode() for value in values]
     ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
     return pa.Array.from_buffers(pa.string(), len(values), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))])
@@ -221,7 +222,7 @@ def canonical_rows(table: pa.RecordBatch, schema: EventType) -> list[tuple[Any, 
 
 
 def canonical_rows_at(table: pa.RecordBatch, schema: EventType, rows: Rows) -> list[tuple[Any, ...]]:
-    """Some rows of one type's record batch. Few are read one by one: to take them out as a batch costs more."""
+    """Some rows of one type's record batch. A few are read one by one: extracting them as a batch costs more."""
     if len(rows) > ONE_BY_ONE_MAX or not len(schema.attributes):
         return canonical_rows(table.take(number_array(rows)), schema)
     return [canonical_row(table, schema, row) for row in rows.tolist()]
@@ -244,7 +245,7 @@ def columns_of_event(event: Event) -> Columns:
 
 
 def record_batch(arrays: Sequence[pa.Array], schema: pa.Schema, rows: int) -> pa.RecordBatch:
-    """A record batch that has its number of rows also without a column, for types without attributes."""
+    """A record batch that has its number of rows even without a column, for types without attributes."""
     if len(schema):
         return pa.RecordBatch.from_arrays(list(arrays), schema=schema)
     return pa.RecordBatch.from_struct_array(pa.array([{}] * rows, type=pa.struct([])))

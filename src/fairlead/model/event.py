@@ -1,7 +1,7 @@
-"""One event in the order: its type, its values, where it came from and where it stands.
+"""One event in the order: its type, its values, its source and its position.
 
-`row` holds the canonical values in the order of the type's attributes (see values.py); `values` and indexing give
-them back as users know them.
+`row` holds the canonical values in the order of the type's attributes (see values.py); `values` and indexing return them as
+users know them.
 """
 
 from __future__ import annotations

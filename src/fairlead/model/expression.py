@@ -19,7 +19,7 @@ from fairlead.model.values import jsonable
 
 @dataclass(frozen=True)
 class Literal:
-    """A constant in canonical form. NULL has the kind that its surroundings ask for."""
+    """A constant in canonical form. NULL has the kind that its context requires."""
 
     value: Any
     kind: Kind
@@ -52,7 +52,7 @@ class TimeOf:
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """`+ - * / %`. `/` is always DOUBLE; a zero divisor and an integer result beyond 64 bits give NULL."""
+    """`+ - * / %`. `/` is always DOUBLE; a zero divisor and an integer result beyond 64 bits are NULL."""
 
     operator: str
     left: Expression
@@ -87,7 +87,7 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Compare:
-    """`= != < <= > >=`; unknown where a side is NULL or NaN."""
+    """`= != < <= > >=`; unknown if a side is NULL or NaN."""
 
     operator: str
     left: Expression
@@ -104,7 +104,7 @@ class IsNull:
 
 @dataclass(frozen=True)
 class In:
-    """`x IN (…)`: unknown where x is NULL or NaN, or where nothing equals and an option is NULL or NaN."""
+    """`x IN (…)`: unknown if x is NULL or NaN, or if nothing equals and an option is NULL or NaN."""
 
     operand: Expression
     options: tuple[Expression, ...]
@@ -137,8 +137,8 @@ Expression = Literal | Field | PositionOf | TimeOf | Arithmetic | Negative | Cal
 
 @dataclass(frozen=True)
 class Condition:
-    """A boolean formula in disjunctive normal form: true where all atoms of at least one term are true. Under
-    three-valued logic this is exactly the formula it came from, since De Morgan and distribution hold there too."""
+    """A boolean formula in disjunctive normal form: true if all atoms of at least one term are true. Under three-valued logic
+    this equals the original formula, since De Morgan and distribution hold there too."""
 
     terms: tuple[tuple[Atom, ...], ...]
 
@@ -162,7 +162,7 @@ COMPARISONS: dict[str, str] = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": 
 
 @dataclass(frozen=True)
 class Function:
-    """A pure function of the language: how many arguments, and what kind it gives for theirs (None: refused)."""
+    """A pure function of the language: its number of arguments, and its kind for theirs (None: rejected)."""
 
     arity_min: int
     arity_max: int

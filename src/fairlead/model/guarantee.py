@@ -44,9 +44,9 @@ class Guarantee:
     clause: str = ""
     reason: str = ""
     source: str = ""
-    """Where it is shown: a theorem of the papers, or the name of a trace found by search."""
+    """Its evidence: a theorem of the papers, or the name of a trace found by search."""
     fix: str = ""
-    """What to change, where a runtime loses it and not what the subscription asks for."""
+    """What to change, if a runtime loses it and not the subscription itself."""
     trace: str = ""
     """The name of the stored trace that shows the loss (guarantees.counterexample_named)."""
 

@@ -1,14 +1,14 @@
-"""The table that the relations of a plan become: a row a relation, typed columns that are a function of the plan.
+"""The table of the relations of a plan: one row per relation, typed columns that are a function of the plan.
 
     subscription, id, branch     whose it is
-    completed_at, place          where in the order: the number of a logged event, and which place beside it (0: its own)
+    completed_at, place          where in the order: the number of a logged event, and the place beside it (0: its own)
     positions                    the numbers of its members, in signature order, to join on
-    members                      for each: type, position, place, and the attributes of all member types, null where the
+    members                      for each: type, position, place, and the attributes of all member types, null if the
                                  member's type has no such attribute
-    emitted                      type and attributes of the derived event; null where nothing is emitted
+    emitted                      type and attributes of the derived event; null if nothing is emitted
 
-Attributes of one name share a column if their types agree; if not, each has its own, called `Type.attribute`. Which column
-holds which attribute is in the schema's metadata, so that a file can be read back without the plan.
+Attributes of one name share a column if their types agree; if not, each has its own, called `Type.attribute`. The schema's
+metadata says which column holds which attribute, so that a file can be read without the plan.
 
 Takes: a plan. Gives: `ResultLayout` and its Arrow schema. Never: sees a relation.
 """

@@ -1,4 +1,4 @@
-"""All bounds in one frozen value, each with the arithmetic behind its number."""
+"""All bounds in one frozen value, each with the arithmetic for its number."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from fairlead.dataclass import dataclass
 class Limits:
     text_bytes_max: int = 16_000_000
     """A rule text. The longest hand-written rule sets we know of are 10,000 lines of 60 characters, 600 kB; generated ones are
-    100,000 subscriptions of 150 characters, 15 MB, which take about a minute and 1.5 GB to compile. What is longer is a file
-    of data given by mistake."""
+    100,000 subscriptions of 150 characters, 15 MB, which take about a minute and 1.5 GB to compile. A longer file is probably
+    data, passed by mistake."""
 
     event_bytes_max: int = 1_000_000
     """One event's text or values, the default maximum message of a NATS server (1 MiB), so a file never
     holds an event that could not be published."""
 
     dnf_terms_max: int = 256
-    """Terms of a condition in disjunctive form. Eight ORs of two joined by AND give 2**8; beyond that the
-    condition is a lookup table and belongs in IN."""
+    """Terms of a condition in disjunctive form. Eight ORs of two joined by AND are 2**8; beyond that the condition is a lookup
+    table and belongs in IN."""
 
     instances_max: int = 64
-    """Slots of one conjunction. A signature this long already needs 64 queued events a relation."""
+    """Slots of one conjunction. A signature this long already needs 64 queued events per relation."""
 
     nesting_max: int = 64
     """Depth of an expression: keeps the recursive walks far below Python's stack of 1,000 frames."""
 
     derived_per_event_max: int = 1_000_000
-    """Derived events that may stand beside one event in the order; also the offset by which those that an
-    absence fires *before* an event are numbered (see Position)."""
+    """Derived events beside one event in the order; also the offset of the numbers of those that an absence fires *before* an
+    event (see Position)."""
 
     copies_max: int = 100_000
     """Copies of upstream subscriptions, over all of a plan (model/partition.py): a chain of 400 in which events derive several

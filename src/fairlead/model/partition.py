@@ -1,19 +1,20 @@
 """Which subscriptions run in one engine: the one rule, for every runtime.
 
-A subscription means what it means alone with its upstream: the subscriptions, transitively, that emit the derived types it
-reads. What its companions derive must not move the places (`7+1`) of what its own upstream derives. So
+A subscription means the same as alone with its upstream: the subscriptions, transitively, that emit the derived types it reads.
+Events that other subscriptions derive must not move the places (`7+1`) of events that its own upstream derives. So
 
     1. Subscriptions with the same upstream are one unit, with silent copies of that upstream: these derive and deliver nothing.
-       Where an absence is among it, they also read the same types themselves: what they join tells it the time (clocks.py).
-    2. Where an event derives at most one other (no type has two readers that derive, nothing waits), the place of a derived
+       If the upstream has an absence, they also read the same types themselves: their input advances its clock (clocks.py).
+    2. If an event derives at most one other (no type has two readers that derive, nothing waits), the place of a derived
        event is its distance from the logged one, whatever else runs. Then emitters and readers are one unit, without copies,
-       and so are those beside which this still holds. A chain of ten thousand is one unit.
-    3. What reads logged types alone and waits for nothing depends on nobody: it is delivered where it runs as a copy, if it
-       does; all others are in the first unit.
+       together with all others for which this still holds. A chain of ten thousand is one unit.
+    3. A subscription that reads only logged types and waits for nothing is independent: if it runs as a copy, it is
+       delivered there; all others are in the first unit.
 
-`since` tells where each subscription began, which matters to whatever has an upstream or waits: those began together.
+`since` says where each subscription began, which matters if it has an upstream or waits: those began together.
 
-Takes: a plan. Gives: units, each with a plan of its own, whose `silent` ones are not delivered. Never: changes what is found.
+Takes: a plan. Gives: units, each with its own plan, whose `silent` subscriptions are not delivered. Never: changes what is
+found.
 """
 
 from __future__ import annotations
@@ -35,15 +36,15 @@ START = -1
 
 @dataclass(frozen=True)
 class Unit:
-    """`frame`: in which places of derived events are counted; empty where these depend on nobody, else told by the upstream.
-    `numbers`: of the subscriptions of its plan in the whole plan."""
+    """`frame`: identifies the numbering of places of derived events; empty if the unit is independent, else determined by the
+    upstream. `numbers`: the numbers of its subscriptions in the whole plan."""
 
     plan: Plan
     frame: str
     since: int
     numbers: tuple[int, ...]
     begun_otherwise: Mapping[str, int] = field(default_factory=dict)
-    """Of what depends on nobody: where it began, if not with the others."""
+    """For independent subscriptions: where they began, if not with the others."""
 
     @property
     def delivered(self) -> list[Subscription]:
@@ -51,12 +52,12 @@ class Unit:
 
     @property
     def first(self) -> int:
-        """Of those that it delivers, the number of the first in the whole plan."""
+        """The number in the whole plan of the first subscription that it delivers."""
         silent = self.plan.silent
         return min(at for at, each in zip(self.numbers, self.plan.subscriptions, strict=True) if each.name not in silent)
 
     def frame_of(self, subscription: Subscription) -> str:
-        """In which its state is told: what needs no one order has no places of derived events in it."""
+        """The frame of its state: a subscription that does not need one order has no places of derived events in its state."""
         return self.frame if self.frame and needs_one_order(self.plan, subscription) else ""
 
     def begun(self, subscription: Subscription) -> int:
@@ -66,7 +67,7 @@ class Unit:
 
 @dataclass
 class _Room:
-    """A unit in the making, in which every event derives at most one other: by type, which of them do."""
+    """A unit under construction, in which every event derives at most one other: by type, which of them do."""
 
     since: int
     counts: Counter[str] = field(default_factory=Counter)
@@ -84,7 +85,7 @@ class _Room:
 
 
 def partition(plan: Plan, since: Mapping[str, int] | None = None) -> tuple[Unit, ...]:
-    """The units of a plan, the one of those that depend on nobody first. Raises UnsupportedError."""
+    """The units of a plan; the unit of the independent subscriptions comes first. Raises UnsupportedError."""
     begun = since or {}
     delivered = [each for each in plan.subscriptions if each.name not in plan.silent]
     moments: dict[int, list[Subscription]] = {}
@@ -132,7 +133,7 @@ def upstream_of(plan: Plan, *subscriptions: Subscription) -> frozenset[str]:
 
 
 def needs_one_order(plan: Plan, subscription: Subscription) -> bool:
-    """Whether its branches have to see one order of all that it reads: derived events and what deadlines decide have places in
+    """Whether its branches need one order of everything that it reads: derived events and decisions of deadlines have places in
     it. Other branches are functions of the events of their own types, and other keys of those of the key."""
     return bool(plan.derived_types(subscription)) or any(branch.absences for branch in subscription.branches)
 
@@ -150,7 +151,7 @@ def alone(plan: Plan, names: Sequence[str]) -> Plan:
 
 
 def derivations(plan: Plan, names: Iterable[str]) -> Counter[str] | None:
-    """By type, how many events an event of it derives that one of these reads; None where some event can derive several, or
+    """By type, how many events an event of it derives that one of these reads; None if some event can derive several, or
     something waits before it derives."""
     chosen = [plan[name] for name in names]
     read = {name for each in chosen for name in plan.derived_types(each)}
@@ -180,7 +181,7 @@ def _emitters(plan: Plan, subscription: Subscription) -> set[str]:
 
 
 def _components(plan: Plan, readers: Sequence[Subscription]) -> list[set[str]]:
-    """Readers of derived types and all that stands upstream of them, by who has to do with whom; in the order of the text."""
+    """Readers of derived types and their upstream, grouped into connected components; in the order of the text."""
     beside: dict[str, set[str]] = {}
     waiting = [each.name for each in readers]
     while waiting:
@@ -209,7 +210,7 @@ def _components(plan: Plan, readers: Sequence[Subscription]) -> list[set[str]]:
 
 @dataclass
 class _Apart:
-    """A unit in the making, with copies of its upstream."""
+    """A unit under construction, with copies of its upstream."""
 
     above: frozenset[str]
     delivered: set[str]
@@ -218,7 +219,7 @@ class _Apart:
 
 
 def _apart(plan: Plan, names: set[str], since: int) -> Iterator[_Apart]:
-    """Those with the same upstream together, each such unit with copies of that upstream."""
+    """One unit for the subscriptions with the same upstream, with copies of that upstream."""
     upstream = _upstreams(plan, names)
     together: dict[tuple[frozenset[str], frozenset[str]], list[str]] = {}
     for each in plan.subscriptions:
@@ -257,8 +258,8 @@ def _frame(plan: Plan, upstream: Iterable[str], reads: Iterable[str]) -> str:
 def _unit(
     plan: Plan, names: set[str], delivered: set[str], frame: str, since: int, others: Mapping[str, int] | None = None
 ) -> Unit:
-    """In the order of the text; where places are counted over several that derive, upstream comes first, by digest, so that the
-    order of the text does not matter to it."""
+    """In the order of the text; if places are counted over several emitters, upstream comes first, by digest, so that the order
+    of the text does not matter."""
     numbers = [number for number, each in enumerate(plan.subscriptions) if each.name in names]
     silent = frozenset(names - delivered)
     if frame:

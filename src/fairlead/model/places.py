@@ -1,4 +1,4 @@
-"""Hands out the places beside one logged event, in rising order (see position.py for the numbering)."""
+"""Assigns the places beside one logged event, in increasing order (see position.py for the numbering)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""A Plan: the checked, compiled form of a rule text, the one thing that every matcher and runtime takes.
+"""A Plan: the checked, compiled form of a rule text, the input of every matcher and runtime.
 
     Plan ─ Subscription ─ Branch (a conjunction) ─ Slot, Predicate, Precedence, Negation, Emission
 
 Gives: frozen values with the signature already in order (types by name, then instance number), branches in canonical order, and
-a digest that two subscriptions share when they ask for the same, whatever their names (canonical.py).
+a digest that equivalent subscriptions share, whatever their names (canonical.py).
 Never: parses, checks or evaluates.
 """
 
@@ -23,7 +23,7 @@ from fairlead.model.types import Catalogue
 
 
 class Matching(Enum):
-    """Which of the relations that could be formed is taken, as (the papers' code, the language's words)."""
+    """Which of the possible relations is selected, as (the papers' code, the language's words)."""
 
     FIRST = ("FR", "FIRST")
     FIRST_CONTIGUOUS = ("FRC", "FIRST CONTIGUOUS")
@@ -40,17 +40,17 @@ class Matching(Enum):
 
     @property
     def recent(self) -> bool:
-        """The queues are walked backwards, so instance i+1 is older than instance i."""
+        """The queues are scanned backwards, so instance i+1 is older than instance i."""
         return self in (Matching.RECENT, Matching.RECENT_CONTIGUOUS)
 
     @property
     def contiguous(self) -> bool:
-        """The instances of one type sit next to each other in that type's queue."""
+        """The instances of one type are adjacent in that type's queue."""
         return self in (Matching.FIRST_CONTIGUOUS, Matching.RECENT_CONTIGUOUS)
 
 
 class Disposal(Enum):
-    """What leaves each queue after a match."""
+    """Which events leave each queue after a match."""
 
     PREFIX_INFIX = ("PI", "PREFIX INFIX")
     INFIX = ("I", "INFIX")
@@ -68,7 +68,7 @@ class Disposal(Enum):
 
 @dataclass(frozen=True)
 class Quantifier:
-    """How many events an element takes. Today always a fixed count; a range leaves room for repetition."""
+    """How many events an element takes. Today always a fixed count; a range allows for repetition later."""
 
     least: int = 1
     most: int = 1
@@ -103,8 +103,8 @@ class Precedence:
 
 @dataclass(frozen=True)
 class NegationBetween:
-    """`WITHOUT type alias BETWEEN left AND right`: no such event, other than a member, at a position strictly after
-    left's and before right's. Where right stands before left there is nothing between."""
+    """`WITHOUT type alias BETWEEN left AND right`: no such event, other than a member, at a position strictly after left's and
+    before right's. If right precedes left there is nothing between."""
 
     alias: str
     type: str
@@ -149,7 +149,7 @@ class Branch:
     negations: tuple[NegationBetween, ...] = ()
     absences: tuple[Absence, ...] = ()
     keys: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """For each type of the branch (negated ones too) the attributes that make its key; empty without PER."""
+    """For each type of the branch (negated ones too) the attributes of its key; empty without PER."""
     emission: Emission | None = None
 
     @cached_property
@@ -177,7 +177,7 @@ class Branch:
         return tuple(slot.type for slot in self.slots)
 
     def alias_names(self) -> list[str]:
-        """What people call each slot, negated ones at the end."""
+        """The name of each slot for users, negated ones at the end."""
         counts = {element.alias: element.quantifier.most for element in self.elements}
         members = [s.alias if counts[s.alias] == 1 else f"{s.alias}[{s.alias_index}]" for s in self.slots]
         return members + [each.alias for each in self.negated]
@@ -201,9 +201,9 @@ class Subscription:
     digest: str = ""
     text: str = ""
     numbers: tuple[int, ...] = ()
-    """The numbers of the branches, where these are some of the subscription's; all of them otherwise, from 0."""
+    """The numbers of the branches, if these are some of the subscription's; otherwise all of them, from 0."""
     written: tuple[int, ...] = ()
-    """For each branch as the text has them, its number; in the order of their numbers where that is empty."""
+    """For each branch of the text, its number; empty if that is the order of the numbers."""
 
     @property
     def in_text_order(self) -> Sequence[int]:
@@ -263,9 +263,9 @@ class Plan:
     guarantees: Mapping[str, tuple[Guarantee, ...]] = field(default_factory=dict, compare=False)
     text: str = ""
     whole: Plan | None = field(default=None, compare=False)
-    """Of a part of a plan: that plan, whose tables it fills."""
+    """For a part of a plan: that plan, whose tables it fills."""
     silent: frozenset[str] = frozenset()
-    """Subscriptions that run for the sake of those that read what they emit: their relations are not delivered."""
+    """Subscriptions that run only for the readers of the events that they emit: their relations are not delivered."""
 
     @property
     def types(self) -> Catalogue:
@@ -294,11 +294,11 @@ class Plan:
 
     @cached_property
     def emitters_first(self) -> tuple[Subscription, ...]:
-        """All subscriptions, each after those whose events it reads, otherwise in the order of the text. Depth-first with a
-        stack of its own: a chain of ten thousand is legal."""
+        """All subscriptions, each after those whose events it reads, otherwise in the order of the text. Depth-first with an
+        explicit stack: a chain of ten thousand is valid."""
         done: dict[str, Subscription] = {}
         made: set[str] = set()
-        """Types whose emitters are all done. (That somebody waits for one is not enough: it may lie further down the stack.)"""
+        """Types whose emitters are all done. (It is not enough that a type is on the stack: it may be further down.)"""
 
         def is_made(name: str) -> bool:
             if name not in made and all(each.name in done for each in self.emitters[name]):
@@ -321,8 +321,8 @@ class Plan:
 
     @cached_property
     def digest(self) -> str:
-        """Of what its subscriptions ask for, in this order; that of the subscription, where there is one. It names what a run
-        delivers as a whole; states belong to subscriptions."""
+        """The digest of its subscriptions, in this order; if there is one, its digest. It identifies what a run delivers as a
+        whole; states belong to subscriptions."""
         digests = [each.digest for each in self.subscriptions if each.name not in self.silent]
         return digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest()
 

@@ -1,7 +1,7 @@
 """Order is a type: the place of an event in the one agreed order.
 
-A position is the pair (major, minor). `major` is assigned once, by the log or by counting a finite input from 0.
-`minor` is 0 for the event itself. Derived events stand beside a logged event, in the order of their derivation:
+A position is the pair (major, minor). `major` is assigned once, by the log or by counting a finite input from 0. `minor` is 0
+for the event itself. Derived events are beside a logged event, in the order of their derivation:
 
     minor  1, 2, 3 …                 directly after it: relations that it completed
     minor  -D, -D+1, … (D = limit)   directly before it: absences whose deadline it passed

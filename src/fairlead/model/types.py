@@ -1,7 +1,7 @@
 """Event types: names, ordered typed attributes, an optional supertype, an optional event time, and unions.
 
-Takes: what the language declared. Gives: frozen types and the catalogue that answers "which events does a
-subscriber of this type receive?". Never: looks at an event's values (see values.py).
+Takes: declarations of the language. Gives: frozen types and the catalogue that answers "which events does a subscriber of this
+type receive?". Never: looks at an event's values (see values.py).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ INTEGER = frozenset({Kind.INT, Kind.BIGINT})
 
 @dataclass(frozen=True)
 class DataType:
-    """A kind, and for DECIMAL its precision and scale (10, 0 unless said, as in Spark)."""
+    """A kind, and for DECIMAL its precision and scale (default 10, 0, as in Spark)."""
 
     kind: Kind
     precision: int = 10
@@ -102,10 +102,10 @@ class EventType:
 
 
 NO_TIME = 0
-"""The time of a derived event whose TIME is NULL, where no member has one to take instead: 1970."""
+"""The time of a derived event whose TIME is NULL, if no member has one to use instead: 1970."""
 
 HEARTBEAT = EventType("Heartbeat", (Attribute("at", DataType(Kind.TIMESTAMP)),), time_attribute="at")
-"""The built-in type that moves the clock when nothing else happens. Every subscription's input contains it."""
+"""The built-in type that advances the clock when nothing else happens. Every subscription's input contains it."""
 
 
 @dataclass(frozen=True)
@@ -134,8 +134,8 @@ class Catalogue:
         return self._by_name.get(name)
 
     def extended(self, added: EventType) -> Catalogue:
-        """With one more type, of a new name. The index is copied, not made anew: a text may emit ten thousand types, one after
-        the other."""
+        """The catalogue with one more type, of a new name. The index is copied, not rebuilt: a text may emit ten thousand
+        types, one after the other."""
         made = Catalogue()
         object.__setattr__(made, "types", (*self.types, added))
         object.__setattr__(made, "_by_name", {**self._by_name, added.name: added})

@@ -1,10 +1,10 @@
-"""Values: what each data type holds inside, how raw input becomes it, and how users see it again.
+"""Values: the canonical form of each data type, conversion from raw input, and conversion back for users.
 
     BOOLEAN bool · INT, BIGINT int in range · DOUBLE float · DECIMAL decimal.Decimal at its scale · STRING str
     TIMESTAMP int, microseconds since 1970 UTC · BINARY bytes · any of them may be None (NULL)
 
 Takes: a raw value (of Python, JSON or CSV). Gives: the canonical one, or a ValueError that says what is wrong.
-Never: guesses. Text becomes a number only where `text=True` says that the source has no types (CSV).
+Never: guesses. Text becomes a number only if `text=True` says that the source has no types (CSV).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ DECIMAL_CONTEXT = Context(prec=38, rounding=ROUND_HALF_EVEN)
 DECIMAL_BITS = 127
 """38 digits are fewer than 2**127."""
 INT_RANGE = {Kind.INT: (-(2**31), 2**31 - 1), Kind.BIGINT: (-(2**63), 2**63 - 1)}
-FINER_THAN_MICROSECONDS = re.compile(r"[.,][0-9]{6}[0-9]*[1-9]")  # fromisoformat would cut these digits off silently
+FINER_THAN_MICROSECONDS = re.compile(r"[.,][0-9]{6}[0-9]*[1-9]")  # fromisoformat would truncate these digits silently
 SECONDS_AS_TEXT = re.compile(r"[+-]?[0-9]+([.][0-9]+)?")
 BRIEF_BITS = 256
 """Whole numbers up to this size are shown with all their digits, 78 of them."""
-TIMESTAMP_RANGE = (-62_135_596_800_000_000, 253_402_300_799_999_999)  # years 1 to 9999, what datetime can show
+TIMESTAMP_RANGE = (-62_135_596_800_000_000, 253_402_300_799_999_999)  # years 1 to 9999, the range of datetime
 
 
 def microseconds(moment: datetime) -> int:
@@ -64,7 +64,7 @@ def canonical(value: Any, wanted: DataType, *, text: bool = False) -> Any:
 
 
 def shown(value: Any, kind: Kind) -> Any:
-    """What users get back: timestamps as aware datetimes, intervals as timedeltas, all else as it is."""
+    """The value for users: timestamps as aware datetimes, intervals as timedeltas, others unchanged."""
     if value is None:
         return None
     if kind is Kind.TIMESTAMP:
@@ -75,8 +75,8 @@ def shown(value: Any, kind: Kind) -> Any:
 
 
 def jsonable(value: Any, kind: Kind) -> Any:
-    """The value as JSON carries it: ISO 8601 for timestamps, text for decimals (exact), base64 for bytes, seconds for
-    intervals, and text for the numbers that JSON does not have."""
+    """The value for JSON: ISO 8601 for timestamps, text for decimals (exact), base64 for bytes, seconds for intervals, and text
+    for the numbers that JSON does not have."""
     match value:
         case bool() | None:
             return value
@@ -94,7 +94,7 @@ def jsonable(value: Any, kind: Kind) -> Any:
 
 
 class Opaque:
-    """A value that Python's own types cannot hold; it fits no data type, and shows itself in the error."""
+    """A value that Python's own types cannot hold; it fits no data type, and appears in the error."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -112,13 +112,13 @@ def _named(value: Any) -> str:
 
 
 def brief(value: Any, most: int = 80) -> str:
-    """A value as a message shows it: short, printable whatever it holds (repr escapes lone surrogates), and made in a moment
-    also of a number of a million digits, which Python writes in a second, or (beyond 4,300) not at all."""
+    """A value for a message: short, always printable (repr escapes lone surrogates), and fast even for a number of a million
+    digits, which Python prints in a second, or (beyond 4,300) not at all."""
     if isinstance(value, int) and value.bit_length() > BRIEF_BITS:
         return f"{'-' if value < 0 else ''}2**{value.bit_length() - 1} or more"
     try:
         shown = repr(value[: most + 1] if isinstance(value, str | bytes) else value)
-    except Exception:  # a list of such numbers, or an object of the caller's that fails
+    except Exception:  # a list of such numbers, or an object whose repr fails
         return f"a {type(value).__name__} without a readable form"
     return shown if len(shown) <= most else shown[: most - 3] + "..."
 
@@ -171,7 +171,7 @@ def _double(value: Any, text: bool) -> float:
 
 
 def _asked(convert: Callable[[Any], Any], value: Any, wanted: str) -> Any:
-    """What an object that is no number of Python's gives as one. Arrays have the methods too, and fail."""
+    """Converts an object that is not a Python number. Arrays have the methods too, and fail."""
     try:
         return convert(value)
     except Exception:
@@ -181,7 +181,7 @@ def _asked(convert: Callable[[Any], Any], value: Any, wanted: str) -> Any:
 def _decimal(value: Any, wanted: DataType) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, (int, float, str, Decimal)):
         raise ValueError(f"expected {wanted}, got {_named(value)}")
-    if isinstance(value, int) and value.bit_length() > DECIMAL_BITS:  # to make a Decimal of it is quadratic
+    if isinstance(value, int) and value.bit_length() > DECIMAL_BITS:  # converting it to a Decimal is quadratic
         raise ValueError(f"{_short(value)} is out of the range of {wanted}")
     try:
         number = Decimal(plain_number(str(value))) if isinstance(value, (float, str)) else Decimal(value)
@@ -193,7 +193,7 @@ def _decimal(value: Any, wanted: DataType) -> Decimal:
         raise ValueError(f"{_short(value)} is out of the range of {wanted}")
     try:
         scaled = number.quantize(Decimal(1).scaleb(-wanted.scale), context=DECIMAL_CONTEXT) if number else None
-    except InvalidOperation:  # it has the digits of the type before the point: only rounding can have made one more
+    except InvalidOperation:  # it has the digits of the type before the point: only rounding can have added one
         raise ValueError(f"{_short(value)} has more than {wanted.scale} decimal places") from None
     if scaled is None:
         return Decimal(0).scaleb(-wanted.scale)  # also of -0
@@ -203,8 +203,8 @@ def _decimal(value: Any, wanted: DataType) -> Decimal:
 
 
 def plain_number(text: str) -> str:
-    """The text of a number without what only Python takes for one: underscores (`1_000` is a slip of the pen in data), and
-    digits and spaces of other scripts. Raises ValueError."""
+    """The text of a number, without forms that only Python accepts: underscores (`1_000` is a typo in data), and digits and
+    spaces of other scripts. Raises ValueError."""
     if "_" in text or not text.isascii():
         raise ValueError("not the plain digits of a number")
     return text

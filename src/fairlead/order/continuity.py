@@ -1,26 +1,28 @@
-"""What a reader of a log checks: the blocks of every type and source are numbered without a gap, and each counts once.
+"""Checks that a log reader misses nothing: the blocks of every type and source are numbered without a gap, and each counts
+once.
 
-A source numbers the blocks of a type from 0 on, and keeps the number of a block that it stores again because an answer was
-lost. So of every type and source the reader knows the last number that it let in, and a block is
+A source numbers the blocks of a type from 0, and keeps the number of a block that it stores again because an answer was lost.
+The reader knows the last number that it accepted of every type and source, so a block is
 
-    the next one   number is one more                     it is let in
-    a repeat       number is not above the last           it is dropped, whenever it comes
-    a gap          number is further on                   S120: blocks were lost, nothing after them may be read
-    the first      of a source that was not seen before   number 0, unless the reader began behind the log's first message
+    the next one   number is one more                     it is accepted
+    a repeat       number is not above the last           it is dropped, whenever it arrives
+    a gap          number is further ahead                S120: blocks were lost, nothing after them may be read
+    the first      of a source that was not seen before   number 0, unless the reader began after the log's first message
 
-Two publishers under one name would number different blocks alike, and the later one would be dropped in silence. Where the last
-number comes again with another count of events, that is what happened (S121).
+Two publishers with the same name would give different blocks the same number, and the later block would be dropped silently. A
+repeated number with a different count of events shows this (S121).
 
-A reader of a route (`read_through`) is sent only some of the blocks of a type. Each block tells, by route, the number of the
-one before it there (`before`), and a gap is where that was not let in. A state tells by which route each source was read, so
-that a reader of all blocks may go on with the state of one who read a route, and the other way round: the first block of each
-source is then compared with what the state's reader was sent, and those behind it with what this one is.
+A reader of a route (`read_through`) receives only some of the blocks of a type. Each block contains, by route, the number of
+the previous block on that route (`before`); there is a gap if that block was not accepted. A state records the route by which
+each source was read, so that a reader of all blocks can continue from the state of a route's reader, and vice versa: the first
+block of each source is then compared with what the earlier reader received, and the blocks after that with what this one
+receives.
 
-A reader that begins behind the first message cannot tell a repeat from the first block of a source, unless it is told what was
-stored before (`begin`), or has the state of a reader that was there.
+A reader that begins after the first message cannot distinguish a repeat from the first block of a source, unless it knows what
+was stored before (`begin`), or has the state of a reader that began earlier.
 
-Takes: type, source, number and count of blocks, as the log has them, and what came before them on routes. Gives: whether to
-read each. Never: looks at events, reads a clock; depends on how types and sources interleave.
+Takes: type, source, number and count of blocks, as the log has them, and the previous blocks on routes. Gives: whether to read
+each. Never: reads events or a clock; depends on how types and sources interleave.
 """
 
 from __future__ import annotations
@@ -34,11 +36,11 @@ VERSION = 1
 
 
 WHOLE, SEVERAL = -1, 1 << 30
-"""Instead of a route: all blocks were read; by several routes, one after the other, so that nothing is known."""
+"""Instead of a route: all blocks were read; or several routes were used, one after the other, so that nothing is known."""
 
 
 class Continuity:
-    """`from_beginning`: the reader has read the log from its first message, so that every source must begin with block 0."""
+    """`from_beginning`: the reader has read the log from its first message, so every source must begin with block 0."""
 
     def __init__(self, *, from_beginning: bool = True) -> None:
         self.from_beginning = from_beginning
@@ -46,12 +48,12 @@ class Continuity:
         self._through: Mapping[str, int] = {}
         self._last: dict[tuple[str, str], tuple[int, int]] = {}
         self._by: dict[tuple[str, str], int] = {}
-        """The route by which a source was read since its last block, that included, if by one."""
+        """The route by which a source was read since its last block, inclusive, if it was a single one."""
         self._unseen: dict[str, int] = {}
-        """By type, the route by which sources that were not seen were not seen, if by one."""
+        """By type, the route on which unseen sources were not seen, if it was a single one."""
 
     def read_through(self, routes: Mapping[str, int]) -> None:
-        """From here on, of these types only the blocks of a route come."""
+        """From here on, only the blocks of a route arrive of these types."""
         self._through = dict(routes)
         for type, route in self._through.items():
             self._unseen[type] = _joined(self._unseen.get(type, WHOLE), route)
@@ -60,9 +62,9 @@ class Continuity:
                 self._by[type, source] = _joined(self._by.get((type, source), WHOLE), self._through[type])
 
     def check(self, type: str, source: str, number: int, count: int, before: Sequence[int] = ()) -> bool:
-        """Whether the block is to be read; False for a repeat. `count`: the events in it; `before`: by route, the number of the
-        one before, unless that is the last one on all. Raises StateError; then nothing has changed, and the same block is
-        refused again."""
+        """Whether to read the block; False for a repeat. `count`: the events in it. `before`: by route, the number of the
+        previous block, unless that is the previous block of the source on all routes. Raises StateError; then nothing has
+        changed, and the same block is rejected again."""
         require(number >= 0 and count >= 0, "blocks are numbered from 0", type=type, source=source, number=number, count=count)
         last, through = self._last.get((type, source)), self._through.get(type, WHOLE)
         if last is None:
@@ -85,12 +87,12 @@ class Continuity:
         return True
 
     def begin(self, type: str, source: str, number: int, count: int) -> None:
-        """The last block of a source that the log had before the place at which the reader begins."""
+        """The last block of a source that the log had before the reader's first position."""
         require((type, source) not in self._last, "what came before is told before reading", type=type, source=source)
         self._last[type, source] = number, count
 
     def last(self, type: str, source: str) -> int | None:
-        """The number of the last block that was let in."""
+        """The number of the last block that was accepted."""
         found = self._last.get((type, source))
         return None if found is None else found[0]
 
@@ -128,7 +130,7 @@ def _joined(first: int, second: int) -> int:
 
 
 def _before(route: int, number: int, before: Sequence[int]) -> int:
-    """The number of the block that must have come before this one; -1 where none must."""
+    """The number of the block that must have preceded this one; -1 if none must."""
     if route == SEVERAL:
         return -1
     return number - 1 if route == WHOLE or not before else before[route]

@@ -1,26 +1,26 @@
-"""Arrivals are held back until nothing that belongs before them can come any more, and then released in their order.
+"""Holds arrivals back until no earlier ones can arrive, then releases them in order.
 
-What can still come is bounded by the **frontier**, a value of the first order column. Every type has a bound of its own: the
-largest value seen of it, less the delay that is allowed for; a heartbeat moves all of them, and includes its own value. What
-lies before the least bound is released. An arrival that lies before what was released is late: it is given apart, never
-slipped in. Arrivals of other names than the frontier's types (rows that were refused) are ordered with the rest and bound
-nothing: a broken row says nothing about what is complete.
+Later arrivals are bounded by the **frontier**, a value of the first order column. Every type has its own bound: its largest
+value so far, less the allowed delay. A heartbeat moves all bounds, and includes its own value. Rows before the smallest bound
+are released. An arrival before what was already released is late: it is returned separately, never inserted. Arrivals of other
+names than the frontier's types (rejected rows) are ordered with the rest and bound nothing: a bad row says nothing about what
+is complete.
 
-The steps of one round, whose order is the proof that no order of arrival changes what is released:
+The steps of one round. Their order proves that the order of arrival does not change what is released:
 
-    1. What lies before the frontier of the last round is late.
+    1. Rows before the frontier of the last round are late.
     2. The rest is held.
     3. Bounds move by everything that arrived.
-    4. What lies before the new frontier is released, in the total order (total.py), and takes the next positions.
+    4. Rows before the new frontier are released, in the total order (total.py), and take the next positions.
 
-Rows with the same first order value are released in the same round, whichever, so a round ends between two values, and rounds
-one behind the other are the total order of all rows.
+Rows with the same first order value are always released in the same round. So a round ends between two values, and the
+concatenated rounds are the total order of all rows.
 
-Where arrivals have positions, the position is the order: everything is released at once, and late is what lies at or before the
-last one released, or has the position of another row of its round.
+If arrivals have positions, the position is the order: everything is released at once, and rows are late at or before the last
+position released, or with the position of another row of their round.
 
-Takes: arrivals, round after round. Gives: what is released, and what is late. Never: reads a clock; depends on how arrivals are
-cut into rounds, as long as none is late.
+Takes: arrivals, round after round. Gives: released rows, and late rows. Never: reads a clock; depends on how arrivals are split
+into rounds, as long as none is late.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ from fairlead.order.total import RowOrder, in_order, order_column, sortable
 
 VERSION = 1
 ALIGNED = 64
-"""Tables in a state begin at a multiple of this, so that what is read of them need not be copied."""
+"""Tables in a state begin at a multiple of this, so that they can be read without a copy."""
 Value = int | str | Decimal
-"""A value of the first order column, as `sortable` has it."""
+"""A value of the first order column, as `sortable` returns it."""
 Bound = tuple[Value, bool]
-"""What lies before the value is complete, and with True what lies at it, too."""
+"""Everything before the value is complete; with True, everything at the value, too."""
 Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Frontier:
-    """How far the order is complete. `types`: each has to come for anything to be released. `together`: they come as one stream
-    in order, so the latest of any of them counts. `delay`: how far an arrival may lie behind the latest, by type, in the whole
-    numbers that `sortable` makes of the order column."""
+    """How far the order is complete. `types`: every one must have arrived before anything is released. `together`: they arrive
+    as one ordered stream, so the latest value of any of them counts. `delay`: how far an arrival may lag behind the latest, by
+    type, in the integers that `sortable` returns for the order column."""
 
     types: tuple[str, ...]
     together: bool = False
@@ -65,7 +65,7 @@ class Frontier:
 
 @dataclass(frozen=True, eq=False)
 class ReleasedRows:
-    """`tables` and the order of their rows, which take the positions from `first` on; and what is late, by type."""
+    """`tables` and the order of their rows, which take positions from `first`; and late rows, by type."""
 
     order: RowOrder
     tables: Mapping[str, pa.Table]
@@ -74,7 +74,8 @@ class ReleasedRows:
 
 
 class HoldBack:
-    """`keys`: how many order columns there are. `next`: the position of the next row that is released. `late`: rows so far."""
+    """`keys`: the number of order columns. `next`: the position of the next released row. `late`: the number of late rows so
+    far."""
 
     def __init__(self, frontier: Frontier, keys: int) -> None:
         self.frontier, self.keys = frontier, keys
@@ -112,13 +113,13 @@ class HoldBack:
 
     @property
     def next_position(self) -> int:
-        """The least that the next row released can have."""
+        """The smallest possible position of the next released row."""
         if not self.frontier.positioned:
             return self.next
         return 0 if self.released is None else int(self.released[0]) + 1
 
     def lag(self) -> int:
-        """Rows that are held."""
+        """The number of held rows."""
         return sum(map(len, self.held.values()))
 
     def _move(self, latest: Mapping[str, Value]) -> None:
@@ -131,7 +132,7 @@ class HoldBack:
             self.bounds[name] = max(self.bounds.get(name, bound), bound)
 
     def _complete(self) -> Bound | None:
-        """The frontier; None as long as there is none."""
+        """The frontier; None while there is none."""
         if self.frontier.positioned or self.frontier.together:
             return max(self.bounds.values(), default=None)
         beat = self.bounds.get(HEARTBEAT.name)
@@ -166,7 +167,7 @@ class HoldBack:
         return found
 
     def dump(self) -> bytes:
-        """The state as bytes; the same for the same history."""
+        """The state as bytes; equal for equal histories."""
         tables = {name: buffer_of(self.held[name].combine_chunks()) for name in sorted(self.held)}
         head = {
             "version": VERSION,
@@ -194,7 +195,7 @@ class HoldBack:
 
 
 def with_head(head: Mapping[str, Any], rest: bytes) -> bytes:
-    """A state: the size of its head, the head as JSON, then the rest, at an aligned place."""
+    """A state: the size of its head, the head as JSON, then the rest, aligned."""
     text = json.dumps(head).encode()
     text += b" " * (-(4 + len(text)) % ALIGNED)
     return b"".join([len(text).to_bytes(4, "big"), text, rest])
@@ -231,7 +232,7 @@ def _before(values: pa.Array, bound: Bound | None) -> Mask:
 
 
 def _without_repeats(order: RowOrder, given: Mapping[str, pa.Table], late: dict[str, pa.Table]) -> dict[str, pa.Table]:
-    """Of rows with one position the first; the others are late."""
+    """Of rows with the same position the first; the others are late."""
     positions = np.empty(len(order), dtype=np.int64)
     for name in order.types:
         positions[order.places[name]] = _values(given[name]).to_numpy()[order.rows_of(name)]

@@ -1,21 +1,21 @@
-"""Several ordered inputs as one order, by the time at which each message was stored: what a disjunction reads.
+"""Merges several ordered inputs into one order, by the time at which each message was stored: the order of a disjunction.
 
-The order is a function of what the inputs hold, message by message, and of nothing else:
+The order is a function of the messages of the inputs, and of nothing else:
 
     1. the time of a message: the largest stored time of its input up to it (a clock that was set back moves nothing back)
     2. the name of the input
     3. the sequence within the input
 
-What an input still brings has at least the time of its last message. So a message may go once every other input has been seen
-past it: at a later time, or at the same time where the other's name comes behind. The rest is held. A quiet input holds up all
-others, until a heartbeat in it says how far its time is; a heartbeat is a message with a place in its input like every other.
-How the inputs interleave on arrival changes when something is released, never what comes before what.
+Later messages of an input have at least the time of its last message. So a message is released once every other input has been
+seen past it: at a later time, or at the same time if the other's name sorts after it. The rest is held. A quiet input delays
+all others, until a heartbeat in it advances its time; a heartbeat is a message with a place in its input like every other. How
+the inputs interleave on arrival changes when a message is released, never the order.
 
-A state names the last message of each input that is done with, and its time. What is held is not in it: the log has that, and a
-reader that goes on reads on behind those messages.
+A state names the last released message of each input, and its time. Held messages are not in it: the log has them, and a reader
+that resumes reads the messages after those in the state.
 
-Takes: messages of named inputs, each input in its order. Gives: what is released, in the one order. Never: reads a clock, drops
-a message, releases before the order is certain.
+Takes: messages of named inputs, each input in its order. Gives: released messages, in the one order. Never: reads a clock,
+drops a message, releases before the order is certain.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class ReleasedMessage(Generic[Item]):
 
 @dataclass(slots=True)
 class MergedInput:
-    """How far an input was seen: the sequence and the time of its last message; None before the first. `ended`: nothing more
-    comes. `done`: the last message before all that are held, as sequence and time."""
+    """The progress of an input: the sequence and the time of its last message; None before the first. `ended`: there are no
+    more messages. `done`: the last message before all held ones, as sequence and time."""
 
     sequence: int | None = None
     time: int | None = None
@@ -60,8 +60,8 @@ class Beat(Generic[Item]):
 
 
 class Merging(Generic[Item]):
-    """`inputs`: the names of all of them; each has to be seen for anything to be released, unless it is the only one. Times are
-    whole numbers of one unit, whichever. `held`: messages that wait, heartbeats not counted."""
+    """`inputs`: the names of all inputs; each must be seen before anything is released, unless it is the only one. Times are
+    integers of any one unit. `held`: the number of waiting messages, without heartbeats."""
 
     def __init__(self, inputs: Iterable[str]) -> None:
         given = list(inputs)
@@ -73,25 +73,24 @@ class Merging(Generic[Item]):
         self.held = 0
 
     def push(self, name: str, stored: int, sequence: int, item: Item) -> list[ReleasedMessage[Item]]:
-        """The next message of an input, and what may go now that it is there."""
+        """Add the next message of an input; returns the messages that can be released now."""
         return self._take(name, stored, sequence, item)
 
     def heartbeat(self, name: str, stored: int, sequence: int, item: Item | None = None) -> list[ReleasedMessage[Item]]:
-        """A message of an input that says how far its time is, and for which nobody waits. It is given out where it is an
-        item."""
+        """A message of an input that only advances its time; nothing waits for it. It is released if it has an item."""
         return self._take(name, stored, sequence, Beat(item))
 
     def end(self, name: str) -> list[ReleasedMessage[Item]]:
-        """Nothing more comes in this input."""
+        """This input has no more messages."""
         self._inputs[name].ended = True
         return self._release()
 
     def waits_for(self) -> tuple[str, ...]:
-        """The inputs that have to be seen further for the next message to go; none where nothing is held."""
+        """The inputs that delay the next message; empty if nothing is held."""
         return () if not self.held else self._behind(self._held[0])
 
     def after(self) -> dict[str, int | None]:
-        """By input the sequence of the last message that is done with; None where a reader that goes on begins anew."""
+        """By input the sequence of the last released message; None if a reader that resumes starts at the beginning."""
         return {name: None if each.done is None else each.done[0] for name, each in self._inputs.items()}
 
     def _take(self, name: str, stored: int, sequence: int, item: Item | Beat[Item]) -> list[ReleasedMessage[Item]]:
@@ -117,7 +116,7 @@ class Merging(Generic[Item]):
         return found
 
     def _behind(self, message: tuple[int, str, int, Item | Beat[Item]]) -> tuple[str, ...]:
-        """The other inputs that may still bring something that belongs before the message."""
+        """The other inputs that may still have messages before this one."""
         place = message[0], message[1]
         return tuple(
             name
@@ -126,12 +125,12 @@ class Merging(Generic[Item]):
         )
 
     def dump(self) -> dict[str, Any]:
-        """How far the inputs are done with; equal states have equal bytes as JSON. What is held has to be read again."""
+        """The progress of the inputs; equal states have equal bytes as JSON. Held messages have to be read again."""
         return {"version": VERSION, "inputs": {name: each.done and list(each.done) for name, each in self._inputs.items()}}
 
     @classmethod
     def load(cls, state: Mapping[str, Any]) -> Merging[Item]:
-        """The inverse of `dump`; go on with the messages behind `after`. Raises StateError."""
+        """The inverse of `dump`; continue with the messages after `after`. Raises StateError."""
         if state.get("version") != VERSION or not isinstance(state.get("inputs"), Mapping):
             problem = f"the state of merged inputs has version {state.get('version')!r}, wanted {VERSION}"
             raise StateError("S123", problem, "load it with the release that wrote it, or read the inputs from their beginning")

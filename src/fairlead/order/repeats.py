@@ -1,10 +1,10 @@
-"""Which rows repeat a source's sequence: those whose sequence is not above all that came before of the same source.
+"""Which rows repeat a source's sequence: those whose sequence is not above all earlier ones of the same source.
 
-What is dropped never raises the largest sequence, so the largest of all rows before is the largest of those that were let in,
-and a part of the order needs of the parts before it the largest sequence of each source, no more.
+A dropped row never raises the largest sequence, so the largest of all earlier rows is the largest of the accepted ones. A part
+of the order therefore needs only the largest sequence of each source from the parts before it.
 
 Takes: sources and sequences in the total order. Gives: which rows are repeats, and the last sequence of each source. Never:
-sees rows that were refused, whose corrected repeats are let in.
+sees rejected rows, whose corrected repeats are accepted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Lasts = Mapping[str | None, int]
 
 
 def repeated(sources: pa.Array, sequences: pa.Array) -> tuple[Mask, dict[str | None, int]]:
-    """Within rows that stand in order: the repeats, and the last sequence of each source. A row without a sequence is none."""
+    """Within ordered rows: the repeats, and the last sequence of each source. A row without a sequence is not a repeat."""
     found = np.zeros(len(sequences), dtype=bool)
     rows = np.flatnonzero(sequences.is_valid().to_numpy(zero_copy_only=False))
     if not len(rows):

@@ -1,15 +1,15 @@
-"""One total order for rows that have no positions, which depends on the rows alone.
+"""One total order for rows without positions, which depends on the rows alone.
 
     1. the order columns that the user named, ascending
-    2. source, then the source's sequence, where there are any: what a source numbered stands in its own order
-    3. the type, by name; heartbeats last, since what a heartbeat says is about everything up to its time
+    2. source, then the source's sequence, if there are any: rows that a source numbered keep its order
+    3. the type, by name; heartbeats last, since a heartbeat is about everything up to its time
     4. the content: the attributes, column by column
 
-Rows that are equal in all of this are interchangeable, so their numbers are the same whichever comes first. How rows arrived,
-in which files, batches or partitions, has no influence.
+Rows that are equal in all of this are interchangeable, so their numbers are the same whichever is first. How rows arrived, in
+which files, batches or partitions, has no influence.
 
 Takes: arrivals, by type a table of its attributes and of the reserved columns below. Gives: the order. Never: reads a clock,
-moves a row before it must.
+moves a row unnecessarily.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class RowOrder:
     codes: npt.NDArray[np.int32]
     rows: Numbers
     ties: int
-    """Rows that the order columns do not tell from the one before."""
+    """Rows whose order columns equal those of the row before."""
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -61,7 +61,7 @@ class RowOrder:
 
     @cached_property
     def places(self) -> Mapping[str, Numbers]:
-        """Where in the order the rows of each type stand."""
+        """By type, the places of its rows in the order."""
         return {name: np.flatnonzero(self.codes == code) for code, name in enumerate(self.types)}
 
 
@@ -71,7 +71,7 @@ def in_order(arrivals: Arrivals, keys: int) -> RowOrder:
     sizes = [len(arrivals[name]) for name in types]
     starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
     columns = [_joined([arrivals[name].column(order_column(key)) for name in types]) for key in range(keys)] if types else []
-    order = _sorted(columns)  # 1, and 3: it is stable, and the tables stand one behind the other by the rank of their types
+    order = _sorted(columns)  # 1, and 3: the sort is stable, and the tables are concatenated by the rank of their types
     codes = np.repeat(np.arange(len(types), dtype=np.int32), sizes)[order]
     rows = order - starts[codes]
     same = _like_before(columns, order)
@@ -130,7 +130,8 @@ def _is_sourced(table: pa.Table) -> bool:
 def _by_source(
     arrivals: Arrivals, types: Sequence[str], codes: npt.NDArray[np.int32], rows: Numbers, same: npt.NDArray[np.bool_]
 ) -> None:
-    """2, where 1 leaves rows alike: `codes` and `rows` are put right. What stands by type stays so among equals."""
+    """Step 2, for rows that are equal in step 1: corrects `codes` and `rows`. Rows that are equal here, too, stay ordered by
+    type."""
     tied = same.copy()
     tied[:-1] |= same[1:]
     places = np.flatnonzero(tied)
@@ -158,7 +159,7 @@ def _settle(
     alike: npt.NDArray[np.bool_],
     keys: int,
 ) -> None:
-    """2 and 4, where rows of one type stand together that 1 leaves alike: `rows` is put right."""
+    """Steps 2 and 4, for rows of one type that are equal in step 1: corrects `rows`."""
     tied = alike.copy()
     tied[:-1] |= alike[1:]
     group = np.cumsum(~alike)
@@ -176,7 +177,8 @@ def _settle(
 
 
 def sortable(column: pa.Array) -> pa.Array:
-    """The column such that Arrow's order tells all different values apart: floats by their bits, in the order of values."""
+    """The column in a form whose Arrow order distinguishes all different values: floats by their bits, in the order of
+    values."""
     kind = column.type
     if pa.types.is_floating(kind):
         known = column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else None

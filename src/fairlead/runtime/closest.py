@@ -50,7 +50,7 @@ class ClosestMiss:
             self.compiled.append((predicate, compile_condition(predicate.condition, types), values))
 
     def refusals(self, event: Event) -> Iterator[str]:
-        """The conditions on one member that are not true of the event, for every slot it could take."""
+        """The conditions on one member that the event does not satisfy, for every slot it could take."""
         for at, slot in enumerate(self.branch.slots):
             if event.type in self.catalogue.accepts(slot.type):
                 binding = self._binding([None] * len(self.branch.slots))

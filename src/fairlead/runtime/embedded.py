@@ -1,6 +1,6 @@
 """The embedded runtime: one process, from events in memory to relations in memory, or batch by batch without bound.
 
-Takes: a plan and ordered events. Gives: `Result` (all at once) or `Run` (batches in, relations out, state and receipt kept).
+Takes: a plan and ordered events. Gives: `Result` (all at once) or `Run` (batches in, relations out, with state and receipt).
 Never: holds more than a batch and the matchers' state in a `Run`.
 """
 
@@ -40,7 +40,7 @@ from fairlead.transport.output.relation_files import relation_table
 from fairlead.transport.tables.table_reader import TABLE_ROWS, is_table, record_batches
 
 EVENTS_PER_MEMBER = 4
-"""A result keeps the events of its batches as they are, unless relations need few of them: then copies of those few."""
+"""A result keeps the events of its batches unchanged, unless relations need few of them: then copies of those few."""
 
 
 class Run:
@@ -77,7 +77,7 @@ class Run:
         self.book = self._book(plan.digest, not self.change.started)
         kept, resumes = plan.subscriptions if keep else (), frozenset(self.change.resumed)
         self.books = {each.name: self._book(each.digest, each.name in resumes) for each in kept}
-        """Receipts of the subscriptions in the making."""
+        """The receipts of the subscriptions so far."""
         self.events = 0
         self.duplicates = 0
         self.found: Counter[str] = Counter()
@@ -158,7 +158,7 @@ class Result:
     @overload
     def __getitem__(self, at: slice) -> tuple[Relation, ...]: ...
     def __getitem__(self, at: int | slice) -> Relation | tuple[Relation, ...]:
-        """Only what is asked for, and its neighbours, become objects."""
+        """Only the requested relations, and their neighbours, become objects."""
         wanted = range(len(self))[at]
         if isinstance(wanted, int):
             return self._at(wanted)
@@ -263,7 +263,7 @@ def _read(
     stream: str | None,
     parts: Sequence[OrderPart],
 ) -> Iterable[tuple[int, Columns]]:
-    """The events, and which part they are for."""
+    """The events, each batch with the number of its part."""
     if order_by is not None:
         if position is not None:
             raise UsageError("A210", "both order_by and position are set", "use the one that the events are ordered by")
@@ -282,7 +282,7 @@ def _read(
 
 
 def id_words(relations: Sequence[Relation]) -> Words:
-    """The ids, without making objects of what kernels found."""
+    """The ids, without making objects of the kernels' matches."""
     return ids_of(relations)
 
 
@@ -291,7 +291,7 @@ def counts_of(relations: Sequence[Relation]) -> Mapping[str, int]:
 
 
 def only(relations: Sequence[Relation], subscription: str) -> Sequence[Relation]:
-    """Those of one subscription."""
+    """The relations of one subscription."""
     if isinstance(relations, LAZY):
         return relations.only(subscription)
     return [each for each in relations if each.subscription == subscription]

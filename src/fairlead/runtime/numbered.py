@@ -1,14 +1,14 @@
-"""Events from a source that numbers them itself: what is sent again is stored once, also after a restart of everything.
+"""Events from a source that numbers them itself: repeated events are stored once, even after a restart of everything.
 
-The log knows the last number of every source, since a block has the sequence of its first event and their count. Where a source
-leaves numbers out, the sequence of a block is chosen such that its last event has the right number.
+The log knows the last number of every source, since a block has the sequence of its first event and their count. If a source
+skips numbers, the sequence of a block is chosen such that its last event has the right number.
 
     1. look up the last number that is stored
-    2. leave out what is stored already
-    3. see that every event fits into a block
+    2. skip events that are stored already
+    3. check that every event fits into a block
     4. store block after block
 
-Takes: events of one type with rising numbers. Gives: how many were new. Never: stores an event twice, or a number below another
+Takes: events of one type with increasing numbers. Gives: how many were new. Never: stores an event twice, or a number below one
 that is stored.
 """
 
@@ -36,12 +36,12 @@ ATTEMPTS = 4
 
 
 def source_name(text: str) -> str:
-    """A name that a log accepts, for a source that is called anything: a URI, a topic and its partition."""
+    """A name that the log accepts, for a source with any name: a URI, a topic and its partition."""
     return text if NAME.fullmatch(text) else f"x-{hashlib.sha256(text.encode()).hexdigest()[:40]}"
 
 
 class Numbered:
-    """One type and one source. `source` is a name as the log accepts them."""
+    """One type and one source. `source` is a name that the log accepts."""
 
     def __init__(self, log: Log, type: str, source: str, patience: float) -> None:
         self._log, self._type, self._source, self._patience = log, type, source, patience
@@ -52,19 +52,19 @@ class Numbered:
         self._standing = Standing()
 
     async def next(self) -> int:
-        """The number behind the last one that is stored; 0 where nothing is."""
+        """The number after the last stored one; 0 if nothing is stored."""
         async with self._lock:
             await self._resume()
             return self._next
 
     async def store(self, batch: pa.RecordBatch, numbers: Sequence[int], schema: str) -> int:
-        """Gives how many events were not stored before. `schema`: of the declaration that they were checked against. Raises
-        DataError, LogError; StateError where another process stores under the same name at the same time. After any of these,
-        the same call again stores what is missing."""
+        """Returns how many events were not stored before. `schema`: the digest of the declaration that they were checked
+        against. Raises DataError, LogError; StateError if another process stores under the same name at the same time. After
+        any of these, repeat the call to store what is missing."""
         async with self._lock:
             before = self._count
             for _ in range(ATTEMPTS - 1):
-                with suppress(StateError):  # another process has stored some of it: it is looked up anew
+                with suppress(StateError):  # another process has stored some of it: look it up again
                     await self._attempt(batch, numbers, schema)
                     return self._count - before
             await self._attempt(batch, numbers, schema)

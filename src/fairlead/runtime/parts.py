@@ -1,10 +1,10 @@
-"""The conjunctions of a plan by the types that they read: each such part has an order of its own.
+"""The conjunctions of a plan, grouped by the types that they read: each such part has its own order.
 
 A conjunction is a function of the events of its types, in their order. So a subscription `A AND B OR B AND C` can be matched in
-two parts, the one on the order of A and B, the other on that of B and C; what comes of them is merged afterwards. Whoever has
-one of the conjunctions alone finds the same for it.
+two parts, one on the order of A and B, the other on that of B and C; their relations are merged afterwards. A subscription to
+one of the conjunctions alone gets the same relations for it.
 
-What reads derived events or waits for an absence is not taken apart (model/partition.py).
+Subscriptions that read derived events or wait for an absence are not split (model/partition.py).
 
 Takes: a plan. Gives: its parts. Never: changes what a conjunction finds, or its ids.
 """
@@ -28,7 +28,7 @@ class OrderPart:
 
     @property
     def name(self) -> str:
-        """The types, as one word a type: what tells the parts of a plan apart."""
+        """The types as words: identifies the part in a plan."""
         return " ".join(self.types)
 
 
@@ -37,7 +37,7 @@ def types_of(branch: Branch, catalogue: Catalogue) -> tuple[str, ...]:
 
 
 def parts_of(plan: Plan) -> tuple[OrderPart, ...]:
-    """By types."""
+    """The parts, grouped by types."""
     if any(needs_one_order(plan, each) for each in plan.subscriptions):
         return (OrderPart(plan, tuple(sorted(logged_types(plan, (each.name for each in plan.subscriptions))))),)
     read = [[types_of(branch, plan.catalogue) for branch in each.branches] for each in plan.subscriptions]

@@ -1,13 +1,13 @@
-"""What a run leaves for the next one: the engine's state, the receipts, and which records were repeats.
+"""The state of a run for the next one: the engine's state, the receipts, and the last sequence of each source.
 
     fairlead-run 1 <sha256 of what follows>
     {"receipts": {digest: …}, "names": {digest: name}, "sequences": …}
     the engine's dump
 
-Receipts belong to subscriptions, by digest, as the state does: when rules change, that of an unchanged subscription goes on, as
-if one run had read all the events. The receipt of a plan as a whole goes on while the plan is the same.
+Receipts belong to subscriptions, by digest, as the state does: when rules change, the receipt of an unchanged subscription
+continues, as if one run had read all the events. The receipt of a plan as a whole continues while the plan is the same.
 
-Takes: a run, or the bytes that one left. Gives: bytes, `RunState`. Never: reads or writes a file.
+Takes: a run, or the bytes of a saved one. Gives: bytes, `RunState`. Never: reads or writes a file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fairlead.transport.files.documents import json_value
 
 MAGIC, VERSION = "fairlead-run", 1
 HEAD_BYTES = len(MAGIC)
-"""Enough to tell a state from another file, however large that is."""
+"""Enough bytes to distinguish a state from another file, however large that is."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class RunState:
 
 
 def is_run(head: bytes) -> bool:
-    """Whether a file that begins so may be the state of a run."""
+    """Whether a file that begins with `head` may be the state of a run."""
     return head.startswith(MAGIC.encode())
 
 

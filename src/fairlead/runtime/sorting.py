@@ -1,7 +1,7 @@
-"""Events that come in no order, put into the one that their content says (order/total.py).
+"""Sorts events without an order into the order of their content (order/total.py).
 
-Takes: batches as transports give them, repeats not yet dropped, and the names of the order columns: attributes that every type
-that comes has. Gives: one batch in order, with positions from 0. Never: keeps anything of how the events came.
+Takes: batches from a transport, repeats not yet dropped, and the names of the order columns: attributes that every type of the
+input has. Gives: one batch in order, with positions from 0. Never: depends on the order of arrival.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 A kernel's file is named by digests of everything its content depends on. So a name has one meaning, processes that write the
 same file at the same time write equivalent code, and machine code of another machine on a shared home is never loaded. Files
-appear whole or not at all and start with a digest of the rest: a partial or damaged file counts as missing.
+appear completely or not at all and start with a digest of the rest: a partial or damaged file counts as missing.
 
-Takes: what machine_code/surroundings.py asks. Gives: the bytes that were stored, or None; folders for other files. Never:
-fails, nor reads from a folder that another user can write to, because stored machine code is run.
+Takes: the requests of machine_code/surroundings.py. Gives: the stored bytes, or None; folders for other files. Never: fails, or
+reads from a folder that another user can write to, because stored machine code is run.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ DIGEST_BYTES = 32
 
 
 class UserCache:
-    """Kernels in the folder that FAIRLEAD_CACHE names, else in `~/.cache/fairlead`. FAIRLEAD_JIT=0: kernels as plain Python;
-    FAIRLEAD_KERNELS=checked: with every index checked. The environment is looked at each time."""
+    """Kernels in the folder FAIRLEAD_CACHE, else in `~/.cache/fairlead`. FAIRLEAD_JIT=0: kernels as plain Python;
+    FAIRLEAD_KERNELS=checked: with every index checked. The environment is read each time."""
 
     def build(self) -> Build:
         return Build(os.environ.get("FAIRLEAD_JIT", "1") != "0", os.environ.get("FAIRLEAD_KERNELS") == "checked")

@@ -1,13 +1,13 @@
-"""Why did this event (not) match? A replay that watches one event and says what became of it, branch by branch.
+"""Why did this event (not) match? A replay that watches one event and reports what happened to it, branch by branch.
 
     not read   the branch does not read its type          refused    an attribute condition is not true of it
     no key     its PER key is NULL or NaN                  noted      it counts for a WITHOUT clause only
     expired    WITHIN dropped it                           disposed   another relation's DISPOSAL dropped it
     waiting    it is still queued at the end               cancelled  its relation was complete, but a WITHOUT event came
     pending    its relation waits for a deadline           matched    it was delivered
-    too early  THEN: what must stand before it is not queued, so it can never be a member
+    too early  THEN: what must precede it is not queued, so it can never be a member
 
-For what expired, was disposed of or waits, the *closest miss* is shown: of the assignments with its partners at that
+For an event that expired, was disposed of or waits, the *closest miss* is shown: of the assignments with its partners at that
 moment, the one with the fewest conditions that fail.
 
 Takes: a plan, batches of events, a position. Gives: findings. Never: changes what the engine does.
@@ -48,7 +48,7 @@ EARLY_MAX = 1000
 
 @dataclass(frozen=True)
 class BranchFinding:
-    """What became of the event in one branch of one subscription."""
+    """What happened to the event in one branch of one subscription."""
 
     subscription: str
     branch: int
@@ -85,7 +85,7 @@ class WatchedEvent:
 
 
 def why(plan: Plan, batches: Iterable[Columns], position: int | str, until: int | None = None) -> list[BranchFinding]:
-    """What became of the event at `position`, for each branch of each subscription."""
+    """What happened to the event at `position`, for each branch of each subscription."""
     lanes = [WatchedLane(each.plan, WatchedEvent(_wanted(position))) for each in partition(plan)]
     last = Position(-1)
     for columns in batches:
@@ -137,7 +137,7 @@ def _not_read(subscription: Subscription, number: int, event: Event) -> str:
 
 
 class WatchedPlaces(Places):
-    """The places of the engine, with an eye on who settles where: so an event is found that no subscription reads."""
+    """The places of the engine; watches which event settles where, so that an event is found that no subscription reads."""
 
     def __init__(self, places: Places, target: WatchedEvent) -> None:
         self.places, self.target = places, target
@@ -166,7 +166,7 @@ class WatchedLane(EventLane):
 
 
 class WatchedSubscription(IncrementalSubscription):
-    """The engine's matcher, with an eye on one event."""
+    """The engine's matcher; watches one event."""
 
     def __init__(self, subscription: Subscription, catalogue: Catalogue, target: WatchedEvent) -> None:
         super().__init__(subscription, catalogue)
@@ -176,7 +176,7 @@ class WatchedSubscription(IncrementalSubscription):
         self.early: list[deque[tuple[Key, int, Event]]] = [deque(maxlen=EARLY_MAX) for _ in self.conjunctions]
         """By branch, events that THEN dropped: their key and queue."""
         self.gone: list[deque[tuple[Key, int, Event, str]]] = [deque(maxlen=GONE_MAX) for _ in self.conjunctions]
-        """By branch, events that WITHIN or a DISPOSAL dropped: their key, queue, and what did it."""
+        """By branch, events that WITHIN or a DISPOSAL dropped: their key, queue, and the cause."""
 
     def arrive(self, event: Event) -> list[Match]:
         if event.position == self.target.position:
@@ -240,7 +240,7 @@ class WatchedSubscription(IncrementalSubscription):
                         self.gone[number].append((key, queue, each, f"expired (WITHIN) when event {event.position} came"))
 
     def _left(self, number: int, key: Key, queues: Sequence[Sequence[Event]]) -> tuple[str, ...]:
-        """Of each partner that is missing, the last that were there and left."""
+        """For each missing partner, the last events that could have been it and left."""
         branch, needed = self.subscription.branches[number], self.conjunctions[number].search.needed
         said: list[str] = []
         for queue, (events, n) in enumerate(zip(queues, needed, strict=True)):
@@ -313,7 +313,7 @@ class WatchedSubscription(IncrementalSubscription):
         return found
 
     def conclude(self) -> None:
-        """At the end: what is still missing for what still waits."""
+        """At the end: what waiting relations still lack."""
         for (name, number), watch in self.target.watches.items():
             if name != self.subscription.name or watch.verdict != "waiting" or watch.key is None:
                 continue
@@ -324,7 +324,7 @@ class WatchedSubscription(IncrementalSubscription):
                 watch.reasons += self._left(number, watch.key, instance.queues)
 
     def _wrong_side(self, number: int, key: Key, instance: Instance, target: Event) -> tuple[str, ...]:
-        """Where a partner is missing, those that came too early: what they fail."""
+        """If a partner is missing, the conditions that fail for events that came too early."""
         needed = self.conjunctions[number].search.needed
         early = [
             [event for mine, at, event in self.early[number] if (mine, at) == (key, queue)] for queue in range(len(needed))

@@ -8,8 +8,8 @@ A file is one mapping: `topic`; optionally `prelude` (rules in front of every ca
 `cases`. A case has a `name`, a `source`, `rules`, `events` or the name of a `stream`, and either `expect` (every relation, in
 the order of delivery) or `error` (a code or its beginning). The expectations were derived from docs/semantics.md by hand.
 
-Takes: files and a runtime. Gives: cases, and an AssertionError that shows expected and got side by side.
-Never: takes an expectation from an implementation; skips what a file says (an unknown or doubled key is an error).
+Takes: files and a runtime. Gives: cases, and an AssertionError that shows expected and actual results side by side.
+Never: takes an expectation from an implementation; ignores content of a file (an unknown or duplicate key is an error).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class ExpectedDelivery:
-    """One relation that must be delivered. What is None is not compared."""
+    """One relation that must be delivered. None is not compared."""
 
     subscription: str
     positions: tuple[int | str, ...]
@@ -45,7 +45,7 @@ class ExpectedDelivery:
 
 @dataclass(frozen=True)
 class Case:
-    """One engine-neutral case. Either `expect` or `error` is there."""
+    """One engine-neutral case. Either `expect` or `error` is present."""
 
     name: str
     source: str
@@ -65,7 +65,7 @@ class Case:
 
 @dataclass(frozen=True)
 class CaseOutcome:
-    """What a runtime delivered, in order: for each relation its subscription, positions, emitted, completed_at, branch."""
+    """The relations that a runtime delivered, in order: subscription, positions, emitted, completed_at, branch of each."""
 
     relations: Sequence[Record] = field(default=())
     duplicates: int = 0
@@ -82,7 +82,7 @@ class ConformanceSuite:
         self.check(case)
 
     def check(self, case: Case) -> None:
-        """Run one case; an AssertionError tells what differs."""
+        """Run one case; an AssertionError shows the difference."""
         try:
             outcome = self.run(case.rules, [dict(event) for event in case.events], case.until)
         except FairleadError as error:
@@ -115,7 +115,7 @@ def _same_emission(wanted: Record, got: Record) -> bool:
 
 
 def same_value(wanted: Any, got: Any) -> bool:
-    """Equal in value and in kind: 3 is not 3.0. NaN is NaN; text stands for moments, decimals and bytes too."""
+    """Equal in value and in kind: 3 is not 3.0. NaN equals NaN; text represents moments, decimals and bytes too."""
     if isinstance(wanted, str):
         return _same_text(wanted, got)
     if type(wanted) is not type(got):
@@ -142,11 +142,11 @@ def moment(text: str) -> datetime:
     return read.replace(tzinfo=UTC) if read.tzinfo is None else read
 
 
-# --- telling what differs
+# --- reporting differences
 
 
 def report(case: Case, outcome: CaseOutcome, error: FairleadError | None = None) -> str:
-    """The case, its events with their positions, and expected beside got."""
+    """The case, its events with their positions, and expected beside actual results."""
     lines = [f"{case.name} ({case.file}, from {case.source})", *_indented(case.rules), "events:"]
     lines += [f"  {at:>3}  {_flow(event)}" for at, event in enumerate(case.events)]
     if case.until:
@@ -231,7 +231,7 @@ CASE_KEYS = {
     "error": False, "error_contains": False, "duplicates": False, "why": False,
 }  # fmt: skip
 RELATION_KEYS = {"subscription": True, "positions": True, "branch": False, "completed_at": False, "emitted": False}
-"""The keys of each mapping, and whether they must be there."""
+"""The keys of each mapping, and whether they are required."""
 
 
 def _case(raw: Any, file: Record, name: str) -> Case:
@@ -276,7 +276,7 @@ def _known(raw: Any, keys: Mapping[str, bool], place: str) -> None:
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """YAML with JSON's scalars plus ~, .nan and .inf: `on` is text, `1:30` is text, a moment is text, a key stands once."""
+    """YAML with JSON's scalars plus ~, .nan and .inf: `on` is text, `1:30` is text, a moment is text, keys are unique."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[Any] = set()

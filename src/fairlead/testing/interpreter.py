@@ -77,7 +77,7 @@ def value(node: Expression, binding: Binding) -> Any:
 
 
 def is_like(text: str, pattern: str) -> bool:
-    """Letter by letter: `reached` are the places of the pattern that what was read so far can lead to."""
+    """Character by character: `reached` are the places of the pattern that the text so far can lead to."""
     escaped, signs = False, list[str]()
     for letter in pattern:
         if letter == "\\" and not escaped:
@@ -89,7 +89,7 @@ def is_like(text: str, pattern: str) -> bool:
         signs.append("=\\")
 
     def passed(places: set[int]) -> set[int]:
-        """A % may stand for nothing."""
+        """A % may match nothing."""
         found = set(places)
         for at, sign in enumerate(signs):
             if at in found and sign == "any":

@@ -1,8 +1,9 @@
-"""The reference matcher: the papers' algorithm, literal, exhaustive and slow. It is the definition; users never get it.
+"""The reference matcher: the papers' algorithm, literal, exhaustive and slow. It is the definition, and not for use in
+production.
 
-One queue per type and branch; an accepted event is appended and MATCH runs once, by depth-first search over the
-signature, testing whole assignments only; DEQUEUE then disposes. Extended as docs/semantics.md says by keys, windows and
-WITHOUT. It keeps every negated event for ever and decides an absence by looking back over all of them.
+One queue per type and branch; an accepted event is appended and MATCH runs once, by depth-first search over the signature,
+testing whole assignments only; DEQUEUE then disposes. Extended as docs/semantics.md says by keys, windows and WITHOUT. It keeps
+every negated event for ever and decides an absence by searching all of them.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ class ReferenceConjunction:
         )
 
     def forbidden(self, negation: Negated, members: Members) -> bool:
-        """Some negated event, other than a member, stands where it must not."""
+        """Some negated event, other than a member, is where it must not be."""
         binding = dict(enumerate(members))
         return any(
             event not in members
@@ -133,7 +134,7 @@ class ReferenceConjunction:
 
 
 class ReferenceSubscription:
-    """A disjunction: its branches in order, an instance of each for every key, and what waits for a deadline."""
+    """A disjunction: its branches in order, an instance of each for every key, and the relations that wait for a deadline."""
 
     def __init__(self, subscription: Subscription, catalogue: Catalogue) -> None:
         self.subscription = subscription
@@ -189,8 +190,9 @@ class ReferenceSubscription:
 
 
 class ReferenceMatcher:
-    """A whole plan on reference matchers: each subscription alone with its upstream, whatever else the plan has. What an event
-    or the end leads to is delivered by place, what deadlines decided first, by deadline, and then in the order of the text."""
+    """A whole plan on reference matchers: each subscription alone with its upstream, whatever else the plan has. Relations that
+    an event or the end completes are delivered by place, those that deadlines decided first, by deadline, and then in the order
+    of the text."""
 
     def __init__(self, plan: Plan) -> None:
         self.engines = [UnitEngine(_alone(plan, each), ReferenceSubscription) for each in plan.subscriptions]
@@ -206,7 +208,7 @@ class ReferenceMatcher:
 
 
 def _alone(plan: Plan, subscription: Subscription) -> Plan:
-    """The subscription after all that stands upstream of it, which is silent, in the order of their digests."""
+    """The subscription after its upstream, which is silent, in the order of their digests."""
     upstream: dict[str, Subscription] = {}
     waiting = [subscription]
     while waiting:

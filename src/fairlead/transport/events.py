@@ -1,4 +1,4 @@
-"""Whatever the Python API is given as events, as Columns."""
+"""Events in any form that the Python API accepts, as Columns."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The gateway: the live runtime over HTTP, server-sent events and WebSockets.
 
 serving.py       starts it and stops it
-routes.py        what can be asked for
+routes.py        all routes
 publishing.py    events in
-feed.py          relations out, each with an id from which one can resume
-openapi.py       all of it described
+feed.py          relations out, each with an id from which a listener can resume
+openapi.py       the description of all of it
 """

@@ -1,4 +1,4 @@
-"""What a listener asks for: the query of a stream.
+"""A listener's request: the query of a stream.
 
 Takes: a request. Gives: `ListenerQuery`. Never: opens anything.
 """
@@ -19,7 +19,7 @@ FORMATS = ("json", "cloudevents")
 
 @dataclass(frozen=True)
 class ListenerQuery:
-    """`after`: the id of the last delivery that the listener has."""
+    """`after`: the id of the last delivery that the listener has received."""
 
     name: str
     rules: str | None
@@ -45,7 +45,7 @@ class ListenerQuery:
 
 
 def start_of(text: object) -> Start:
-    """A word, a position or a time; which of them is right, the subscription says (A251)."""
+    """A word, a position or a time; the subscription checks which of them are valid (A251)."""
     if isinstance(text, int) and not isinstance(text, bool):
         return text
     if not isinstance(text, str):

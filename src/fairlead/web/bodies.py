@@ -1,7 +1,7 @@
 """Records of a request: JSON, JSON Lines, or CloudEvents in any of their modes.
 
     application/json                      a record, or an array of records
-    application/x-ndjson                  a record a line
+    application/x-ndjson                  one record per line
     application/cloudevents+json          one CloudEvent
     application/cloudevents-batch+json    an array of them
     anything, with a header ce-…          a CloudEvent whose attributes are headers
@@ -35,7 +35,7 @@ class Bodies:
         self._shapes = Shapes(catalogue, allow_nan=True)
 
     def records(self, headers: Sequence[tuple[str, str]], body: bytes, type: str | None) -> list[Placed]:
-        """`type`: of records that do not say it. Raises DataError, UsageError."""
+        """`type`: the type of records without one. Raises DataError, UsageError."""
         media = next((value for name, value in headers if name.lower() == "content-type"), "")
         kind = media.partition(";")[0].strip().lower()
         if any(name.lower().startswith("ce-") for name, _ in headers) or kind.startswith("application/cloudevents"):

@@ -1,6 +1,6 @@
-"""Errors as answers: a status, and code, place, problem and fix as JSON.
+"""Errors as responses: a status, and code, place, problem and fix as JSON.
 
-Takes: any FairleadError. Gives: an answer. Never: tells what is not the asker's: a bug is 500 without its trace.
+Takes: any FairleadError. Gives: a response. Never: exposes internals: a bug is 500 without its traceback.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ STATUS: dict[type[FairleadError], int] = {
     UsageError: 400,
 }
 SPECIAL = {
-    "A243": 409,  # a type is declared otherwise
+    "A243": 409,  # the type is declared differently
     "A245": 409,  # the name is subscribed to other rules
     "A250": 404,  # no such subscriber
     "A270": 413,
     "A271": 415,
     "A272": 401,
     "A273": 403,
-    "A275": 409,  # Last-Event-ID is of something else
+    "A275": 409,  # Last-Event-ID is of another subscription
     "A276": 409,  # … or is acknowledged
     "A277": 409,  # no stream is open
     "D007": 413,

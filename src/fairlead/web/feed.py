@@ -1,14 +1,15 @@
-"""Relations on their way to one listener, each with an id from which it can resume.
+"""Relations for one listener, each with an id from which it can resume.
 
-The id of a delivery says, for every group of the subscription, the number and the relation up to which the listener has been
-given everything: `12-3f…e0`, joined by dots where there are several groups, `0` where nothing was given yet. The numbers are
-those of the log, so that the same id means the same in another gateway.
+The id of a delivery says, for every group of the subscription, the number and the relation up to which the listener has
+received everything: `12-3f…e0`, joined by dots if there are several groups, `0` if there was no delivery yet. The numbers are
+those of the log, so the same id means the same in another gateway.
 
-To resume after an id: what was not acknowledged comes again; relations up to those of the id are passed over; the id's relation
-must be the one that now has its number, and is then acknowledged, since who sends it back has it.
+To resume after an id: relations that were not acknowledged are delivered again; relations up to those of the id are skipped;
+the id's relation must be the one that now has its number, and is then acknowledged, since a listener that sends an id back has
+received it.
 
-Takes: an open subscription. Gives: deliveries. Never: acknowledges what the listener has not named; passes over a relation
-that nobody was given.
+Takes: an open subscription. Gives: deliveries. Never: acknowledges what the listener has not named; skips a relation that was
+never delivered.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ PART = re.compile(r"0|([1-9][0-9]{0,18})-([0-9a-f]{32})")
 
 
 class GroupProgress(NamedTuple):
-    """Of a group: everything up to this relation."""
+    """The progress in a group: everything up to this relation."""
 
     number: int = 0
     relation: str = ""
@@ -70,7 +71,7 @@ class Feed:
                 yield FeedDelivery(self._id(), relation)
 
     async def _was_given(self, key: str, now: GroupProgress) -> bool:
-        """Whether this is not behind the relation after which to resume."""
+        """Whether this relation is not after the one from which to resume."""
         last = self._resume[key]
         if now.number < last.number:
             return True
@@ -88,7 +89,7 @@ class Feed:
         return True
 
     async def acknowledge(self, text: str) -> None:
-        """Everything up to a delivery, by its id. Returns when that is stored."""
+        """Acknowledge everything up to a delivery, by its id. Returns when that is stored."""
         named = self._parsed(text)
         for key, last in named.items():
             sent = self._sent[key]
@@ -122,7 +123,7 @@ def _not_delivered() -> UsageError:
 
 
 class Writing(NamedTuple):
-    """How relations are written: as they are, or as CloudEvents."""
+    """The output format of relations: plain, or CloudEvents."""
 
     sub: LiveSubscription
     cloudevents: bool

@@ -1,4 +1,4 @@
-"""What the handlers share: a client of the log, what it is asked to do, and the counters.
+"""State that the handlers share: a client of the log, the publishing and the streams, and the counters.
 
 Takes: a connected client and settings. Gives: `Gateway`. Never: speaks HTTP.
 """
@@ -21,7 +21,8 @@ from fairlead.web.sessions import Sessions
 
 TOKEN = "FAIRLEAD_GATEWAY_TOKEN"
 BODY_BYTES_MAX = 8_000_000
-"""Of a request: some 50,000 records. Bodies are held whole, since all of a request is checked before any of it is stored."""
+"""The size of a request: some 50,000 records. Bodies are held in memory, since all of a request is checked before any of it is
+stored."""
 PATIENCE_SECONDS = 15.0
 """How long a request waits for the log."""
 
@@ -62,7 +63,7 @@ class Gateway:
         self._bodies: Bodies | None = None
 
     async def bodies(self) -> Bodies:
-        """Readers of bodies, for the types as they are known here."""
+        """Readers of bodies, for the locally known types."""
         if not self.registry.catalogue.types:
             await self.registry.refresh()
         if self._bodies is None or self._bodies.catalogue is not self.registry.catalogue:

@@ -1,6 +1,6 @@
-"""The answers to everything but streams.
+"""The handlers of all routes except streams.
 
-Takes: requests. Gives: JSON. Never: answers that events are stored before they are.
+Takes: requests. Gives: JSON. Never: responds before events are stored.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ async def publish(request: web.Request) -> web.Response:
 
 
 async def _records(gateway: Gateway, request: web.Request, body: bytes) -> list[Placed]:
-    """Read with the types as they are known here; where one is not, as all others know them."""
-    # Pairs, so that a header that is there twice is seen.
+    """Reads the records with the locally known types; if one is unknown, after a refresh from the log."""
+    # Pairs, so that a repeated header is seen.
     headers = list(request.headers.items())
     bodies = await gateway.bodies()
     found = bodies.records(headers, body, request.query.get("type"))
@@ -74,7 +74,7 @@ def _type(each: EventType) -> dict[str, Any]:
 
 
 async def subscribe(request: web.Request) -> web.Response:
-    """The subscription is made, and waits; where it begins is decided now."""
+    """Creates the subscription, which then waits; its start is decided now."""
     gateway, asked = request.app[GATEWAY], await _object(request)
     name, rules = asked.get("name"), asked.get("rules")
     if not isinstance(name, str) or not isinstance(rules, str) or asked.keys() - {"name", "rules", "start"}:

@@ -1,7 +1,7 @@
 """The gateway's metrics, for Prometheus.
 
-Takes: counts. Gives: the text that `GET /metrics` answers with, written by Prometheus' own client library. Never: grows with
-the input; labels are routes, codes and kinds of streams.
+Takes: counts. Gives: the response text of `GET /metrics`, written by Prometheus' own client library. Never: grows with the
+input; labels are routes, codes and kinds of streams.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ METRICS: dict[str, tuple[type[CounterMetricFamily | GaugeMetricFamily], str, tup
     "acknowledged_total": (CounterMetricFamily, "Acknowledgements stored.", ()),
     "streams_open": (GaugeMetricFamily, "Streams open now.", ("kind",)),
 }
-"""By name, after `fairlead_gateway_`: its kind, what it says, and its labels."""
+"""By name, after `fairlead_gateway_`: its kind, its description, and its labels."""
 
 
 class GatewayMetrics(Collector):

@@ -1,6 +1,6 @@
-"""The gateway described, as OpenAPI 3.1. Every route has its operation here (routes.py puts them together).
+"""The description of the gateway, as OpenAPI 3.1. Every route has its operation here (routes.py combines them).
 
-Gives: the operations and the schemas. Never: says what the handlers do not do; a test compares.
+Gives: the operations and the schemas. Never: describes what the handlers do not do; a test compares.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ WHY = {
 
 
 def operation(summary: str, answers: dict[int, Described], *errors: int, **more: Any) -> Described:
-    """`errors` beside those that every operation may have."""
+    """`errors`: in addition to those that every operation may have."""
     told = {status: _answer(WHY[status], _ref("Error")) for status in sorted({401, 403, 500, *errors})}
     return {"summary": summary, "responses": {str(status): each for status, each in (told | answers).items()}} | more
 

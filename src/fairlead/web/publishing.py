@@ -1,15 +1,15 @@
-"""Events of a request to the log: all of them, or none.
+"""Stores the events of a request in the log: all of them, or none.
 
-    1. every record is checked against its type, in the order of the request; the first that is wrong is told
-    2. every event is seen to fit into a block
-    3. they are stored, and only then answered
+    1. every record is checked against its type, in the order of the request; the first error is reported
+    2. every event is checked to fit into a block
+    3. they are stored, and only then the response is sent
 
-Records with `_source` and `_sequence` are numbered by their source: those that are stored already are not stored again, so
-a request without an answer may be sent again. The others are published under the gateway's own name; after an error of the log
-(3) some of them may be stored.
+Records with `_source` and `_sequence` are numbered by their source: those that are stored already are not stored again, so a
+client can repeat a request that got no response. The others are published under the gateway's own name; after an error of the
+log (3) some of them may be stored.
 
-Takes: records with their places. Gives: how many were stored and how many were there. Never: keeps what it was given; the log
-being slow makes requests wait.
+Takes: records with their places. Gives: how many were stored and how many existed. Never: keeps records in memory; if the log
+is slow, requests wait.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from fairlead.transport.log.block import BYTES_MAX
 from fairlead.transport.log.protocol import Log
 
 SOURCES_MAX = 10_000
-"""Sources whose last number is remembered, half a kilobyte each; of others it is looked up in the log."""
+"""Sources whose last number is cached, half a kilobyte each; for others it is looked up in the log."""
 MAYBE_NEWER = {"D001", "D002"}
-"""Problems that a declaration made elsewhere may have solved."""
+"""Problems that another client's declaration may have solved."""
 
 
 class Counts(NamedTuple):
@@ -46,7 +46,7 @@ class Counts(NamedTuple):
 
 @dataclass(eq=False)
 class PublishedPart:
-    """Events of one request that go to one place. `numbers`: theirs, where their source numbers them."""
+    """Events of one request with the same destination. `numbers`: their numbers, if their source numbers them."""
 
     outbox: Outbox
     source: str | None
@@ -54,7 +54,7 @@ class PublishedPart:
     numbers: list[int]
 
     def batch(self) -> pa.RecordBatch:
-        """Checked by columns. Raises DataError, not always with the record that comes first."""
+        """Checks by columns. Raises DataError, not always for the first bad record."""
         checking = self.outbox.checking
         return joined(checking.batches(self.records), arrow_schema(checking.type))
 
@@ -100,7 +100,7 @@ class Publishing:
             raise
 
     async def _find_first(self, records: Sequence[tuple[str, Any]]) -> None:
-        """Raises what is wrong with the first record that is, with its place."""
+        """Raises the error of the first bad record, with its place."""
         parts: dict[tuple[str, str | None], PublishedPart] = {}
         for place, record in records:
             try:

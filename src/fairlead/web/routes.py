@@ -1,4 +1,4 @@
-"""What can be asked of the gateway: every route, its handler and its description, on one page.
+"""All routes of the gateway, each with its handler and its description, on one page.
 
 Gives: the application. Never: has a route that is not described.
 """
@@ -74,7 +74,7 @@ async def _counted(request: web.Request, handler: Handler) -> web.StreamResponse
 
 @web.middleware
 async def _answered(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Errors become answers. Who is not allowed to ask is told so first."""
+    """Converts errors to responses. Missing permission is reported first."""
     metrics = request.app[GATEWAY].metrics
     try:
         _admit(request)
@@ -90,7 +90,7 @@ async def _answered(request: web.Request, handler: Handler) -> web.StreamRespons
         error = found
     except (ConnectionError, NotImplementedError):
         raise
-    except Exception as bug:  # its trace is for the one who runs the gateway
+    except Exception as bug:  # its traceback is for the operator of the gateway
         request.app.logger.exception("a request failed")
         error = InvariantError("X004", f"the gateway failed: {type(bug).__name__}", "report this, with the gateway's log")
     metrics.add("errors_total", code=error.code)

@@ -1,6 +1,6 @@
-"""The gateway at work: a client of the log and a server of HTTP, from start to stop.
+"""Runs the gateway: a client of the log and an HTTP server, from start to stop.
 
-Takes: where the log is, settings. Gives: the address. Never: leaves a stream or a socket open behind it.
+Takes: the address of the log, settings. Gives: the address of the gateway. Never: leaves a stream or a socket open.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ STOP_SECONDS = 3.0
 
 @asynccontextmanager
 async def gateway(url: str | None, settings: Settings, data: str | None = None) -> AsyncIterator[str]:
-    """Runs while it is entered; gives its address. `url` and `data` as in `fairlead.connect`."""
+    """Runs while it is entered; yields its address. `url` and `data` as in `fairlead.connect`."""
     async with connect(url, data=data, patience=settings.patience) as client:
         made = Gateway(client, settings)
         runner = web.AppRunner(application(made), access_log=None, shutdown_timeout=STOP_SECONDS)
@@ -42,7 +42,7 @@ async def gateway(url: str | None, settings: Settings, data: str | None = None) 
 
 
 async def serve(url: str | None, settings: Settings, data: str | None, ready: Callable[[str], None]) -> None:
-    """Until the process is told to stop."""
+    """Runs until the process receives a signal to stop."""
     stopped = asyncio.Event()
     for each in (signal.SIGINT, signal.SIGTERM):
         with suppress(NotImplementedError):  # not on Windows

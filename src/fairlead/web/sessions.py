@@ -1,7 +1,7 @@
-"""Streams that are open: one a name. Who opens a name again takes it over, as a listener does whose connection was lost.
+"""Open streams: one per name. A listener that opens a name again takes it over, for instance after a lost connection.
 
-Takes: the work of a stream. Gives: back when it has ended, by itself, by a successor or because the gateway stops. Never: lets
-two streams of one name run at once.
+Takes: the work of a stream. Gives: a return when it has ended, by itself, by a successor or because the gateway stops. Never:
+lets two streams of one name run at once.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class Sessions:
         return known
 
     def turn(self, name: str) -> asyncio.Lock:
-        """To be held while a name is opened."""
+        """Hold this lock while a name is opened."""
         return self._turns.setdefault(name, asyncio.Lock())
 
     async def open(
         self, held: AsyncExitStack, name: str, kind: str, rules: str | None, start: Start, after: str | None
     ) -> Session:
-        """A subscription, entered, for a stream of a kind (sse, websocket); what is to be undone goes to `held`. Raises
+        """Opens and enters a subscription for a stream of a kind (sse, websocket); cleanup is registered with `held`. Raises
         FairleadError."""
         async with self.turn(name):
             await self.end(name)
@@ -68,7 +68,7 @@ class Sessions:
         self._open.pop(name, None)
 
     async def run(self, session: Session, work: Coroutine[Any, Any, None]) -> None:
-        """The work to its end. Raises what it raises."""
+        """Runs the work to its end. Raises its error."""
         session.task = asyncio.create_task(work)
         try:
             await asyncio.wait({session.task})
@@ -84,7 +84,7 @@ class Sessions:
             await asyncio.sleep(0.01)
 
     async def up_to_date(self, *names: str) -> None:
-        """The receipts of these are as new as their acknowledgements."""
+        """Makes the receipts of these names as new as their acknowledgements."""
         for name in names:
             if name in self._open:
                 await self._open[name].sub.write_receipts()
@@ -93,7 +93,7 @@ class Sessions:
         await asyncio.gather(*(self.end(name) for name in list(self._open)))
 
     async def rules(self, name: str) -> str:
-        """Those that the name is subscribed to. Raises UsageError."""
+        """The rules to which the name is subscribed. Raises UsageError."""
         record = Record(self._client.log, name)
         if not await record.read():
             raise UsageError("A250", f"there is no subscriber '{name}'", "send its rules to create it")

@@ -5,7 +5,7 @@
     ◄─ {"acknowledged": "12-3f…e0"}          once that is stored
     ◄─ {"error": {"code": …, …}}             before the socket is closed
 
-At most `window` relations are sent and not acknowledged; then the listener is waited for.
+At most `window` relations are sent and not acknowledged; then the gateway waits for the listener.
 
 Takes: a session. Gives: messages. Never: sends more than the window.
 """

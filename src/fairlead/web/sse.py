@@ -5,7 +5,7 @@
     data: {"subscription": …}
 
 A browser's EventSource, and every client that follows the standard, sends the last id back when it connects again: so it
-resumes exactly behind it, and what it has is acknowledged. A stream ends by itself when `sent_max` relations are not
+resumes directly after it, and what it has is acknowledged. A stream ends by itself when `sent_max` relations are not
 acknowledged; the listener connects again, and all is well.
 
 Takes: a session. Gives: a stream. Never: reads ahead of a slow listener by more than a few batches and its socket's buffers.
@@ -28,7 +28,8 @@ from fairlead.web.sessions import Session
 
 RETRY_MILLISECONDS = 500
 LOOK_SECONDS, TURNS = 0.25, 40
-"""How often to look whether the listener is there, and after how many looks to send a comment: who is dead does not take it."""
+"""How often to check whether the listener is connected, and after how many checks to send a comment: a dead connection does not
+accept it."""
 
 
 async def events(request: web.Request) -> web.StreamResponse:
@@ -54,14 +55,14 @@ async def events(request: web.Request) -> web.StreamResponse:
 async def _pump(gateway: Gateway, response: web.StreamResponse, session: Session, writing: Writing) -> None:
     async for id, relation in session.feed:
         message = f"id: {id}\nevent: relation\ndata: {writing.text(writing.value(relation))}\n\n"
-        await response.write(message.encode())  # waits where the listener is slow
+        await response.write(message.encode())  # waits if the listener is slow
         gateway.metrics.add("relations_sent_total")
         if session.feed.unacknowledged >= gateway.settings.sent_max:
             return
 
 
 async def _beat(request: web.Request, response: web.StreamResponse, session: Session) -> None:
-    """Notices when the listener is gone."""
+    """Detects when the listener is gone."""
     try:
         for turn in count(1):
             await asyncio.sleep(LOOK_SECONDS)

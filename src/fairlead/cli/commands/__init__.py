@@ -1,1 +1,1 @@
-"""The commands on files and rules, one a file."""
+"""The commands on files and rules, one module per command."""

@@ -37,7 +37,7 @@ SHOWN_RELATIONS = 5
 
 @dataclass(frozen=True)
 class RunArguments:
-    """What the arguments ask for."""
+    """The arguments of the command."""
 
     rules: str
     events: tuple[str, ...]
@@ -57,7 +57,7 @@ class RunArguments:
 
     @property
     def rejects_path(self) -> str | None:
-        """The side file: beside the output, or in the working directory where there is none."""
+        """The file of rejected records: beside the output, or in the working directory if there is none."""
         if self.on_bad == "stop":
             return None
         return (
@@ -151,14 +151,14 @@ def run(
 
 
 def perform(job: RunArguments) -> Summary:
-    """The steps, whose order keeps half a result from appearing:
+    """The steps, whose order keeps incomplete results from appearing:
 
-    1. Compile the rules and find the files. 2. Open the outputs beside their targets. 3. In stop mode, check all input first
-    if relations can be seen before the end; in a file they cannot, a bad record discards it. 4. Match, writing relations as
-    they come. 5. All of every output is on the disk, under another name: whatever fails until here leaves earlier files as
-    they were. 6. The outputs take their names: relations, rejects, the receipt, and the state last. From here on the run is
-    complete, whatever signal comes. A run that is killed between two names has not moved the state: the same run again gives
-    the same outputs, and they replace what is there. With the state first, their relations would be lost.
+    1. Compile the rules and find the files. 2. Open the outputs beside their targets. 3. In stop mode, check all input first if
+       relations can be seen before the end; in a file they cannot, a bad record discards it. 4. Match, writing relations as
+       they are found. 5. All of every output is on the disk, under another name: a failure up to this point leaves earlier
+       files unchanged. 6. The outputs take their names: relations, rejects, the receipt, and the state last. From here on the
+       run is complete, whatever signal arrives. A run that is killed between two names has not moved the state: the same run
+       again produces the same outputs, and they replace the existing ones. With the state first, their relations would be lost.
     """
     import fairlead.transport.admission.sequences
     import fairlead.transport.tables.stream_tables  # noqa: F401  here, and not while outputs are open: a signal in an import leaves a trace
@@ -198,7 +198,7 @@ def perform(job: RunArguments) -> Summary:
             for _ in _batches(job, running, parts, files, None, progress.pass_over("checking"), check=True):
                 pass
         batches = _batches(job, running, parts, files, rejects, progress.pass_over("matching"))  # 4
-        outputs.enter_context(closing(batches))  # it reads ahead: whatever fails, that ends first
+        outputs.enter_context(closing(batches))  # it reads ahead: after any failure, close it first
         first: list[Relation] = []
         for found in delivered(running, batches, until):
             progress.events(running.events)
@@ -223,7 +223,7 @@ def perform(job: RunArguments) -> Summary:
 
 
 def refuse_pipes(job: RunArguments, files: list[Path]) -> None:
-    """What is read twice must be a file: a pipe would be empty the second time, or wait for another writer."""
+    """Input that is read twice must be a file: a pipe would be empty the second time, or wait for another writer."""
     from fairlead.cli.outputs import appears_at_once
     from fairlead.errors import UsageError
 
@@ -242,7 +242,7 @@ def _batches(
     progress: Progress,
     check: bool = False,
 ) -> Generator[tuple[int, Columns], None, None]:
-    """The events of the files, and which part of the plan they are for. `check`: they are only looked at."""
+    """The events of the files, each batch with its part of the plan. `check`: only validate them."""
     from fairlead.transport.admission.sequences import LastSequences
     from fairlead.transport.files.event_files import read_files
     from fairlead.transport.tables.stream_tables import stream_files

@@ -88,7 +88,7 @@ def explain(rules: str, buckets: int | None, stream: bool, master: str | None, a
 
 @dataclass(frozen=True)
 class SparkRunArguments:
-    """What the arguments of `run` ask for."""
+    """The arguments of `run`."""
 
     rules: str
     events: tuple[str, ...]
@@ -237,7 +237,7 @@ def run(
 def require_order(
     order_by: tuple[str, ...], position: str | None, stream: bool = False, frontier: str | None = None, delay: str | None = None
 ) -> None:
-    """What `match` refuses too, before Spark is started and in words of the command line."""
+    """The checks of `match`, before Spark is started and in terms of the command line."""
     from fairlead.errors import UnsupportedError, UsageError
 
     if order_by and position:
@@ -268,7 +268,7 @@ def form_named(name: str | None) -> Form | None:
 
 @contextmanager
 def session_for(master: str | None, settings: tuple[str, ...]) -> Iterator[Any]:
-    """A session whose own messages go to a file, which is named if something fails that has no code."""
+    """A session whose own messages go to a file, which is named if an error without a code occurs."""
     from fairlead.cli import without_pandas
     from fairlead.errors import FairleadError
     from fairlead.runtime.spark.setup.messages import apart
@@ -288,7 +288,7 @@ def session_for(master: str | None, settings: tuple[str, ...]) -> Iterator[Any]:
         with apart() as log:
             made = session(master, **named)
         if local_cores(str(made.sparkContext.master)) is None:
-            ship(made)  # executors elsewhere import this Fairlead; what it depends on they must have
+            ship(made)  # remote executors import this Fairlead; its dependencies must be installed there
         yield made
     except (FairleadError, click.ClickException, SystemExit, KeyboardInterrupt):
         raise
@@ -309,7 +309,7 @@ class Stopping(threading.Event):
 
     @contextmanager
     def noted(self) -> Iterator[None]:
-        """Signals are noted, not raised: an exception in the middle of a call to the JVM would leave the connection useless.
+        """Signals are recorded, not raised: an exception in the middle of a call to the JVM would make the connection unusable.
         The second one has its usual effect."""
         before: dict[int, Any] = {}
 

@@ -1,1 +1,1 @@
-"""The commands on a log: up, declare, publish, tail, export, streams. Each is a file of its own."""
+"""The commands on a log: up, declare, publish, tail, export, streams. One module per command."""

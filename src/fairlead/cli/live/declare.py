@@ -40,7 +40,7 @@ def declare(types: str, where: LogAddress, as_json: bool) -> None:
 
 
 def declare_types(fl: SyncClient, text: str, path: str) -> list[str]:
-    """The types of a text, which may lean on others that are declared; of whole rules, those that they bring along. Raises
+    """Declares the types of a text, which may refer to other declared types; of a rule file, the types in it. Raises
     LanguageError with the place in the file, UsageError."""
     from fairlead.cli.rules import naming, shown_name
     from fairlead.engine import compile

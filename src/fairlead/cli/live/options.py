@@ -1,4 +1,4 @@
-"""Where the log is, and who we are to it: the options that all commands on a log share.
+"""The address of the log and the credentials: the options that all commands on a log share.
 
 Takes: options, completed by the environment. Gives: `LogAddress`, which opens a client. Never: starts a server: that is `up`.
 """
@@ -32,14 +32,14 @@ CREDENTIALS = {
 
 @dataclass(frozen=True)
 class LogAddress:
-    """A log, as the options name it."""
+    """A log, as given by the options."""
 
     url: str | None
     credentials: Mapping[str, Any]
 
     @contextmanager
     def opened(self, **more: Any) -> Iterator[SyncClient]:
-        """Raises UsageError where no log is named, LogError where nobody answers."""
+        """Raises UsageError if no log is named, LogError if no server answers."""
         from fairlead.errors import UsageError
         from fairlead.runtime.live.client import connect
 
@@ -51,7 +51,7 @@ class LogAddress:
 
 
 def log_options(command: Command) -> Command:
-    """`--url` and the credentials, handed to the command as one `where`."""
+    """`--url` and the credentials, passed to the command as one `where`."""
 
     @wraps(command)
     def called(*args: Any, url: str | None, **options: Any) -> Any:

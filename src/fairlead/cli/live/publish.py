@@ -89,7 +89,7 @@ def publish(
 
 
 def _catalogue(fl: SyncClient, type_name: str | None) -> Catalogue:
-    """What the records may be: all declared types, or the one that was named, which then needs no name."""
+    """The possible types of the records: all declared types, or the named one, which the records may then omit."""
     from fairlead.model.types import Catalogue, EventType
     from fairlead.transport.admission.problems import not_published, unknown_type
 

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 CHUNK = 1024
 POLL_SECONDS = 0.1
-"""How often a signal, or the end, is looked for while nothing comes."""
+"""How often to check for a signal, or the end, while no relations arrive."""
 
 
 @dataclass(eq=False)
 class Tailed:
-    """What a tail has come to."""
+    """The result of a tail."""
 
     name: str | None
     began: float
@@ -140,7 +140,7 @@ def tail(
 
 
 def start_of(text: str) -> str | int | datetime:
-    """`--start` as the client takes it; raises UsageError."""
+    """`--start` as the client accepts it; raises UsageError."""
     from datetime import datetime
 
     from fairlead.runtime.live.starting import check_start
@@ -155,7 +155,7 @@ def start_of(text: str) -> str | int | datetime:
 
 
 def _require_new(name: str | None, out: str) -> None:
-    """A file of an earlier run has what the name has acknowledged, which never comes again."""
+    """The file of an earlier run contains relations that the name has acknowledged, which are never delivered again."""
     if name is not None and out != "-" and os.path.isfile(out) and os.path.getsize(out):
         problem = f"the file exists, may hold relations that '{name}' acknowledged, and would be replaced"
         raise UsageError("A295", problem, "use another file for each start, or append the standard output: >> FILE", out)
@@ -168,7 +168,7 @@ def _require_one(sub: SyncSubscription, receipt: str | None) -> None:
 
 
 def _chunks(sub: SyncSubscription, count: int | None, ends: Ends | None, signals: list[int]) -> Iterator[list[Relation]]:
-    """Relations as they come, those that are at hand together; up to the ends, where there are any, or to a signal."""
+    """Relations as they are completed, in chunks of those available; up to the ends, if there are any, or to a signal."""
     left = CHUNK if count is None else count
     while left and not signals:
         first = sub.next(POLL_SECONDS)
@@ -184,7 +184,7 @@ def _chunks(sub: SyncSubscription, count: int | None, ends: Ends | None, signals
 
 
 def _told(chunks: Iterator[list[Relation]], tell: Callable[[str], None]) -> Iterator[list[Relation]]:
-    """The chunks as they are; how many relations came is told."""
+    """The chunks unchanged; reports the number of relations."""
     from fairlead.cli.screen import counted
 
     total = 0
@@ -195,8 +195,8 @@ def _told(chunks: Iterator[list[Relation]], tell: Callable[[str], None]) -> Iter
 
 
 def _tailed(sub: SyncSubscription, name: str | None, chunks: Iterator[list[Relation]], out: str, receipt: str | None) -> Tailed:
-    """1. write, 2. acknowledge what was written: on the standard output chunk by chunk; where a file is asked for, be it the
-    receipt only, when all files have their names. So nothing is acknowledged that is in no output, or in no receipt."""
+    """1. write, 2. acknowledge what was written: on the standard output chunk by chunk; if a file is requested, even just the
+    receipt, when all files have their names. So every acknowledged relation is in an output and in a receipt."""
     from fairlead.cli.outputs import SmallOutput
     from fairlead.deliver.receipt import dumps
     from fairlead.transport.output.relation_files import open_relations

@@ -59,7 +59,7 @@ def up(data: str, port: int | None, bytes_max: int | None, fast: bool, as_json: 
         except LogError as error:
             if port is not None or not chosen or error.code != "N007":
                 raise
-            server.port = 0  # somebody else has the port of the last time
+            server.port = 0  # another process uses the previous port
             server.start()
         _remember(Path(data), server)
         _tell(server, as_json)
@@ -89,7 +89,7 @@ def _remember(data: Path, server: Server) -> None:
 def _tell(server: Server, as_json: bool) -> None:
     import json
 
-    if as_json:  # one line: others read it while the command goes on
+    if as_json:  # one line, for other processes to read while the command runs
         click.echo(json.dumps({"url": server.url, "data": str(server.folder), "pid": server.pid}))
         return
     click.echo(f"{server.url}  keeps its log in {server.folder}")

@@ -17,7 +17,7 @@ OF_EVENTS = (*AGGREGATES, "position", "time")
 
 
 def check_call(node: syntax.Call) -> None:
-    """The function exists and takes that many arguments."""
+    """Checks that the function exists and accepts that many arguments."""
     name = node.function.text
     function = FUNCTIONS.get(name.lower())
     if function is None:

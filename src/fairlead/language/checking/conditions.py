@@ -2,8 +2,8 @@
 
     NOT (a < b OR c IS NULL) AND d IN (1, 2)   →   a >= b · c IS NOT NULL · d IN (1, 2)
 
-De Morgan and distribution hold in three-valued logic, and every atom's negation is unknown exactly where the atom is, so
-the result is the formula it came from for every value, NULL and NaN included.
+De Morgan and distribution hold in three-valued logic, and every atom's negation is unknown exactly where the atom is, so the
+result equals the original formula for every value, NULL and NaN included.
 
 Takes: an expression as written and a scope. Gives: predicates. Never: decides which branch a conjunct belongs to.
 """

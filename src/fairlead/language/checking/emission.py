@@ -76,7 +76,7 @@ def _timed(scopes: Sequence[Scope]) -> bool:
 
 
 def _scale(value: Expression, scope: Scope) -> int:
-    """Decimal places of an exact result: products add them up, all else keeps the most."""
+    """Decimal places of an exact result: products add them up, other operations keep the most."""
     if isinstance(value, Field | Aggregate) and value.kind is Kind.DECIMAL and value.attribute:
         slot = value.slot if isinstance(value, Field) else value.slots[0]
         owner = next(each.type for each in scope.members.values() if slot in each.slots)
@@ -99,7 +99,7 @@ def _merged(clause: syntax.Emit, existing: EventType, made: EventType) -> EventT
 
 
 def _fitted(existing: EventType, scopes: Sequence[Scope]) -> EventType:
-    """A declared type; without a TIME of its own its events have a time where all members do."""
+    """A declared type; without its own TIME its events have a time if all members do."""
     return existing if existing.time_attribute else replace(existing, implicit_time=_timed(scopes))
 
 

@@ -1,7 +1,7 @@
 """Expressions as written to typed expressions over slots.
 
 Takes: a syntax node and the scope of one branch. Gives: a `model.expression` tree in which every node knows its kind, or a
-Fault. Never: joins conditions (conditions.py does): AND, OR, NOT and BETWEEN are no values.
+`Fault`. Never: joins conditions (conditions.py does): AND, OR, NOT and BETWEEN are not values.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from fairlead.model.expression import (
 from fairlead.model.types import INTEGER, NUMERIC, Kind
 
 OPERATORS = {"==": "=", "<>": "!="}
-"""Second spellings."""
+"""Alternative spellings."""
 
 
 def typed(node: syntax.Expression, scope: Scope, wanted: Kind | None = None) -> Expression:
-    """The value of an expression. NULL becomes a NULL of the kind that is wanted; where none is, it has no meaning."""
+    """The value of an expression. NULL becomes a NULL of the wanted kind; without one, it is an error."""
     match node:
         case syntax.Number():
             return literals.number(node)
@@ -76,7 +76,7 @@ def atom(node: syntax.Compare | syntax.IsNull | syntax.In | syntax.Like, scope: 
 
 
 def between(node: syntax.Between, scope: Scope, negated: bool) -> tuple[Atom, Atom]:
-    """`low <= x` and `x <= high`, or what says that one of them is not so."""
+    """`low <= x` and `x <= high`, or their negations."""
     low, high = ("<", ">") if negated else (">=", "<=")
     return _compare(low, node.operand, node.low, scope), _compare(high, node.operand, node.high, scope)
 

@@ -1,7 +1,7 @@
-"""Which subscription has to be checked before which: the emitters of a derived type before its readers.
+"""Which subscription is checked before which: the emitters of a derived type before its readers.
 
 Takes: the subscriptions as written and the declared types. Gives: an order in which every type is known before it is read,
-otherwise the order of the text; or a Fault that prints the cycle.
+otherwise the order of the text; or a `Fault` that prints the cycle.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def emitters(subscriptions: Sequence[syntax.Subscription]) -> dict[str, tuple[in
 
 
 def order(subscriptions: Sequence[syntax.Subscription], declared: Catalogue, emitting: Emitters) -> list[int]:
-    """Depth-first with a stack of its own: a chain of ten thousand subscriptions is legal."""
+    """Depth-first with an explicit stack: a chain of ten thousand subscriptions is valid."""
     upstream = [_upstream(each, declared, emitting) for each in subscriptions]
     done: dict[int, None] = {}
     for start in range(len(subscriptions)):
@@ -54,7 +54,7 @@ def _upstream(node: syntax.Subscription, declared: Catalogue, emitting: Emitters
 
 
 def _cycle(path: list[int], subscriptions: Sequence[syntax.Subscription]) -> Fault:
-    """`path` runs from a reader to its emitters; people read it the other way."""
+    """`path` runs from a reader to its emitters; the message shows it in the other direction."""
     steps = []
     for at in reversed(path[1:]):
         emit = subscriptions[at].emit

@@ -1,4 +1,4 @@
-"""PER: the attributes that make the key of each type.
+"""PER: the key attributes of each type.
 
     PER symbol               every type of the pattern has `symbol`
     PER r.symbol = q.ticker  the type of r has `symbol`, that of q `ticker`; any other type has one of these names

@@ -1,9 +1,9 @@
-"""The rules of kinds: what may be compared, what arithmetic gives, what widens to what.
+"""The rules of kinds: what may be compared, the results of arithmetic, what widens to what.
 
     INT → BIGINT → DOUBLE widen; DECIMAL meets integers as DECIMAL and DOUBLE as DOUBLE; `/` is always DOUBLE;
     TIMESTAMP - TIMESTAMP is INTERVAL; TIMESTAMP ± INTERVAL is TIMESTAMP; INTERVAL * integer is INTERVAL
 
-Takes: kinds and typed expressions. Gives: kinds, or None where the language has no such operation. Never: reads text.
+Takes: kinds and typed expressions. Gives: kinds, or None if the language has no such operation. Never: reads text.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def aggregate(function: str, kind: Kind) -> Kind | None:
 
 
 def widest(kinds: list[Kind]) -> Kind | None:
-    """The one kind that all of them become; None where there is none."""
+    """The one kind to which all of them widen; None if there is none."""
     if all(kind is kinds[0] for kind in kinds):
         return kinds[0]
     if all(kind in _WIDTH for kind in kinds):

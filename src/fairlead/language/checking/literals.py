@@ -1,4 +1,4 @@
-"""Constants: numbers, durations and timestamps as canonical values, or a Fault where they do not fit.
+"""Constants: numbers, durations and timestamps as canonical values, or a `Fault` if they do not fit.
 
 5 → INT · 3000000000 → BIGINT · 1.5, 1e3 → DOUBLE · 5 MINUTES → INTERVAL, in microseconds · TIMESTAMP '…' → TIMESTAMP
 """

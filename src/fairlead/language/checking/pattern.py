@@ -65,7 +65,7 @@ def _spelt_out(pattern: syntax.Pattern) -> str:
 
 
 def _alternatives(pattern: syntax.Pattern) -> list[str] | None:
-    """The patterns that an inner OR stands for; None where they are too many to show."""
+    """The patterns that an inner OR expands to; None if they are too many to show."""
     if isinstance(pattern, syntax.Element):
         alias = "" if pattern.alias.text == pattern.type.text else f" {pattern.alias.text}"
         return [pattern.type.text + alias + (f"[{pattern.count.value}]" if pattern.count else "")]
@@ -141,7 +141,7 @@ def check_readable(word: syntax.Word, catalogue: Catalogue) -> None:
 
 
 def _precedences(pattern: syntax.Pattern, places: Mapping[str, tuple[int, ...]]) -> tuple[Precedence, ...]:
-    """The same for `a THEN b THEN c` however it is bracketed: for each set of slots, what all of them must follow."""
+    """The same for `a THEN b THEN c` with any brackets: for each set of slots, what all of them must follow."""
     before: dict[int, set[int]] = {}
     _order(pattern, places, before)
     grouped: dict[tuple[int, ...], list[int]] = {}
@@ -151,7 +151,7 @@ def _precedences(pattern: syntax.Pattern, places: Mapping[str, tuple[int, ...]])
 
 
 def _order(pattern: syntax.Pattern, places: Mapping[str, tuple[int, ...]], before: dict[int, set[int]]) -> list[int]:
-    """The slots of a pattern; notes in `before` every slot that has to stand before another."""
+    """The slots of a pattern; records in `before` every slot that must precede another."""
     if isinstance(pattern, syntax.Element):
         return list(places[pattern.alias.text])
     seen: list[int] = []

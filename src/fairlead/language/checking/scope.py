@@ -36,14 +36,14 @@ class Scope:
     """Aliases of WITHOUT clauses, which only their own WHERE can see."""
 
     def knows(self, reference: syntax.Reference) -> bool:
-        """The branch has what a reference names: its alias, or an element with that attribute."""
+        """Whether the branch has what a reference names: its alias, or an element with that attribute."""
         head = reference.head.text
         if head in self.members:
             return True
         return reference.attribute is None and reference.index is None and bool(self._having(head))
 
     def value(self, reference: syntax.Reference) -> Field | Literal:
-        """`alias.attribute`, `alias[i].attribute`, or `attribute` where one element has it."""
+        """`alias.attribute`, `alias[i].attribute`, or `attribute` if only one element has it."""
         if reference.attribute is None and reference.index is None:
             having = self._having(reference.head.text)
             if having:

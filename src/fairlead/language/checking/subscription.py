@@ -42,7 +42,7 @@ class Checked:
     subscription: Subscription
     shapes: tuple[BranchPattern, ...]
     conjuncts: tuple[tuple[Placed, ...], ...]
-    """For each branch its predicates with the places they came from."""
+    """For each branch its predicates with their places in the text."""
     emitted: EventType | None = None
 
 

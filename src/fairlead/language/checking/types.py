@@ -36,7 +36,7 @@ def catalogue_of(declarations: Iterable[Declaration], emitted: Collection[str]) 
 
 
 def with_type(catalogue: Catalogue, added: EventType) -> Catalogue:
-    """The catalogue with a type added or replaced; a union is timed where all its members are."""
+    """The catalogue with a type added or replaced; a union is timed if all its members are."""
     before = catalogue.get(added.name)
     if before is None:
         return catalogue.extended(added)  # a union has only members that are declared

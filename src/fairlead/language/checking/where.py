@@ -1,6 +1,6 @@
 """WHERE: which conjunct belongs to which branch, and its predicate there.
 
-A conjunct belongs to every branch that has all the names it uses. One whose names no single branch has is a fault.
+A conjunct belongs to every branch that has all the names it uses. It is an error if no single branch has all of them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Placed = tuple[Conjunct, Predicate]
 
 
 def where(clause: syntax.Where, scopes: Sequence[Scope], source: RuleText) -> list[list[Placed]]:
-    """For each branch its predicates with the conjuncts they came from."""
+    """For each branch its predicates with their conjuncts."""
     placed: list[list[Placed]] = [[] for _ in scopes]
     for conjunct in conjuncts(clause.condition):
         for at in _branches(conjunct, scopes):
@@ -28,7 +28,7 @@ def where(clause: syntax.Where, scopes: Sequence[Scope], source: RuleText) -> li
 
 def _branches(conjunct: Conjunct, scopes: Sequence[Scope]) -> list[int]:
     if len(scopes) == 1:
-        return [0]  # whatever is unknown here is reported where it is resolved
+        return [0]  # unknown names are reported where they are resolved
     names = list(syntax.references(conjunct.node))
     fitting = [at for at, scope in enumerate(scopes) if all(scope.knows(each) for each in names)]
     if fitting:

@@ -55,7 +55,7 @@ def floating_key(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding
 
 
 def unbounded_queues(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
-    """W012: a disposal that leaves older events behind, and no window that lets go of them."""
+    """W012: a disposal that leaves older events queued, and no window that drops them."""
     subscription = checked.subscription
     clause = next((each for each in checked.node.clauses if isinstance(each, syntax.DisposalClause)), None)
     if clause and subscription.disposal is not Disposal.PREFIX_INFIX and subscription.within_us is None:

@@ -1,7 +1,7 @@
-"""W001, W008 to W010: conditions that do not depend on the events, joins without PER, types that nobody uses.
+"""W001, W008 to W010: conditions that do not depend on the events, joins without PER, unused types.
 
 W001: `WHERE a.id = b.id` filters relations, but all ids share the queues, so a match on one id disposes of waiting events of
-the others. `PER id` gives every id its own queues.
+the others. With `PER id` every id has its own queues.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _join(predicate: Predicate) -> tuple[Field, Field] | None:
 
 
 def _per(left: Field, right: Field, branch: Branch, catalogue: Catalogue) -> tuple[str, bool]:
-    """The PER clause that says the same, and whether the types allow it as it stands."""
+    """The equivalent PER clause, and whether the types allow it unchanged."""
     names = {left.attribute, right.attribute}
     joined = {branch.slots[field.slot].type for field in (left, right)}
     possible = all(name in joined or any(catalogue[name].attribute(each) for each in names) for name in branch.types)

@@ -1,4 +1,4 @@
-"""What a lint rule finds, before it has a line and a column; and the expressions of a subscription as written."""
+"""A finding of a lint rule, before it has a line and a column; and the expressions of a subscription as written."""
 
 from __future__ import annotations
 

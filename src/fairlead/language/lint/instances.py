@@ -62,7 +62,7 @@ def index_missing(checked: Checked, catalogue: Catalogue) -> Iterator[LintFindin
 
 
 def recent_runs_backwards(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
-    """W005: under RECENT q[1] is the newest. Of no interest where nothing tells the instances apart."""
+    """W005: under RECENT q[1] is the newest. Not reported if nothing distinguishes the instances."""
     if not checked.subscription.matching.recent:
         return
     told_apart = {each.head.text for node in expressions(checked.node) for each in syntax.references(node) if each.index}
@@ -75,7 +75,8 @@ def recent_runs_backwards(checked: Checked, catalogue: Catalogue) -> Iterator[Li
 
 
 def broken_rise(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
-    """W015: `q[1].x < q[2].x AND q[2].x < q[3].x` reads like an unbroken run, but others may stand between, of any key."""
+    """W015: `q[1].x < q[2].x AND q[2].x < q[3].x` reads like an unbroken run, but other events may be in between, of any
+    key."""
     if checked.subscription.matching.contiguous or checked.subscription.per:
         return
     for branch, placed in zip(checked.subscription.branches, checked.conjuncts, strict=True):
@@ -93,7 +94,7 @@ def broken_rise(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]
 
 
 def _rising(predicate: Predicate, branch: Branch) -> tuple[str, str] | None:
-    """The alias and attribute of which an instance is compared with the next."""
+    """The alias and attribute if an instance is compared with the next."""
     match predicate.condition.terms:
         case ((Compare("<" | ">" | "<=" | ">=", Field() as left, Field() as right),),):
             one, other = branch.slots[left.slot], branch.slots[right.slot]

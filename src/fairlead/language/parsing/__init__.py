@@ -1,1 +1,1 @@
-"""Text to syntax tree: the grammar, its tables, the automaton, and what is wrong where a text does not parse."""
+"""Text to syntax tree: the grammar, its tables, the automaton, and the error messages of texts that do not parse."""

@@ -1,13 +1,11 @@
-"""The parser at work: an LALR(1) automaton with its stack, over the tables that Lark made of the grammar (see
-table_builder.py).
+"""The parser: an LALR(1) automaton with its stack, over the tables that Lark made of the grammar (see table_builder.py).
 
-Takes: a text. Gives: `syntax.Rules`, or how far the text is right where anything at all is wrong with it. Never: complains,
-but of what is nested too deep to be read on. parser.py has Lark read the rest of a wrong text again, so what is said of it, and
-where, is Lark's finding.
+Takes: a text. Gives: `syntax.Rules`; for an invalid text, how far it is valid. Never: reports an error, except for text that is
+nested too deep to continue. parser.py lets Lark read the rest of an invalid text again, so message and place come from Lark.
 
 It does what Lark does with these tables, in a quarter of the time: there is no object for a token that no builder reads, no
-tree between the text and the syntax nodes, and no call for a rule that only passes its one part on, as all eight levels
-between a number and a condition do. Nor does a program that meets no wrong text wait for Lark to be loaded.
+tree between the text and the syntax nodes, and no call for a rule that only passes its one part on, as all eight levels between
+a number and a condition do. A program whose texts are all valid never loads Lark.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ STATEMENT = "statement"
 class Rule(NamedTuple):
     origin: str
     size: int
-    """Symbols that it takes off the stack."""
+    """Symbols that it removes from the stack."""
     parts: list[int]
     """Which of them are parts, counted from the top of the stack (-1)."""
     spliced: frozenset[int]
@@ -39,11 +37,11 @@ class Rule(NamedTuple):
     build: Callable[[Span, list[Any]], Any] | None
     """None for Lark's helpers, whose value is the list of their parts."""
     passes: bool
-    """Its one symbol stands for all of it."""
+    """The value of its one symbol is its value."""
 
 
 class Words(dict[str, tuple[str, ...]]):
-    """For each word of a text the terminals that it can be, keywords first. Which of them it is, its state decides."""
+    """For each word of a text the terminals that it can be, keywords first. The state decides which of them it is."""
 
     def __init__(self, terminals: dict[str, re.Pattern[str]]) -> None:
         self.terminals = terminals
@@ -55,17 +53,17 @@ class Words(dict[str, tuple[str, ...]]):
 
 class Automaton(NamedTuple):
     scan: Callable[[str, int], re.Match[str] | None]
-    """Passes over what is ignored to the next terminal, a word or the end: the one group that matches is named after it."""
+    """Skips ignored text up to the next terminal, a word or the end; the matching group has the terminal's name."""
     words: dict[str, re.Pattern[str]]
     rules: list[Rule]
     rows: list[dict[str, int]]
     """For each state, by symbol: the state to go to, or ~n, to reduce by rule n first."""
     read: frozenset[str]
-    """The terminals that builders read. Of the others only the place is kept."""
+    """The terminals that builders read. For the others only the place is kept."""
     end: int
     open_max: int
-    """Symbols on the stack. More belong to more than DEPTH_MAX nodes that are open at once: each node has its symbols but the
-    last there, and those of the list that it goes on with."""
+    """Symbols on the stack. More would mean more than DEPTH_MAX open nodes: each open node has all its symbols but the last
+    there, and those of the list that continues it."""
 
 
 @cache
@@ -74,7 +72,7 @@ def automaton() -> Automaton:
     ignored = "|".join(made["ignored"].values())
     groups = {WORD: made["words"]["ANY"], **made["signs"], END: r"\Z"}
     named = "|".join(f"(?P<{name}>{expression})" for name, expression in groups.items())
-    scan = re.compile(f"(?:{ignored})*+(?:{named})").match  # what was passed over is not looked at again
+    scan = re.compile(f"(?:{ignored})*+(?:{named})").match  # skipped text is not scanned again
     words = {name: re.compile(expression) for name, expression in made["words"].items()}
     rules = [_rule(**each) for each in made["rules"]]
     own, listed = (max(each.size - 1 for each in rules if (each.build is not None) == built) for built in (True, False))
@@ -89,9 +87,9 @@ def _rule(origin: str, size: int, parts: list[tuple[int, bool]], builder: str | 
 
 
 def read(text: str) -> syntax.Rules | int:
-    """The rules; of a text that is not right, where the last whole statement begins before the word that does not fit. 0 where
-    every word fits and a node is refused: what comes after it may not fit, and that is said first. Raises TooDeep where more is
-    open than any text may have: nothing is read beyond that."""
+    """The rules; for an invalid text, the start of the last complete statement before the word that does not fit. 0 if every
+    word fits and a node is rejected: the text after it may not fit, and that is reported first. Raises TooDeep if more is open
+    than any text may have: nothing is read beyond that."""
     try:
         found = _read(text, automaton(), True)
     except TooDeep:
@@ -104,8 +102,8 @@ def read(text: str) -> syntax.Rules | int:
 
 
 def _read(text: str, automaton: Automaton, building: bool) -> syntax.Rules | int:
-    """The stack is five lists: for each symbol the state it led to, its value, where it begins and ends in the text, and how
-    deep it is nested. `building` False: only to see how much is open at once, whatever nodes the text has."""
+    """The stack is five lists: for each symbol the state it led to, its value, its start and end in the text, and its depth.
+    `building` False: only measures how much is open at once, whatever nodes the text has."""
     scan, terminals, rules, rows, read, end, open_max = automaton
     words = Words(terminals)
     states, values, starts, ends, depths = [0], list[Any](), list[int](), list[int](), list[int]()
@@ -162,7 +160,7 @@ def _read(text: str, automaton: Automaton, building: bool) -> syntax.Rules | int
 
 
 def _spliced(parts: list[int], spliced: frozenset[int], values: list[Any]) -> list[Any]:
-    """The parts of a rule, with the items of those that are lists. A list that comes first is extended, not copied: 10,000
+    """The parts of a rule, with the items of those that are lists. A list in first place is extended, not copied: 10,000
     statements are 10,000 reductions of it."""
     found: list[Any] = values[parts[0]] if parts[0] in spliced else [values[parts[0]]]
     for at in parts[1:]:

@@ -1,7 +1,7 @@
-"""What is wrong where a text does not parse, in plain words.
+"""Error messages for texts that do not parse, in plain words.
 
-Takes: the parser's complaint. Gives: a Fault that names the word that does not fit, what would fit, and the keyword that
-was probably meant. Never: speaks of terminals, tokens or states.
+Takes: the parser's error. Gives: a `Fault` that names the word that does not fit, what would fit, and the keyword that was
+probably meant. Never: mentions terminals, tokens or states.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ WORDS = {
     "DOT": "'.'",
 }
 SILENT = frozenset({"SEMICOLON", "$END", "LBRACE", "QUESTION", "STAR", "COMMENT", "SPACE"})
-"""What could also stand there, but helps nobody to hear."""
+"""Terminals that are also possible but do not help in a message."""
 
 _LAST_WORD = re.compile(r"(\w+)\s*$")
 CERTAIN = 0.7
-"""How alike an accepted name and a keyword must be before we blame the name: WHRE is 0.89 WHERE, `other` 0.6 PER."""
+"""How similar an accepted name and a keyword must be for the name to count as misspelt: WHRE is 0.89 WHERE, `other` 0.6 PER."""
 
 
 def of_token(text: str, error: UnexpectedToken) -> Fault:
@@ -58,7 +58,7 @@ def of_token(text: str, error: UnexpectedToken) -> Fault:
     if token.type == "$END":
         return _at_end(text, expected)
     span = Span(token.start_pos or 0, token.end_pos or 0)
-    for at in (span.start, span.start - 1):  # the slash before it may have been taken for a division
+    for at in (span.start, span.start - 1):  # the slash before it may have been read as a division
         if text.startswith("/*", max(0, at)):
             return _open_comment(at)
     return _misspelt(text, token, span, expected) or Fault("L001", span, _problem(token), _fix(token, expected))
@@ -86,7 +86,7 @@ def _at_end(text: str, expected: frozenset[str]) -> Fault:
 
 
 def _misspelt(text: str, token: Token, span: Span, expected: frozenset[str]) -> Fault | None:
-    """A keyword written wrong: the word itself, or the one before it, which the parser took for an alias."""
+    """A misspelt keyword: the word itself, or the one before it, which the parser read as an alias."""
     keywords = [_keyword(each) for each in sorted(expected) if _is_keyword(each)]
     meant = closest(str(token), keywords) if token.type in ("NAME", "ANY") else None
     if meant:

@@ -1,7 +1,7 @@
-"""A fault in a rule text before it has a line and a column: its code, its span of characters, the problem, the fix.
+"""An error in a rule text before it has a line and a column: its code, its span of characters, the problem, the fix.
 
-The passes raise faults; `compile_text` turns the first one into a LanguageError with place and excerpt, so no pass
-needs to carry the text around. Gives also the one way to say "did you mean".
+The passes raise a `Fault`; `compile_text` turns the first one into a LanguageError with place and excerpt, so no pass needs the
+text. Also the one way to say "did you mean".
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Fault(Exception):
 
 
 def closest(name: str, options: Iterable[str]) -> str | None:
-    """The option that a misspelt name most likely meant, whatever its case; the first of equals in the order given."""
+    """The option that a misspelt name most likely meant, ignoring case; the first of equally likely ones."""
     folded: dict[str, str] = {}
     for option in options:
         folded.setdefault(option.casefold(), option)

@@ -1,11 +1,11 @@
 """From text to syntax tree.
 
-    1. automaton.py reads the text. Right texts end here.
-    2. Lark reads what automaton.py refused, by the same grammar: it says what does not fit and what would, or gives the tree
-       in which a node is at fault. So a word that does not fit is reported before a node, wherever they stand; but what is
-       nested so deep that no text could go on from there is reported at once.
+    1. automaton.py reads the text. Valid texts end here.
+    2. Lark reads the part that automaton.py rejected, with the same grammar: it says what does not fit and what would, or
+       returns the tree with the invalid node. So a word that does not fit is reported before a node, wherever they are; but
+       text that is nested too deep to continue is reported at once.
 
-Takes: the text of a rule set. Gives: `syntax.Rules`, or a Fault. Never: knows a type or a name; lets a Lark type out.
+Takes: the text of a rule set. Gives: `syntax.Rules`, or a `Fault`. Never: knows a type or a name; exposes a Lark type.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def parse(text: str) -> syntax.Rules:
     found = automaton.read(text)
     if isinstance(found, syntax.Rules):
         return found
-    if found:  # what stands before is right, and blank to Lark, which would need a gigabyte for the tree of a long text
+    if found:  # the text before is valid: blanks spare Lark a gigabyte for the tree of a long text
         parse_with_lark(" " * found + text[found:], text)
     return parse_with_lark(text)
 
@@ -42,7 +42,7 @@ def grammar() -> Lark:
 
 
 def parse_with_lark(text: str, shown: str | None = None) -> syntax.Rules:
-    """`shown` is the text to complain about, where the one to read is a part of it."""
+    """`shown`: the text for error messages, if `text` is a part of it."""
     from lark import UnexpectedCharacters, UnexpectedToken
 
     from fairlead.language.parsing import complaint

@@ -1,4 +1,4 @@
-"""The syntax tree: what was written, each node with its span, nothing checked and nothing resolved.
+"""The syntax tree: the text as written, each node with its span, nothing checked and nothing resolved.
 
 Gives: frozen nodes for declarations, patterns, clauses and expressions, and `references`, the names an expression reads.
 Never: knows a type, an alias or a slot.
@@ -18,8 +18,8 @@ Node = TypeVar("Node")
 
 @dataclass_transform(frozen_default=True)
 def node(cls: type[Node]) -> type[Node]:
-    """A frozen dataclass for the type checker only: one that is frozen at run time takes three times as long to make, and a
-    text of ten thousand subscriptions has a quarter of a million nodes."""
+    """A frozen dataclass for the type checker only: freezing at run time would triple the time of creating a node, and a text
+    of ten thousand subscriptions has a quarter of a million nodes."""
     return dataclass(slots=True, unsafe_hash=True)(cls)
 
 
@@ -30,7 +30,7 @@ class Word(NamedTuple):
 
 @node
 class Whole:
-    """A whole number that counts: `q[3]`, `DECIMAL(10, 2)`."""
+    """An integer that counts: `q[3]`, `DECIMAL(10, 2)`."""
 
     value: int
     span: Span
@@ -67,7 +67,7 @@ class UnionDeclaration:
 class Element:
     type: Word
     alias: Word
-    """The type's own word where no alias is written."""
+    """The type's own word if no alias is written."""
     count: Whole | None
     span: Span
 
@@ -334,7 +334,7 @@ Statement = TypeDeclaration | UnionDeclaration | Subscription
 
 @dataclass(frozen=True)
 class Rules:
-    """A rule text, whatever dialect it was written in: its statements, in their order."""
+    """A rule text in any dialect: its statements, in their order."""
 
     statements: tuple[Statement, ...]
 

@@ -1,10 +1,10 @@
 """The parser's tables, made of grammar.lark by Lark: `make grammar` writes them to tables.json.
 
-Takes: the grammar. Gives: its terminals and its LALR(1) automaton as plain values, which automaton.py runs. Never: runs when
-a text is compiled; a test makes the tables anew and compares.
+Takes: the grammar. Gives: its terminals and its LALR(1) automaton as plain values, which automaton.py runs. Never: runs when a
+text is compiled; a test rebuilds the tables and compares.
 
-Lark numbers its states and names its helper rules as it likes. Here rules are sorted, and states numbered as they are reached
-from the first, so that the same grammar gives the same file.
+Lark numbers its states and names its helper rules arbitrarily. Here rules are sorted, and states numbered in the order in which
+they are reached from the first, so that the same grammar produces the same file.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def tables() -> dict[str, Any]:
 
 
 def _terminals() -> dict[str, dict[str, str]]:
-    """Regular expressions by name, in the order in which Lark's lexer tries them: what is skipped, what is a word (a keyword
-    where one fits, else a name), and all else, which never begins like a word."""
+    """Regular expressions by name, in the order in which Lark's lexer tries them: ignored text, words (a keyword if one fits,
+    else a name), and all others, which never begin like a word."""
     found: dict[str, dict[str, str]] = {"ignored": {}, "words": {}, "signs": {}}
     for each in sorted(grammar().terminals, key=lambda t: (-t.priority, -t.pattern.max_width, -len(t.pattern.value), t.name)):
         expression = each.pattern.to_regexp()
@@ -71,9 +71,9 @@ def _terminals() -> dict[str, dict[str, str]]:
 
 
 def _rule(rule: Any) -> dict[str, Any]:
-    """What reducing by a rule does: the symbols it takes off the stack, which of them are parts (and which of these are lists
-    to be spliced in), and its builder: null for a helper of Lark's, whose value is the list of its parts, and "" where the one
-    symbol stands for the whole."""
+    """The effect of reducing by a rule: the symbols it removes from the stack, which of them are parts (and which of these are
+    lists to splice in), and its builder: null for a helper rule of Lark's, whose value is the list of its parts, and "" if the
+    one symbol is the value."""
     symbols = [(str(each.name), each.is_term, each.is_term and each.filter_out) for each in rule.expansion]
     parts = [[at, not term and name.startswith("_")] for at, (name, term, dropped) in enumerate(symbols) if not dropped]
     builder = rule.alias or (None if rule.origin.name.startswith("_") else str(rule.origin.name))
@@ -85,7 +85,7 @@ def _rule(rule: Any) -> dict[str, Any]:
 
 
 def printed(made: dict[str, Any]) -> str:
-    """A line for each rule and state, so that a change of the grammar reads as a change of lines."""
+    """One line for each rule and state, so that a change of the grammar shows as a change of lines."""
     entries = []
     for name, value in made.items():
         lines = ",\n".join(map(json.dumps, value)) if name in ("rules", "states") else ""

@@ -1,6 +1,6 @@
-"""The rule text as people see it: spans of characters, and the lines and columns that they stand for.
+"""The rule text as users see it: spans of characters with their lines and columns.
 
-Takes: the text and the name of its file. Gives: places, excerpts, and a finished LanguageError for a Fault.
+Takes: the text and the name of its file. Gives: places, excerpts, and a complete LanguageError for a `Fault`.
 Never: parses.
 """
 
@@ -15,7 +15,7 @@ from fairlead.errors import LanguageError, Place
 from fairlead.language.parsing.fault import Fault, Span
 
 EXCERPT_CHARACTERS_MAX = 240
-"""A line longer than this is no line that a person wrote; past this column the excerpt and its caret are left out."""
+"""Nobody writes lines longer than this; past this column the excerpt and its caret are omitted."""
 
 _BETWEEN_WORDS = re.compile(r"('(?>[^'\n]+|'')*+')|(?:--[^\n]*|/\*.*?\*/|\s+)++", re.DOTALL)
 
@@ -32,7 +32,7 @@ class RuleText:
         return Place(bisect_left(self._line_ends, span.start) + 1, span.start - line_start + 1, width, self.file)
 
     def excerpt(self, span: Span) -> str | None:
-        """The line that a span begins in, with each tab as one space so that the caret stands under its column."""
+        """The line in which a span begins, with each tab as one space so that the caret is under its column."""
         line_start, line_end = self._line(span.start)
         if span.start - line_start > EXCERPT_CHARACTERS_MAX:
             return None
@@ -42,12 +42,12 @@ class RuleText:
         return LanguageError(fault.code, fault.problem, fault.fix, self.place(fault.span), self.excerpt(fault.span))
 
     def shown(self, span: Span) -> str:
-        """What stands at a span on one line, without comments."""
+        """The text of a span on one line, without comments."""
         return _BETWEEN_WORDS.sub(lambda found: found[1] or " ", self.text[span.start : span.end]).strip()
 
     @cached_property
     def _line_ends(self) -> list[int]:
-        """Where the text breaks: every subscription of a long text can have a warning, and each needs its line."""
+        """The ends of the lines: every subscription of a long text can have a warning, and each needs its line."""
         return [found.start() for found in re.finditer("\n", self.text)]
 
     def _line(self, at: int) -> tuple[int, int]:

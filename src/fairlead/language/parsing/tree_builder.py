@@ -1,7 +1,7 @@
 """The nodes of the syntax tree, one builder for each rule of the grammar, called bottom-up.
 
-Takes: the span of what a rule covers, and its parts: leaves and what was built of them. Gives: a node, or a Fault where a
-number is too large or a quantifier is met. Never: looks up or down the tree.
+Takes: the span of a rule, and its parts: leaves and built nodes. Gives: a node, or a `Fault` for a number that is too large or
+a quantifier. Never: looks up or down the tree.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class TooDeep(Fault):
 
 
 class Leaf(NamedTuple):
-    """A word, number, text or sign as written, and the terminal of the grammar that it is."""
+    """A word, number, text or sign as written, and its terminal in the grammar."""
 
     terminal: str
     text: str
@@ -71,7 +71,7 @@ def _start(span: Span, parts: list[Any]) -> syntax.Rules:
 
 
 class _Supertype(tuple[syntax.Word]):
-    """Tells EXTENDS from TIME among the optional parts of a declaration."""
+    """Distinguishes EXTENDS from TIME among the optional parts of a declaration."""
 
 
 def _type(span: Span, parts: list[Any]) -> syntax.TypeDeclaration:

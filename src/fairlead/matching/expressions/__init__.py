@@ -1,1 +1,1 @@
-"""What expressions come to: closures for one relation, columns for many."""
+"""Evaluation of expressions: closures for one relation, columns for many."""

@@ -1,4 +1,4 @@
-"""count, sum, avg, min and max over columns of numbers: one column an instance of the element, one result a row.
+"""count, sum, avg, min and max over columns of numbers: one column per instance of the element, one result per row.
 
 Takes: vectors (running/vector.py). Gives: a vector, equal to functions.aggregate row by row.
 """
@@ -27,7 +27,7 @@ def aggregated(function: str, vectors: Sequence[Vector], kind: Kind) -> Vector:
         vectors = [Vector(each.values.astype(np.float64), each.known) for each in vectors]
     total, known = vectors[0].values, vectors[0].known
     with np.errstate(all="ignore"):
-        for each in vectors[1:]:  # in the order of the instances, one rounding a step; of equal values the first
+        for each in vectors[1:]:  # in the order of the instances, one rounding per step; of equal values the first
             if function in ("sum", "avg"):
                 joined = total + each.values
             else:

@@ -111,7 +111,7 @@ def _field(slot: int, attribute: str, schema: EventType) -> Evaluator:
 
 
 def _strict(function: Callable[..., Any], nodes: Sequence[Expression], types: Sequence[EventType]) -> Evaluator:
-    """A function that gives NULL as soon as one argument is NULL."""
+    """A function that returns NULL as soon as one argument is NULL."""
     arguments = [compile_value(each, types) for each in nodes]
     if len(arguments) == 2:
         left, right = arguments
@@ -138,7 +138,7 @@ def _compare(test: Callable[[Any, Any], bool], left: Evaluator, right: Evaluator
 
 
 def _are_plain(node: In) -> bool:
-    """Known constants that are equal to a value where Python says so (not DECIMALs beside DOUBLEs, see `comparison`)."""
+    """Known constants for which Python's equality is right (not DECIMALs beside DOUBLEs, see `comparison`)."""
     kinds = {node.operand.kind, *(each.kind for each in node.options)}
     known = all(isinstance(each, Literal) and not unknown(each.value) for each in node.options)
     return known and not {Kind.DECIMAL, Kind.DOUBLE} <= kinds

@@ -1,9 +1,9 @@
 """EMIT for many relations at once: a column for each attribute of the derived event.
 
-Takes: a branch, and the members of its relations as position words. Gives: Arrow columns of the attributes' types. Equal to
-the scalar evaluator, relation by relation: attributes are taken as they are; numbers go through running/vector.py, as
-expressions over one wide event that has what the slots have; what is left is evaluated by the scalar evaluator itself, once
-for each distinct value where it reads one attribute only.
+Takes: a branch, and the members of its relations as position words. Gives: Arrow columns of the attributes' types. Equal to the
+scalar evaluator, relation by relation: attributes are copied unchanged; numbers go through running/vector.py, as expressions
+over one wide event with the attributes of all slots; the rest is evaluated by the scalar evaluator itself, once for each
+distinct value if it reads one attribute only.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def fitted(value: Decimal | None, wanted: DataType) -> Decimal | None:
 
 
 def emitted_columns(branch: Branch, catalogue: Catalogue, view: View, refs: Numbers) -> list[pa.Array]:
-    """The attributes of the derived event, one row a relation, in the order of its type. The branch has an EMIT."""
+    """The attributes of the derived event, one row per relation, in the order of its type. The branch has an EMIT."""
     assert branch.emission is not None
     members, fields = Members(branch, catalogue, view, refs), dict(branch.emission.fields)
     return [members.emitted(fields[each.name], each.type) for each in catalogue[branch.emission.type].attributes]
@@ -118,7 +118,7 @@ class Members:
         return evaluate(over_one, TypeRows(schema, table, None, lambda: np.zeros(len(self), dtype=np.int64)))
 
     def column(self, leaf: Leaf) -> pa.Array:
-        """What an expression reads of the members."""
+        """The column that an expression reads from the members."""
         if leaf not in self._columns:
             self._columns[leaf] = self._column(leaf)
         return self._columns[leaf]
@@ -171,7 +171,7 @@ class Members:
         return arrow_array([scalar(binding) for binding in zip(*columns, strict=True)], wanted)
 
     def _events(self, slot: int, read: Sequence[Leaf]) -> Iterator[Event]:
-        """The members at a slot as events that have what is read of them."""
+        """The members at a slot as events with the attributes that are read."""
         schema, names = self.types[slot], {leaf.attribute for leaf in read if isinstance(leaf, Field | Aggregate)}
         values = [
             canonical_values(self.column(Field(slot, each.name, each.type.kind)), each.type.kind)

@@ -1,7 +1,7 @@
-"""What the language's operators and functions compute on values that are there (never NULL).
+"""The language's operators and functions on known values (never NULL).
 
-Takes: canonical values (see model/values.py). Gives: a canonical value, or None where the result does not exist: a zero
-divisor, a number out of range. Never: sees NULL (the evaluators handle that) or reads a clock or locale.
+Takes: canonical values (see model/values.py). Gives: a canonical value, or None if the result does not exist: a zero divisor, a
+number out of range. Never: sees NULL (the evaluators handle that) or reads a clock or locale.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def comparison(sign: str, left: Kind, right: Kind) -> Callable[[Any, Any], bool]:
-    """The test for two known values. A DECIMAL beside a DOUBLE is compared as a DOUBLE, as Spark does; whole numbers
-    compare exactly with anything."""
+    """The test for two known values. A DECIMAL beside a DOUBLE is compared as a DOUBLE, as Spark does; integers compare exactly
+    with anything."""
     test = COMPARE[sign]
     if {left, right} == {Kind.DECIMAL, Kind.DOUBLE}:
         return lambda a, b: test(float(a), float(b))
@@ -42,7 +42,7 @@ def unknown(value: Any) -> bool:
 
 
 def in_range(value: Any, kind: Kind) -> Any:
-    """The value, or None where its kind cannot hold it."""
+    """The value, or None if its kind cannot hold it."""
     if kind in INTEGER:
         low, high = INT_RANGE[kind]
     elif kind is Kind.INTERVAL:
@@ -114,7 +114,7 @@ def aggregate(function: str, values: Sequence[Any], kind: Kind) -> Any:
     if function in ("sum", "avg"):
         wanted: list[Any] = [float(value) for value in present] if function == "avg" else present
         total = wanted[0]
-        for value in wanted[1:]:  # in the order of the instances, one rounding a step: the same on every engine
+        for value in wanted[1:]:  # in the order of the instances, one rounding per step: the same on every engine
             total = DECIMAL_CONTEXT.add(total, value) if isinstance(total, Decimal) else total + value
         return total / len(wanted) if function == "avg" else in_range(total, kind)
     return min(present) if function == "min" else max(present)
@@ -156,7 +156,7 @@ SCALAR: dict[str, Callable[..., Any]] = {
     "second": lambda at: _moment(at).second,
     "dayofweek": lambda at: _moment(at).isoweekday() % 7 + 1,
 }
-"""The functions of model.expression.FUNCTIONS by name, except abs (needs its kind) and coalesce (takes NULL)."""
+"""The functions of model.expression.FUNCTIONS by name, except abs (needs its kind) and coalesce (accepts NULL)."""
 
 
 def scalar(name: str, kind: Kind) -> Callable[..., Any]:

@@ -24,10 +24,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 EXPRESSION_MAX = 256
-"""Characters and `%`s of a pattern for RE2. Where its automaton outgrows its memory it goes through the whole pattern at each
-character of the text, which the segments never do."""
+"""Characters and `%`s of a pattern for RE2. If its automaton exceeds its memory it scans the whole pattern at each character of
+the text, which the segments never do."""
 ANY = None
-"""What `_` is in a segment."""
+"""Represents `_` in a segment."""
 Characters = tuple[str | None, ...]
 
 
@@ -39,13 +39,13 @@ class LikePattern:
         self.first = first
         self.middle = tuple(each for each in rest[:-1] if each.width)
         self.last = rest[-1] if rest else None
-        """None where the pattern has no `%`."""
+        """None if the pattern has no `%`."""
         self.segments = tuple(each for each in (self.first, *self.middle, self.last) if each is not None)
         self.width = sum(each.width for each in self.segments)
         self.fullmatch = self._chosen()
 
     def _chosen(self) -> Callable[[str], bool]:
-        """By one call of Python's own where that says it all, in a third of the time."""
+        """A single call of Python's own if that is enough, in a third of the time."""
         match [each.literal for each in self.segments], self.last is None:
             case [str() as text], True:
                 return lambda given: given == text
@@ -58,7 +58,7 @@ class LikePattern:
         return self._by_segments
 
     def _by_segments(self, text: str) -> bool:
-        if len(text) < self.width:  # so that no expression is made of a pattern that is longer than all texts
+        if len(text) < self.width:  # avoids an expression for a pattern that is longer than all texts
             return False
         begin = self.first.width
         if self.last is None:
@@ -74,7 +74,7 @@ class LikePattern:
         return True
 
     def of_column(self, column: pa.Array) -> npt.NDArray[np.bool_] | None:
-        """The same for a column of texts; NULL does not match. None where that is better done text by text."""
+        """The same for a column of texts; NULL does not match. None if testing text by text is better."""
         import pyarrow.compute as pc  # loading it takes a twentieth of a second
 
         try:
@@ -109,7 +109,7 @@ class LikePattern:
 
 
 class Segment:
-    """Characters that stand side by side."""
+    """Adjacent characters."""
 
     def __init__(self, characters: Characters) -> None:
         self.characters, self.width = characters, len(characters)
@@ -118,7 +118,7 @@ class Segment:
 
     @cached_property
     def _expression(self) -> re.Pattern[str]:
-        """Of a fixed width, so there is nothing to backtrack over."""
+        """Has a fixed width, so there is nothing to backtrack over."""
         return re.compile("".join("." if each is ANY else re.escape(each) for each in self.characters), re.DOTALL)
 
     @property
@@ -131,7 +131,7 @@ class Segment:
         return self._expression.match(text, at) is not None
 
     def find(self, text: str, begin: int, end: int) -> int:
-        """The first place at or after `begin` from which it ends at or before `end`; -1 where there is none."""
+        """The first place at or after `begin` from which it ends at or before `end`; -1 if there is none."""
         if self.literal is not None:
             return text.find(self.literal, begin, end)
         found = self._expression.search(text, begin, end)

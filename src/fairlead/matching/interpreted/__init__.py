@@ -1,1 +1,1 @@
-"""The matcher that takes one event at a time: no start-up cost, and the same outcome as kernels."""
+"""The matcher for one event at a time: no start-up cost, and the same outcome as kernels."""

@@ -1,10 +1,10 @@
 """One branch, compiled once and shared by all its keys: accepting, matching, disposing, forgetting.
 
-Before an arrival no relation is ready, so a new one contains the arriving event, and the search starts from it. That
-fails in three cases, which are tracked by `Instance.loose` and answered by a search over everything:
-- FIRST PREFIX keeps matched events, so what is left can already be a relation;
+Before an arrival no relation is ready, so a new one contains the arriving event, and the search starts from it. That fails in
+three cases, which are tracked by `Instance.loose` and handled by a search over everything:
+- FIRST PREFIX keeps matched events, so the remaining ones can already be a relation;
 - under CONTIGUOUS, an event that leaves the middle of a queue makes neighbours of two that were not;
-- an event that sits in two queues (subtypes, unions) can take part in two ways.
+- an event that is in two queues (subtypes, unions) can take part in two ways.
 
 Takes: an instance and an event. Gives: the members of the relation it completes, if any. Never: decides an absence.
 """
@@ -42,8 +42,9 @@ class CompiledNegation:
         return event.position > anchor.position and abs(event.time - anchor.time) <= clause.within_us  # type: ignore[operator]
 
     def forbidden(self, event: Event, members: tuple[Event, ...] | list[Event], width: int) -> bool:
-        """This noted event forbids these members. `width` is the number of slots, negated ones included. In a reduced search
-        (reduced_search.py) members can be missing that the clause does not read and that are of other types than the event."""
+        """Whether this noted event forbids these members. `width` is the number of slots, negated ones included. In a reduced
+        search (reduced_search.py) members can be missing that the clause does not read and that are of other types than the
+        event."""
         if not self.inside(event, members) or any(member and event.position == member.position for member in members):
             return False
         binding: list[Event | None] = [*members, *[None] * (width - len(members))]
@@ -76,8 +77,8 @@ class Conjunction:
         return Instance([[] for _ in self.slots_of_queue], [[] for _ in self.negated])
 
     def arrivals(self, event: Event) -> Sequence[tuple[Key, Route]]:
-        """The keys under which the event arrives, each with where it goes. Where types name different key attributes and the
-        event has the same value in them, it arrives once: it is in all its queues before anything is searched."""
+        """The keys under which the event arrives, each with its route. If types name different key attributes and the event has
+        the same value in them, it arrives once: it is in all its queues before anything is searched."""
         routes = self.routes.get(event.type, ())
         found = []
         for route in routes:
@@ -99,7 +100,7 @@ class Conjunction:
 
     def arrive(self, instance: Instance, event: Event, entered: list[int], noted: list[int]) -> tuple[Event, ...] | None:
         self.attempt.spend(sum(map(len, instance.queues)) // QUEUED)
-        # 1. the window: what falls behind the clock leaves; an event that is itself behind it does not enter
+        # 1. the window: events older than the window leave; an event that is itself too old does not enter
         if self.within is not None and event.time is not None and self._expire(instance, event.time):
             entered = []
         # 2. enter and note
@@ -116,7 +117,7 @@ class Conjunction:
         return members
 
     def is_forbidden(self, instance: Instance, members: tuple[Event, ...]) -> bool:
-        """An event noted so far forbids the absence of these members."""
+        """Whether an event noted so far forbids the absence of these members."""
         self.attempt.spend(sum(len(instance.negated[at]) for at in self.absent))
         return any(
             self.negated[at].forbidden(event, members, self.width) for at in self.absent for event in instance.negated[at]
@@ -142,7 +143,7 @@ class Conjunction:
         return unspoilt
 
     def _expire(self, instance: Instance, time: int) -> bool:
-        """Move the clock; whether an event of this time is too late."""
+        """Advances the clock; returns whether an event of this time is too late."""
         assert self.within is not None
         if instance.clock is not None and time <= instance.clock:
             return time < instance.clock - self.within
@@ -178,8 +179,8 @@ class Conjunction:
                 pending.cancelled = True
 
     def forget(self, instance: Instance) -> list[tuple[int, Event]]:
-        """Drop what can be in no relation to come (see precedence.py), and the noted events that can forbid none: those that no
-        queued anchor precedes. Gives what left a queue."""
+        """Drop events that can be in no later relation (see precedence.py), and noted events that can forbid none: those that
+        no queued anchor precedes. Returns the events that left a queue."""
         left: list[tuple[int, Event]] = []
         known = -1
         while known < len(left):
@@ -200,13 +201,13 @@ class Conjunction:
 
 
 def _met(queues: list[list[Event]], needs: Needs, event: Event) -> bool:
-    """Enough events stand in front of this one."""
+    """Whether enough events precede this one."""
     return all(len(queues[at]) >= n and queues[at][n - 1].position < event.position for at, n in needs)
 
 
 @dataclass(frozen=True)
 class Route:
-    """Where an event of one concrete type goes in a branch: its key's places in the row, queues and WITHOUT clauses."""
+    """The route of an event of one concrete type in a branch: the attributes of its key, its queues and WITHOUT clauses."""
 
     key: tuple[int, ...]
     queues: tuple[int, ...]

@@ -1,14 +1,14 @@
-"""The subscriptions of one unit, matched event by event: the lane without start-up cost, and the definition of the other one.
+"""Matches the subscriptions of one unit event by event: the lane without start-up cost, and the definition of the other one.
 
 The steps for one event, whose order is the definition (docs/semantics.md):
 
-    1. Absences that the event's time has passed are decided, earliest deadline first, of all subscriptions that it tells the
-       time (its readers, and of an event of the input those upstream of what it reaches, model/clocks.py); what they derive
-       is handled at once and stands before the event.
+    1. Absences whose deadline the event's time has passed are decided, earliest deadline first, of all subscriptions whose
+       clock it advances (its readers, and for an event of the input those upstream of what it reaches, model/clocks.py); the
+       events that they derive are handled at once and precede the event.
     2. The event is handled by every subscription that reads its type, in the order of the unit's plan.
-    3. What it derived is handled in the order of derivation, each with steps 1 to 3, directly after the event.
+    3. The events that it derived are handled in the order of derivation, each with steps 1 to 3, directly after the event.
 
-Takes: a unit's plan, a matcher for each subscription, and events whose positions rise. Gives: relations in the order of
+Takes: a unit's plan, a matcher for each subscription, and events with increasing positions. Gives: relations in the order of
 delivery, and the content of the state. Never: reads a clock, does I/O, reorders.
 """
 
@@ -46,7 +46,7 @@ Emitter = tuple[EventType, tuple[tuple[str, Kind, Evaluator], ...]]
 
 @dataclass(frozen=True)
 class Running:
-    """A subscription at work, event by event: its matcher, and how deep it stands in the hierarchy."""
+    """A running subscription, event by event: its matcher, and its depth in the hierarchy."""
 
     subscription: Subscription
     matcher: SubscriptionMatcher
@@ -54,12 +54,12 @@ class Running:
 
 
 Delivered = list[tuple[Relation, int]]
-"""Relations in the order of delivery, each with the deadline that decided it (`NOT_DUE` where an event completed it)."""
+"""Relations in the order of delivery, each with the deadline that decided it (`NOT_DUE` if an event completed it)."""
 
 
 class EventLane:
-    """A unit's subscriptions, one matcher each. Of its plan's silent ones nothing is delivered, and only what somebody here
-    reads takes a place. `attempt` counts the steps, and puts back what they changed."""
+    """A unit's subscriptions, one matcher each. Relations of its plan's silent subscriptions are not delivered, and only events
+    that a subscription here reads take a place. `attempt` counts the steps, and restores what they changed."""
 
     def __init__(self, plan: Plan, matcher: Make = IncrementalSubscription) -> None:
         self.plan, self.attempt = plan, Attempt()
@@ -77,32 +77,32 @@ class EventLane:
         heard = heard_types(plan)
         self.readers = _by_type(self.running, reads)
         self.hearers = _by_type(self.running, heard)
-        """For each type of the input, who does not read it and is told the time by it."""
+        """For each type of the input, the subscriptions that do not read it and whose clock it advances."""
         told = {name: types | heard.get(name, frozenset()) for name, types in reads.items()}
         self.told = _by_type(self.running, told) if heard else self.readers
         self.read = frozenset(name for each in plan.subscriptions for name in plan.derived_types(each))
 
     def feed(self, events: Iterable[Event]) -> Delivered:
-        """Events of the log, each with all that it completes and derives."""
+        """Events of the log; returns everything that each completes, including through derived events."""
         delivered: Delivered = []
         for event in events:
             self._handle(event, Places(event.position.major), delivered)
         return delivered
 
     def finish(self, until: int, last: Position) -> Delivered:
-        """Nothing more comes before that time (microseconds); the last event was at `last`."""
+        """There are no more events before that time (microseconds); the last event was at `last`."""
         delivered: Delivered = []
         self._decide(self.running, until, Places(last.major + 1), delivered)
         return delivered
 
     def _handle(self, event: Event, places: Places, delivered: Delivered) -> None:
-        """Depth first, with a stack of its own: a chain of ten thousand is legal."""
+        """Depth first, with an explicit stack: a chain of ten thousand is valid."""
         waiting = [event]
         while waiting:
             event = waiting.pop()
             readers = self.readers.get(event.type, ())
             self.attempt.spend(EVENT + ARRIVAL * len(readers))
-            # 1. absences that this event's time has passed
+            # 1. absences whose deadline this event's time has passed
             if event.time is not None and readers:
                 self._decide(self.told[event.type], event.time, places, delivered)
                 for running in self.hearers.get(event.type, ()):
@@ -131,7 +131,8 @@ class EventLane:
     def _deliver(
         self, running: Running, match: Match, at: Position, delivered: Delivered, due: int | None = None
     ) -> list[Event]:
-        """Append the relation; give the event it derives, if somebody reads it (its position is set when it is handled)."""
+        """Append the relation; return the event it derives, if a subscription reads it (its position is set when it is
+        handled)."""
         subscription = running.subscription
         positions = (member.position for member in match.members)
         identity = relation_id(subscription.digest, subscription.number(match.branch), positions)
@@ -156,23 +157,23 @@ class EventLane:
         return [each.subscription.name for each in self.running if each.matcher.next_due() is not None]
 
     def content(self) -> Content:
-        """What the matchers have."""
+        """The state of the matchers."""
         matchers = [each.matcher for each in self.running if isinstance(each.matcher, IncrementalSubscription)]
         require(len(matchers) == len(self.running), "only the engine's own matchers dump their state")
         return content_of_objects([each.held() for each in matchers], self.plan)
 
     def restore(self, content: Content) -> None:
-        """Go on with what another had."""
+        """Resume from the state of another unit."""
         for each, held in zip(self.running, objects_of_content(content, self.plan), strict=True):
             each.matcher.restore(held)  # type: ignore[attr-defined]
 
     def clear(self) -> None:
-        """Forget everything: kernels have it now."""
+        """Forget everything: the kernels have the state now."""
         for each in self.running:
             each.matcher.clear()  # type: ignore[attr-defined]
 
     def least_steps(self, columns: Columns) -> int:
-        """Steps for these events without any search, nor what they derive."""
+        """Steps for these events without any search, and without derived events."""
         counts = np.bincount(columns.code_array, minlength=len(columns.types)).tolist()
         readers = [len(self.readers.get(name, ())) for name in columns.types]
         return sum(count * (EVENT + ARRIVAL * those) for count, those in zip(counts, readers, strict=True))
@@ -188,7 +189,7 @@ def _by_type(running: Iterable[Running], types: Mapping[str, frozenset[str]]) ->
 
 
 def _depths(plan: Plan) -> dict[str, int]:
-    """How many subscriptions stand upstream of each on the longest path."""
+    """The number of subscriptions upstream of each on the longest path."""
     found: dict[str, int] = {}
     of_type: dict[str, int] = {}
     for each in plan.emitters_first:

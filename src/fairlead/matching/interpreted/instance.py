@@ -1,4 +1,4 @@
-"""What is queued, noted and waiting for one branch and one key."""
+"""The queued, noted and waiting events of one branch and one key."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Pending:
 
 @dataclass(slots=True)
 class Instance:
-    """One branch for one key: what is queued, noted and waiting."""
+    """One branch for one key: queued and noted events, and waiting relations."""
 
     queues: list[list[Event]]
     negated: list[list[Event]]
@@ -40,8 +40,8 @@ class Instance:
         return [*self.queues, *self.negated]
 
     def copy(self) -> Instance:
-        """Its lists, which change when an event arrives. What waits is shared: whoever handles the same events again cancels
-        the same, and decides the same before."""
+        """Copies its lists, which change when an event arrives. Waiting relations are shared: handling the same events again
+        cancels the same ones, and decides the same ones before."""
         lists = [[*each] for each in self.queues], [[*each] for each in self.negated]
         return Instance(*lists, self.clock, self.loose, [*self.pending])
 
@@ -51,7 +51,7 @@ class Instance:
 
 @dataclass
 class Held:
-    """What one subscription has: by branch the instances of its keys, and the latest time that it has seen."""
+    """The state of one subscription: by branch the instances of its keys, and the latest time that it has seen."""
 
     instances: list[dict[Key, Instance]]
     seen: int | None

@@ -1,7 +1,7 @@
 """The engine's matcher for one event at a time: incremental, equal to the reference on every generated case.
 
 Takes: events in order. Gives: matches. State: only what can still match, per branch and key (see conjunction.py for why
-looking from the newest event is enough, and when it is not).
+searching from the newest event is enough, and when it is not).
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from fairlead.model.types import Catalogue
 
 
 class IncrementalSubscription:
-    """A disjunction at work: its branches in order, an instance of each for every key, and what waits for a deadline."""
+    """A running disjunction: its branches in order, an instance of each for every key, and the relations that wait for a
+    deadline."""
 
     def __init__(self, subscription: Subscription, catalogue: Catalogue) -> None:
         self.subscription, self.catalogue = subscription, catalogue
@@ -31,7 +32,7 @@ class IncrementalSubscription:
 
     @cached_property
     def conjunctions(self) -> list[Conjunction]:
-        """Compiled at the first event that comes here: of ten thousand subscriptions most go to kernels before one does."""
+        """Compiled at the first event: of ten thousand subscriptions most move to kernels before one arrives."""
         return [Conjunction(self.subscription, branch, self.catalogue, self.attempt) for branch in self.subscription.branches]
 
     def arrive(self, event: Event) -> list[Match]:
@@ -56,10 +57,10 @@ class IncrementalSubscription:
             instance = instances[key] = conjunction.create()
         # 1. the conjunction's turn
         members = conjunction.arrive(instance, event, entered, noted)
-        # 2. an absence is judged by what was noted up to its completion: before anything is forgotten
+        # 2. an absence is decided by the events noted up to its completion: before any is forgotten
         if members is not None:
             yield from self._complete(number, conjunction, key, instance, members)
-        # 3. only what can still match is kept
+        # 3. keep only events that can still match
         self._forget(number, conjunction, key, instance)
         if instance.is_empty():
             del instances[key]
@@ -103,11 +104,11 @@ class IncrementalSubscription:
         return None if pending.cancelled else pending.match
 
     def clear(self) -> None:
-        """Forget everything, after the state went elsewhere."""
+        """Forget everything, after the state was moved."""
         self.instances, self.pending, self.seen = [{} for _ in self.subscription.branches], [], None
 
     def held(self) -> Held:
-        """The state, as it is."""
+        """The state itself, not a copy."""
         return Held(self.instances, self.seen)
 
     def restore(self, held: Held) -> None:

@@ -1,9 +1,9 @@
-"""What THEN makes of queued events: which can never be a member any more.
+"""The effect of THEN on queued events: which can never be a member any more.
 
-Every event to come stands behind all that are queued. So an event that needs others in front of it, of which too few are
-queued there, has no relation to come: it is dead, and so are all before it in its queue.
+Every later event follows all that are queued. So an event that needs others before it, of which too few are queued there, can
+be in no later relation: it is dead, and so are all before it in its queue.
 
-Takes: a branch. Gives: for each queue what its events need in front of them. Never: looks at a queue.
+Takes: a branch. Gives: for each queue what its events need before them. Never: looks at a queue.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from collections import Counter
 from fairlead.model.plan import Branch
 
 Needs = tuple[tuple[int, int], ...]
-"""Pairs of a queue and the number of its events that must stand in front."""
+"""Pairs of a queue and the number of its events that must precede."""
 
 
 def needs_in_front(branch: Branch) -> list[tuple[int, tuple[Needs, ...]]]:
-    """The queues of which events can be dead, those in front first, each with the needs of its slots: an event is dead if
-    no slot's needs are met. A queue of which some slot needs nothing is left out."""
+    """The queues whose events can be dead, earlier ones first, each with the needs of its slots: an event is dead if no slot's
+    needs are met. A queue with a slot that needs nothing is omitted."""
     queue_of = [branch.queue_types.index(slot.type) for slot in branch.slots]
     pairs = {(a, b) for each in branch.precedences for a in each.left for b in each.right}
     found: dict[int, tuple[Needs, ...]] = {}
@@ -38,12 +38,12 @@ def needs_in_front(branch: Branch) -> list[tuple[int, tuple[Needs, ...]]]:
             for queue in open_queues
             if not any(other in open_queues for needs in found[queue] for other, _ in needs if other != queue)
         ]
-        in_order += ready or open_queues  # THEN in a circle: in any order, but again and again
+        in_order += ready or open_queues  # THEN in a circle: in any order, but repeated
     return [(queue, found[queue]) for queue in in_order]
 
 
 def is_circular(needs: list[tuple[int, tuple[Needs, ...]]]) -> bool:
-    """Some queue needs one that comes after it: what leaves that one can make events of the first dead, so both are looked at
-    until nothing leaves any more. What is kept is then a function of what was queued, not of when somebody looked."""
+    """Whether some queue needs one that comes after it: events that leave that one can make events of the first dead, so both
+    are checked until nothing leaves any more. The result is then a function of what was queued, not of when it was checked."""
     order = {queue: at for at, (queue, _) in enumerate(needs)}
     return any(order.get(other, -1) > order[queue] for queue, each in needs for one in each for other, _ in one)

@@ -1,4 +1,4 @@
-"""The reduced search, event by event: carries out a plan of reduction.py over queues.
+"""The reduced search, event by event: executes a plan of reduction.py over queues.
 
 Takes: a plan, queues, and the test of each constraint. Gives: the members of the first relation, or None. Never: changes a
 queue.
@@ -16,13 +16,13 @@ from fairlead.matching.reduction import Filter, Narrow, Reduction
 from fairlead.model.event import Event
 
 Places = list[int]
-"""The candidates of a slot: places in its queue, from the oldest on."""
+"""The candidates of a slot: places in its queue, starting with the oldest."""
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 class Partners:
-    """What is known of the partners seen so far: enough to tell whether one of them satisfies `mine sign partner`."""
+    """A summary of the partners seen so far: enough to decide whether one of them satisfies `mine sign partner`."""
 
     def __init__(self, sign: str) -> None:
         self.sign, self.test = sign, COMPARE[sign]
@@ -51,7 +51,7 @@ class Partners:
 
 
 class Semijoin:
-    """One search. `sides`: of a constraint that is a comparison, the values of its left and its right."""
+    """One search. `sides`: for a constraint that is a comparison, the values of its left and its right side."""
 
     def __init__(
         self,
@@ -66,10 +66,10 @@ class Semijoin:
         self.reduction, self.recent, self.queues, self.checks, self.sides = reduction, recent, queues, checks, sides
         self.members: list[Event | None] = [None] * reduction.size
         self.places = [len(queue) for queue in queues]
-        """Of the slots that are fixed; the newest event stands after its queue."""
+        """Of the slots that are fixed; the newest event comes after its queue."""
         self.values: dict[tuple[int, int], list[Any]] = {}
         self.steps, self.spend = 0, spend
-        """Candidates looked at; whoever bounds the work is told of them, and may raise."""
+        """Candidates tried; `spend` receives their number, and may raise to bound the work."""
         if reduction.newest is not None:
             self.members[reduction.newest] = newest
 
@@ -96,7 +96,7 @@ class Semijoin:
         return False
 
     def _pruned(self, at: int, live: list[Places]) -> bool:
-        """Carries out a stage; whether every slot still has a candidate."""
+        """Executes a stage; returns whether every slot still has a candidate."""
         stage, changed = self.reduction.stages[at], set[int]()
         steps: list[Filter | Narrow] = [*stage.filters, *stage.narrows]
         for step in steps:
@@ -151,7 +151,7 @@ class Semijoin:
         return [place for place in mine if here[place].position < last]
 
     def _compared(self, step: Narrow, mine: Places, partners: Places) -> Iterable[int]:
-        """One walk along both queues, from the side on which the partners have to stand."""
+        """One pass along both queues, from the side on which the partners have to be."""
         link = self.reduction.constraints[step.link].link
         assert link is not None
         is_left = link.left == step.slot
@@ -188,7 +188,7 @@ class Semijoin:
         self.members[step.slot] = self.members[step.partner] = None
 
     def _pairs(self, step: Narrow, mine: Places, partners: Places) -> Iterator[int]:
-        """One by one: what no single comparison decides."""
+        """One by one: for conditions that no single comparison decides."""
         members, checks = self.members, self._checks(step.tests)
         here, there = self.queues[step.slot], self.queues[step.partner]
         for place in mine:

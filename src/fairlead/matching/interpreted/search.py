@@ -1,10 +1,11 @@
-"""The search for one relation over the queues of a branch: the reference's depth-first search with the same outcome, less work.
+"""The search for one relation over the queues of a branch: the reference's depth-first search with the same outcome and less
+work.
 
 Three things make it smaller, none changes which relation is found first:
 - a predicate is tested as soon as its slots are bound, so a failing prefix is abandoned at once;
-- where the relation must contain the newest event (see matcher.py), that event is bound to its slot beforehand. It is
+- if the relation must contain the newest event (see matcher.py), that event is bound to its slot beforehand. It is
   the last of its queue, so it can only be the last instance of its type (FIRST) or the first one (RECENT);
-- once it has taken more steps than a few for each queued event, it is given up for the reduced search (reduction.py).
+- once it has taken more steps than a few for each queued event, it is abandoned for the reduced search (reduction.py).
 
 Takes: a branch, compiled once, and queues. Gives: the members in signature order, or None. Never: changes a queue.
 """
@@ -24,11 +25,11 @@ from fairlead.model.types import Catalogue, EventType, Kind
 
 Queues = Sequence[list[Event]]
 STEPS_FIRST, STEPS_EACH = 64, 2
-"""Steps of a search before it is given up: some, and some for each queued event. A reduced search takes about as many."""
+"""Steps of a search before it is abandoned: some, and some for each queued event. A reduced search takes about as many."""
 
 
 class Exhausted(Exception):
-    """The search took too many steps: it is given up for the reduced one."""
+    """The search took too many steps: it is abandoned for the reduced one."""
 
 
 class Search:
@@ -47,7 +48,7 @@ class Search:
         self.reductions: dict[int | None, Reduction] = {}
         """By the slot of the newest event."""
         self.steps = self.most = 0
-        """Of the last search, and how many it may take."""
+        """Steps of the last search, and the most it may take."""
         self.free_plan = _schedule(checks, self.size, None)
         self.bound_plans = {slot: _schedule(checks, self.size, slot) for slot in self.newest_slot}
 
@@ -143,7 +144,7 @@ class Search:
 
 
 def overlapping(branch: Branch, catalogue: Catalogue) -> bool:
-    """An event can sit in two queues: through a supertype or a union."""
+    """Whether an event can be in two queues: through a supertype or a union."""
     accepted = [name for queue in branch.queue_types for name in catalogue.accepts(queue)]
     return len(accepted) != len(set(accepted))
 
@@ -162,7 +163,7 @@ def _before(a: int, b: int) -> Check:
 
 
 def _schedule(checks: list[tuple[frozenset[int], Check]], size: int, bound: int | None) -> list[list[Check]]:
-    """For each slot the checks that can run once it is bound; the last entry: those that `bound` alone satisfies."""
+    """For each slot the checks that can run once it is bound; the last entry: those that need only `bound`."""
     plan: list[list[Check]] = [[] for _ in range(size + 1)]
     for slots, check in checks:
         open_slots = slots - {bound} if bound is not None else slots
@@ -174,11 +175,11 @@ def _schedule(checks: list[tuple[frozenset[int], Check]], size: int, bound: int 
 
 
 Entry = tuple[Constraint, Check | None, tuple[Evaluator, Evaluator] | None]
-"""A constraint with its test (of neighbours there is none) and, if it is a comparison of one slot with another, its sides."""
+"""A constraint with its test (neighbours have none) and, if it is a comparison of one slot with another, its sides."""
 
 
 def _constraints(branch: Branch, catalogue: Catalogue, recent: bool, contiguous: bool) -> list[Entry]:
-    """Everything that a relation has to satisfy; WITHOUT … BETWEEN last, whose tests come with the queues."""
+    """Everything that a relation has to satisfy; WITHOUT … BETWEEN last, whose tests are passed with the queues."""
     types = slot_types(branch, catalogue)
     made: list[Entry] = [_entry(each, types) for each in branch.predicates]
     instances = [(at - 1, at) for at in range(1, len(branch.slots)) if branch.slots[at - 1].type == branch.slots[at].type]

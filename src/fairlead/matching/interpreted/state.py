@@ -1,6 +1,6 @@
-"""State between columns and the objects of event-by-event matching.
+"""Converts state between columns and the objects of event-by-event matching.
 
-Takes: instances with their events, or a Content. Gives: the other. Never: knows how many bytes there are, or kernels.
+Takes: instances with their events, or a Content. Gives: the other. Never: knows the byte format, or kernels.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fairlead.model.types import Catalogue
 
 @dataclass
 class _Rows:
-    """A group in the making."""
+    """A group under construction."""
 
     subscription: list[int] = field(default_factory=list)
     branch: list[int] = field(default_factory=list)

@@ -1,1 +1,1 @@
-"""The relations that were found, as columns; objects when somebody looks."""
+"""The relations found, as columns; objects on access."""

@@ -1,6 +1,6 @@
-"""A batch of events as the store keeps it, found again by position word.
+"""A batch of events in the store, found by position word.
 
-Takes: Columns, and position words where minors matter. Gives: rows for words. Never: touches a row before somebody asks.
+Takes: Columns, and position words if minors matter. Gives: rows for words. Never: reads a row before it is accessed.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from fairlead.model.position import Position
 from fairlead.model.types import Catalogue
 
 Words = npt.NDArray[np.int64]
-"""Position words (model/identity.py): they rise along the order, and each is the identity of one event."""
+"""Position words (model/identity.py): they increase along the order, and each is the identity of one event."""
 Numbers = npt.NDArray[np.int64]
 Times = Mapping[str, Numbers]
-"""By type, the time of each row of its table, where that is no attribute (derived events)."""
+"""By type, the time of each row of its table, if that is not an attribute (derived events)."""
 
 
 class Chunk:
-    """Rows whose words rise; row i is row `inner[i]` of the table of its type."""
+    """Rows whose words increase; row i is row `inner[i]` of the table of its type."""
 
     def __init__(self, columns: Columns, words: Words | None = None, times: Times | None = None) -> None:
         self.columns, self._words, self.times = columns, words, times or {}
@@ -58,7 +58,7 @@ class Chunk:
         return rows, self.words[rows] == words
 
     def row(self, word: int) -> int | None:
-        """The row of one word; None where it is not here."""
+        """The row of one word; None if it is not here."""
         if not self.first <= word <= self.last:
             return None
         if self.dense:
@@ -85,7 +85,7 @@ class Chunk:
 
 
 def chunk_of_events(events: Sequence[Event]) -> Chunk:
-    """For events that are objects already; their positions rise."""
+    """The chunk of events that are objects already; their positions increase."""
     types = tuple(dict.fromkeys(event.type for event in events))
     numbers = {name: at for at, name in enumerate(types)}
     mine: dict[str, list[Event]] = {name: [] for name in types}

@@ -1,10 +1,10 @@
-"""The relations of several engines in one order, each still where its engine found it.
+"""The relations of several engines in one order, without copying them from their engine.
 
-Positions of one engine mean nothing to another, whose events are numbered by another stream; so whatever is made of members is
-made engine by engine, and put in order then.
+Positions of one engine mean nothing to another, whose events are numbered by another stream; so everything that is computed
+from members is computed engine by engine, and sorted afterwards.
 
-Takes: what each engine found, and for each relation of the one order whose it is. Gives: a sequence of relations, ids, tables.
-Never: makes an object before somebody looks.
+Takes: the relations of each engine, and for each place of the one order its engine. Gives: a sequence of relations, ids,
+tables. Never: makes an object before it is accessed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["LAZY", "NOT_DUE", "Interleaved", "Objects", "by_turn", "completed", 
 
 
 class Objects(list[Relation]):
-    """Relations that were found event by event. `due`: of each, the deadline that decided it (`NOT_DUE` if an event did)."""
+    """Relations that were found event by event. `due`: for each, the deadline that decided it (`NOT_DUE` if an event did)."""
 
     due: Sequence[int] = ()
 
@@ -41,7 +41,8 @@ class Objects(list[Relation]):
 
 
 class Interleaved(Sequence[Relation]):
-    """`parts`: what each engine found. `owner` and `place`: by relation, the number of its part, and where it stands there."""
+    """`parts`: the relations of each engine. `owner` and `place`: for each relation, the number of its part, and its place
+    there."""
 
     def __init__(self, parts: Sequence[Sequence[Relation]], owner: npt.NDArray[np.int32], place: Numbers) -> None:
         self.parts, self.owner, self.place = parts, owner, place
@@ -100,14 +101,14 @@ class Interleaved(Sequence[Relation]):
         return found
 
     def only(self, subscription: str) -> Interleaved:
-        """Those of one subscription."""
+        """The relations of one subscription."""
         wanted = np.zeros(len(self), dtype=bool)
         for part, mine in self._by_part():
             wanted[mine] = [name == subscription for name in names_of(part, self.place[mine])]
         return Interleaved(self.parts, self.owner[wanted], self.place[wanted])
 
     def taken(self, places: Numbers) -> list[Relation]:
-        """Those at some places of the delivery."""
+        """The relations at some places of the delivery."""
         return Interleaved(self.parts, self.owner[places], self.place[places])._made()
 
     def completed(self) -> Words:
@@ -134,11 +135,11 @@ class Interleaved(Sequence[Relation]):
 
     @property
     def members(self) -> int:
-        """How many events they refer to, each as often as it is referred to."""
+        """The number of events that they refer to, counted with repetition."""
         return sum(each.members if isinstance(each, LAZY) else sum(len(one.members) for one in each) for each in self.parts)
 
     def narrow(self) -> None:
-        """Hold a copy of the events they need, instead of all that the matchers held."""
+        """Hold a copy of the needed events, instead of all that the matchers held."""
         for each in self.parts:
             if isinstance(each, LAZY):
                 each.narrow()
@@ -162,15 +163,15 @@ class Interleaved(Sequence[Relation]):
 
 
 LAZY = (Relations, Interleaved)
-"""What is no object before somebody looks."""
+"""Sequences whose items become objects on access."""
 
 
 def in_one_order(
     found: Sequence[Relations | Sequence[tuple[Relation, int]]], numbers: Sequence[Sequence[int]], of_name: Mapping[str, int]
 ) -> Sequence[Relation]:
-    """What several units found (with the deadlines of what these decided), in the one order of delivery: by place; at one place
-    what deadlines decided first, by deadline; then by subscription. `numbers`: by unit, those that its subscriptions have in
-    the whole plan; `of_name`: these by name."""
+    """The relations of several units (with the deadlines that decided some), in the one order of delivery: by place; at one
+    place those that deadlines decided first, by deadline; then by subscription. `numbers`: by unit, the numbers of its
+    subscriptions in the whole plan; `of_name`: these by name."""
     if not any(isinstance(each, Relations) for each in found):
         together = [each for some in found if not isinstance(some, Relations) for each in some]
         together.sort(key=lambda each: (each[0].completed_at, each[1], of_name[each[0].subscription]))
@@ -209,9 +210,9 @@ def interleaved(parts: Sequence[Sequence[Relation]], turns: Sequence[Numbers]) -
 
 
 def by_turn(found: Sequence[Sequence[Relation]], turns: Sequence[Numbers], known: Sequence[int]) -> Interleaved:
-    """What several engines found that were fed the same, in one order: by turn, then as `in_one_order` has it, where the first
-    engine's subscriptions stand before those of the second. `turns`: of each relation; `known`: by engine, how many of its
-    relations to leave out."""
+    """The relations of several engines with the same input, in one order: by turn, then as in `in_one_order`, with the first
+    engine's subscriptions before those of the second. `turns`: of each relation; `known`: by engine, how many of its relations
+    to omit."""
     owner = np.repeat(
         np.arange(len(found), dtype=np.int32), [len(some) - left for some, left in zip(found, known, strict=True)]
     )

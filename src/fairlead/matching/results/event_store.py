@@ -1,8 +1,8 @@
 """The events that queues and relations still refer to, by position word, as chunks of columns.
 
-Kernels queue words, relations list them, and the store turns them back into columns and events. A chunk lives while a queue
-or a relation needs it; when most of it is dead the live rows are copied out, so memory follows what is queued, not what has
-passed.
+Kernels queue words, relations list them, and the store converts them back to columns and events. A chunk lives while a queue or
+a relation needs it; when most of it is dead the live rows are copied, so memory follows the number of queued events, not of
+past ones.
 
 Takes: batches, and events of a loaded state. Gives: `View`, a snapshot. Never: does more for a batch than to keep it.
 """
@@ -25,17 +25,17 @@ from fairlead.model.types import Catalogue
 SLACK_BYTES = 64_000_000
 """Dead rows of this size are not worth packing."""
 PEELED_MAX = 64
-"""Chunks up to which words are told apart chunk by chunk, from the newest on; beyond, by sorting."""
+"""Chunks up to which words are assigned chunk by chunk, starting with the newest; beyond, by sorting."""
 BISECTED = 10
-"""Chunks that are gone through in the time in which one word is looked for among them."""
+"""Chunks that can be scanned in the time of one binary search among them."""
 FIRST = attrgetter("first")
 ROW_BYTES = 32
-"""What a row takes beside its attributes: type, position, word and place in its table."""
+"""Bytes of a row beside its attributes: type, position, word and place in its table."""
 
 
 class View:
-    """Chunks in layers. Those of one layer follow one another; derived events overlap the batch beside which they stand, and
-    what was loaded may overlap anything, so they lie in layers further down."""
+    """Chunks in layers. The chunks of one layer follow one another. Derived events overlap the batch beside them, and loaded
+    events may overlap anything, so they are in lower layers."""
 
     def __init__(self, layers: Sequence[Sequence[Chunk]]) -> None:
         self.layers = layers
@@ -63,7 +63,7 @@ class View:
         return Taken(words, parts)
 
     def event(self, word: int, catalogue: Catalogue) -> Event:
-        """One by itself."""
+        """A single event."""
         near = [layer[bisect_right(layer, word, 1, key=FIRST) - 1] for layer in self.layers]
         found = [(chunk, row) for chunk in near if (row := chunk.row(word)) is not None]
         require(bool(found), "the store has let go of an event", word=word)
@@ -100,8 +100,8 @@ class Store:
         self.bytes = 0
 
     def add(self, columns: Columns, words: Words | None = None, times: Times | None = None) -> None:
-        """A batch. `words` where the events are not those of the log, but derived; `times` by type, where the time of an
-        event is no attribute of it."""
+        """Add a batch. `words`: if the events are derived and not those of the log. `times`: by type, if the time of an event
+        is not an attribute."""
         if len(columns):
             self.add_chunk(Chunk(columns, words, times))
 
@@ -114,8 +114,8 @@ class Store:
         return View([tuple(layer) for layer in self.layers])
 
     def pack(self, queued: int, words: Callable[[], Words]) -> None:
-        """Let go of what no queue refers to, where that is worth the copying. `queued` is how many nodes are queued, `words`
-        gives their words, in any order."""
+        """Drop events that no queue refers to, if that is worth the copying. `queued` is the number of queued nodes, `words`
+        returns their words, in any order."""
         if self.rows > 2 * queued and self.bytes * (self.rows - queued) > SLACK_BYTES * self.rows:
             live = distinct(words())
             packed = [self.view().take(live).chunk()] if len(live) else []
@@ -125,16 +125,16 @@ class Store:
 
 
 def distinct(words: Words) -> Words:
-    """Sorted, each once. (On these sizes sorting beats the hashing of numpy.unique five times.)"""
+    """Sorted, without repeats. (On these sizes sorting is five times faster than the hashing of numpy.unique.)"""
     ordered = np.sort(words)
     return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if len(ordered) else ordered
 
 
 def _by_chunk(layer: Sequence[Chunk], words: Words) -> Iterator[tuple[Chunk, slice | Numbers]]:
-    """Which words can only be in which chunk of a layer."""
+    """By chunk of a layer, the words that can only be in it."""
     if len(layer) == 1 or (len(words) and words.min() >= layer[-1].first):
         yield layer[-1], slice(None)
-    elif len(layer) <= PEELED_MAX:  # most members are recent: what is left shrinks fast
+    elif len(layer) <= PEELED_MAX:  # most members are recent: the rest shrinks fast
         left = np.arange(len(words))
         for chunk in reversed(layer[1:]):
             if not len(left):

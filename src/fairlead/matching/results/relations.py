@@ -1,7 +1,8 @@
-"""The relations that kernels found in a batch: columns of position words, which become objects when somebody looks.
+"""The relations that kernels found in a batch: columns of position words, which become objects on access.
 
-Takes: matches as words, a view of the store, and what other subscriptions found event by event. Gives: the relations in the
-order of delivery; ids, counts and the result table make no object. Never: holds more of the store than `narrow` leaves it.
+Takes: matches as words, a view of the store, and the relations that other subscriptions found event by event. Gives: the
+relations in the order of delivery; ids, counts and the result table make no object. Never: holds more of the store than
+`narrow` leaves.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ from fairlead.model.types import Catalogue
 Build = Callable[[str, Match, Position, str], Relation]
 """Makes a relation of a subscription from a match, the place of its completion and its id."""
 PAGE = 1024
-"""Relations that become objects together: looking at one makes its neighbours too."""
+"""Relations that become objects together: accessing one creates its neighbours too."""
 TOGETHER = 16 * PAGE
 NOT_DUE = np.iinfo(np.int64).max
-"""Stands for the deadline of a relation that an event completed."""
+"""Instead of the deadline of a relation that an event completed."""
 FEW = 8
-"""Relations that are made one by one."""
+"""Relations that are created one by one."""
 TABLE_ROWS = 131_072
 """Relations in one piece of the result table."""
 
@@ -45,7 +46,7 @@ TABLE_ROWS = 131_072
 @dataclass(frozen=True, eq=False)
 class MatchBlock:
     """The matches of one branch in a batch, in order: the word of the place of completion, and the members' words by slot.
-    Phase 0 is what an absence's deadline decided; it stands before what an event at the same place completes."""
+    Phase 0 are those that an absence's deadline decided; they precede those that an event at the same place completes."""
 
     subscription: Subscription
     number: int
@@ -55,7 +56,7 @@ class MatchBlock:
     phase: int = 1
     deadlines: Numbers | None = None
     ranks: Numbers | None = None
-    """The place of each in the order of delivery of the batch, where that is more than the order of completion."""
+    """The place of each in the order of delivery of the batch, if that differs from the order of completion."""
 
     def __len__(self) -> int:
         return len(self.at)
@@ -66,13 +67,13 @@ class MatchBlock:
         return self.subscription.number(self.branch)
 
     def moved(self, behind: int) -> MatchBlock:
-        """Behind so many relations that are delivered before."""
+        """The block after this many relations that are delivered before."""
         assert self.ranks is not None
         return replace(self, ranks=self.ranks + behind)
 
 
 def united(blocks: Sequence[MatchBlock]) -> list[MatchBlock]:
-    """What several parts of a batch led to, in their order: one block again for each branch and phase."""
+    """The blocks of several parts of a batch, in order: one block for each branch and phase."""
     groups: dict[tuple[int, int, int], list[MatchBlock]] = {}
     for each in blocks:
         groups.setdefault((each.phase, each.number, each.branch), []).append(each)
@@ -115,7 +116,7 @@ class Relations(Sequence[Relation]):
         return [self[each] for each in wanted]
 
     def __iter__(self) -> Iterator[Relation]:
-        for low in range(0, len(self), TOGETHER):  # who goes through all of them gets many pages at once
+        for low in range(0, len(self), TOGETHER):  # an iteration over all creates many pages at once
             first, last = low // PAGE, -(-min(low + TOGETHER, len(self)) // PAGE)
             if any(page not in self._pages for page in range(first, last)):
                 made = self.taken(np.arange(low, min(low + TOGETHER, len(self))))
@@ -131,7 +132,7 @@ class Relations(Sequence[Relation]):
         return found
 
     def only(self, subscription: str) -> Relations:
-        """Those of one subscription."""
+        """The relations of one subscription."""
         blocks = [each for each in self.blocks if each.subscription.name == subscription]
         return Relations(blocks, self.view, self.catalogue, self.build)
 
@@ -144,11 +145,11 @@ class Relations(Sequence[Relation]):
 
     @property
     def members(self) -> int:
-        """How many events they refer to, each as often as it is referred to."""
+        """The number of events that they refer to, counted with repetition."""
         return sum(block.refs.size for block in self.blocks)
 
     def narrow(self) -> None:
-        """Hold a copy of the events they need, instead of all that the matcher held."""
+        """Hold a copy of the needed events, instead of all that the matcher held."""
         if self.blocks:
             self.view = self.view.narrowed(np.concatenate([block.refs.reshape(-1) for block in self.blocks]))
 
@@ -159,8 +160,8 @@ class Relations(Sequence[Relation]):
 
     @cached_property
     def order(self) -> Numbers | None:
-        """By place in the order of delivery, the number of the relation, counted through the blocks. None where they are in
-        order as they stand. At one place the blocks are by subscription and branch already."""
+        """By place in the order of delivery, the number of the relation, counted through the blocks. None if they are already
+        in order. At one place the blocks are already sorted by subscription and branch."""
         ranks = [block.at if block.ranks is None else block.ranks for block in self.blocks]
         return np.argsort(np.concatenate(ranks), kind="stable") if len(ranks) > 1 or self._is_ranked else None
 
@@ -228,7 +229,7 @@ class Relations(Sequence[Relation]):
         return self._pages[number]
 
     def taken(self, places: Numbers) -> list[Relation]:
-        """Those at some places of the delivery."""
+        """The relations at some places of the delivery."""
         if len(places) <= FEW:
             return [self._one(place) for place in places.tolist()]
         rows = self._rows(places)
@@ -248,7 +249,7 @@ class Relations(Sequence[Relation]):
         return made  # type: ignore[return-value]
 
     def _one(self, place: int) -> Relation:
-        """By itself: to take columns out for all of them costs as much as some ten of these."""
+        """A single relation: extracting columns for all of them costs as much as some ten of these."""
         number = place if self.order is None else int(self.order[place])
         owner = int(self.starts.searchsorted(number, side="right")) - 1
         block, row = self.blocks[owner], number - int(self.starts[owner])
@@ -272,7 +273,7 @@ def joined(batches: Sequence[Relations]) -> Relations:
         before += len(batch)
     view = joined_view([batch.view for batch in batches])
     made = Relations([_joined_block(each) for each in mine.values()], view, first.catalogue, first.build)
-    made.__dict__["_ids"] = np.concatenate([batch.id_words() for batch in batches])  # what they are already known to be
+    made.__dict__["_ids"] = np.concatenate([batch.id_words() for batch in batches])  # reuse the known ids
     return made
 
 

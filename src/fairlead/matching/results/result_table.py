@@ -1,4 +1,5 @@
-"""Relations as the result table: whole columns for what kernels found, values one by one for what are objects already.
+"""Relations as the result table: whole columns for the kernels' matches, values one by one for relations that are objects
+already.
 
 Takes: rows of blocks and the view that has their members, or relations. Gives: a table of the layout (model/layout.py).
 Never: makes an object for a member or a relation of a block.
@@ -56,7 +57,7 @@ class BlockRows:
 
 @dataclass
 class Frame:
-    """The numbers of a table's rows, from which all but the attributes follow."""
+    """The numbers of a table's rows, which determine everything except the attributes."""
 
     subscription: npt.NDArray[np.int32]
     branch: npt.NDArray[np.int32]
@@ -102,7 +103,7 @@ def table_of_objects(layout: ResultLayout, relations: Sequence[Relation]) -> pa.
         frame.subscription[at], frame.branch[at] = subscriptions[each.subscription], each.branch
         frame.at[at], frame.width[at] = position_word(each.completed_at), len(each.members)
     members = [member for each in relations for member in each.members]
-    events: dict[object, Event] = {}  # a derived event has its place among what one subscription reads, and others have it too
+    events: dict[object, Event] = {}  # a derived event's position is relative to one subscription: others may share it
     keys = [member.position if member.position.minor == 0 else id(member) for member in members]
     for key, member in zip(keys, members, strict=True):
         events.setdefault(key, member)
@@ -141,7 +142,7 @@ def _table(layout: ResultLayout, frame: Frame, ids: Ids, members: Taken, emitted
 
 
 def _emitted_of_blocks(layout: ResultLayout, rows: Sequence[BlockRows], view: View, count: int) -> pa.Array:
-    """Each block's derived events, computed in its own order and then put in that of the table."""
+    """Each block's derived events, computed in its own order and then sorted into that of the table."""
     if not any(each.block.subscription.emits for each in rows):
         return pa.nulls(count, layout.emitted_type)
     parts, at = [], []

@@ -1,6 +1,6 @@
-"""Rows taken out of the store, in the order asked for and as often, column by column.
+"""Rows selected from the store, in the requested order and with repetition, column by column.
 
-Takes: where each row lies. Gives: Arrow columns, times, events. Never: copies a column that nobody asks for.
+Takes: the location of each row. Gives: Arrow columns, times, events. Never: copies a column that is not requested.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ PLAIN: Mapping[pa.DataType, Any] = {
 
 
 FEW = 8
-"""Of so many times fewer rows than the chunk has, each is looked for; else all are counted once."""
+"""If the chunk has this many times more rows than are requested, each is searched; else all are counted once."""
 
 
 class ChunkRows(NamedTuple):
-    """Rows of one type in one chunk: which of the rows asked for they are, and where they lie in the chunk and in the table."""
+    """Rows of one type in one chunk: their indexes among the requested rows, and their places in the chunk and in the table."""
 
     type: str
     chunk: Chunk
@@ -129,7 +129,7 @@ class Taken:
         return made
 
     def chunk(self) -> Chunk:
-        """A copy of these rows alone; their words rise."""
+        """A copy of these rows alone; their words increase."""
         types = tuple(dict.fromkeys(part.type for part in self.parts))
         tables, times = {}, {}
         for name in types:

@@ -1,1 +1,1 @@
-"""What matchers remember, as columns and as bytes; checked when it is read."""
+"""The state of matchers, as columns and as bytes; checked when it is read."""

@@ -1,8 +1,8 @@
-"""The body of a state, read as Arrow without trust: a digest that fits says that nothing was damaged by accident, not that
-the writer was ours.
+"""The body of a state, read as untrusted Arrow data: a valid digest means that nothing was damaged by accident, not that
+Fairlead wrote it.
 
 Takes: bytes. Gives: the one record batch of one row in them, whose buffers are in bounds and no larger than the bytes, and
-whose columns have the forms that a state can have. Whatever is wrong is a StateError (S005). Never: knows what columns mean.
+whose columns have the forms that a state can have. Any error is a StateError (S005). Never: knows what columns mean.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def unsound(problem: str) -> StateError:
 
 @contextmanager
 def distrusted() -> Iterator[None]:
-    """What reading and checking raises about bytes that mean nothing is a StateError."""
+    """Converts exceptions of reading and checking invalid bytes to a StateError."""
     try:
         yield
     except FairleadError:
@@ -83,7 +83,7 @@ def _require_whole(name: str, column: pa.Array, size: int) -> None:
 
 
 def _require_plain(body: bytes) -> None:
-    """Without compression, which could unpack to any size: told by the metadata (Arrow's Message.fbs, RecordBatch)."""
+    """Without compression, which could unpack to any size: checked in the metadata (Arrow's Message.fbs, RecordBatch)."""
     for message in pa.ipc.MessageReader.open_stream(pa.py_buffer(body)):
         if message.type == "record batch":
             found = memoryview(message.metadata)
@@ -93,13 +93,13 @@ def _require_plain(body: bytes) -> None:
 
 
 def _table(found: Any, table: int, number: int) -> int | None:
-    """Where the table that a field refers to begins."""
+    """The start of the table that a field refers to."""
     at = _field(found, table, number)
     return None if at is None else at + _number(found, at, 4)
 
 
 def _field(found: Any, table: int, number: int) -> int | None:
-    """Where a field of a table of FlatBuffers lies; None if it is not there."""
+    """The place of a field in a FlatBuffers table; None if it is absent."""
     fields = table - _number(found, table, 4, signed=True)
     if fields < 0 or 4 + 2 * number >= _number(found, fields, 2):
         return None

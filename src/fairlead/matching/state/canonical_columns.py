@@ -1,8 +1,8 @@
-"""Arrow columns such that equal content is equal bytes, whichever way they were made.
+"""Arrow columns in a canonical form: equal content is equal bytes, however it was made.
 
-No slices, no room to spare; a bitmap of what is known only where something is not; zeros where nothing is known, and one NaN.
+No slices, no spare room; a validity bitmap only if there are nulls; zeros at nulls, and one NaN.
 
-Takes: a column of a type that attributes can have. Gives: one that is equal to it. Never: changes a value (but for -NaN).
+Takes: a column of a type that attributes can have. Gives: an equal column. Never: changes a value (except -NaN).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def canonical(column: pa.Array) -> pa.Array:
 
 
 def small(values: npt.NDArray[np.int64]) -> pa.Array:
-    """Whole numbers in as few bytes as hold them all; where they are all 0, in none (`large` reads it)."""
+    """Integers in as few bytes as hold them all; if they are all 0, in none (`large` reads it)."""
     low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
     if low == high == 0:
         return pa.nulls(len(values))
@@ -43,7 +43,7 @@ def small(values: npt.NDArray[np.int64]) -> pa.Array:
 
 
 def large(column: pa.Array) -> npt.NDArray[np.int64]:
-    """Whole numbers that `small` made, or any other column of them."""
+    """Integers that `small` made, or any other column of them."""
     if pa.types.is_null(column.type):
         return np.zeros(len(column), dtype=np.int64)
     made: npt.NDArray[np.int64] = column.to_numpy().astype(np.int64, copy=False)

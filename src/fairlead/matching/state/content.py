@@ -1,8 +1,7 @@
-"""What matchers remember, as columns: the one form that every matcher gives and takes, the same for the same history.
+"""The state of matchers as columns: the one form that every matcher writes and reads, equal for equal histories.
 
-Branches of one *form* (as many queues, as many members, keys of the same types) share a `InstanceTable`: a row for each
-instance, that is for each key of a branch that is in use. All events that anything refers to stand once, in `Events`, in their
-order.
+Branches of one *form* (equal numbers of queues and members, keys of the same types) share an `InstanceTable`: a row for each
+instance, that is for each key of a branch that is in use. All referenced events are in `Events`, once, in their order.
 
 Gives: `Content`, its parts, and their canonical order. Never: bytes (encoding.py), objects (interpreted/state.py) or kernels
 (compiled/).
@@ -35,18 +34,18 @@ NEVER = np.iinfo(np.int64).min
 class Form:
     keys: tuple[pa.DataType, ...]
     queues: int
-    """Those of members, then one for each WITHOUT clause."""
+    """Queues of members, then one for each WITHOUT clause."""
     members: int
 
 
 @dataclass(frozen=True)
 class InstanceTable:
-    """Instances in the order of subscription, branch and key. What waits is in the order of subscription, deadline, members and
-    branch."""
+    """Instances in the order of subscription, branch and key. Waiting relations are in the order of subscription, deadline,
+    members and branch."""
 
     form: Form
     subscription: Numbers
-    """By its number in the plan."""
+    """Its number in the plan."""
     branch: Numbers
     keys: tuple[pa.Array, ...]
     clock: Numbers
@@ -54,13 +53,13 @@ class InstanceTable:
     lengths: npt.NDArray[np.int64]
     """A column for each queue."""
     words: Words
-    """What is queued: instance by instance, queue by queue, oldest first."""
+    """The queued events: instance by instance, queue by queue, oldest first."""
     owner: Numbers
-    """Of what waits, the row of its instance."""
+    """For each waiting relation, the row of its instance."""
     deadline: Numbers
     cancelled: Mask
     members: npt.NDArray[np.int64]
-    """Of what waits, a column of words for each member."""
+    """For the waiting relations, a column of words for each member."""
 
     def __len__(self) -> int:
         return len(self.subscription)
@@ -75,7 +74,7 @@ class InstanceTable:
         return np.cumsum(self._totals)
 
     def taken(self, rows: Numbers) -> InstanceTable:
-        """Some instances, in this order, with what waits in the order that it has."""
+        """Some instances, in this order, with their waiting relations in the existing order."""
         totals = self._totals[rows]
         first = self._ends[rows] - totals
         words = self.words[np.arange(int(totals.sum())) + np.repeat(first - (np.cumsum(totals) - totals), totals)]
@@ -106,7 +105,7 @@ class InstanceTable:
         return self.taken(order).in_order_of_deadlines()
 
     def in_order_of_deadlines(self) -> InstanceTable:
-        """What waits in the canonical order."""
+        """The waiting relations in the canonical order."""
         if len(self.owner) < 2:
             return self
         by_members = tuple(self.members[:, slot] for slot in reversed(range(self.form.members)))
@@ -144,7 +143,7 @@ class Events:
     codes: Numbers
     tables: Mapping[str, pa.RecordBatch]
     times: Numbers
-    """Of derived events; others have theirs among their attributes."""
+    """The times of derived events; others have theirs among their attributes."""
     timed: Mask
     sources: Sequence[str | None] | None = None
     sequences: Sequence[int | None] | None = None
@@ -186,13 +185,13 @@ def events_of_chunk(chunk: Chunk, catalogue: Catalogue) -> Events:
 @dataclass(frozen=True)
 class Content:
     seen: Sequence[int | None]
-    """By subscription, the latest time that it was told, where it waits for something (WITHOUT ... WITHIN)."""
+    """By subscription, the latest time of its clock, if it waits for something (WITHOUT ... WITHIN)."""
     groups: Mapping[Form, InstanceTable]
-    """Those that have an instance."""
+    """The forms that have an instance."""
     events: Events
 
     def __len__(self) -> int:
-        """How many entries queues have."""
+        """The number of entries in queues."""
         return sum(len(group.words) for group in self.groups.values())
 
 
@@ -207,7 +206,7 @@ def form_of(branch: Branch, catalogue: Catalogue) -> Form:
 
 
 def _key_type(types: Sequence[DataType]) -> pa.DataType:
-    """One that holds the keys of all; they are of one kind, but for INT and BIGINT."""
+    """A type that holds the keys of all; they are of one kind, except INT and BIGINT."""
     if types[0].kind is Kind.INT:
         return pa.int64()
     if types[0].kind is not Kind.DECIMAL:
@@ -218,5 +217,5 @@ def _key_type(types: Sequence[DataType]) -> pa.DataType:
 
 
 def forms_of(plan: Plan) -> list[Form]:
-    """All of a plan, in the order in which its branches have them."""
+    """All forms of a plan, in the order of its branches."""
     return list(dict.fromkeys(form_of(branch, plan.catalogue) for each in plan.subscriptions for branch in each.branches))

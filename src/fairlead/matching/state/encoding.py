@@ -1,19 +1,19 @@
-"""Matcher state as bytes: versioned, checked against damage, the same bytes for the same state.
+"""Matcher state as bytes: versioned, checked against damage, equal bytes for equal states.
 
-    fairlead-state <version> <sha256>     a line, then a body: an Arrow IPC stream of one record batch of one row, so whatever
-                                          reads Arrow reads it:
+    fairlead-state <version> <sha256>     a line, then a body: an Arrow IPC stream of one record batch of one row, so any
+                                          Arrow reader can read it:
     major, minor                          the last position
     subscriptions                         whose state it is: by digest, frame and since (model/partition.py), in which unit it
                                           ran, and the latest time that it has seen; unit by unit
     types u, events u, rows u 0, ...      of the u-th unit (see content.py): the events, their order, a table for each type
-    instances u n, queued u n, waiting u n   of the u-th unit, for the n-th form of its branches, where there is something
+    instances u n, queued u n, waiting u n   of the u-th unit, for the n-th form of its branches, if there is something
 
-The state of a subscription is what its digest, frame and since say, so it is taken up by whoever asks for the same: under
-another name, from another file, beside other rules. Of its types, those attributes are known that were then; others are NULL.
+The state of a subscription is identified by its digest, frame and since, so any equal subscription can resume from it: under
+another name, from another file, beside other rules. Attributes that its types had at that time are known; others are NULL.
 
-The digest tells damage by accident; that content makes sense is checked by soundness.py.
+The digest detects accidental damage; soundness.py checks that the content makes sense.
 
-A change of the format raises VERSION and keeps a fixture of the old one, with a reader for it or a reason to refuse it.
+A change of the format raises VERSION and keeps a fixture of the old one, with a reader for it or a reason to reject it.
 """
 
 from __future__ import annotations
@@ -56,15 +56,16 @@ from fairlead.model.types import Catalogue
 MAGIC = b"fairlead-state"
 VERSION = 4
 OTHER_IDENTITY = (b"1", b"2", b"3")
-"""Versions in which relations had other ids or derived events other places, so what they counted cannot be continued: before a
-subscription had an identity of its own (1, 2), and before the order of WITHOUT clauses and what companions join meant nothing
-to it (3)."""
+"""Versions in which relations had other ids or derived events other places, so their counts cannot be continued: before a
+subscription had its own identity (1, 2), and while the order of WITHOUT clauses and the joins of other subscriptions affected
+it (3)."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """What became of the subscriptions of a plan that took up a state: by name those that were resumed and those that were
-    started; and those that were dropped, which the state had and the plan has not, by digest, or by name where that is known.
+    """What happened to the subscriptions of a plan that resumed from a state: by name those that were resumed and those that
+    were started; and those that were dropped, which are in the state and not in the plan, by digest, or by name if that is
+    known.
     """
 
     resumed: tuple[str, ...] = ()
@@ -72,7 +73,7 @@ class Change:
     dropped: tuple[str, ...] = ()
 
     def names(self) -> dict[str, tuple[str, ...]]:
-        """By what became of them."""
+        """The names, by what happened to them."""
         return {"resumed": self.resumed, "started": self.started, "dropped": self.dropped}
 
     def summary(self) -> str:
@@ -80,13 +81,13 @@ class Change:
         return "; ".join(f"{what}: {', '.join(names)}" for what, names in self.names().items() if names)
 
     def __str__(self) -> str:
-        """The summary; nothing where all were resumed, or all were started: then no rules have changed."""
+        """The summary; empty if all were resumed, or all were started: then no rules have changed."""
         return self.summary() if self.dropped or (self.resumed and self.started) else ""
 
 
 @dataclass(frozen=True)
 class StateEntry:
-    """Where the state of a subscription stands: which one it is of a unit. `silent`: it was not delivered there."""
+    """The place of a subscription's state: its number in a unit. `silent`: it was not delivered there."""
 
     digest: str
     frame: str
@@ -103,7 +104,7 @@ def encode(last: Position, units: Sequence[tuple[Unit, Content]]) -> bytes:
 
 
 def decode(dumped: bytes, without: Collection[str] = ()) -> State:
-    """`without`: digests of subscriptions whose state is not taken up. Raises StateError."""
+    """`without`: digests of subscriptions whose state is ignored. Raises StateError."""
     header, _, body = dumped.partition(b"\n")
     words = header.split(b" ")
     if len(words) != 3 or words[0] != MAGIC:
@@ -238,7 +239,7 @@ class State:
         return {(each.digest, each.frame, each.since): each for each in reversed(self.entries)}
 
     def since(self, plan: Plan) -> dict[str, int]:
-        """Where each subscription of a plan began: in this state the earliest of its kind, or now."""
+        """Where each subscription of a plan began: the earliest equal one in this state, or now."""
         known: dict[tuple[str, str], int] = {}
         for each in (one for one in self.entries if one.digest not in self._without):
             key = each.digest, each.frame
@@ -259,7 +260,7 @@ class State:
         return Change(tuple(resumed), tuple(started), tuple(gone))
 
     def content(self, unit: Unit) -> Content:
-        """What the subscriptions of a unit remember; nothing where the state does not know them. Raises StateError."""
+        """The state of the subscriptions of a unit; empty if this state does not have them. Raises StateError."""
         with distrusted():
             if not self._agreed:
                 units = sorted({each.unit for each in self.entries})
@@ -290,7 +291,7 @@ class State:
         return Content(seen, groups_of_forms, _together(events, plan.catalogue))
 
     def _groups(self, unit: int, pairs: Sequence[tuple[int, int]], plan: Plan) -> Iterable[InstanceTable]:
-        """The instances of some subscriptions of a unit, under the numbers that they have now."""
+        """The instances of some subscriptions of a unit, with their current numbers."""
         number = 0
         for name in self._found:
             if not name.startswith(f"instances {unit} "):
@@ -310,7 +311,7 @@ class State:
                 yield replace(chosen, subscription=np.full(len(chosen), new, dtype=np.int64))
 
     def _events(self, unit: int, words: npt.NDArray[np.int64], catalogue: Catalogue) -> Events:
-        """Those with these words."""
+        """The events with these words."""
         whole = _events(self._found, unit, catalogue)
         if not (np.diff(whole.words) > 0).all() or not np.isin(words, whole.words).all():
             raise unsound("its events do not rise, or one that is referred to is missing")
@@ -320,7 +321,7 @@ class State:
 
 
 def _together(events: Sequence[Events], catalogue: Catalogue) -> Events:
-    """Those of several units whose places are the same ones, each once."""
+    """The events of several units with common places, each once."""
     some = [each for each in events if len(each)]
     if len(some) < 2:
         return some[0] if some else NO_EVENTS
@@ -329,7 +330,7 @@ def _together(events: Sequence[Events], catalogue: Catalogue) -> Events:
 
 
 def _events(found: Mapping[str, pa.Array], unit: int, catalogue: Catalogue) -> Events:
-    """Of the types that are still known."""
+    """The events of the types that are still known."""
     types, table = found[f"types {unit}"].values.to_pylist(), _fields(found[f"events {unit}"])
     words, codes = _plain(table["word"]), large(table["type"])
     if not len(words):
@@ -351,7 +352,7 @@ def _events(found: Mapping[str, pa.Array], unit: int, catalogue: Catalogue) -> E
 
 
 def _rows(rows: pa.StructArray, schema: pa.Schema) -> pa.RecordBatch:
-    """As the type is declared now: what was not there then, or was of another type, is NULL."""
+    """The rows as the type is declared now: attributes that did not exist then, or had another type, are NULL."""
     known = {rows.type.field(at).name: rows.field(at) for at in range(rows.type.num_fields)}
     columns = []
     for each in schema:

@@ -1,14 +1,14 @@
 """Whether the content of a state is one that a matcher can have: checked once, when it is read, so that both matchers may rely
-on it without a look at a number.
+on it without further checks.
 
-    1. events    rise, end with the last position, are of types that can be queued, and have the times that these ask for
+    1. events    increase, end with the last position, are of types that can be queued, and have the times that these require
     2. instances are those of branches of the plan, each key once and in order, with the clock of their window
-    3. queues    are as long as they say and rise; their events are there, of a type that the queue takes, and of the key
+    3. queues    have the stated lengths and increase; their events exist, of a type that the queue accepts, and of the key
     4. waits     belong to an instance of a branch with absences, fit its members, and are due when their anchors say
     5. units     that keep one event of the log, each for itself, keep the same one
 
-Takes: a Content, whatever is in it. Raises: StateError (S005) with the first contradiction. Never: evaluates a condition of
-the rules: a state may still be one that no stream leads to, but none that ends a process or never ends.
+Takes: any Content. Raises: StateError (S005) with the first contradiction. Never: evaluates a condition of the rules: a state
+may still be one that no stream leads to, but none that crashes a process or makes it run for ever.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def require_sound(content: Content, last: Position, plan: Plan) -> None:
 
 
 def require_agreement(units: Sequence[Events]) -> None:
-    """Where units have an event of the log at one place, it is the same event. (Derived ones have places of their own.)"""
+    """If units have an event of the log at one place, it is the same event. (Derived ones have their own places.)"""
     some = [each for each in units if len(each)]
     if len(some) < 2:
         return
@@ -63,7 +63,7 @@ def require_agreement(units: Sequence[Events]) -> None:
     for column in _origins(some):
         _say(column.take(pa.array(one)).equals(column.take(pa.array(other))), "two subscriptions have one event of two sources")
     for code, name in enumerate(names):
-        rows = np.cumsum(codes == code) - 1  # tables stand one after the other as their events do
+        rows = np.cumsum(codes == code) - 1  # tables are in the order of their events
         mine = codes[one] == code
         tables = [each.tables[name] for each in some if name in each.tables]
         for number in range(tables[0].num_columns):
@@ -80,7 +80,7 @@ def _origins(units: Sequence[Events]) -> Iterator[pa.Array]:
 
 
 def _same(left: pa.Array, right: pa.Array) -> bool:
-    """By their bits: a NaN is what it is."""
+    """Compares by bits: a NaN equals itself."""
     if pa.types.is_floating(left.type):
         left, right = left.view(pa.int64()), right.view(pa.int64())
     return bool(left.equals(right))
@@ -161,7 +161,7 @@ class _Known:
     inner: Numbers
     """Which row of its table each is."""
     times: Numbers
-    """NEVER where an event has none."""
+    """NEVER if an event has none."""
     events: Events
 
     @classmethod
@@ -203,13 +203,13 @@ class _Known:
 
 @dataclass(frozen=True)
 class _Asked:
-    """What a branch asks of its instances; alike subscriptions ask for the same, so it is looked at once for all of them."""
+    """The requirements of a branch on its instances; equal subscriptions have the same, so they are checked together."""
 
     queues: tuple[tuple[str, ...], ...]
-    """Of each queue, those of members first, the concrete types that it takes."""
+    """For each queue, those of members first, the concrete types that it accepts."""
     members: int
     slots: tuple[int, ...]
-    """Of each member its queue."""
+    """For each member its queue."""
     keys: tuple[tuple[str, ...], ...]
     within: int | None
     absences: tuple[tuple[int, int], ...]
@@ -229,11 +229,11 @@ class _Asked:
 
 
 def _require_group(form: Form, group: InstanceTable, known: _Known, plan: Plan, used: Mask) -> None:
-    """`used`: of the events, those that something refers to; noted here."""
+    """`used`: marks the events that something refers to."""
     _require_columns(form, group)
     kinds = _kinds(form, group, plan)
     _require_order(group)
-    # 3. the entries of all queues: of each its instance, its queue and its event
+    # 3. the entries of all queues: for each its instance, its queue and its event
     lengths = group.lengths.reshape(-1)
     owners = np.repeat(np.repeat(np.arange(len(group)), form.queues), lengths)
     queues = np.repeat(np.tile(np.arange(form.queues), len(group)), lengths)
@@ -279,7 +279,7 @@ def _require_columns(form: Form, group: InstanceTable) -> None:
 
 
 def _kinds(form: Form, group: InstanceTable, plan: Plan) -> Mapping[_Asked, Numbers]:
-    """Instances by what their branches ask."""
+    """Instances by the requirements of their branches."""
     found: dict[_Asked, list[Numbers]] = {}
     for number, at, rows in _by_branch(group):
         _say(0 <= number < len(plan.subscriptions), "an instance belongs to no subscription")
@@ -299,7 +299,7 @@ def _by_branch(group: InstanceTable) -> Iterator[tuple[int, int, Numbers]]:
 
 
 def _require_order(group: InstanceTable) -> None:
-    """2. Each instance once, in the canonical order; likewise what waits."""
+    """2. Each instance once, in the canonical order; likewise waiting relations."""
     if len(group) > 1:
         columns: list[Any] = [group.subscription, group.branch, *group.keys]
         _say(_rises(columns), "its instances are not in order, or one is there twice")
@@ -309,7 +309,7 @@ def _require_order(group: InstanceTable) -> None:
 
 
 def _rises(columns: Sequence[Any]) -> bool:
-    """Row by row, compared from the first column on; no two are equal. (To sort them anew takes five times as long.)"""
+    """Whether rows increase strictly, compared from the first column on. (Sorting them would take five times as long.)"""
     left: Any = slice(None)
     for column in columns:
         if isinstance(column, pa.Array):
@@ -333,7 +333,7 @@ def _rises(columns: Sequence[Any]) -> bool:
 def _require_queues(
     asked: _Asked, group: InstanceTable, mine: Numbers, owners: Numbers, queues: Numbers, rows: Numbers, known: _Known
 ) -> None:
-    """3. What instances of one kind have queued."""
+    """3. The queues of instances of one kind."""
     clock = group.clock[mine]
     if asked.within is None:
         _say((clock == NEVER).all(), "there is a clock without a window")
@@ -352,7 +352,7 @@ def _require_queues(
 
 
 def _require_waits(asked: _Asked, group: InstanceTable, waits: Numbers, members: list[Numbers], known: _Known) -> None:
-    """4. What waits in instances of one kind."""
+    """4. The waiting relations in instances of one kind."""
     _say(bool(asked.absences), "something waits where nothing is absent")
     words = np.sort(group.members[waits], axis=1)
     _say((words[:, 1:] != words[:, :-1]).all(), "a member is there twice")

@@ -1,6 +1,6 @@
-"""Kafka, for those who have it: a topic into the log, and relations out to a topic.
+"""Kafka connectors: from a topic into the log, and relations out to a topic.
 
 inward.py    messages to events, each once
 outward.py   relations to messages, each once
-brokers.py   settings and errors of the client of Kafka
+brokers.py   settings and errors of the Kafka client
 """

@@ -1,4 +1,4 @@
-"""The client of Kafka: its settings, its errors in our words, the partitions of a topic.
+"""The Kafka client: its settings, its errors in Fairlead's words, the partitions of a topic.
 
 Takes: addresses and properties. Gives: configurations, partitions. Never: prints a property, which may be a secret.
 """
@@ -34,7 +34,7 @@ def properties_of(path: str | None) -> dict[str, str]:
 
 
 def consumer(brokers: str, properties: Mapping[str, str]) -> Consumer:
-    """It joins no group and commits nothing: what was taken is known to the log."""
+    """The consumer joins no group and commits nothing: the log knows which messages were read."""
     fixed = {
         "bootstrap.servers": brokers,
         "group.id": properties.get("group.id", "fairlead"),
@@ -55,7 +55,7 @@ def configured(properties: Mapping[str, str], fixed: Mapping[str, str]) -> dict[
 
 
 def partitions(client: Consumer, topic: str) -> list[int]:
-    """Of a topic that is there. Raises LogError, UsageError."""
+    """The partitions of an existing topic. Raises LogError, UsageError."""
     try:
         found = client.list_topics(topic, timeout=ANSWER_SECONDS).topics[topic]
     except KafkaException as error:
@@ -66,7 +66,7 @@ def partitions(client: Consumer, topic: str) -> list[int]:
 
 
 def watermarks(client: Consumer, topic: str, partition: int) -> tuple[int, int]:
-    """The first offset that is kept, and the one that the next message will have."""
+    """The first offset that is available, and the offset of the next message."""
     try:
         found = client.get_watermark_offsets(TopicPartition(topic, partition), timeout=ANSWER_SECONDS)
     except KafkaException as error:

@@ -1,17 +1,17 @@
-"""A topic of Kafka into the log: every message is an event of one type, stored once.
+"""From a Kafka topic into the log: every message is an event of one type, stored once.
 
-A partition is a source, an offset is its sequence. So the log itself knows how far each partition was taken, and a restart
-goes on exactly there, whatever was cut off; Kafka is told nothing.
+A partition is a source, and an offset is its sequence. So the log itself knows how far each partition was read, and a restart
+resumes exactly there, whatever was interrupted. Kafka stores no offsets for it.
 
-    1. of every partition, look up in the log which offset comes next; it must still be there
-    2. take some messages
-    3. make events of them
-    4. store them, partition by partition; then go on with 2
+    1. look up in the log the next offset of every partition; it must still be available
+    2. poll some messages
+    3. convert them to events
+    4. store them, partition by partition; then continue with 2
 
 Messages are JSON objects with the attributes of the type, or CloudEvents (structured, or binary with headers ce_…).
 
-Takes: a topic. Gives: events in the log, in the order of each partition. Never: passes over a message that Kafka has dropped
-before it was taken, in silence (N021).
+Takes: a topic. Gives: events in the log, in the order of each partition. Never: silently skips a message that Kafka has dropped
+before it was read (N021).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from fairlead.transport.output.cloud_events import CloudEvents
 
 Result = TypeVar("Result")
 MESSAGES = 4096
-"""Taken at once at most: as many as a block has events."""
+"""Messages of one poll: as many as a block has events."""
 WAIT_SECONDS = 0.2
 LOOK_SECONDS = 30.0
 """How often to look for new partitions."""
@@ -46,8 +46,8 @@ LOOK_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Topic:
-    """`skip`: called with what is wrong with a message that is left out; without it, the first one stops. `until_end`: stop
-    where the topic ended at the beginning."""
+    """`skip`: called with the error of each bad message, which is then skipped; without it, the first one stops. `until_end`:
+    stop at the end that the topic had at the beginning."""
 
     brokers: str
     name: str
@@ -59,7 +59,7 @@ class Topic:
 
 
 async def bring_in(client: Client, topic: Topic, stop: asyncio.Event) -> int:
-    """Until it is told to stop; gives the number of events stored. Raises DataError, LogError, UsageError."""
+    """Runs until `stop` is set; returns the number of events stored. Raises DataError, LogError, UsageError."""
     registry = Registry(client.log)
     publisher = Publisher(client.log, registry, None, 0.0, 1.0)
     checking = (await publisher.outbox(topic.type)).checking
@@ -116,7 +116,7 @@ class Taking:
         self.stored = 0
 
     async def call(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        """In a thread, one after the other: it is not closed while it waits for messages."""
+        """Runs the call in a thread, one at a time: the consumer is not closed while it waits for messages."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
 
     async def close(self) -> None:
@@ -125,11 +125,11 @@ class Taking:
 
     @property
     def done(self) -> bool:
-        """Everything that was there at the beginning is taken."""
+        """Everything that was there at the beginning is read."""
         return self._looked is not None and not self._left
 
     async def look(self) -> None:
-        """Take up partitions that are new, each where the log says."""
+        """Assign new partitions, each at the offset after its last stored event."""
         now = asyncio.get_running_loop().time()
         if self._looked is not None and now - self._looked < LOOK_SECONDS:
             return
@@ -182,7 +182,7 @@ class Taking:
             raise bad
 
     def _heard(self, error: KafkaError | None, partition: int) -> None:
-        """What passes by itself is left to the client of Kafka."""
+        """Raises for fatal errors; the Kafka client retries the others."""
         if error is None:
             return
         if error.code() == KafkaError._PARTITION_EOF:

@@ -1,15 +1,15 @@
-"""Relations of a subscription to a topic of Kafka, each once and in their order.
+"""Relations of a subscription to a Kafka topic, each once and in order.
 
-A message has the relation's id as its key, the same for every subscriber and every run; and a header that says, by group of
-subscriptions, up to which number relations have been sent. The last message of the partition tells a restart where to go on, so
-what was sent and not acknowledged before is not sent again.
+The key of a message is the relation's id, the same for every subscriber and every run. A header says, by group of
+subscriptions, up to which number relations have been sent. The last message of the partition tells a restart where to resume,
+so relations that were sent but not acknowledged are not sent again.
 
     1. read the header of the last message
-    2. send what is behind it
-    3. wait until Kafka has it
-    4. acknowledge, and go on with 2
+    2. send the relations after it
+    3. wait until Kafka has stored them
+    4. acknowledge, and continue with 2
 
-Takes: a durable subscription. Gives: messages, in one partition, since order is what there is to keep. Never: acknowledges what
+Takes: a durable subscription. Gives: messages in one partition, which preserves the order. Never: acknowledges a relation that
 Kafka does not have.
 """
 
@@ -39,7 +39,7 @@ SEND_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Outlet:
-    """`what`: relations, cloudevents (a relation each), or emitted (the attributes of the derived event)."""
+    """`what`: relations, cloudevents (one for each relation), or emitted (the attributes of the derived event)."""
 
     brokers: str
     topic: str
@@ -49,7 +49,7 @@ class Outlet:
 
 
 async def send_out(sub: LiveSubscription, outlet: Outlet, stop: asyncio.Event) -> int:
-    """Until it is told to stop; gives the number of messages sent. Raises LogError, UsageError."""
+    """Runs until `stop` is set; returns the number of messages sent. Raises LogError, UsageError."""
     fixed = {"bootstrap.servers": outlet.brokers, "enable.idempotence": "true"}
     producer = Producer({"linger.ms": "5"} | brokers.configured(outlet.properties, fixed))
     sent = await asyncio.to_thread(_sent, outlet)  # 1
@@ -91,7 +91,7 @@ def _send(producer: Producer, outlet: Outlet, batch: Batch, plan: Plan, sent: di
             try:
                 producer.produce(outlet.topic, body, relation.id, partition=outlet.partition, headers=headers, on_delivery=told)
                 break
-            except BufferError:  # its queue is full: what is under way makes room
+            except BufferError:  # the producer's queue is full: wait for deliveries
                 producer.poll(0.1)
             except KafkaException as error:
                 raise brokers.fault(error.args[0]) from None
@@ -108,7 +108,7 @@ def _send(producer: Producer, outlet: Outlet, batch: Batch, plan: Plan, sent: di
 
 
 def _sent(outlet: Outlet) -> dict[str, int]:
-    """Up to which number relations of every group are in the topic. Raises UsageError where somebody else writes to it."""
+    """By group, the number of the last relation in the topic. Raises UsageError if another writer uses the topic."""
     reader = brokers.consumer(outlet.brokers, {})
     try:
         if outlet.partition not in brokers.partitions(reader, outlet.topic):

@@ -1,6 +1,7 @@
-"""Who publishes, and is told that something failed, is told as well what became of his events.
+"""Errors raised to a publisher also say what happened to the events of the call.
 
-Takes: what was raised. Gives: the same, with words and `accepted`. Never: changes an error that others are told, too.
+Takes: an exception. Gives: the same error with a sentence about the events, and `accepted`. Never: changes an error object that
+other callers receive too.
 """
 
 from __future__ import annotations

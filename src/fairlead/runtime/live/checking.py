@@ -1,7 +1,7 @@
-"""Events as a publisher is given them, checked against their type: all of a call, or none of it.
+"""Checks the events of a publish call against their type: all of a call is accepted, or none of it.
 
 Takes: attributes of one event, or a table or records of many. Gives: canonical rows, or record batches in the type's columns.
-Never: makes an object for an event of a table; lets anything through that a file with the same events would not.
+Never: makes an object for an event of a table; accepts an event that would be rejected in a file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Row = tuple[Any, ...]
 
 
 class Checking:
-    """One type, prepared. `optional`: attributes that may be left out, and are null then."""
+    """One type, prepared for checking. `optional`: attributes that may be omitted, and are null then."""
 
     def __init__(self, event_type: EventType, optional: frozenset[str]) -> None:
         self.type = event_type
@@ -43,7 +43,7 @@ class Checking:
         return self._shape.row(self._optional | dict(values) if self._optional else values)
 
     def size(self, row: Row) -> int:
-        """About the bytes that the row takes in a block."""
+        """The approximate number of bytes of the row in a block."""
         return 9 * len(row) + sum(4 * len(row[at]) for at in self._sized if row[at] is not None)
 
     def batch(self, rows: list[Row]) -> pa.RecordBatch:
@@ -52,7 +52,8 @@ class Checking:
         return record_batch(arrays, arrow_schema(self.type), len(rows))
 
     def batches(self, events: Any) -> list[pa.RecordBatch]:
-        """Of a table of pyarrow, pandas or polars, of a dict of columns, or of records. Raises DataError, UsageError."""
+        """Record batches of a table of pyarrow, pandas or polars, of a dict of columns, or of records. Raises DataError,
+        UsageError."""
         if isinstance(events, Mapping):
             events = _table(events)
         if is_table(events):
@@ -71,8 +72,8 @@ class Checking:
         return found
 
     def _undoubted(self, events: Any) -> list[pa.RecordBatch]:
-        """Of a table of Arrow with nothing to object to, as `read_events` would take it, which prepares more than a few events
-        are worth; none in doubt. Raises DataError."""
+        """Record batches of an Arrow table that needs no conversion, equal to those of `read_events`, whose preparation costs
+        too much for a few events. The list is empty if the table needs the full check. Raises DataError."""
         if not isinstance(events, (pa.Table, pa.RecordBatch)) or not {"_source", "_sequence"}.isdisjoint(events.schema.names):
             return []
         found = [examined(each, self._shapes).grouped for each in record_batches(events, self._catalogue, TABLE_ROWS)]
@@ -105,6 +106,6 @@ def _table(columns: Mapping[str, Any]) -> pa.Table:
 
 
 def too_large(count: int, payload: bytes, bytes_max: int, name: str) -> None:
-    """Raises DataError where a block, which is then one event, is more than the log takes."""
+    """Raises DataError if the block, which then holds one event, is larger than the log accepts."""
     if len(payload) > bytes_max:
         raise oversized(f"an event of '{name}'" if count == 1 else f"a block of '{name}'")

@@ -1,4 +1,4 @@
-"""The client of a log: declare types, publish events, subscribe to what they come to.
+"""The client of a log: declare types, publish events, subscribe to relations.
 
     async with fairlead.connect() as fl:
         await fl.declare("TYPE StockQuote (symbol STRING, value DOUBLE, at TIMESTAMP) TIME at")
@@ -67,7 +67,7 @@ class Client:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """What was accepted is stored first, unless something has failed already."""
+        """Stores the accepted events first, unless an error is already being raised."""
         if self._log is None:
             return
         try:

@@ -1,11 +1,11 @@
-"""The groups of a subscriber that are followed together, and what it is given of them, in one order.
+"""The groups of a subscriber that are followed together, and their deliveries in one order.
 
-What all of them find in the same blocks is put in the order of the definition (docs/semantics.md): by the place of completion;
-at one place what deadlines decided, by deadline; then in the order of the text. That is a function of the log, wherever each of
-them began. Numbers, receipts and states are those of each group.
+The relations that all groups complete in the same blocks are sorted as docs/semantics.md defines: by the position of
+completion; at one position, relations decided by deadlines come first, by deadline; then the order of the text. This order is a
+function of the log, wherever each group began. Each group has its own numbers, receipts and states.
 
-Takes: groups that have a stream in common, opened. Gives: batches, in the one order; of a delivery, which of each group came
-before it. Never: delivers what was acknowledged.
+Takes: opened groups that have a stream in common. Gives: batches in the one order; for a delivery, the earlier deliveries of
+each group. Never: delivers what was acknowledged.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ class Followed:
 
 
 class Course:
-    """`followed`: by key, in the order of the text. `plan`: of what they deliver."""
+    """`followed`: the groups by key, in the order of the text. `plan`: the plan of the relations that they deliver."""
 
     def __init__(self, plan: Plan, followed: Iterable[Followed], following: Following) -> None:
         self.plan, self.following = plan, following
         self.followed = {each.key: each for each in followed}
         self._open: deque[DeliveryNumbers] = deque()
-        """What is not acknowledged, where there are several."""
+        """Deliveries that are not acknowledged; kept only if there are several groups."""
 
     def batch_of(self, heard: Sequence[Heard]) -> Batch | None:
-        """What is to be delivered of what they found in the same blocks."""
+        """The relations to deliver, of those that the groups completed in the same blocks."""
         fresh = list[tuple[Heard, int]]()
         for each in heard:
             found = each.found
@@ -71,7 +71,7 @@ class Course:
         return Batch(self.plan, together, DeliveryNumbers(len(together), keys, firsts, together.owner))
 
     def up_to(self, key: str, number: int) -> Mapping[str, int]:
-        """By group, the number of its last delivery up to this one of a group, where there is any."""
+        """By group, the number of its last delivery up to the given delivery; groups without one are absent."""
         before: dict[str, int] = {}
         for each in self._open:
             if number <= each.lasts.get(key, 0):
@@ -81,7 +81,7 @@ class Course:
         return {key: number}
 
     def acknowledge(self, numbers: Mapping[str, int]) -> None:
-        """By group, all up to this number."""
+        """Acknowledge all deliveries up to these numbers, by group."""
         for key, number in numbers.items():
             self.followed[key].ledger.acknowledge(number)
         while self._open and all(last <= self.followed[key].ledger.book.count for key, last in self._open[0].lasts.items()):

@@ -1,8 +1,8 @@
-"""What subscriptions EMIT, as blocks for the log.
+"""Events that subscriptions EMIT, as blocks for the log.
 
-The derived events of a subscription that are completed by one block of the log are one block (or a few, if they are many). So
-its number and its content are a function of the log and the subscription: whoever has the same subscription, or does it
-again, makes the same block, and the log takes it once.
+The derived events of a subscription that are completed by one block of the log form one block (or a few, if there are many). So
+the number and the content of a derived block are a function of the log and the subscription: every subscriber with the same
+subscription, and every replay, produces the same block, and the log stores it once.
 
 Takes: relations in the order of delivery. Gives: blocks. Never: reads a clock; stores anything.
 """
@@ -46,7 +46,7 @@ class Deriving:
         return layout_of(self.plan, self.subscription.name)
 
     def blocks(self, relations: Sequence[Relation], number: int, sequence: int) -> Iterator[Block]:
-        """The blocks of these relations, numbered on."""
+        """The blocks of these relations, numbered from `number` and `sequence`."""
         mine = only(relations, self.subscription.name)
         if not len(mine):
             return
@@ -66,7 +66,7 @@ class Deriving:
         return record_batch(columns, schema, table.num_rows)
 
     def _times(self, column: pa.Array, relations: Sequence[Relation]) -> pa.Array:
-        """Where the emitted TIME is null, the largest time of the members (docs/semantics.md)."""
+        """If the emitted TIME is null, the largest time of the members (docs/semantics.md)."""
         given = column.cast(pa.int64()).to_pylist()
         found = [
             max((member.time for member in each.members if member.time is not None), default=NO_TIME) if time is None else time
@@ -78,19 +78,20 @@ class Deriving:
 def numbered(
     event_type: EventType, source: str, batch: pa.RecordBatch, completed: npt.NDArray[np.int64], number: int, sequence: int
 ) -> Iterator[Block]:
-    """Events that were completed at these positions, as blocks that are numbered on: those of one block of the log together."""
+    """Derived events that were completed at these positions, as numbered blocks: one block for the events that one block of the
+    log completed."""
     cuts = [0, *(np.flatnonzero(np.diff(completed >> INDEX_BITS)) + 1).tolist(), len(completed)]
     schema = schema_digest(event_type)
     for low, high in pairwise(cuts):
-        # a copy of its own: what it is cut from depends on how the log was read
+        # a copy: the bytes of a slice would depend on how the log was read
         for count, payload in pieces(batch.take(pa.array(range(low, high)))):
             yield Block(event_type.name, source, number, sequence, count, schema, payload)
             number, sequence = number + 1, sequence + count
 
 
 def derivings_of(plan: Plan, origin: str) -> tuple[Deriving, ...]:
-    """Of all subscriptions that emit; `origin`: the name of where their lineage begins. Raises UnsupportedError where what they
-    emit cannot be published."""
+    """The deriving subscriptions of a plan. `origin`: the name of the place where their lineage begins. Raises UnsupportedError
+    if an emitted event cannot be published."""
     found = []
     for each in plan.subscriptions:
         if each.emits is None or each.name in plan.silent:

@@ -1,9 +1,9 @@
-"""Where a stream ends that others still flow into.
+"""The current end of a merged stream whose source streams still grow.
 
-A merged stream takes up what its sources hold a moment later. All that is stored now is merged once it has as many blocks as
-they have together.
+A merged stream copies the blocks of its sources with a short delay. It contains everything that is stored now as soon as it has
+as many blocks as its sources have together.
 
-Takes: a stream and the types that flow into it. Gives: the sequence of its end. Never: waits for what is published later.
+Takes: a stream and the types of its sources. Gives: the sequence of its end. Never: waits for events that are published later.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from fairlead.transport.log.patience import Patience
 from fairlead.transport.log.protocol import Log, Stream
 
 BEHIND_SECONDS_MAX = 10.0
-"""A merged stream that takes up nothing for so long has stopped."""
+"""A merged stream that copies nothing for this long has stopped."""
 PAUSE_SECONDS, PAUSE_SECONDS_MAX = 0.01, 0.1
 
 
 async def end_of(log: Log, stream: Stream, types: Sequence[str]) -> int:
-    """Where everything is merged that is stored now."""
+    """The sequence at which everything stored now is merged."""
     if stream.name == type_stream(types[0]):
         return await log.last(stream)
     return sum([await log.last(await log.open_type(each)) for each in dict.fromkeys((*types, HEARTBEAT.name))])
 
 
 async def caught_up(log: Log, stream: Stream, types: Sequence[str]) -> int:
-    """The last sequence of the stream, once all that is stored now is merged. Raises LogError where that does not go on."""
+    """The last sequence of the stream, once everything stored now is merged. Raises LogError if the merge makes no progress."""
     end, last = await end_of(log, stream, types), await log.last(stream)
     patience = Patience(BEHIND_SECONDS_MAX, PAUSE_SECONDS, PAUSE_SECONDS_MAX)
     while last < end:

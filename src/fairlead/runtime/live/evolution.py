@@ -1,7 +1,7 @@
-"""Which declaration of a type may follow which.
+"""Which changes of a type's declaration are allowed.
 
-Attributes may be added at the end; old events have null there. An older declaration, given again, changes nothing. Whatever
-else is different would change what stored events mean.
+A new declaration may add attributes at the end; they are null in older events. Repeating an older declaration changes nothing.
+Any other difference would change the meaning of stored events, and is rejected.
 
 Takes: two declarations of a type. Gives: its text, whether one may follow the other, and if not, why. Never: does I/O.
 """
@@ -16,7 +16,7 @@ def own_attributes(each: EventType, catalogue: Catalogue) -> tuple[Attribute, ..
 
 
 def declaration(each: EventType, catalogue: Catalogue) -> str:
-    """The text of a declared type; compiled again, it gives the type."""
+    """The text of a declared type; compiling it returns the same type."""
     if each.is_union:
         return f"EVENT UNION {each.name} = {' + '.join(each.members)}"
     extends = f" EXTENDS {each.supertype}" if each.supertype else ""
@@ -26,7 +26,7 @@ def declaration(each: EventType, catalogue: Catalogue) -> str:
 
 
 def difference(old: EventType, new: EventType, old_types: Catalogue, new_types: Catalogue) -> str | None:
-    """In words, why `new` cannot follow `old`; None where it can."""
+    """The reason why `new` may not follow `old`, in words; None if it may."""
     if old.is_union != new.is_union:
         return "it was a union" if old.is_union else "it was no union"
     if old.is_union:
@@ -43,5 +43,5 @@ def difference(old: EventType, new: EventType, old_types: Catalogue, new_types: 
 
 
 def is_older(old: EventType, new: EventType) -> bool:
-    """Given that one may follow the other: `new` adds nothing to `old`."""
+    """Whether `new` adds nothing to `old`, provided that one may follow the other."""
     return len(new.attributes) <= len(old.attributes)

@@ -1,10 +1,10 @@
-"""Events of a log as a Parquet file, with the positions that they have in the log.
+"""Export the events of a log to a Parquet file, with their positions in the log.
 
 `fairlead.match(plan, events, position="position")` and `fairlead run --position position` find in the file the relations that
-live subscribers find in the log, under the same ids. The file of a disjunction has the events of several streams, in their one
-order: `stream="stream"`, `--stream stream`.
+live subscribers find in the log, with the same ids. The file of a disjunction holds the events of several streams, in their one
+order: use `stream="stream"` or `--stream stream`.
 
-Takes: a URL, rules or types, a path. Gives: the file, whole or not at all. Never: waits for events that come later.
+Takes: a URL, rules or types, a path. Gives: the file, complete or not at all. Never: waits for events that are published later.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PATIENCE_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Exported:
-    """`streams`: those that were read, each with the sequence of its last block then."""
+    """`streams`: the streams that were read, each with the sequence of its last block at that time."""
 
     events: int
     types: tuple[str, ...]
@@ -50,8 +50,8 @@ def export_events(
     access: Credentials | None = None,
     patience: float = PATIENCE_SECONDS,
 ) -> Exported:
-    """Write all events of a stream, as it is now, to a Parquet file: those that the rules read (a text), or those of the types
-    (a list of names). Rules may leave out types that are declared. Raises DataError, LanguageError, LogError, UsageError."""
+    """Write all current events of a stream to a Parquet file: those that the rules read (a text), or those of the types (a list
+    of names). Rules may omit types that are declared. Raises DataError, LanguageError, LogError, UsageError."""
     return asyncio.run(_exported(url, types_or_rules, path, position, access or Credentials(), patience))
 
 
@@ -74,7 +74,7 @@ async def _exported(
 async def export(
     log: Log, what: str | Sequence[str] | Selection, path: str | os.PathLike[str], position: str = "position"
 ) -> Exported:
-    """The same, of an open log."""
+    """The same for an open log."""
     if not os.fspath(path).lower().endswith(".parquet"):
         raise UsageError(
             "A103", f"events are exported as Parquet; the file is {os.fspath(path)!r}", "use a name that ends in .parquet"

@@ -1,8 +1,9 @@
-"""A lineage that is followed together with others: which of the blocks are its own, and from where on it is not silent.
+"""A lineage that is followed together with others: which blocks belong to it, and which of its relations are silent.
 
-The others may begin elsewhere, so blocks come that it has passed already; and they may read streams that it does not.
+Other lineages may start earlier, so the lineage skips blocks that it has already read; they may also read streams that it does
+not.
 
-Takes: a lineage, and the streams that are read. Gives: what it finds in what comes. Never: is given a block twice.
+Takes: a lineage, and the streams that are read. Gives: the relations that it finds in new blocks. Never: feeds a block twice.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from fairlead.transport.log.protocol import Stored, Stream
 
 @dataclass(frozen=True, eq=False)
 class Share:
-    """What of some stretches is one lineage's, by its own parts. `turns`: the number that each has among all of them."""
+    """The blocks of some stretches that belong to one lineage, by its own parts. `turns`: the number of each among all
+    stretches."""
 
     stretches: Sequence[Stretch]
     turns: Numbers
@@ -32,8 +34,8 @@ class Share:
 
 @dataclass(frozen=True, eq=False)
 class Heard:
-    """What a lineage found. `turns`: by relation, the number of the stretch in which it was completed, among those of all.
-    `silent`: it is from before the subscriber joined."""
+    """The relations that a lineage found. `turns`: for each relation, the number of the stretch that completed it, among all
+    stretches. `silent`: the relations are from before the subscriber joined."""
 
     key: str
     found: FoundRelations
@@ -42,8 +44,8 @@ class Heard:
 
 
 class Follower:
-    """`border`: by part, the last block from before the subscriber joined. What is found up to there is silent: as long as no
-    block behind it has come, in any part."""
+    """`border`: by part, the last block from before the subscriber joined. Relations are silent until a block after the border
+    arrives in any part."""
 
     def __init__(
         self,
@@ -62,22 +64,22 @@ class Follower:
         self._gathering = gathering
 
     def reached(self, stream: Stream) -> Reached | None:
-        """How far it is done with a stream; None where it does not read it."""
+        """The lineage's progress in a stream; None if it does not read the stream."""
         part = self._part.get(stream.name)
         return None if part is None else self.lineage.strands[part].reached
 
     def border(self, stream: Stream) -> int:
-        """The last block of the stream that may be silent; 0 where it does not matter."""
+        """The last block of the stream that may be silent; 0 if the lineage is not silent or does not read the stream."""
         part = self._part.get(stream.name)
         return 0 if part is None or not self.silent else self._border[part]
 
     def wakes(self, stream: Stream, blocks: Sequence[Stored]) -> bool:
-        """Whether it is silent, and not from these on."""
+        """Whether the lineage is silent now, and these blocks end the silence."""
         part = self._part.get(stream.name)
         return self.silent and part is not None and blocks[-1].sequence > self._border[part]
 
     def share(self, stretches: Sequence[Stretch], streams: Sequence[Stream]) -> Share:
-        """What of these is its own; `streams`: those that are read together."""
+        """The blocks of these stretches that belong to the lineage. `streams`: the streams that are read together."""
         mine, turns = list[Stretch](), list[int]()
         for turn, each in enumerate(stretches):
             part = self._part.get(streams[each.part].name)
@@ -87,7 +89,7 @@ class Follower:
         return Share(mine, np.array(turns, dtype=np.int64))
 
     def _own(self, part: int, blocks: Sequence[Stored]) -> Sequence[Stored]:
-        """Behind what it has read; and where it reads several streams, no heartbeats: those of the group have no absences."""
+        """The blocks after the last one read. A lineage with several streams gets no heartbeats: its group has no absences."""
         after, several = self.lineage.strands[part].reached.sequence, len(self.streams) > 1
         if blocks[0].sequence <= after:
             blocks = [each for each in blocks if each.sequence > after]
@@ -96,7 +98,7 @@ class Follower:
         return blocks
 
     def feed(self, share: Share) -> Heard:
-        """Its share of the next stretches."""
+        """Feed the lineage its share of the next stretches."""
         found = self.lineage.feed(share.stretches, self.streams, self._gathering)
         for each in share.stretches:
             self.silent = self.silent and each.blocks[-1].sequence <= self._border[each.part]

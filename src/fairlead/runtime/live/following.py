@@ -1,17 +1,17 @@
-"""Following the streams of groups that have a stream in common: read once, match, store what is derived, hand over, put states
-down.
+"""Follows the streams of groups that have a stream in common: read once, match, store derived blocks, deliver, save snapshots.
 
-The order of the steps is what makes all of it happen once:
+The order of the steps ensures that each takes effect once:
 
     1. match: the relations and derived blocks are a function of the log
     2. store the derived blocks that the log does not have yet
-    3. hand the relations over
-    4. now and then, store the states: what they have passed is stored (2), so whoever begins with one need not store it again
+    3. deliver the relations
+    4. save snapshots periodically: all derived blocks up to a snapshot are stored (2), so a reader that starts from it need not
+       store them again
 
-Lineages may be at different places: reading begins with the first of these, and each takes what is behind its own. So those
-that are ahead wait for the others, and all that is handed over is in one order.
+Lineages may have different positions. Reading begins at the earliest, and each lineage skips the blocks that it has read. So
+lineages that are ahead wait for the others, and all deliveries are in one order.
 
-Takes: lineages and their streams. Gives: what is found, to whoever receives it. Never: goes faster than it is received.
+Takes: lineages and their streams. Gives: relations, to a receiver. Never: reads faster than the receiver accepts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Receive = Callable[[Sequence[Heard]], Awaitable[None]]
 
 
 class Following:
-    """`streams`: all that the followers read between them. `only`: what is read of the stream, where there is one."""
+    """`streams`: all streams that the followers read. `only`: the filter on the stream, if there is a single one."""
 
     def __init__(self, log: Log, followers: Sequence[Follower], patience: float, only: Only | None) -> None:
         self._log, self.followers, self.only = log, followers, only
@@ -51,24 +51,25 @@ class Following:
         self._settled = True
 
     def _first(self, stream: Stream) -> Reached:
-        """The place of the one that is least far."""
+        """The position of the follower that has read least."""
         least = min(place.sequence for each in self.followers if (place := each.reached(stream)) is not None)
         times = [each.time for each in self._merged(stream) if each.sequence == least and each.time is not None]
         return Reached(least, max(times, default=None))
 
     def _beats(self, stream: Stream) -> bool | None:
-        """Whether a heartbeat in it may decide something; None where nobody reads it alone, who counts them in his state."""
+        """Whether a heartbeat in the stream may decide something; None if no follower reads the stream alone. A follower that
+        does counts heartbeats in its state."""
         told = [each.lineage.group.timed for each in self.followers if [one.name for one in each.streams] == [stream.name]]
         return any(told) if told else None
 
     def _merged(self, stream: Stream) -> list[Reached]:
-        """How far those are who read several streams: their own order goes by the times that they have seen, also where a
-        clock was set back since and others have not."""
+        """The progress of the followers that read several streams: their order depends on the times that they have seen, even
+        if a clock was set back since and other followers have not seen it."""
         return [place for each in self.followers if len(each.streams) > 1 and (place := each.reached(stream)) is not None]
 
     @property
     def events(self) -> int:
-        """That came from the origins on: as many as the lineage has that was fed most."""
+        """Events read since the origins, in the lineage that has read most."""
         return max(each.lineage.events for each in self.followers)
 
     async def run(self, receive: Receive) -> None:
@@ -88,7 +89,7 @@ class Following:
                 await asyncio.sleep(pause(clock(), clock() - begun))
 
     async def _matched(self, some: Sequence[Stretch]) -> list[Heard]:
-        """What may take long goes on in threads, so that the loop can end it, and everybody else goes on."""
+        """Matches that may take long run in threads, so that the event loop stays responsive and can cancel them."""
         shares = [(each, share) for each in self.followers if (share := each.share(some, self.streams)).stretches]
         slow = [(each, share) for each, share in shares if each.lineage.may_take_long]
         loop = asyncio.get_running_loop()
@@ -100,7 +101,7 @@ class Following:
         return [works[each].result() if each in works else quick[each] for each, _ in shares]
 
     async def _ended(self, works: dict[Follower, asyncio.Future[Heard]]) -> None:
-        """All of them, whatever happens: more of it changes nothing then, the threads end soon."""
+        """Waits until all threads end, also when cancelled: the threads are stopped first, and end soon."""
         try:
             if works:
                 await asyncio.wait(works.values())
@@ -115,7 +116,7 @@ class Following:
             raise
 
     def _portions(self, stretches: Sequence[Stretch]) -> Iterator[list[Stretch]]:
-        """Those that go to the engines together: not too much at a time, and what is silent by itself."""
+        """Stretches that go to the engines together: at most `EVENTS_TOGETHER` events, and silent ones separately."""
         together, events = list[Stretch](), 0
         for each in stretches:
             stream = self.streams[each.part]
@@ -131,7 +132,7 @@ class Following:
             yield together
 
     async def has_passed(self, ends: Sequence[int]) -> bool:
-        """Whether what was found up to there, in every stream, is stored and handed over."""
+        """Whether the relations up to these ends, in every stream, are stored and delivered."""
         if self._reading.has_passed(ends):
             return True
         if self.only is None or await self._log.last(self.streams[0]) < ends[0]:
@@ -139,12 +140,12 @@ class Following:
         return self._reading.has_passed([await self._log.last(self.streams[0], self.only)])
 
     async def lag(self) -> int:
-        """Blocks of the streams that have not come yet; none where nothing of them is wanted."""
+        """Blocks of the streams that are not read yet; 0 if the filter leaves none to read."""
         if self.only is not None and await self._log.last(self.streams[0], self.only) <= self._reading.seen[0]:
             return 0
         return sum([await self._log.last(each) for each in self.streams]) - sum(self._reading.seen)
 
     async def end(self) -> None:
-        """The subscriber leaves: states are put down, unless they have passed something derived that is not stored."""
+        """The subscriber leaves: save snapshots, unless a derived block of theirs is not stored."""
         for each in self.followers:
             await each.keeping.end(self._settled)

@@ -1,7 +1,6 @@
-"""Blocks of a stream as the columns that an engine takes.
+"""Blocks of a stream as the columns of an engine.
 
-Takes: blocks in the order of the stream. Gives: Columns, whose positions are those of the log. Never: makes an object of an
-event.
+Takes: blocks in the order of the stream. Gives: Columns with the positions of the log. Never: makes an object of an event.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from fairlead.transport.log.block import INDEX_BITS, decode, positions
 from fairlead.transport.log.protocol import Stored, Stream
 
 EVENTS_TOGETHER = 16_384
-"""Events that an engine is given at a time: preparing a batch costs about a millisecond, and small blocks share it."""
+"""Events of one feed to an engine: preparing a batch costs about a millisecond, which small blocks share."""
 REMEMBERED = 8
-"""Stretches of blocks, of some hundred kilobytes each."""
+"""Cached stretches of blocks, some hundred kilobytes each."""
 
 
 def portions(blocks: Sequence[Stored], borders: Collection[int]) -> Iterator[Sequence[Stored]]:
-    """Blocks that go to the engines together. None has blocks on both sides of one of the sequences `borders`."""
+    """Blocks that go to the engines together. No portion has blocks on both sides of a sequence in `borders`."""
     start = events = 0
     for at, each in enumerate(blocks):
         full = events + each.block.count > EVENTS_TOGETHER
@@ -38,21 +37,20 @@ def portions(blocks: Sequence[Stored], borders: Collection[int]) -> Iterator[Seq
 
 
 class Gathering:
-    """What the subscribers of one client have in common. Those who read together (sharing.py) wake together
-    (rounds.py), so one after the other they are given the same. `every_events`: after so many a state is put down
-    (keeping.py)."""
+    """What the subscribers of one client share. Subscribers that read together (shared_reader.py) wake together (rounds.py), so
+    they receive the same blocks one after the other. `every_events`: a state is saved after so many events (keeping.py)."""
 
     every_events = 2_000_000
 
     def __init__(self) -> None:
         self.kept: dict[str, tuple[int, float]] = {}
-        """By lineage, how far the newest state is that one of them has put down, in events, and when that was (keeping.py)."""
+        """By lineage, the newest snapshot that a subscriber of this client has saved: its events, and its time (keeping.py)."""
         self._lock = Lock()
-        """What may take long is matched in threads (following.py)."""
+        """Slow matches run in threads (following.py)."""
         self._made: dict[tuple[Stream, tuple[int, ...]], list[tuple[list[EventType], Prepared]]] = {}
 
     def prepared(self, stream: Stream, blocks: Sequence[Stored], catalogue: Catalogue, first: int) -> Prepared:
-        """The events at positions from `first` on; the same for all who know their types alike."""
+        """The events from position `first`; shared by all subscribers that know the same definitions of the types."""
         if blocks[0].sequence << INDEX_BITS < first:
             return Prepared(columns_of(blocks, catalogue, first), catalogue)
         with self._lock:
@@ -72,7 +70,7 @@ class Gathering:
 
 
 def columns_of(blocks: Sequence[Stored], catalogue: Catalogue, first: int) -> Columns:
-    """The events at positions from `first` on."""
+    """The events from position `first`."""
     types = tuple(dict.fromkeys(each.block.type for each in blocks))
     code = {name: at for at, name in enumerate(types)}
     batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in types}
@@ -90,7 +88,7 @@ def columns_of(blocks: Sequence[Stored], catalogue: Catalogue, first: int) -> Co
 
 
 def joined(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
-    """One after the other, also where they have no columns."""
+    """The concatenation, also of batches without columns."""
     if len(batches) == 1:
         return batches[0]
     if not len(schema):

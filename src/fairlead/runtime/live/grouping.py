@@ -1,14 +1,15 @@
-"""What of the log each subscription of a plan reads: a group for each, with the streams that it reads.
+"""The streams that each subscription of a plan reads: one group per subscription, with its streams.
 
-A conjunction reads the merged stream of its types, so that everybody who has it reads it in the same order; a disjunction reads
-one stream for each of its conjunctions (parts.py), and merges them (interleaving.py). What reads derived events or waits for an
-absence is not taken apart: it reads one stream, of all types that it and what stands upstream of it read. So relations, numbers
-and receipt of a subscription depend on no companion, and two plans that have it in common share it.
+A conjunction reads the merged stream of its types, so all subscribers to it read it in the same order. A disjunction reads one
+stream for each of its conjunctions (parts.py), and merges them (interleaving.py). A subscription that reads derived events or
+waits for an absence is not split: it reads one stream, of all types that it and its upstream subscriptions read. So the
+relations, numbers and receipt of a subscription do not depend on the other subscriptions of its plan, and two plans that
+contain it share it.
 
-Groups that have a stream in common are followed together, in one order (`together`): that of the stream, or of all the streams
-that they read between them. Others have no place in common: nobody has an order of these.
+Groups that have a stream in common are followed together, in one order (`together`): the order of the stream, or of all their
+streams merged. Groups without a common stream have no order between them.
 
-Takes: a plan. Gives: groups, each with a plan of its own and the streams that it reads. Never: reads a block.
+Takes: a plan. Gives: groups, each with its own plan and streams. Never: reads a block.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from fairlead.transport.log.protocol import Log, Stream
 
 @dataclass(frozen=True)
 class StreamGroup:
-    """`parts`: what it makes of each of its streams. `timed`: heartbeats matter to it."""
+    """`parts`: what the group matches in each of its streams. `timed`: the group needs heartbeats."""
 
     plan: Plan
     parts: tuple[OrderPart, ...]
@@ -34,12 +35,12 @@ class StreamGroup:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Those that it delivers."""
+        """The names of the subscriptions that the group delivers."""
         return tuple(each.name for each in self.plan.subscriptions if each.name not in self.plan.silent)
 
     @property
     def digest(self) -> str:
-        """Of what it delivers."""
+        """The digest of the subscriptions that the group delivers."""
         return self.plan.digest
 
     @cached_property
@@ -48,7 +49,7 @@ class StreamGroup:
         return tuple(sorted({name for each in self.parts for name in each.types}))
 
     def part_of(self, subscription: str, branch: int) -> OrderPart:
-        """The part that finds the relations of a branch, by its number in the text."""
+        """The part that finds the relations of a branch, given by its number in the text."""
         for part in self.parts:
             for each in part.plan.subscriptions:
                 if each.name == subscription and branch in map(each.number, range(len(each.branches))):
@@ -57,22 +58,22 @@ class StreamGroup:
 
     @property
     def reads_own(self) -> bool:
-        """Whether it reads a type's own stream: of a type alone, without a need of time."""
+        """Whether the group reads a type's own stream: it has a single type, and needs no heartbeats."""
         return len(self.parts) == 1 and len(self.parts[0].types) == 1 and not self.timed
 
     @cached_property
     def sources(self) -> tuple[tuple[bool, tuple[str, ...]], ...]:
-        """What tells its streams apart, part by part: whether it is a type's own, and the types."""
+        """What identifies its streams, part by part: whether the stream is a type's own, and the types."""
         return tuple((self.reads_own, each.types) for each in self.parts)
 
     async def streams(self, log: Log) -> tuple[Stream, ...]:
-        """Part by part."""
+        """The streams, part by part."""
         if self.reads_own:
             return (await log.open_type(self.parts[0].types[0]),)
         return tuple([await log.open_merged(each.types) for each in self.parts])
 
     def key(self, streams: Sequence[Stream]) -> str:
-        """What this group makes of these streams, as a name: the same for all who do the same."""
+        """A name for this group on these streams: equal groups have the same name."""
         told = "\n".join((self.digest, *(word for each in streams for word in each)))
         return hashlib.sha256(told.encode()).hexdigest()[:24]
 
@@ -83,7 +84,7 @@ def groups_of(plan: Plan) -> tuple[StreamGroup, ...]:
 
 
 def together(groups: Sequence[StreamGroup]) -> list[list[int]]:
-    """Which of these have to do with each other, by number: they read the same stream, or each reads one that a third reads."""
+    """Indexes of the groups that belong together: they share a stream, directly or through other groups."""
     reads = [set(each.sources) for each in groups]
     left, found = list(range(len(groups))), list[list[int]]()
     while left:

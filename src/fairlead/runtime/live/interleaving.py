@@ -1,15 +1,15 @@
-"""Reading the streams of groups, in one order: the stream's own where there is one, or that of all of them together.
+"""Reads the streams of groups in one order: the stream's own if there is one, else the merged order of all.
 
 Several streams are merged by the time at which each block was stored (order/merging.py). A block waits until the other streams
-are known to be past it, so a quiet stream holds up the others: then a heartbeat is stored in the log, which every merged stream
-takes up. Who stores it does not matter, and all who wait for one try, under one name: the log takes one.
+are known to be past it, so a quiet stream delays the others. A reader that waits then stores a heartbeat in the log, which
+every merged stream copies. All waiting readers try this under one source name, so the log accepts one heartbeat.
 
-    1. take what came, from all streams, or, where much is held, from those that hold it up
-    2. give what may go, in stretches of one stream
-    3. where something is held and nothing went for a while, store a heartbeat
+    1. take the new blocks of all streams or, if many blocks are held, of the streams that delay them
+    2. release the blocks that need not wait, in stretches of one stream
+    3. if blocks are held and none was released for a while, store a heartbeat
 
-Takes: the streams, and how far each was done with before. Gives: stretches of blocks. Never: an order that depends on when
-blocks came; holds more than about `HELD_MAX` blocks, or what the slowest stream needs.
+Takes: the streams, and the progress in each. Gives: stretches of blocks. Never: makes the order depend on arrival; holds more
+than about `HELD_MAX` blocks, or what the slowest stream needs.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ from fairlead.transport.log.protocol import Conflict, Log, Stored, Stream, Unava
 from fairlead.transport.log.tasks import ended
 
 HELD_MAX = 4096
-"""Blocks; of a few hundred events each, some hundred megabytes at most."""
+"""Blocks of a few hundred events each: some hundred megabytes at most."""
 CAME_MAX = 1024
-"""Blocks of a stream that wait to be taken."""
+"""Blocks of a stream that wait in its queue."""
 PULSE_SECONDS = 0.1
-"""At most so often a heartbeat is stored for those who wait: some 250 MB a day if one stream were quiet all day while another
-is not, and a tenth of a second more until a relation is delivered then."""
+"""The shortest interval between heartbeats for waiting readers: some 250 MB a day if one stream is quiet all day while another
+is not. A relation that waits for a quiet stream is delivered up to a tenth of a second later."""
 PULSE = "=pulse"
-"""The source of all of them; no publisher may be called so."""
+"""The source of all these heartbeats; no publisher may have this name."""
 NEVER_US = -62_135_596_800_000_000
 """The time of such a heartbeat, the first of the year 1: it moves no clock, and decides nothing."""
 
 
 @dataclass(frozen=True, eq=False)
 class Stretch:
-    """Consecutive blocks of one part: of one of the streams that are read together, by number. Where there are several, their
-    times are those of the order."""
+    """Consecutive blocks of one part: of one of the streams that are read together, by number. If there are several, the times
+    of the blocks are those of the merged order."""
 
     part: int
     blocks: Sequence[Stored]
@@ -55,17 +55,18 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Reached:
-    """How far a part is done with: the sequence of the last block, and its time as the order has it; None before the first."""
+    """The progress in a part: the sequence of its last block, and the block's time in the merged order; None before the
+    first."""
 
     sequence: int
     time: int | None = None
 
 
 class Interleaving:
-    """`only`: what is read of a stream that is alone. `beats`: the parts of which heartbeats are given too, where there are
-    several, and whether somebody waits for them. `further`: by part, how far others are who go on in the same order: behind
-    that, no block has an earlier time than theirs. `seen`: by part, the sequence of the last block that came. `given`: some
-    were given, and no more asked for since."""
+    """`only`: the filter on a single stream. `beats`: if there are several streams, the parts whose heartbeats are released
+    too, and whether a reader waits for them. `further`: by part, the progress of other readers of the same order; after it, no
+    block has an earlier time. `seen`: by part, the sequence of the last block that arrived. `given`: the last stretches were
+    released, and are still being processed."""
 
     def __init__(
         self,
@@ -92,15 +93,15 @@ class Interleaving:
         self.given = False
 
     def has_passed(self, ends: Sequence[int]) -> bool:
-        """Whether everything up to there, by part, was given and is done with."""
+        """Whether everything up to these ends, by part, was released and processed."""
         return not self.given and self.has_given(ends)
 
     def has_given(self, ends: Sequence[int]) -> bool:
-        """Whether everything up to there, by part, was given."""
+        """Whether everything up to these ends, by part, was released."""
         return not self._merging.held and all(map(ge, self.seen, ends))
 
     async def read(self) -> AsyncGenerator[Sequence[Stretch], None]:
-        """What may go, each time that something came, for ever; it may be nothing."""
+        """The released blocks whenever blocks arrive, without end; the list may be empty."""
         async with aclosing(self._one() if len(self._streams) == 1 else self._several()) as reading:
             async for some in reading:
                 self.given = True
@@ -141,7 +142,7 @@ class Interleaving:
             self._news.set()
 
     def _next_part(self) -> int | None:
-        """The part to take from: any of which something came, or, where much is held, one that holds it up."""
+        """The part to take from: any with new blocks or, if many blocks are held, one that delays them."""
         much = self._merging.held >= HELD_MAX
         wanted = [self._part[name] for name in self._merging.waits_for()] if much else range(len(self._streams))
         return next((part for part in wanted if self._came[part]), None)
@@ -160,8 +161,8 @@ class Interleaving:
         return released
 
     def _pushed(self, part: int, stored: Stored) -> list[ReleasedMessage[Stored]]:
-        """Heartbeats only say how far their stream is: disjunctions do not read them. For those that are stored for who waits
-        nobody waits, or there would be no end of them."""
+        """Heartbeats only show the progress of their stream: disjunctions do not read them. No reader waits for heartbeats that
+        waiting readers stored, or there would be no end of them."""
         name, block, time = self._streams[part].name, stored.block, self._time(part, stored)
         if block.type == HEARTBEAT.name and (block.source == PULSE or not self._beats.get(part)):
             return self._merging.heartbeat(name, time, stored.sequence, stored if part in self._beats else None)
@@ -191,7 +192,7 @@ def _stretches(released: Sequence[ReleasedMessage[Stored]], parts: dict[str, int
 
 
 async def pulse(log: Log) -> None:
-    """Store a heartbeat, unless somebody else does just now."""
+    """Store a heartbeat, unless another reader stores one at the same time."""
     last = await log.last_of(HEARTBEAT.name, PULSE)
     number, sequence, after = (0, 0, 0) if last is None else (last.block.number + 1, last.block.sequence + 1, last.sequence)
     at = arrow_array([NEVER_US], HEARTBEAT.attributes[0].type)

@@ -1,10 +1,10 @@
-"""States of a lineage are put down now and then, beside following.
+"""Saves snapshots of a lineage periodically, in the background.
 
-A state is taken between two feeds, at once, and stored while the subscriber goes on. Of the equal subscribers of one client one
-does it for all.
+The state is dumped at once, between two feeds, and stored while the subscriber continues. One of the equal subscribers of a
+client does it for all.
 
-Takes: a lineage whose derived blocks are stored as far as it is. Gives: its state in the log. Never: holds the subscriber up;
-fails: a state saves reading, and no more, and where the log does not take it everybody goes on without.
+Takes: a lineage whose derived blocks are stored up to its position. Gives: its state in the log. Never: delays the subscriber;
+fails: a snapshot only saves reading, so subscribers continue without one if the log does not accept it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from fairlead.runtime.live.lineage import Lineage
 from fairlead.runtime.live.snapshots import Snapshots
 
 EVERY_SECONDS = 30.0
-"""A state is put down so long after the last one, if there were events."""
+"""A state is saved this long after the last one, if there were events."""
 
 
 class Keeping:
-    """`kept`: by lineage, how far the newest state is that somebody of this client has put down, in events from the origin on,
-    and when that was. `every`: a state is put down after so many events, however short the time."""
+    """`kept`: by lineage, the newest state that this client has saved, in events since the origin, and when it was saved.
+    `every`: a state is saved after so many events, however short the time."""
 
     def __init__(self, lineage: Lineage, snapshots: Snapshots, kept: dict[str, tuple[int, float]], every: int) -> None:
         self._lineage, self._snapshots, self._kept, self._every = lineage, snapshots, kept, every
@@ -32,7 +32,7 @@ class Keeping:
         self._storing: asyncio.Task[None] | None = None
 
     def now_and_then(self) -> None:
-        """To be called when everything derived so far is stored."""
+        """Call this when all derived blocks so far are stored."""
         now, (events, at) = asyncio.get_running_loop().time(), self._kept[self._key]
         fresh = self._lineage.events - events
         due = fresh >= self._every or (fresh > 0 and now - at > EVERY_SECONDS)
@@ -49,7 +49,7 @@ class Keeping:
             await self._snapshots.keep(steps, count, state)
 
     async def end(self, settled: bool) -> None:
-        """The subscriber leaves. `settled`: everything derived so far is stored."""
+        """The subscriber leaves. `settled`: all derived blocks so far are stored."""
         if self._storing is not None:
             await self._storing
         if settled and self._lineage.is_whole and self._lineage.events > self._kept[self._key][0]:

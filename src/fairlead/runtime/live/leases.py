@@ -1,7 +1,7 @@
-"""Which merged streams somebody needs: leases, and durable subscribers.
+"""Which merged streams are in use: those with a lease, and those of durable subscribers.
 
-Takes: streams in use. Gives: `needed`, their names, and `sweep`, which removes the others. Never: removes what a durable
-subscriber has read, or what a stream in use takes its blocks from.
+Takes: streams in use. Gives: `needed`, their names, and `sweep`, which removes the others. Never: removes a stream that a
+durable subscriber reads, or a source of a stream in use.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LEASE_SECONDS = 120.0
 
 
 class Lease:
-    """On the streams of some type sets, for as long as it is held."""
+    """A lease on the streams of some type sets, for as long as it is held."""
 
     def __init__(self, log: Log, type_sets: Iterable[tuple[str, ...]]) -> None:
         self._log, self._sets = log, sorted(type_sets)
@@ -50,17 +50,17 @@ class Lease:
     async def _renewing(self) -> None:
         while True:
             await asyncio.sleep(RENEW_SECONDS)
-            with suppress(LogError):  # the next time will do
+            with suppress(LogError):  # the next renewal will do
                 await self._renew()
 
 
 async def needed(log: Log) -> set[str]:
-    """Names of merged streams: those in use, and those that they are made of."""
+    """Names of merged streams: those in use, and their sources."""
     return {merged_stream(types[:count]) for types in await _in_use(log) for count in range(1, len(types) + 1)}
 
 
 async def sweep(log: Log) -> list[str]:
-    """Remove the merged streams that nobody needs; gives their names."""
+    """Remove the merged streams that are not in use; returns their names."""
     for key, lease in (await _leases(log)).items():
         if lease["until"] <= time.time():
             await log.remove(TABLE, key)

@@ -1,7 +1,7 @@
-"""What a subscriber was given of one group, and how far it has acknowledged: numbers, ids and the receipt.
+"""A subscriber's deliveries of one group, and its acknowledgements: numbers, ids and the receipt.
 
-Takes: relations as they are found, by number and id. Gives: which of them are to be delivered, the number of a relation,
-receipts. Never: forgets an id before it is acknowledged.
+Takes: relations as they are found, by number and id. Gives: the relations to deliver, the number of a relation, receipts.
+Never: forgets an id before it is acknowledged.
 """
 
 from __future__ import annotations
@@ -17,24 +17,25 @@ from fairlead.runtime.live.lineage import copied
 
 
 class Ledger:
-    """`book` counts what is acknowledged. `acknowledged`: how much of what is found anew was acknowledged before, with the
-    digest that it came to then."""
+    """`book` counts acknowledged relations. `acknowledged`: how many of the relations that are found again were acknowledged
+    before, and their digest at that time."""
 
     def __init__(self, book: ReceiptBook, acknowledged: int, digest: str | None) -> None:
         self.book = book
         self._until, self._digest = acknowledged, digest
         self._pending: deque[tuple[int, Words, Words]] = deque()
-        """The number of a relation, the ids from it on, and the digest of the receipt after each."""
+        """The number of a relation, the ids starting with it, and the digest of the receipt after each."""
         self.handed = book.count
         self._check()
 
     @property
     def current(self) -> bool:
-        """Whether all that was acknowledged before is counted again."""
+        """Whether everything that was acknowledged before is counted again."""
         return self.book.count >= self._until
 
     def found(self, first: int, ids: Words, digests: Words, *, silent: bool) -> int:
-        """How many of these were acknowledged before, or are from before the subscriber joined: they are not delivered."""
+        """How many of these are not delivered, because they were acknowledged before or are from before the subscriber
+        joined."""
         known = len(ids) if silent else min(len(ids), max(0, self._until - first + 1))
         if known:
             self.book.note_digests(digests[:known])
@@ -45,13 +46,13 @@ class Ledger:
         return known
 
     def _check(self) -> None:
-        """What was acknowledged must come out as it did then."""
+        """Replayed relations must equal those that were acknowledged."""
         if self.book.count == self._until and self._digest is not None and self.book.receipt().digest != self._digest:
             problem = f"the first {self._until} deliveries differ from those that were acknowledged"
             raise StateError("S133", problem, "this name belongs to another log: subscribe under another name")
 
     def number_of(self, relation_id: str) -> int:
-        """Of a relation that was delivered and is not acknowledged."""
+        """The number of a relation that was delivered and is not acknowledged."""
         wanted = from_hex([relation_id])[0]
         for first, ids, _ in reversed(self._pending):
             (at,) = np.nonzero((ids == wanted).all(axis=1))
@@ -64,7 +65,7 @@ class Ledger:
         )
 
     def acknowledge(self, number: int) -> None:
-        """All up to this number."""
+        """Acknowledge everything up to this number."""
         while self._pending and self._pending[0][0] <= number:
             first, ids, digests = self._pending.popleft()
             count = min(len(ids), number - first + 1)
@@ -74,7 +75,7 @@ class Ledger:
         self.handed = max(self.handed, self.book.count)
 
     def receipt(self) -> Receipt:
-        """Of what the subscriber was given."""
+        """The receipt of the subscriber's deliveries."""
         book = copied(self.book)
         for first, _, digests in self._pending:
             book.note_digests(digests[: max(0, self.handed - first + 1)])

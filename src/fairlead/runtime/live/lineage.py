@@ -1,11 +1,11 @@
-"""What a group of subscriptions makes of its streams, from an origin on: a function of the log alone.
+"""The relations of a group of subscriptions in its streams, from an origin: a function of the log alone.
 
-Two processes that follow the same group from the same origin go through the same states: the same relations under the same
-numbers, the same derived blocks, the same receipt. Where each of them has got to is a matter of speed. So a state that one of
-them has put down serves all of them.
+Two processes that follow the same group from the same origin go through the same states: the same relations with the same
+numbers, the same derived blocks, the same receipt. Only their progress differs. So a snapshot that one of them saved serves all
+of them.
 
-Takes: blocks in the one order of the streams (interleaving.py). Gives: relations, numbered; derived blocks; its state as
-bytes. Never: reads a clock, does I/O; skips a block.
+Takes: blocks in the one order of the streams (interleaving.py). Gives: numbered relations; derived blocks; its state as bytes.
+Never: reads a clock, does I/O; skips a block.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from fairlead.transport.log.protocol import Stored, Stream
 
 VERSION = 3
 KERNELS_FROM = 1_000
-"""Events after which kernels take over, sooner than elsewhere (matching/unit.py): a subscriber stays, so they pay off, and
-whatever comes in the meantime waits."""
+"""Events after which kernels take over, fewer than elsewhere (matching/unit.py): a subscriber runs long, so kernels pay off,
+and incoming events wait in the meantime."""
 
 
 @dataclass(frozen=True, eq=False)
 class FoundRelations:
-    """`first`: the number of the first relation, from 1. `turns`: by relation, the number of the stretch in which it was
-    completed. `digests`: of the receipt, after each relation."""
+    """`first`: the number of the first relation; numbers start at 1. `turns`: for each relation, the number of the stretch that
+    completed it. `digests`: the digest of the receipt after each relation."""
 
     first: int
     relations: Sequence[Relation]
@@ -59,7 +59,7 @@ class FoundRelations:
 
 
 class Strand:
-    """A part of the group at work on its stream. `reached`: the last block that was read."""
+    """The matcher of one part of the group on its stream. `reached`: the last block that was read."""
 
     def __init__(self, part: OrderPart, origin: int, check: Check) -> None:
         self.part, self.origin = part, origin
@@ -68,7 +68,7 @@ class Strand:
         self.continuity = Continuity(from_beginning=origin == 0)
 
     def feed(self, blocks: Sequence[Stored], stream: Stream, gathering: Gathering) -> tuple[Sequence[Relation], int]:
-        """The relations, and how many events there were."""
+        """The relations, and the number of events."""
         fresh = []
         for each in blocks:
             block = each.block
@@ -82,7 +82,7 @@ class Strand:
 
 
 class Lineage:
-    """`origin`: by part, the position from which events are read. `emits`: give the derived blocks too."""
+    """`origin`: by part, the position of the first event to read. `emits`: return the derived blocks too."""
 
     def __init__(self, group: StreamGroup, origin: Origin, *, emits: bool) -> None:
         self.group, self.origin = group, origin
@@ -95,11 +95,11 @@ class Lineage:
 
     @cached_property
     def may_take_long(self) -> bool:
-        """Whether what it is fed can take longer than others of the process may be kept waiting."""
+        """Whether a feed can take longer than the other tasks of the process may wait."""
         return any(may_take_long(part.plan) for part in self.group.parts)
 
     def stop(self) -> None:
-        """Ends a feed that is under way in another thread, soon. It raises, and the lineage is of no use then."""
+        """Stops a feed that runs in another thread, soon. The feed raises, and the lineage is unusable afterwards."""
         self._stopped = True
 
     def _check(self) -> None:
@@ -113,12 +113,12 @@ class Lineage:
 
     @property
     def steps(self) -> int:
-        """How far it is, as one number: the order is one, so two that are as far as this have read the same."""
+        """The progress as one number: the order is fixed, so two lineages with the same number have read the same."""
         return sum(self.after)
 
     def feed(self, stretches: Sequence[Stretch], streams: Sequence[Stream], gathering: Gathering) -> FoundRelations:
-        """The next stretches of blocks. Gives what was found. Raises StateError where blocks are
-        missing, DataError where one is damaged."""
+        """Feed the next stretches of blocks; returns the relations found. Raises StateError if blocks are missing, DataError if
+        one is damaged."""
         if len(stretches) == 1:
             part, mine = stretches[0].part, stretches[0].blocks
             alone = self._found(part, mine, streams[part], gathering)
@@ -126,7 +126,7 @@ class Lineage:
         blocks: dict[int, list[Stored]] = {}
         for each in stretches:
             blocks.setdefault(each.part, []).extend(each.blocks)
-        # an engine takes about as long for one block as for many: each is fed once, and what it found is put in its place
+        # an engine takes about as long for one block as for many: feed each part once, then sort its relations into the order
         found, turns = [], []
         for part, mine in sorted(blocks.items()):
             relations = self._found(part, mine, streams[part], gathering)
@@ -171,11 +171,11 @@ class Lineage:
 
     @property
     def is_whole(self) -> bool:
-        """Its state serves everybody, also those who store what is derived."""
+        """Whether its state serves every subscriber, including those that store derived events."""
         return len(self.derivings) == sum(self.group.plan[name].emits is not None for name in self.group.names)
 
     def dump(self) -> bytes:
-        """A line of JSON, and the engines' own states."""
+        """One line of JSON, then the states of the engines."""
         head: dict[str, Any] = {
             "version": VERSION,
             "events": self.events,
@@ -217,7 +217,7 @@ class Lineage:
 
 
 def book_of(group: StreamGroup, origin: Origin) -> ReceiptBook:
-    """Receipts of the same subscription from different origins need not agree, so they are told apart."""
+    """Receipts of the same subscription from different origins need not agree, so the origin distinguishes them."""
     return ReceiptBook(f"{group.digest}@{'+'.join(map(str, origin))}" if any(origin) else group.digest)
 
 

@@ -1,9 +1,9 @@
-"""What a publisher says of the blocks of one type and source: by route of the type, whether any event is of it.
+"""Marks of a publisher on the blocks of one type and source: for each route of the type, whether the block has matching events.
 
-The routes are read at the beginning, and again about every second while blocks are sent. Who knows an older table says less of
-a block, never something else: a route keeps its place and its condition.
+The publisher reads the routes at the beginning, and again about every second while it sends blocks. With an older table it
+marks fewer routes, but never wrongly: a route keeps its place and its condition.
 
-Takes: blocks to be sent. Gives: their marks (marks.py). Never: keeps a block from being sent; splits or reorders any.
+Takes: blocks to send. Gives: their marks (marks.py). Never: keeps a block from being sent; splits or reorders any.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from fairlead.transport.log.tasks import ended
 
 REFRESH_SECONDS, REFUSED_SECONDS = 1.0, 60.0
 SLOWLY_MAX = 512
-"""Events of a block on which conditions are tried that go from event to event, two microseconds each."""
+"""The largest block on which conditions are evaluated event by event, at two microseconds each."""
 
 
 class Marking:
-    """Of one type and source."""
+    """The marks of one type and source."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -43,19 +43,19 @@ class Marking:
         self._asking: asyncio.Task[None] | None = None
 
     async def begin(self, type: str, last: Block | None) -> None:
-        """Behind the last block of the source that is stored."""
+        """Begin after the last stored block of the source."""
         if last is not None:
             self._standing.passed(last.marks, last.number)
         await self._ask(type)
 
     def marks(self, block: Block, event_type: EventType) -> str:
-        """Of the next block, which has no marks yet; `event_type`: as the publisher knows it."""
+        """The marks of the next block, which has none yet. `event_type`: the publisher's definition of the type."""
         if asyncio.get_running_loop().time() >= self._next and (self._asking is None or self._asking.done()):
             self._asking = asyncio.create_task(self._ask(event_type.name))
         return self._standing.marks(self._letters(block, event_type), block.number)
 
     def stored(self, block: Block) -> None:
-        """The block as the log has it: an earlier attempt may have been stored, with other marks."""
+        """The block as the log stored it: an earlier attempt may have been stored with different marks."""
         self._standing.passed(block.marks, block.number)
 
     async def close(self) -> None:
@@ -82,7 +82,7 @@ class Marking:
 
 
 def letters(batch: pa.RecordBatch, event_type: EventType, conditions: Sequence[Condition | None]) -> str:
-    """By route: y where some event satisfies the condition, n where none does, u where that cannot be told, or takes long."""
+    """By route: y if an event satisfies the condition, n if none does, u if that is unknown or takes long."""
     from fairlead.matching.compiled.running.vector import TypeRows, is_columnwise, truth
 
     at = event_type.time_index
@@ -93,7 +93,7 @@ def letters(batch: pa.RecordBatch, event_type: EventType, conditions: Sequence[C
         try:
             told = each is not None and (len(rows) <= SLOWLY_MAX or is_columnwise(each))
             found += "u" if each is None or not told else "y" if truth(each, rows).any() else "n"
-        except Exception:  # whatever is wrong with the condition of somebody else, the block is sent
+        except Exception:  # an error in another client's condition must not keep the block from being sent
             found += "u"
     return found.ljust(ROUTES, "u")
 

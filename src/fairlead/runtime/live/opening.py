@@ -1,12 +1,11 @@
-"""Where a client's log is: at a URL, in a server of its own, in a folder, or in memory.
+"""Opens a client's log: at a URL, in its own server, in a folder, or in memory.
 
     nats://host:port[,nats://…]   a NATS server or cluster (tls:// as well)
-    memory:                       this process, nothing is kept
+    memory:                       this process, nothing is stored
     file:folder                   a journal in a folder, for one process
-    nothing                       a server of our own; its data in `data`, or in a temporary folder that goes with it
+    nothing                       a server of its own; its data in `data`, or in a temporary folder that is removed with it
 
-Takes: what `connect` was given. Gives: an open log, and what has to be stopped when it is closed. Never: leaves a server
-behind.
+Takes: the arguments of `connect`. Gives: an open log, and what to stop when it is closed. Never: leaves a server running.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class LogPlace:
     access: Credentials
 
     async def open(self, held: ExitStack) -> tuple[Log, str]:
-        """The log and its URL. What is to be undone goes to `held`. Raises LogError, UnsupportedError."""
+        """The log and its URL. Cleanup is registered with `held`. Raises LogError, UnsupportedError."""
         if self.url is not None and self.url.startswith("memory:"):
             from fairlead.transport.log.memory_log import MemoryLog
 

@@ -1,6 +1,6 @@
-"""Where a lineage begins: for each part of its group, the position from which events are read.
+"""The origin of a lineage: for each part of its group, the position of the first event to read.
 
-Takes, gives: positions, as names and as JSON. Never: looks at a log.
+Takes, gives: positions, as names and as JSON. Never: reads a log.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ Origin = tuple[int, ...]
 
 
 def name_of(origin: Origin) -> str:
-    """As a word of a key or a source."""
+    """The origin as a word of a key or a source."""
     if len(origin) == 1:
         return f"{origin[0]:x}"
     return hashlib.sha256(" ".join(map(str, origin)).encode()).hexdigest()[:16]

@@ -1,7 +1,7 @@
-"""What a log has, and how far its durable subscribers are: for people who look after it.
+"""The contents of a log, and the progress of its durable subscribers, for operators.
 
-A subscriber stores what it has acknowledged, and now and then its state. Where it stands between two states only its process
-knows, so the lag is an upper bound: the blocks that it would read again if it came back now.
+A subscriber stores its acknowledgements, and periodically its state. Only its process knows its exact position between two
+snapshots, so the lag is an upper bound: the blocks that it would read again if it resumed now.
 
 Takes: a log. Gives: `Overview`. Never: reads a block of events, or changes anything.
 """
@@ -27,7 +27,7 @@ from fairlead.transport.log.protocol import Log, Stream
 
 @dataclass(frozen=True)
 class TypeLine:
-    """Of a type's stream. `routes`: conditions of which publishers say whether a block has events that satisfy them."""
+    """One type's stream. `routes`: the conditions for which publishers mark blocks that have matching events."""
 
     type: str
     stream: str
@@ -39,7 +39,7 @@ class TypeLine:
 
 @dataclass(frozen=True)
 class MergedLine:
-    """Of a merged stream; `types` are empty where no durable subscriber reads it. `behind`: blocks that it lacks."""
+    """One merged stream. `types` is empty if no durable subscriber reads it. `behind`: blocks that it lacks."""
 
     stream: str
     types: tuple[str, ...]
@@ -49,8 +49,8 @@ class MergedLine:
 
 @dataclass(frozen=True)
 class SubscriberLine:
-    """Of one group of a durable subscriber. `types`: of each stream that it reads. `lag`: blocks behind its last state, at most
-    what it has to read. `routes`: by type, the number of the one that it reads."""
+    """One group of a durable subscriber. `types`: the types of each stream that it reads. `lag`: blocks after its last
+    snapshot, an upper bound of what it has to read. `routes`: by type, the number of the route that it reads."""
 
     name: str
     types: tuple[tuple[str, ...], ...]
@@ -103,13 +103,13 @@ async def _subscriber(log: Log, name: str, merged: dict[str, Stream]) -> list[Su
         lag = max(0, sum([await log.last(stream) for stream in streams]) - passed)
         routes = each.get("routes", {})
         if lag and routes and await log.last(streams[0], Only((*types[0], HEARTBEAT.name), routes)) <= passed:
-            lag = 0  # nothing of it is sent to this one
+            lag = 0  # none of its blocks are sent to this subscriber
         lines.append(SubscriberLine(name, types, tuple(stream.name for stream in streams), count, lag, routes))
     return lines
 
 
 async def _passed(log: Log, lineage: str, count: int) -> int:
-    """The steps of the newest state at or before so many deliveries."""
+    """The steps of the newest snapshot with at most this many deliveries."""
     entry = await log.get(LINEAGES, lineage)
     listed = [] if entry is None else json.loads(entry.value)
     return max((steps for steps, delivered in listed if delivered <= count), default=0)

@@ -1,6 +1,6 @@
-"""A client's publishing: one outbox a type, and heartbeats by the clock where they are asked for.
+"""A client's publishing: one outbox per type, and optional periodic heartbeats.
 
-Takes: events by type. Gives: back when they are accepted or stored. Never: accepts a part of a call.
+Takes: events by type. Gives: a return when they are accepted or stored. Never: accepts a part of a call.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fairlead.transport.log.protocol import Log
 from fairlead.transport.log.tasks import ended
 
 LARGE = 200_000
-"""Bytes from which one event is encoded by itself to see whether the log takes it."""
+"""Bytes from which one event is encoded separately to see whether the log accepts it."""
 
 
 class Publisher:
@@ -46,7 +46,7 @@ class Publisher:
             await outbox.stored()
 
     async def publish_many(self, type: str, events: Any, wait: bool) -> int:
-        """1. all of it is checked, 2. all of it is sent: a little with what comes beside it, much in blocks of its own."""
+        """1. checks all events, 2. sends all events: a few together with other incoming events, many in their own blocks."""
         outbox = self._outboxes.get(type) or await self.outbox(type)
         tables = outbox.checking.batches(events)  # 1
         count = sum(int(each.num_rows) for each in tables)
@@ -65,7 +65,7 @@ class Publisher:
                 raise each
 
     async def outbox(self, name: str) -> Outbox:
-        """Where events of a type are gathered. Raises DataError where the type cannot be published."""
+        """The outbox of a type. Raises DataError if the type cannot be published."""
         if name in self._outboxes:
             return self._outboxes[name]
         known = await self._registry.find(name) if isinstance(name, str) else None
@@ -83,14 +83,14 @@ class Publisher:
         return Outbox(self._log, Checking(known, optional), self.source, self._writer, self._linger, self._patience)
 
     async def renew(self) -> None:
-        """After a declaration: types may have attributes more."""
+        """After a declaration: types may have more attributes."""
         for name, outbox in self._outboxes.items():
             known = self._registry.catalogue[name]
             if known != outbox.checking.type and name != HEARTBEAT.name:
                 outbox.change(Checking(known, self._registry.optional(name)))
 
     def beat(self, seconds: float) -> None:
-        """Publish a heartbeat with the time of our clock, again and again."""
+        """Publish a heartbeat with the time of the local clock, periodically."""
 
         async def beating() -> None:
             while True:

@@ -1,12 +1,11 @@
-"""Publishing events of one type: they are gathered into blocks, which are stored one after the other.
+"""Publishes events of one type: collects them in blocks, and stores the blocks one after the other.
 
-One block is under way at a time. So blocks are stored in their order whatever fails, the log can refuse what it already has,
-and while an answer is awaited the next block fills: the slower the log, the larger the blocks. A block is closed when it is
-full, some milliseconds after its first event (`linger`; twice as long where events come fast), or when somebody waits
-for it.
+One block is in flight at a time. So blocks are stored in order whatever fails, the log can reject duplicates, and the next
+block fills during the round trip: the slower the log, the larger the blocks. A block is closed when it is full, some
+milliseconds after its first event (`linger`; twice as long at high rates), or when a caller waits for it.
 
-Takes: checked events. Gives: back when they are accepted (`put`) or stored (`stored`). Never: drops an event; accepts a part of
-a call; accepts more while `QUEUED_MAX` blocks wait: then who publishes waits.
+Takes: checked events. Gives: a return when they are accepted (`put`) or stored (`stored`). Never: drops an event; accepts a
+part of a call; accepts more while `QUEUED_MAX` blocks wait: then the publisher waits.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ from fairlead.transport.log.protocol import Log
 from fairlead.transport.log.tasks import ended
 
 QUEUED_MAX = 16
-"""Closed blocks that wait for their turn: up to 64k events or 8 MB, or what one call has brought."""
+"""Closed blocks that wait to be sent: up to 64k events or 8 MB, or all blocks of one call."""
 MANY = 256
-"""Where so many events come while a block is open, more are close behind: it stays open for as long again. Every reader pays
-for each block, some tenths of a millisecond."""
+"""With this many events in an open block, more will arrive soon: the block stays open for as long again. Each block costs every
+reader some tenths of a millisecond."""
 
 
 class Outbox:
-    """The events of one type on their way. `writer` tells this publisher from another of the same source name."""
+    """The unsent events of one type. `writer` distinguishes this publisher from another with the same source name."""
 
     def __init__(self, log: Log, checking: Checking, source: str, writer: str, linger: float, patience: float) -> None:
         self._log, self.checking, self._source, self._writer = log, checking, source, writer
@@ -53,19 +52,19 @@ class Outbox:
         self._throttle = Throttle(log, checking.type.name, patience)
         self._wanted = 0
         self._failed: Exception | None = None
-        """What nobody has been told of yet."""
+        """The last error, if no caller has received it yet."""
         self._failures, self._last = 0, Exception()
         self._work, self._progress = asyncio.Event(), asyncio.Condition()
         self._sender: asyncio.Task[None] | None = None
 
     async def put(self, row: Row) -> None:
-        """One event. Raises what has failed before, once."""
+        """Accept one event. Raises an earlier failure, once."""
         await self._room()
         self._rows.append(row)
         await self._gather(1, self.checking.size(row))
 
     async def put_tables(self, tables: Sequence[pa.RecordBatch]) -> None:
-        """Events that fit into a block with others."""
+        """Accept events that share a block with others."""
         await self._room()
         self._end_rows()
         self._tables += tables
@@ -80,10 +79,10 @@ class Outbox:
         if self._events >= EVENTS_MAX or self._bytes > BYTES_MAX:
             self._close_block(full_ones=self._bytes <= BYTES_MAX)
             self._work.set()
-            await asyncio.sleep(0)  # a loop that only publishes lets it be sent
+            await asyncio.sleep(0)  # so that a loop that only publishes lets the sender run
 
     def sized(self, batches: Iterable[pa.RecordBatch]) -> list[tuple[int, bytes]]:
-        """Record batches as blocks; raises DataError where an event is larger than the log takes."""
+        """Record batches as blocks. Raises DataError if an event is larger than the log accepts."""
         found = [each for batch in batches for each in pieces(batch)]
         for count, payload in found:
             too_large(count, payload, self._log.bytes_max, self.checking.type.name)
@@ -91,14 +90,14 @@ class Outbox:
 
     async def put_blocks(self, blocks: Sequence[tuple[int, bytes]]) -> None:
         await self._room()
-        self._close_block()  # what was published before stands before
+        self._close_block()  # events published before come first
         self._queue += [(count, payload, self.checking.schema) for count, payload in blocks]
         self._accepted += sum(count for count, _ in blocks)
         self._work.set()
 
     async def stored(self) -> None:
-        """Waits until everything accepted so far is stored. Raises what fails; what was not stored is kept, and sent when
-        somebody publishes or waits again."""
+        """Waits until everything accepted so far is stored. Raises the error if that fails; unsent events are kept, and sent
+        with the next publish or wait."""
         with telling(accepted=True):
             self._raise_failed()
             target = self._wanted = self._accepted
@@ -118,7 +117,7 @@ class Outbox:
             await self._until(lambda: len(self._queue) < QUEUED_MAX)
 
     async def _until(self, reached: Callable[[], bool]) -> None:
-        """Everyone who waits while it fails is told."""
+        """Raises in every caller that waits when sending fails."""
         before = self._failures
         if not reached():
             async with self._progress:
@@ -137,7 +136,7 @@ class Outbox:
             raise failed
 
     def change(self, checking: Checking) -> None:
-        """The type has attributes more from now on."""
+        """The type has more attributes from now on."""
         self._close_block()
         self.checking = checking
 
@@ -147,7 +146,7 @@ class Outbox:
             self._rows = []
 
     def _close_block(self, *, full_ones: bool = False) -> None:
-        """`full_ones`: what is more than full blocks stays open for others, that there are fewer."""
+        """`full_ones`: events beyond the last full block stay open for more, so that there are fewer blocks."""
         self._end_rows()
         if self._tables:
             whole = joined(self._tables, self._tables[0].schema)
@@ -163,7 +162,7 @@ class Outbox:
                 while not self._queue:
                     await self._gathered()
                 await self._send_first()
-        except Exception as error:  # whatever it is, those who wait for it are told
+        except Exception as error:  # every waiting caller receives it
             self._failed = error
             self._failures, self._last = self._failures + 1, error
             async with self._progress:
@@ -181,7 +180,7 @@ class Outbox:
             self._close_block()
 
     async def _filling(self, seconds: float) -> None:
-        """Until the block is full, somebody waits for it, or the time is over."""
+        """Waits until the block is full, a caller waits for it, or the time is over."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while self._events and not self._queue and self._wanted <= self._stored:
@@ -189,7 +188,7 @@ class Outbox:
                     await self._work.wait()
 
     async def _resume(self) -> None:
-        """Take up the numbers of this source where they were left, in this life or a former one."""
+        """Continue the numbers of this source after its last stored block, of this process or an earlier one."""
         if not self._resumed:
             await self._log.open_type(self.checking.type.name)
             last = await self._log.last_of(self.checking.type.name, self._source)

@@ -1,7 +1,7 @@
-"""A part of a stream, from one sequence to another, or of several: all of it, or an error that says what is missing.
+"""A range of one or several streams: all of it, or an error that says what is missing.
 
-Takes: a stream, the sequence behind which to begin, the last one. Gives: blocks, without repeats. Never: waits for what comes
-later; skips what retention or an administrator has removed.
+Takes: a stream, the sequence after which to begin, the last one. Gives: blocks, without repeats. Never: waits for later events;
+skips blocks that retention or an administrator has removed.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from fairlead.transport.log.block import INDEX_BITS
 from fairlead.transport.log.protocol import Log, Stored, Stream
 
 SILENCE_SECONDS_MAX = 60.0
-"""A block that is stored is there in milliseconds, or when a cluster has found its leader again."""
+"""A stored block arrives in milliseconds, or after a cluster has elected a leader."""
 
 
 async def blocks_between(log: Log, stream: Stream, after: int, last: int) -> AsyncIterator[Sequence[Stored]]:
-    """The blocks behind `after`, up to and including `last`. Raises LogError where one is not there any more, StateError where
-    the numbers of a source have a gap."""
+    """The blocks after `after`, up to and including `last`. Raises LogError if one was removed, StateError if the numbers of a
+    source have a gap."""
     continuity = Continuity(from_beginning=after == 0)
     reading = log.read(stream, after).__aiter__()
     try:

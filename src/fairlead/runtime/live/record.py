@@ -1,8 +1,9 @@
-"""A durable subscriber as the log knows it: its rules, and how far it has acknowledged each group.
+"""A durable subscriber's record in the log: its rules, and its acknowledgements in each group.
 
-One process at a time has a name: who opens it takes it over, and the one before finds out when it next acknowledges (S134).
+One process at a time owns a name. A process that opens the name takes it over, and the previous owner gets an error at its next
+acknowledgement (S134).
 
-Takes: a name and rules. Gives: what was acknowledged under that name. Never: lets two processes acknowledge under one name.
+Takes: a name and rules. Gives: the acknowledgements under that name. Never: lets two processes acknowledge under one name.
 """
 
 from __future__ import annotations
@@ -45,13 +46,14 @@ class Record:
         return True
 
     def require(self, digests: Collection[str]) -> None:
-        """The name is subscribed to one of these: rules may be added, changed and removed, but not all at once."""
+        """Raises unless the name is subscribed to one of these: rules may be added, changed and removed, but not all at
+        once."""
         if not any(self.has_read(each) for each in digests):
             problem = f"'{self.name}' is subscribed to other rules, and to none of these"
             raise UsageError("A245", problem, "subscribe under another name, or forget this one")
 
     def has_read(self, digest: str) -> bool:
-        """Whether the name is subscribed to what has this digest."""
+        """Whether the name is subscribed to a subscription with this digest."""
         return any(each.get("subscription") == digest for each in self.groups.values())
 
     async def write(self) -> None:
@@ -74,7 +76,7 @@ class Record:
 
 
 async def receipts_of(log: Log, name: str) -> dict[str, Receipt]:
-    """By group, what a subscriber acknowledged. Raises UsageError."""
+    """By group, the receipt of what a subscriber acknowledged. Raises UsageError."""
     entry = await log.get(RECEIPTS, checked(name, "subscriber"))
     if entry is None:
         known = ", ".join((await log.keys(RECEIPTS))[:10]) or "none"
@@ -83,7 +85,7 @@ async def receipts_of(log: Log, name: str) -> dict[str, Receipt]:
 
 
 def compared(a: Mapping[str, Receipt], b: Mapping[str, Receipt]) -> Comparison:
-    """Group by group; the first that differs is told."""
+    """Compares group by group; returns the first difference."""
     shared = [key for key in a if key in b]
     if not shared:
         return Comparison(False, "the receipts are of different subscriptions, so they need not agree")

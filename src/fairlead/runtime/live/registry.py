@@ -1,7 +1,7 @@
-"""The declared types, which all clients of a log share: one text a type, in a table of the log.
+"""The declared types, which all clients of a log share: one text per type, in a table of the log.
 
-Takes: declarations. Gives: the catalogue of all types, and plans of rules that leave their types out. Never: lets a declaration
-replace another that stored events do not fit (evolution.py).
+Takes: declarations. Gives: the catalogue of all types, and plans of rules that omit their types. Never: replaces a declaration
+with one that stored events do not fit (evolution.py).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ TABLE = "FL_TYPES"
 
 @dataclass(frozen=True)
 class Declared:
-    """`required`: how many of its own attributes were there from the beginning; the others may be left out. `derived`: nobody
-    declared it but a subscription that emits it."""
+    """`required`: how many of its own attributes existed from the beginning; the others may be omitted. `derived`: only a
+    subscription that emits it declared it."""
 
     name: str
     text: str
@@ -48,7 +48,7 @@ class Registry:
         self.catalogue = Catalogue()
 
     async def refresh(self) -> None:
-        """What others have declared."""
+        """Load the declarations of other clients."""
         found = {}
         for key in await self._log.keys(TABLE):
             entry = await self._log.get(TABLE, key)
@@ -68,7 +68,7 @@ class Registry:
         return name in self._declared and self._declared[name].derived
 
     def optional(self, name: str) -> frozenset[str]:
-        """Attributes that were added to the type, or to one above it, after events of it were published."""
+        """Attributes that were added to the type, or to a supertype, after events of it were published."""
         found: set[str] = set()
         each: EventType | None = self.catalogue[name]
         while each is not None and each.name in self._declared:
@@ -78,7 +78,7 @@ class Registry:
         return frozenset(found)
 
     async def declare(self, text: str) -> list[str]:
-        """Store the types of a text, and give their names. Raises LanguageError, UsageError; then nothing was stored."""
+        """Store the types of a text, and return their names. Raises LanguageError, UsageError; then nothing was stored."""
         rules = compile_names(text)
         if rules.subscriptions:
             raise UsageError(
@@ -94,8 +94,8 @@ class Registry:
                 return list(rules.declared)
 
     async def plan(self, text: str) -> Plan:
-        """The plan of rules, with the declared types that they leave out. Those that they have are declared; so are those that
-        they emit. Raises LanguageError, UsageError."""
+        """The plan of rules, completed with declared types that they omit. Declares the types that the rules contain or emit.
+        Raises LanguageError, UsageError."""
         rules = compile_names(text)
         while True:
             await self.refresh()
@@ -111,7 +111,7 @@ class Registry:
                 return plan
 
     async def read_plan(self, text: str) -> Plan:
-        """The plan of rules, for somebody who only reads: nothing is declared. Raises LanguageError, UsageError."""
+        """The plan of rules, for readers: declares nothing. Raises LanguageError, UsageError."""
         rules = compile_names(text)
         await self.refresh()
         left_out = {*rules.declared, *(name for name in rules.emitted if self.is_derived(name))}
@@ -142,7 +142,7 @@ class Registry:
             raise LanguageError(error.code, error.problem, error.fix, place, error.excerpt) from None
 
     async def _stored(self, types: Iterable[EventType], catalogue: Catalogue, *, derived: bool) -> bool:
-        """1. all are allowed, 2. store what is new. False where another client was faster: then look again."""
+        """1. check that all are allowed, 2. store the new ones. Returns False if another client was faster: then look again."""
         changed: list[Declared] = []
         for each in types:  # 1
             old = self._declared.get(each.name)
@@ -151,7 +151,7 @@ class Registry:
                 changed.append(Declared(each.name, text, 1, len(own_attributes(each, catalogue)), derived))
                 continue
             if derived and not old.derived:
-                continue  # it is declared: the plan was checked against that
+                continue  # it is declared: the plan was checked against that declaration
             was = self.catalogue[each.name]
             self._require_agreeing(each, catalogue)
             if not is_older(was, each):
@@ -173,7 +173,7 @@ class Names:
 
 
 def compile_names(text: str) -> Names:
-    """What a text declares, emits and subscribes to, before its types are known. Raises LanguageError."""
+    """The names that a text declares, emits and subscribes to, before its types are known. Raises LanguageError."""
     from fairlead.language.parsing.fault import Fault
     from fairlead.language.parsing.text import RuleText
 
@@ -190,7 +190,7 @@ def compile_names(text: str) -> Names:
 
 
 def _leaning(declared: Mapping[str, Declared], names: Collection[str]) -> dict[str, Declared]:
-    """Declared subtypes and unions of these names, and theirs: they stand behind a text that declares the names itself."""
+    """Declared subtypes and unions of these names, transitively: they must follow a text that declares the names itself."""
     found: dict[str, Declared] = {}
     while True:
         above = {*names, *found}
@@ -209,7 +209,7 @@ def _named(text: str) -> list[str]:
 
 
 def _text(declared: Mapping[str, Declared], left_out: Iterable[str]) -> str:
-    """The declarations, one a line, supertypes first and unions last."""
+    """The declarations, one per line, supertypes first and unions last."""
     skipped = {*left_out, HEARTBEAT.name}
     chosen = {name: each.text for name, each in sorted(declared.items()) if name not in skipped}
     done: dict[str, str] = {}

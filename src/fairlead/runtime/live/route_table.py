@@ -1,10 +1,10 @@
 """The routes of each type, in a table of the log that publishers and subscribers share.
 
-A type has a few places for routes. The first durable subscribers who need one take them, and a route keeps its place for ever,
-since the blocks of the log refer to it. Who takes no place (all are taken, or it is somebody who only has a look) reads by a
-route of others that leaves out nothing which it needs, or everything.
+A type has a few places for routes. The first durable subscribers that need a route take them, and a route keeps its place for
+ever, since the blocks of the log refer to it. A subscriber without a place (all are taken, or it is not durable) uses another
+route that includes everything it needs, or reads everything.
 
-Takes: a plan. Gives: by type, the place of a route. Never: changes a route that is there.
+Takes: a plan. Gives: by type, the place of a route. Never: changes an existing route.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ TABLE = "FL_ROUTES"
 
 
 async def only_for(log: Log, plan: Plan, types: Sequence[str], stream: Stream, *, durable: bool) -> Only | None:
-    """What a plan needs to read of the stream of these types; None where that is everything. `durable`: take a place for it."""
+    """The filter for a plan on the stream of these types; None if the plan needs everything. `durable`: take a place for it."""
     routes: dict[str, int] = {}
     for name, condition in routes_of(plan, types).items():
-        with suppress(LogError):  # who may not write the table, or cannot now, reads everything
+        with suppress(LogError):  # a subscriber that cannot write the table reads everything
             place = await _place(log, plan.catalogue[name], condition, durable)
             if place is not None:
                 routes[name] = place
@@ -47,14 +47,14 @@ async def texts_of(log: Log, type: str) -> tuple[list[str], int]:
     try:
         found = json.loads(entry.value)["routes"]
     except (ValueError, KeyError, TypeError):
-        found = [""] * ROUTES  # what cannot be read has no place left
+        found = [""] * ROUTES  # an unreadable entry has no free place
     return [str(each) for each in found], entry.revision
 
 
 async def _place(log: Log, event_type: EventType, condition: Condition, durable: bool) -> int | None:
     text = text_of(condition)
     if condition_of(text, event_type) != condition:
-        return None  # it cannot be written so that others read the same
+        return None  # the text would not compile to the same condition for others
     while True:
         texts, revision = await texts_of(log, event_type.name)
         if text in texts[:ROUTES]:
@@ -70,7 +70,7 @@ async def _place(log: Log, event_type: EventType, condition: Condition, durable:
 
 
 def _wider(texts: Sequence[str], event_type: EventType, condition: Condition) -> int | None:
-    """The first route that leaves out nothing which the condition needs."""
+    """The first route that includes everything that the condition needs."""
     for place, text in enumerate(texts[:ROUTES]):
         known = condition_of(text, event_type)
         if known is not None and is_within(condition, known):

@@ -1,14 +1,15 @@
-"""The route of a type: a condition that every event satisfies which the subscriptions of a plan could take.
+"""The route of a type: a condition that holds for every event that the subscriptions of a plan could accept.
 
-A conjunction is a function of the events that it accepts (docs/semantics.md), and a slot accepts what satisfies the conditions
-that read it alone. So events that satisfy those of no slot need not be read, and the route of a type is
+A conjunction is a function of the events that it accepts (docs/semantics.md), and a slot accepts events that satisfy the
+conditions that read this slot alone. So events that satisfy those of no slot need not be read, and the route of a type is
 
-    of all slots that take the type, in all branches: this slot's conditions, or that one's, or …
+    over all slots of the type, in all branches: this slot's conditions, or that one's, or …
 
-There is none, and all blocks of the type are read, where a slot has no such condition or a WITHOUT takes the type; nor for any
-type where absences are waited for, since whatever comes tells the time, or where subscriptions read what others derive.
+A type has no route, and all its blocks are read, if a slot has no such condition or a WITHOUT reads the type. No type has a
+route if the plan waits for absences, since every event tells the time, or if subscriptions read derived events.
 
-Takes: a plan. Gives: conditions over slot 0, and their texts, the same for the same. Never: leaves out what might be taken.
+Takes: a plan. Gives: conditions over slot 0, and their texts, equal for equal conditions. Never: excludes an event that a
+subscription might accept.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from fairlead.model.plan import Branch, Plan
 from fairlead.model.types import EventType
 
 TERMS_MAX = 32
-"""Alternatives of a condition: publishers try them all on every block."""
+"""Alternatives of a condition: publishers evaluate all of them on every block."""
 TEXT_MAX = 4096
 NAME = "e"
 
 
 def routes_of(plan: Plan, types: Sequence[str]) -> dict[str, Condition]:
-    """By type, for those that have one."""
+    """By type, for the types that have one."""
     if any(branch.absences for each in plan.subscriptions for branch in each.branches):
         return {}
     if any(plan.derived_types(each) for each in plan.subscriptions):
@@ -45,7 +46,7 @@ def text_of(condition: Condition) -> str:
 
 
 def condition_of(text: str, event_type: EventType) -> Condition | None:
-    """The condition that a text stands for; None where the type, as it is known here, does not have it."""
+    """The condition of a text; None if the local definition of the type does not have its attributes."""
     alone = EventType(event_type.name, event_type.attributes, time_attribute=event_type.time_attribute)
     try:
         plan = compile_text(f"{alone}\nSUBSCRIPTION R MATCH {alone.name} {NAME} WHERE {text}")
@@ -55,8 +56,8 @@ def condition_of(text: str, event_type: EventType) -> Condition | None:
 
 
 def is_within(narrow: Condition, wide: Condition) -> bool:
-    """Whether all that satisfies the one satisfies the other, as far as their form shows: every alternative of the one has all
-    that some alternative of the other asks for."""
+    """Whether everything that satisfies `narrow` satisfies `wide`, as far as their form shows: every alternative of `narrow`
+    includes all conditions of some alternative of `wide`."""
     return all(any(set(other) <= set(term) for other in wide.terms) for term in narrow.terms)
 
 
@@ -75,7 +76,7 @@ def _route(plan: Plan, name: str) -> Condition | None:
 
 
 def _accepted(branch: Branch, slot: int) -> Iterator[tuple[Atom, ...]]:
-    """Alternatives, one of which every event satisfies that the slot accepts."""
+    """Alternatives: every event that the slot accepts satisfies one of them."""
     own = [each.condition for each in branch.predicates if each.slots == (slot,) and _of_event(each.condition)]
     for chosen in product(*(each.terms for each in own)):
         atoms = {cast(Atom, at_slot_zero(atom)) for term in chosen for atom in term}
@@ -83,7 +84,7 @@ def _accepted(branch: Branch, slot: int) -> Iterator[tuple[Atom, ...]]:
 
 
 def _needed(terms: dict[tuple[Atom, ...], None]) -> list[tuple[Atom, ...]]:
-    """Without those that ask for more than another does."""
+    """The terms without those that require more than another does."""
     return [each for each in terms if not any(set(other) < set(each) for other in terms)]
 
 
@@ -92,7 +93,7 @@ def _shown(term: tuple[Atom, ...]) -> str:
 
 
 def _of_event(condition: Condition) -> bool:
-    """It reads the attributes and the time of the event, which its publisher knows, and not its place in the order."""
+    """Whether it reads only the attributes and the time of the event, which its publisher knows, and not its position."""
     return all(_plain(atom) for term in condition.terms for atom in term)
 
 

@@ -1,7 +1,7 @@
-"""Which stream of a log somebody reads as a table: that of a set of types, the same that live subscribers read.
+"""Selects the stream of a log to read as a table: that of a set of types, the same that live subscribers read.
 
-Takes: names of types, or rules. Gives: the types, as the reader knows them, and their stream. Never: declares anything;
-takes rules that read several streams for one, whose positions would mean nothing together.
+Takes: names of types, or rules. Gives: the types, in the reader's definition, and their stream. Never: declares anything;
+treats rules that read several streams as one stream, whose positions would mean nothing together.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from fairlead.transport.log.protocol import Log, Stream
 
 @dataclass(frozen=True)
 class Selection:
-    """`parts`: the types of each stream, by name. `timed`: with heartbeats also where it is one type, which is read from its
-    own stream otherwise."""
+    """`parts`: the types of each stream, by name. `timed`: include heartbeats even for a single type, which is otherwise read
+    from its own stream."""
 
     parts: tuple[tuple[str, ...], ...]
     timed: bool
@@ -45,16 +45,16 @@ class Selection:
         return (*self.types, HEARTBEAT.name) if self.merged else self.types
 
     async def streams(self, log: Log) -> list[Stream]:
-        """Part by part."""
+        """The streams, part by part."""
         return [await (log.open_merged(types) if self.merged else log.open_type(types[0])) for types in self.parts]
 
     async def complete(self, log: Log, streams: Sequence[Stream]) -> list[int]:
-        """The last sequence of each stream, when everything is in it that the types' own streams hold by now."""
+        """The last sequence of each stream, once it contains everything that the types' own streams hold now."""
         return [await caught_up(log, stream, types) for stream, types in zip(streams, self.parts, strict=True)]
 
 
 async def select(log: Log, what: str | Sequence[str], *, heartbeats: bool = False) -> Selection:
-    """Of rules (a text) or of types (their names). Raises DataError, LanguageError, UsageError."""
+    """The selection of rules (a text) or of types (their names). Raises DataError, LanguageError, UsageError."""
     registry = Registry(log)
     if isinstance(what, str):
         return selection_of(await registry.read_plan(what))
@@ -71,7 +71,7 @@ async def select(log: Log, what: str | Sequence[str], *, heartbeats: bool = Fals
 
 
 async def selected(log: Log, rules: str, subscription: str | None) -> Selection:
-    """Of the events that the rules read, or of the stream of one of their subscriptions."""
+    """The selection of the events that the rules read, or of the stream of one of their subscriptions."""
     plan = await Registry(log).read_plan(rules)
     if subscription is None:
         return selection_of(plan)
@@ -80,7 +80,7 @@ async def selected(log: Log, rules: str, subscription: str | None) -> Selection:
 
 
 def selection_of(plan: Plan) -> Selection:
-    """Of the events that the subscriptions of a plan read."""
+    """The selection of the events that the subscriptions of a plan read."""
     return _selection(only_group(plan))
 
 
@@ -103,7 +103,7 @@ def only_group(plan: Plan) -> StreamGroup:
 
 
 def only_stream(selection: Selection) -> tuple[str, ...]:
-    """The types of the one stream that is read."""
+    """The types of the selection's single stream."""
     if len(selection.parts) > 1:
         told = "; ".join(map(" and ".join, selection.parts))
         problem = f"the rules read {len(selection.parts)} streams, one per pattern between ORs: {told}"

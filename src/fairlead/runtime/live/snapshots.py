@@ -1,11 +1,11 @@
-"""States of lineages in the log, for everybody who follows the same lineage.
+"""Snapshots of lineages in the log, shared by all subscribers that follow the same lineage.
 
-An entry of a table lists the states that a lineage has, with the steps and the number of deliveries after which each was taken;
-the states themselves are objects. Of older ones, fewer are kept: each is about twice as far back as the one before it, so that
-whoever comes from far back reads at most about twice what he needs.
+A table entry lists the snapshots of a lineage, each with its steps and number of deliveries; the states themselves are objects.
+Older snapshots are thinned out: each is about twice as far back as the next newer one, so a subscriber that resumes from far
+back reads at most about twice what it needs.
 
-Takes: lineages. Gives: the newest state at or before a number of deliveries. Never: needs a state to be there: the log has it
-all.
+Takes: lineages. Gives: the newest snapshot at or before a number of deliveries. Never: requires a snapshot: the log has all
+events.
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ from fairlead.transport.log.protocol import Conflict, Log
 
 TABLE, STORE = "FL_LINEAGES", "FL_STATES"
 NEWEST = 3
-"""States that are always kept: whoever is loading one finds it still there."""
+"""Snapshots that are always kept, so that one that is being loaded is not removed."""
 
 
 class Snapshots:
-    """Of one lineage: a group on its streams (`key`) from an origin."""
+    """The snapshots of one lineage: a group on its streams (`key`) from an origin."""
 
     def __init__(self, log: Log, group: StreamGroup, key: str, origin: Origin) -> None:
         self._log, self._group, self._origin = log, group, origin
         self.key = f"{key}-{name_of(origin)}"
 
     async def begin(self, count_max: int | None, border: Sequence[int] | None, *, emits: bool) -> Lineage:
-        """The lineage at its newest state with at most so many deliveries, in no part behind the border; or at its origin."""
+        """The lineage at its newest snapshot with at most this many deliveries and not after the border in any part; or at its
+        origin."""
         listed, _ = await self._listed()
         for steps, count in reversed(listed):
             if (count_max is not None and count > count_max) or (border is not None and steps > sum(border)):
@@ -43,24 +44,23 @@ class Snapshots:
                 try:
                     made = Lineage.load(self._group, self._origin, dumped, emits=emits)
                 except StateError:
-                    continue  # of another version: an older one, or the origin, will do
+                    continue  # of another version: use an older one, or the origin
                 if border is None or all(map(le, made.after, border)):
                     return made
         return Lineage(self._group, self._origin, emits=emits)
 
     async def keep(self, steps: int, count: int, state: bytes) -> None:
-        """Of so many steps and deliveries: 1. the state, 2. the list that names it, 3. away with what that does not name any
-        more."""
+        """Save a snapshot: 1. the state, 2. the list that names it, 3. remove the states that the list no longer names."""
         listed, revision = await self._listed()
         if any(theirs >= steps for theirs, _ in listed):
-            return  # somebody was faster
+            return  # another subscriber was faster
         await self._log.put_object(STORE, self._name(steps), state)  # 1
         kept = thinned([*listed, (steps, count)])
         try:
             await self._log.put(TABLE, self.key, json.dumps(kept).encode(), revision)  # 2
         except Conflict:
             listed, _ = await self._listed()
-            if steps not in dict(listed):  # somebody was faster
+            if steps not in dict(listed):  # another subscriber was faster
                 await self._log.remove_object(STORE, self._name(steps))
             return
         for theirs, _ in listed:
@@ -78,7 +78,7 @@ class Snapshots:
 
 
 def thinned(listed: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The newest few, and of the others each twice as far back as the one kept before it."""
+    """The newest few, and of the others each twice as far back as the next newer one that is kept."""
     newest = listed[-1][0]
     kept = listed[-NEWEST:]
     for each in reversed(listed[:-NEWEST]):

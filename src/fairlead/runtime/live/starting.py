@@ -1,16 +1,16 @@
-"""Where a subscriber that is new begins.
+"""Where a new subscriber begins.
 
-    "new"        with what comes from now on, in the lineage that others with the same subscription follow, if there is one
+    "new"        with events published from now on, in the existing lineage of the same subscription, if there is one
     "earliest"   with the beginning of the log
-    "snapshot"   with the newest state that others have put down, or where they began: what they deliver from there on
-    a position   with the event at that position, where one stream is read
-    a datetime   with what was stored in the stream that it reads at that time or later; a stream that was made later has
-                 taken up what was there before it
+    "snapshot"   with the newest snapshot of other subscribers, or where they began; delivers from there on
+    a position   with the event at that position, if one stream is read
+    a datetime   with events stored in its stream at that time or later; a stream that was created later contains the earlier
+                 events too
 
-The first who follows a group decides where its lineage begins, for "new" and "snapshot", and which lineage stores derived
+The first subscriber of a group decides where its lineage begins, for "new" and "snapshot", and which lineage stores derived
 events.
 
-Takes: `start` as it was given. Gives: the origin of the lineage and from where on to deliver. Never: reads a block.
+Takes: the `start` argument. Gives: the origin of the lineage, and the first event to deliver. Never: reads a block.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from fairlead.transport.log.protocol import Conflict, Log, Stream
 TABLE = "FL_ORIGINS"
 Start = str | int | datetime
 FIRST_YEAR, LAST_YEAR = 1678, 2261
-"""In between, a server can count nanoseconds."""
+"""Years for which a server can count nanoseconds."""
 
 
 @dataclass(frozen=True)
 class Beginning:
-    """`silent_until`: by part, the sequence up to which nothing is delivered, if any; `at_newest`: begin with the newest state.
-    `leading`: this lineage stores what is derived."""
+    """`silent_until`: by part, the sequence up to which nothing is delivered, if any. `at_newest`: begin with the newest
+    snapshot. `leading`: this lineage stores derived events."""
 
     origin: Origin
     silent_until: tuple[int, ...] | None = None
@@ -88,7 +88,7 @@ async def is_leading(log: Log, key: str, origin: Origin) -> bool:
 
 
 async def _leading(log: Log, key: str, origin: Origin) -> Origin:
-    """The origin of the lineage of those who came first; ours if we do."""
+    """The origin of the first subscriber's lineage; `origin` if this subscriber is the first."""
     entry = await log.get(TABLE, key)
     if entry is None:
         try:

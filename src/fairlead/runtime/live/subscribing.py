@@ -1,11 +1,11 @@
-"""A subscription at work: relations as they are completed, acknowledged when the subscriber is done with them.
+"""A live subscription: delivers relations as they are completed, and records acknowledgements.
 
-Groups that have a stream in common (grouping.py) are followed by a task of their own, in one order (course.py), up to a few
-batches ahead of the subscriber. What is acknowledged is never delivered again under this name, and what is not, is: in the
-same order, from the first one on.
+Groups that have a stream in common (grouping.py) share a task that follows them in one order (course.py), up to a few batches
+ahead of the subscriber. Acknowledged relations are never delivered again under this name. Others are delivered again after a
+restart, in the same order, starting with the first.
 
-Takes: rules, a name, where to start. Gives: relations one by one, or in batches. Never: delivers what another subscriber with
-the same rules does not.
+Takes: rules, a name, where to start. Gives: relations one by one, or in batches. Never: delivers a relation that another
+subscriber with the same rules does not get.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ AHEAD = 4
 RECEIPT_SECONDS = 1.0
 Ends = Mapping[str, int]
 EQUAL = "-"
-"""Before the number in the keys of equal subscriptions, but for the first."""
+"""Precedes the number in the keys of equal subscriptions, except the first."""
 
 
 class LiveSubscription:
@@ -101,17 +101,17 @@ class LiveSubscription:
             self._followed[key] = await self._opened(group, streams, key, known and not another)
         await self._gather_courses()
         if self._record is not None:
-            self._record.groups = {key: self._record.groups[key] for key in self._followed}  # without what is dropped
+            self._record.groups = {key: self._record.groups[key] for key in self._followed}  # without dropped groups
             await self._record.write()
             await self.write_receipts()
         self._lease = Lease(self._log, {part.types for each in self._followed.values() for part in each.group.parts})
         await self._lease.take()
-        await asyncio.to_thread(pa.array, [0])  # Arrow looks for pandas once, for half a second: not when a relation is due
+        await asyncio.to_thread(pa.array, [0])  # Arrow searches for pandas once, for half a second: now, not at a relation
         self._tasks = [asyncio.create_task(self._follow(each)) for each in self._courses]
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """What is acknowledged is stored already; the rest is a convenience, and may fail."""
+        """Acknowledgements are stored already; the remaining work is optional, and may fail."""
         await ended(*self._tasks)
         with suppress(LogError):
             for each in self._courses:
@@ -121,7 +121,7 @@ class LiveSubscription:
             await self._lease.give_back()
 
     async def _planned(self, known: bool) -> Plan:
-        """A known subscriber goes on with the types as they were when it began: what was added to them since is not its own."""
+        """A known subscriber continues with the types as they were when it began: it ignores attributes added since."""
         if known and self._record is not None and self._record.rules == self._rules:
             return compile(self._record.text)
         plan = await self._registry.plan(self._rules)
@@ -134,8 +134,8 @@ class LiveSubscription:
         return plan
 
     def _keys(self, groups: Sequence[tuple[StreamGroup, Sequence[Stream]]]) -> list[str]:
-        """Under which the records and states of each stand. Equal subscriptions have one each: what it had under its name, else
-        what nobody claims by name any more, else a new one."""
+        """The keys of the records and states of each group. Each of several equal subscriptions has its own: the one it had
+        under its name, else one that no name claims any more, else a new one."""
         saved = self._record.groups if self._record is not None else {}
         found: dict[int, str] = {}
         for by_name in (True, False):
@@ -151,7 +151,7 @@ class LiveSubscription:
         return [found[number] for number in range(len(groups))]
 
     def _changed(self, now: Mapping[str, StreamGroup]) -> Change:
-        """What became of the subscriptions of this name, whatever they are called now."""
+        """The changes to the subscriptions of this name, whatever they are called now."""
         saved = self._record.groups if self._record is not None else {}
         resumed, started = (
             [n for key, group in now.items() if (key in saved) is kept for n in group.names] for kept in (True, False)
@@ -192,7 +192,7 @@ class LiveSubscription:
         return Followed(group, streams, key, follower, ledger)
 
     async def _gather_courses(self) -> None:
-        """Those that read the same are followed together."""
+        """Groups that share streams are followed together."""
         opened = list(self._followed.values())
         for numbers in together([each.group for each in opened]):
             mine = [opened[at] for at in numbers]
@@ -200,7 +200,7 @@ class LiveSubscription:
                 mine[0].group.plan if len(mine) == 1 else alone(self.plan, [name for each in mine for name in each.group.names])
             )
             only, (stream, *others) = None, dict.fromkeys(stream for each in mine for stream in each.streams)
-            if self.routed and not others:  # several are merged by what comes of each: the more, the sooner
+            if self.routed and not others:  # merged streams wait for each other: the more blocks of each, the sooner
                 only = await only_for(self._log, plan, mine[0].group.types, stream, durable=self._record is not None)
             following = Following(self._log, [each.follower for each in mine], self._log.patience, only)
             self._courses.append(Course(plan, mine, following))
@@ -260,7 +260,8 @@ class LiveSubscription:
         return self._begun[self._taken - 1]
 
     def _hand(self, batch: Batch, count: int) -> None:
-        """So many of a batch are the subscriber's now. Without a name nothing can be resumed, so nothing is remembered."""
+        """Record that the subscriber received this many relations of a batch. Without a name nothing can be resumed, so nothing
+        is recorded."""
         for key, last in batch.numbering.lasts_of(count).items():
             ledger = self._followed[key].ledger
             ledger.handed = max(ledger.handed, last)
@@ -268,7 +269,7 @@ class LiveSubscription:
             self._acknowledge(batch.lasts)
 
     def _note_handed(self) -> None:
-        """What was taken of the batch that is begun."""
+        """Record the received relations of the current batch."""
         if self._begun is not None and self._taken < len(self._begun):
             self._hand(self._begun, self._taken)
 
@@ -305,7 +306,7 @@ class LiveSubscription:
         self._acknowledge(numbers)
         if self._record is not None:
             for key, each in self._followed.items():
-                if each.ledger.book.count and each.ledger.current:  # what is read again does not take back what is stored
+                if each.ledger.book.count and each.ledger.current:  # a replay must not overwrite the stored count
                     self._record.groups[key] |= {"count": each.ledger.book.count, "digest": each.ledger.book.receipt().digest}
             await self._record.write()
             if asyncio.get_running_loop().time() - self._receipts_at > RECEIPT_SECONDS:
@@ -321,7 +322,7 @@ class LiveSubscription:
     async def write_receipts(self) -> None:
         """Store the receipts of what is acknowledged, for others to compare. This also happens every second, and at the end."""
         if self._record is None or not all(each.ledger.current for each in self._followed.values()):
-            return  # a known subscriber's are there; they do not go back
+            return  # a known subscriber's receipts are stored; they do not go back
         self._receipts_at = asyncio.get_running_loop().time()
         await self._record.write_receipts({key: each.ledger.book.receipt() for key, each in self._followed.items()})
 
@@ -365,5 +366,5 @@ class LiveSubscription:
 
 
 def _base(key: str) -> str:
-    """What equal subscriptions have in common."""
+    """The common prefix of the keys of equal subscriptions."""
     return key.partition(EQUAL)[0]

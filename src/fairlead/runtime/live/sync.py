@@ -1,4 +1,4 @@
-"""The client without asyncio: the same, run by a thread of its own.
+"""The client without asyncio: the same operations, run in a background thread.
 
     with fairlead.connect().sync as fl:
         fl.declare(types)
@@ -6,7 +6,7 @@
             for relation in sub:
                 sub.ack(relation)
 
-Takes: what the client takes. Gives: what it gives, when it is there. Never: does anything itself.
+Takes: the arguments of the client. Gives: the client's results, once available. Never: does anything itself.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class SyncSubscription:
         self._call(self._live.__aexit__(*told))
 
     def __iter__(self) -> Iterator[Relation]:
-        """For ever: break when you have enough."""
+        """Endless: break when you have enough."""
         while True:
             relation = self.next()
             assert relation is not None

@@ -1,13 +1,12 @@
-"""Publishers wait for the merged streams that somebody reads: where one cannot keep up, because it is slow or full, no more is
-stored than it can take up later.
+"""Backpressure: publishers wait for merged streams that are in use and lag behind, because they are slow or full.
 
-    1. every few blocks, look how far the merged streams with this type are behind
-    2. one that somebody needs is too far behind: look again, until it is not
+    1. every few blocks, look up how many blocks the merged streams of this type lack
+    2. while one that is in use lacks too many, wait and look again
 
-Between two looks a publisher stores `LOOK_BLOCKS` at most, however fast it is; what the server says is a second old at most.
+Between two lookups a publisher stores at most `LOOK_BLOCKS`, however fast it is; the server's answer is at most a second old.
 
-Takes: a log and a type. Gives: back when a block may be stored. Never: drops a block; waits for a stream that nobody needs, nor
-with heartbeats, which all streams take up; refuses because it must not look.
+Takes: a log and a type. Gives: a return when a block may be stored. Never: drops a block; waits for a stream that is not in
+use, or to publish heartbeats, which all streams copy; fails because it lacks permission to look.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from fairlead.runtime.live.leases import needed
 from fairlead.transport.log.protocol import Log, MergeLag
 
 BEHIND_MAX = 2_000
-"""Blocks, 1 GB at most, which a merged stream takes up in some seconds when it can."""
+"""Blocks, 1 GB at most, which a merged stream copies in some seconds when it can."""
 LOOK_BLOCKS = 250
 LOOK_SECONDS = 0.5
 
 
 class Throttle:
-    """Of one publisher, for one type. `patience`: seconds after which who waits is told."""
+    """For one publisher and one type. `patience`: seconds after which waiting fails."""
 
     def __init__(self, log: Log, type: str, patience: float) -> None:
         self._log, self._type, self._patience = log, type, patience
@@ -34,7 +33,7 @@ class Throttle:
         self._looks = type != HEARTBEAT.name
 
     async def take(self) -> None:
-        """Returns when one block more may be stored. Raises LogError."""
+        """Returns when one more block may be stored. Raises LogError."""
         if self._looks:
             if not self._free:
                 await self._wait()

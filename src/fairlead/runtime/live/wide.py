@@ -1,10 +1,10 @@
 """Blocks of several types as rows of one table: position, type, and the attributes of all types by name.
 
     position   of the event in the stream (transport/log/block.py)
-    stream     which stream it is, by its types; only where there are several
+    stream     which stream it is, by its types; only if there are several
     type       of the event
-    source     who published it, and
-    sequence   as what number of that type; both only where they are asked for, and no attribute is called so
+    source     the publisher, and
+    sequence   the number of the event of that type; both only on request, and only if no attribute has this name
     …          attributes, null in events of types that have no such attribute
 
 Takes: blocks in the order of the stream. Gives: record batches. Never: makes an object of an event.
@@ -25,7 +25,7 @@ from fairlead.transport.log.protocol import Stored
 
 STREAM = "stream"
 ROWS = 65_536
-"""Of a record batch: small blocks are put together up to so many."""
+"""Rows of a record batch: small blocks are combined up to this size."""
 
 
 class Wide:
@@ -56,7 +56,7 @@ class Wide:
         self._attributes = list(fields.values())
 
     def batches(self, blocks: Iterable[Stored], first: int = 0, part: int = 0) -> Iterator[pa.RecordBatch]:
-        """The events at positions from `first` on, of one stream."""
+        """The events of one stream from position `first`."""
         held: list[pa.RecordBatch] = []
         rows = 0
         for each in blocks:
@@ -92,7 +92,7 @@ def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _common(known: pa.Field, field: pa.Field, name: str) -> pa.Field:
-    """INT and BIGINT are BIGINT together; other types of one name have nothing in common."""
+    """INT and BIGINT combine to BIGINT; other types with the same name do not combine."""
     if known.type.equals(field.type):
         return known
     if {str(known.type), str(field.type)} == {"int32", "int64"}:

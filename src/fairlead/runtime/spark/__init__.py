@@ -1,1 +1,1 @@
-"""A plan on Apache Spark. Here alone pyspark is imported; `installed.py` says what is missing where it cannot be."""
+"""A plan on Apache Spark. Only this package imports pyspark; without it, `installed.py` says what is missing."""

@@ -1,8 +1,8 @@
 """How many relations each subscription would have had on each day of the past.
 
-A relation counts on the day (UTC) of the event that completed it. Rows are ordered by time, so the rows of a day are a stretch
-of positions, and how many rows each day has says which: derived events and deadlines need no time of their own for that. What
-began before the first event that is read is not seen.
+A relation counts on the day (UTC) of the event that completed it. Rows are ordered by time, so the rows of a day are a range of
+positions, given by the number of rows of each day: derived events and deadlines need no time of their own for that. Relations
+that began before the first event that is read are not seen.
 
 Takes: a Source, a plan, a span of time. Gives: counts by subscription and day. Never: keeps a relation.
 """
@@ -35,7 +35,7 @@ BARS = "▏▎▍▌▋▊▉█"
 
 @dataclass(frozen=True)
 class Backtest:
-    """`counts` by subscription and day; all stand under None where rows are not ordered by a time."""
+    """`counts` by subscription and day; the day is None if rows are not ordered by a time."""
 
     plan: Plan
     counts: Counter[tuple[str, date | None]]
@@ -45,7 +45,7 @@ class Backtest:
 
     @property
     def days(self) -> list[date]:
-        """From the first with a relation to the last, those without one too."""
+        """From the first day with a relation to the last, including days without one."""
         known = [day for _, day in self.counts if day is not None]
         if not known:
             return []
@@ -80,7 +80,7 @@ def backtest(
     until: str | None = None,
     buckets: int | None = None,
 ) -> Backtest:
-    """`since` and `until` are included; a day without a time is all of it."""
+    """`since` and `until` are inclusive; a date without a time means the whole day."""
     began = time.perf_counter()
     first, last = _moment(since, "since", end=False), _moment(until, "until", end=True)
     if first is not None and last is not None and first > last:
@@ -161,14 +161,14 @@ def _between(frame: DataFrame, ordered: Ordered, first: datetime | None, last: d
 
 
 def bar(number: int, most: int, width: int) -> str:
-    """A row of blocks, eighths of one at its end; something for everything that is not zero."""
+    """A bar of block characters, in eighths of a block; at least one eighth for every number above zero."""
     eighths = max(1, round(8 * width * number / most)) if number and most else 0
     whole, rest = divmod(eighths, 8)
     return "█" * whole + (BARS[rest - 1] if rest else "")
 
 
 def plot(found: Backtest, path: str) -> None:
-    """A bar a day, stacked by subscription, as a picture."""
+    """A picture with one bar per day, stacked by subscription."""
     try:
         from matplotlib.figure import Figure
     except ImportError:

@@ -1,7 +1,7 @@
-"""Errors of Python workers, told as what they are.
+"""Converts errors of Python workers back to Fairlead's errors.
 
-A worker's error arrives at whoever runs an action as Spark's own exception, with the worker's traceback as its text. The coded
-message stands in that text, and from it the error is made again.
+An error of a worker reaches the caller of an action as Spark's own exception, with the worker's traceback as its text. That
+text contains the coded message, from which the error is reconstructed.
 
 Takes: exceptions of Spark. Gives: the FairleadError inside. Never: hides an error that is not Fairlead's.
 """
@@ -22,7 +22,7 @@ RAISED = re.compile(r"fairlead\.errors\.(\w+): ([A-Z]\d{3}) ([^\n]*)((?:\n {2,}[
 """As `FairleadError.__str__` writes it: the code and the problem, then indented lines, the last of which may be the fix."""
 
 SAID = re.compile(r"\[USER_RAISED_EXCEPTION\] (D\d{3}) (.*?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
-"""What an expression of Spark raised for Fairlead (files.py)."""
+"""The error of a Spark expression that Fairlead built (files.py)."""
 
 
 NO_CHECKPOINT = "checkpointLocation must be specified"
@@ -50,7 +50,7 @@ def fairlead_error(error: BaseException) -> FairleadError | None:
 
 
 def _of_spark(error: BaseException) -> FairleadError | None:
-    """What only shows when a job starts, after `match` has looked: settings may change in between."""
+    """Errors that only appear when a job starts, after the checks of `match`: settings may change in between."""
     text = str(error)
     if NO_CHECKPOINT in text:
         problem = "the stream has no checkpoint folder, which keeps its order and its state"

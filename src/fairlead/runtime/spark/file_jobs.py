@@ -1,11 +1,11 @@
-"""Whole jobs, from files to files: what `fairlead spark run` and `fairlead backtest` do.
+"""Complete jobs, from files to files: the work of `fairlead spark run` and `fairlead backtest`.
 
 The steps of a stream's micro-batch, whose order keeps each row from being lost or written twice:
 
-    1. It is computed once and kept: everything after reads what is kept.
+    1. It is computed once and persisted: every later step reads the persisted rows.
     2. Its rows are counted, by verdict and subscription.
-    3. Each verdict that has rows is written to the folder of this micro-batch, over what a failed attempt left there.
-    4. Spark notes the micro-batch as done. A failure before that repeats all of it, with the same rows.
+    3. Each verdict that has rows is written to the folder of this micro-batch, replacing what a failed attempt left there.
+    4. Spark marks the micro-batch as done. A failure before that repeats all of it, with the same rows.
 
 Takes: a session, a plan, a Source, outputs. Gives: `Done`. Never: prints.
 """
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 DELIVERY = ("completed_at", "turn")
-"""What relations are sorted by: the order in which they are delivered (result_rows.py)."""
+"""The sort key of relations: the order of delivery (result_rows.py)."""
 FILE_ROWS = 1_000_000
-"""Relations of one file, about; files follow one another by name."""
+"""Approximate number of relations in one file; the files are ordered by name."""
 STOP_S_MAX = 2.0
-"""How long a micro-batch that runs may take to end before its stream is stopped all the same; it is repeated then."""
+"""How long a running micro-batch may take to end before its stream is stopped anyway; it is repeated then."""
 TICK_S = 0.25
 REPORT_S_MAX = 5.0
 
 
 @dataclass(frozen=True)
 class Done:
-    """What a job did. `ties` is None where nobody counts them, `batches` for a finite input."""
+    """The result of a job. `ties` is None if they are not counted, `batches` for a finite input."""
 
     events: int
     relations: Mapping[str, int]
@@ -112,7 +112,7 @@ def _write(frame: DataFrame, out: Outputs, counts: Counter[tuple[str, str | None
     found = parts(frame)
     files = 1 + _of(counts, IN_ORDER) // FILE_ROWS
     sorted_once = found["relations"].repartitionByRange(files, *DELIVERY).sortWithinPartitions(*DELIVERY)
-    write(sorted_once, out.relations, out.form)  # also where there are none: an answer
+    write(sorted_once, out.relations, out.form)  # even without relations: an empty result is a result
     if _of(counts, REJECTED) or bad is not None:
         refused = found[REJECTED] if bad is None else found[REJECTED].unionByName(bad)
         write(refused.coalesce(1), out.rejected, out.form)
@@ -138,12 +138,12 @@ def run_stream(
     changed: Callable[[Change], None] = lambda change: None,
     **options: Any,
 ) -> Done:
-    """Until `stopped` says so, or with `once` until what is there now has been read. `changed` is told which of the rules were
-    resumed from the checkpoint, which were started, and which were dropped."""
+    """Runs until `stopped` returns true, or with `once` until all current input has been read. `changed` is called with the
+    rules that were resumed from the checkpoint, those that were started, and those that were dropped."""
     started = time.perf_counter()
     require_format(spark, out.form, streaming=True)
     if noted(spark, checkpoint) is None:
-        require_free(spark, out, overwrite)  # numbers of micro-batches begin anew, and would fall on those of another stream
+        require_free(spark, out, overwrite)  # numbers of micro-batches start at 0, and would overwrite those of another stream
     digests = {each.name: each.digest for each in plan.subscriptions}
     began = Note(plan.digest, ordered.order_by, ordered.position, digests, buckets or require_workers(spark), source.zone)
     note, change = agree(spark, checkpoint, began, buckets)
@@ -194,7 +194,7 @@ def run_stream(
                 tick(watch.snapshot())
                 for each in queries:
                     if not each.isActive and not stopped():
-                        each.awaitTermination()  # raises what ended it
+                        each.awaitTermination()  # raises the error that ended it
         finally:
             for each in queries:
                 _end(each)
@@ -207,7 +207,7 @@ def run_stream(
 
 
 def _end(query: Any) -> None:
-    """After the micro-batch that runs, if it ends soon."""
+    """Stop after the current micro-batch, if it ends soon."""
     until = time.monotonic() + STOP_S_MAX
     while query.isActive and query.status["isTriggerActive"] and time.monotonic() < until:
         time.sleep(TICK_S / 5)
@@ -222,7 +222,7 @@ def _await_report(watch: Watch, batch: int) -> None:
 
 
 def _order(ordered: Ordered) -> dict[str, Any]:
-    """As `match` takes it."""
+    """The order in the form that `match` accepts."""
     return asdict(ordered) | {"order_by": list(ordered.order_by) or None}
 
 

@@ -1,12 +1,13 @@
-"""What WITHIN, PER, WITHOUT … WITHIN and overlapping types lose, by search: a trace for every loss that the rules claim.
+"""The losses caused by WITHIN, PER, WITHOUT … WITHIN and overlapping types, by search: a trace for every loss that the rules
+claim.
 
     python -m fairlead.testing.counterexamples.clause_search --cases 400 --seed 1 [--write]
 
-For each clause and shape, from simple to rich: random worlds (clause_worlds.py), each run by all sixteen cells. A claim (a
-rule of guarantees/clauses.py) is backed by a world in which the property is violated with the clause and holds without it, in
-the same cell and for the same events; it is confirmed and shrunk as in search.py. What a simpler shape shows is not searched
-again, and what the options lose by themselves is not asked of a clause. Claims without a trace are printed: derive does not
-make them.
+For each clause and shape, from simple to rich: random worlds (clause_worlds.py), each run by all sixteen cells. A claim (a rule
+of guarantees/clauses.py) is backed by a world in which the property is violated with the clause and holds without it, in the
+same cell and for the same events; it is confirmed and shrunk as in search.py. Losses of a simpler shape are not searched again,
+and losses caused by the options alone are not attributed to a clause. Claims without a trace are printed: derive does not make
+them.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from fairlead.testing.properties.checkers import CHECKERS, Violation
 SHOWN_BY = {Property.COVERING_AGREEMENT: "extended", Property.CONJUNCTION_TOTAL_ORDER: "sibling"}
 """The kind of scenario that alone can show a loss of the property."""
 ENOUGH = 60
-"""Worlds of a shape after which the search goes on to the next one, if all that they claim is backed."""
+"""Worlds of a shape after which the search continues with the next one, if all their claims are backed."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,8 @@ def shape_of_world(world: ClauseWorld) -> ConjunctionShape:
 
 
 def claims_of(world: ClauseWorld, cell: Cell) -> Iterator[Backing]:
-    """What the rule of its clause says of the world's first subscriber, in this cell, and the options do not lose already."""
+    """The claims of its clause's rule about the world's first subscriber, in this cell, without those that the options lose
+    already."""
     plan = plan_of_world(world, cell)
     subscription = plan["p1"]
     branch, judged = subscription.branches[0], JUDGED[world.base.kind]
@@ -122,7 +124,7 @@ def search_clauses(cases: int, seed: int, report: Callable[[str], None] = lambda
 
 
 def _judge(world: ClauseWorld, found: Backings) -> set[Backing]:
-    """What it claims."""
+    """Its claims."""
     try:
         claims = [claim for cell in CELLS for claim in claims_of(world, cell)]
     except LanguageError:
@@ -141,7 +143,7 @@ def _judge(world: ClauseWorld, found: Backings) -> set[Backing]:
 
 
 def _keep(world: ClauseWorld, claim: Backing, found: Backings) -> None:
-    """Shrink it; what it shows in other cells, and of other orders to an observer, need not be looked for."""
+    """Shrink it; the losses that it shows in other cells, and of other orders to an observer, need no further search."""
     small = shrink_world(world, lambda each: is_loss(each, claim.cell, claim.property))
     for each in (small, *(_observed(small) if claim.property in ORDERS else ())):
         for cell in CELLS:
@@ -152,7 +154,7 @@ def _keep(world: ClauseWorld, claim: Backing, found: Backings) -> None:
 
 
 def _observed(world: ClauseWorld) -> Iterator[ClauseWorld]:
-    """The same with an observer of one type who publishes everything (search.py says why)."""
+    """The same world with an observer of one type that publishes everything (search.py says why)."""
     events = tuple(replace(each, by="p2") for each in world.unrolled)
     for name, _ in world.base.pattern.types:
         base = replace(world.base, kind="observer", extra=Pattern(((name, 1),)))

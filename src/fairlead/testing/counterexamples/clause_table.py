@@ -1,4 +1,4 @@
-"""What clause_search.py found, as guarantees/clauses.json: the same bytes for the same findings.
+"""The findings of clause_search.py, as guarantees/clauses.json: equal bytes for equal findings.
 
 An entry says which property a clause takes from conjunctions of at least a shape, in which cells, with the trace that shows it.
 A trace has its rules twice: with the clause, and `plain`, without it, where the same events show nothing.
@@ -46,7 +46,7 @@ def clauses_json(found: Backings, cases: int, seed: int) -> dict[str, Any]:
 
 
 def _shared(found: Backings) -> dict[Backing, ClauseWorld]:
-    """Of the minimal shapes alone, in a fixed order; of worlds that show the same the one that shows it in most cells."""
+    """Only the minimal shapes, in a fixed order; of worlds with the same loss the one that shows it in most cells."""
     minimal = [claim for claim in found.worlds if not any(other != claim and _covers(other, claim) for other in found.worlds)]
     minimal.sort(key=lambda each: (*_order(each), CELLS.index(each.cell)))
     chosen: dict[Backing, ClauseWorld] = {}

@@ -1,7 +1,7 @@
-"""Small worlds with one clause more: the scenarios of the search (scenarios.py) under WITHIN, PER, WITHOUT … WITHIN or with
-types that overlap.
+"""Small worlds with one additional clause: the scenarios of the search (scenarios.py) with WITHIN, PER, WITHOUT … WITHIN or
+overlapping types.
 
-    ClauseWorld     a scenario, a clause, and events with a time or a key where the clause asks for one
+    ClauseWorld     a scenario, a clause, and events with a time or a key if the clause needs one
 
 Takes: parts. Gives: rule text with and without the clause, and a Trace after a run. The same seed, clause, shape and number
 draw the same world.
@@ -32,12 +32,12 @@ WINDOW, ABSENCE = 5, 3
 """Seconds."""
 FORBIDDEN = "N"
 STEPS = (0, 0, 1, 1, 2, 4, -3, -9)
-"""Between the times of two events, in seconds: sometimes against the order."""
+"""Differences between the times of two events, in seconds: sometimes against the order."""
 Cell = tuple[Matching, Disposal]
 
 
 class AddedClause(Enum):
-    """What is added, with its name in the table."""
+    """The added clause, with its name in the table."""
 
     WITHIN = "WITHIN"
     PER = "PER"
@@ -53,7 +53,7 @@ class AddedClause(Enum):
 
 @dataclass(frozen=True)
 class Happening:
-    """An event of a world: its key and its time in seconds count only where the clause asks for them."""
+    """An event of a world: its key and its time in seconds matter only if the clause needs them."""
 
     type: str
     x: int
@@ -64,8 +64,8 @@ class Happening:
 
 @dataclass(frozen=True)
 class ClauseWorld:
-    """`base` says who subscribes to what. The last `period` events come `rounds` times, each round `shift` seconds later and
-    with an x that is larger by `rise`."""
+    """`base`: the subscribers and their subscriptions. The last `period` events occur `rounds` times, each round `shift`
+    seconds later and with an x that is larger by `rise`."""
 
     clause: AddedClause
     base: Scenario
@@ -75,9 +75,9 @@ class ClauseWorld:
     shift: int = 0
     rise: int = 0
     anchors: tuple[int, ...] = (0,)
-    """WITHOUT: the slots of the members that absences are counted from."""
+    """WITHOUT: the slots of the members from which absences are counted."""
     where: bool = False
-    """WITHOUT: only what has the k of that member is forbidden."""
+    """WITHOUT: only an event with the k of that member is forbidden."""
     overlap: tuple[str, str] = ("", "")
     """A type, and the type that extends it."""
 
@@ -118,7 +118,7 @@ class ClauseWorld:
         return [f"{text}\n{line}".rstrip() for text, line in zip(texts, lines, strict=True)]
 
     def _line(self, process: int) -> str:
-        """The clause, for p1 or p2: an observer of single events has none that could lose it something."""
+        """The clause, for p1 or p2: an observer of single events has none, since none could cost it anything."""
         observer = self.base.kind == "observer" and process == 1
         match self.clause:
             case AddedClause.PER:
@@ -202,7 +202,7 @@ def _same(pattern: Pattern) -> Scenario:
 
 
 def _happening(words: str) -> tuple[Happening, ...]:
-    """`A:x,k,at`, what is left out is 0."""
+    """`A:x,k,at`; omitted values are 0."""
     found = []
     for word in words.split():
         name, _, given = word.partition(":")
@@ -237,16 +237,16 @@ DIRECTED_CLAUSES = (
     _again(PAIR, "A:0,1,10 B:0,2,10 A:0,2,10 B:0,1,10 N:0,1,10", anchors=(0, 1)),
     _again(TWO, "A:0,1,10 A:0,2,10 N:0,1,10", anchors=(0, 1)),
 )
-"""What random worlds seldom hit: events that come far too late; keys that complete in opposite orders for two subscribers; one
-that waits for its deadline while the other has not begun to; the same unlucky choice in every round, by the order of the queue,
-by a condition, or because two members decide on the cancellation."""
+"""Cases that random worlds rarely hit: events that are far too late; keys that complete in opposite orders for two subscribers;
+one that waits for its deadline while the other has not begun to; the same unlucky choice in every round, by the order of the
+queue, by a condition, or because two members decide on the cancellation."""
 
 
 # At random
 
 
 def clause_world(clause: AddedClause, shape: ConjunctionShape, seed: int, number: int) -> ClauseWorld | None:
-    """A scenario of the shape with the clause added; None where it does not go with it."""
+    """A scenario of the shape with the clause added; None if they do not go together."""
     base = scenario(shape, seed, number)
     chance = Random(f"{seed}/{clause.value}/{shape.code}/{number}")
     size = len(base.pattern.signature)
@@ -281,7 +281,7 @@ def clause_world(clause: AddedClause, shape: ConjunctionShape, seed: int, number
 
 
 def _complete(base: Scenario, chance: Random) -> tuple[ScenarioEvent, ...]:
-    """Whole relations of both subscribers, two or three times, mixed up: random events seldom complete two for two keys."""
+    """Complete relations of both subscribers, two or three times, shuffled: random events rarely complete two for two keys."""
     signature = max((process[0].signature for process in base.processes), key=len)
     names = [name for name in signature for _ in range(chance.choice((2, 2, 3)))]
     chance.shuffle(names)

@@ -1,7 +1,7 @@
 """The scenarios of theorems 1 to 10 (dissertation, section 4.3.4), and a few of our own, as seeds of the search.
 
 Types T1, T2, T3 are A, B, C; the values keep the inequalities of the proofs. Not every proof shows what its theorem says: see
-docs/guarantees.md and `THEOREMS`, which a test holds against the checkers.
+docs/guarantees.md and `THEOREMS`, which a test compares with the checkers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ONE_C = Pattern((("C", 1),))
 
 @dataclass(frozen=True)
 class Theorem:
-    """What the proof's scenario is said to violate, in which cells, and whether the checkers agree that it does."""
+    """The violation that the proof's scenario is said to show, in which cells, and whether the checkers agree."""
 
     number: int
     scenario: Scenario
@@ -38,7 +38,7 @@ def steps(text: str, by: str = "p3") -> tuple[ScenarioEvent, ...]:
 
 
 def again(pattern: Pattern, once: str, period: str) -> Scenario:
-    """Two equal subscribers; a start, then a period that comes again and again."""
+    """Two equal subscribers; a start, then a period that is repeated."""
     return Scenario("equal", pattern, pattern, steps(f"{once} {period}"), period=len(period.split()), rounds=ROUNDS)
 
 

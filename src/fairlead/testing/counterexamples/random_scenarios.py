@@ -1,7 +1,7 @@
-"""Scenarios at random, for a wanted shape. The same seed, shape and number give the same scenario.
+"""Random scenarios for a wanted shape. The same seed, shape and number produce the same scenario.
 
-Values are 0 to 3 and types A to E: every violation that shrinking leaves behind needs no more. Half of the scenarios with equal
-subscribers end in a period that comes again and again, for the validity properties.
+Values are 0 to 3 and types A to E: every violation that remains after shrinking needs no more. Half of the scenarios with equal
+subscribers end in a repeated period, for the validity properties.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ JUDGED: dict[str, frozenset[Property]] = {
     "sibling": frozenset({Property.CONJUNCTION_TOTAL_ORDER}),
     "disjunction": frozenset({Property.DISJUNCTION_TOTAL_ORDER, Property.CONJUNCTION_AGREEMENT}),
 }
-"""What each kind of scenario is judged for: only what the first subscriber's shape answers for. An extension can be of a richer
-shape, so it is judged for covering alone; an observer of single events never loses an order itself."""
+"""The properties that each kind of scenario is checked for: only those that depend on the first subscriber's shape. An
+extension can have a richer shape, so it is checked for covering alone; an observer of single events never loses an order
+itself."""
 KINDS = ("equal", "equal", "equal", "observer", "observer", "extended", "extended", "sibling", "disjunction")
 
 
@@ -55,7 +56,7 @@ def scenario(shape: ConjunctionShape, seed: int, number: int) -> Scenario:
 
 
 def _sibling(shape: ConjunctionShape, pattern: Pattern, chance: Random) -> Scenario:
-    """Both extend one prefix; the second is no richer than the first, so the first's shape answers for what happens."""
+    """Both extend one prefix; the second is no richer than the first, so the first's shape determines the result."""
     cuts = [at for at in range(1, len(pattern.types) + 1) if pattern.splits(at)]
     cut, extra = chance.choice(cuts), _extension("E", chance)
     made = Scenario("sibling", pattern, extra, _steps(pattern, extra, chance), cut)

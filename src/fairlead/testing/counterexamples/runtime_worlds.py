@@ -1,4 +1,4 @@
-"""Worlds in which a runtime reads events in another order than they were sent: what guarantees/runtimes.py claims, as traces.
+"""Worlds in which a runtime reads events in another order than they were sent: the claims of guarantees/runtimes.py, as traces.
 
     python -m fairlead.testing.counterexamples.runtime_worlds     writes guarantees/runtimes.json
 
@@ -29,7 +29,7 @@ RUNTIMES = Path(__file__).resolve().parents[2] / "guarantees" / "runtimes.json"
 
 @dataclass(frozen=True)
 class RuntimeWorld:
-    """Events as `type by`, in the order of sending; by subscriber the numbers of those that it reads, in its order."""
+    """Events as `type by`, in the order of sending; by subscriber the numbers of the events that it reads, in its order."""
 
     union: tuple[str, str]
     subscriptions: tuple[str, ...]

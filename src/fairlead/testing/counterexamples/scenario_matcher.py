@@ -1,4 +1,4 @@
-"""A quick matcher for the scenarios of the search only: whole numbers for events, conditions tested as soon as their slots are
+"""A fast matcher only for the scenarios of the search: integers for events, conditions tested as soon as their slots are
 filled. It equals the reference matcher on every generated case (tests/guarantees/test_scenarios.py); on the long scenarios the
 reference, which tests whole assignments, is some fifty times slower, and the search runs millions of arrivals.
 """
@@ -36,7 +36,7 @@ Members = tuple[int, ...]
 
 
 class QuickMatcher:
-    """One conjunction at work on numbered steps."""
+    """One conjunction on numbered steps."""
 
     def __init__(self, pattern: Pattern, matching: Matching, disposal: Disposal, steps: Sequence[ScenarioEvent]) -> None:
         self.signature = pattern.signature
@@ -70,7 +70,7 @@ class QuickMatcher:
         slot = len(members)
         must = self.must_hold
         if must is not None and must not in members and self.slots_of[self.steps[must].type][-1] < slot:
-            return None  # the slots of the arriving event's type lie behind
+            return None  # the slots of the arriving event's type are already filled
         if slot == len(self.signature):
             return members
         queue = self.queues[self.signature[slot]]

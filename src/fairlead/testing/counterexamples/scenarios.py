@@ -1,7 +1,7 @@
 """Small worlds for the search: conjunctions over types A, B, C, … with one attribute x, two subscribers, one order of events.
 
     Pattern     a conjunction: types with counts, conditions on one member, links between two
-    Scenario    a pattern whose shape is judged, who else subscribes to what, and the events in order
+    Scenario    a pattern whose shape is checked, the other subscriptions, and the events in order
 
 Takes: parts. Gives: the same world three ways: rule text in Fairlead's language, a Plan, and a Trace after a run.
 Never: draws at random (random_scenarios.py does).
@@ -46,19 +46,19 @@ class Pattern:
         return Pattern(self.types + other.types, self.unary + unary, self.links + links)
 
     def prefix(self, types: int) -> Pattern:
-        """The first types, with what is asked of them alone."""
+        """The first types, with the conditions on them alone."""
         kept = Pattern(self.types[:types])
         size = len(kept.signature)
         unary = tuple(each for each in self.unary if each[0] < size)
         return replace(kept, unary=unary, links=tuple(each for each in self.links if max(each[0], each[2]) < size))
 
     def splits(self, types: int) -> bool:
-        """Nothing ties the first types to the others."""
+        """Whether nothing links the first types to the others."""
         size = len(self.prefix(types).signature)
         return all((left < size) == (right < size) for left, _, right in self.links)
 
     def without_instance(self, slot: int) -> Pattern:
-        """One instance less, with everything that named it gone."""
+        """The pattern with one instance less, without everything that named it."""
         gone = self.signature[slot]
         types = tuple((name, count - (name == gone)) for name, count in self.types)
         unary = tuple((s - (s > slot), sign, value) for s, sign, value in self.unary if s != slot)
@@ -78,7 +78,7 @@ class ScenarioEvent:
 
 @dataclass(frozen=True)
 class Scenario:
-    """`processes` gives what p1 (and p2) subscribe to. The last `period` steps come `rounds` times in all."""
+    """`processes`: the subscriptions of p1 (and p2). The last `period` steps occur `rounds` times in all."""
 
     kind: str
     pattern: Pattern

@@ -3,8 +3,8 @@
     python -m fairlead.testing.counterexamples.search --cases 1000 --seed 1 --jobs 2 [--write]
 
 For each shape, from simple to rich: the directed scenarios, then `cases` random ones, each run by all sixteen cells. A
-violation is confirmed (a validity one must survive six times as many rounds), shrunk, and kept with the shape of what is
-left. What a simpler shape has lost is not searched again. The result is a function of cases and seed.
+violation is confirmed (a validity one must survive six times as many rounds), shrunk, and kept with the shape that remains.
+Losses of a simpler shape are not searched again. The result is a function of cases and seed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Cell = tuple[Matching, Disposal]
 CELLS: tuple[Cell, ...] = tuple((matching, disposal) for matching in Matching for disposal in Disposal)
 LIVENESS = frozenset({Property.CONJUNCTION_VALIDITY, Property.EVENT_VALIDITY})
 CONFIRMING = 6
-"""How many times as many rounds a validity violation has to survive: a backlog that merely takes long would be gone."""
+"""How many times as many rounds a validity violation has to survive: a slow backlog would be cleared by then."""
 
 
 def cell_code(cell: Cell) -> str:
@@ -54,17 +54,17 @@ class Loss:
 
 @dataclass
 class Findings:
-    """The losses so far, and for each shape and property how many cases judged it."""
+    """The losses so far, and for each shape and property the number of cases checked."""
 
     losses: dict[tuple[Cell, Property, ConjunctionShape], Loss] = field(default_factory=dict)
     cases: Counter[tuple[ConjunctionShape, Property]] = field(default_factory=Counter)
 
     def is_lost(self, cell: Cell, wanted: Property, shape: ConjunctionShape) -> bool:
-        """Lost already, for this shape or a simpler one."""
+        """Whether it is lost already, for this shape or a simpler one."""
         return any((cell, wanted, each) in self.losses for each in ConjunctionShape if is_at_most(each, shape))
 
     def minimal(self) -> list[Loss]:
-        """Without those that a simpler shape already shows, in a fixed order."""
+        """The losses without those that a simpler shape already shows, in a fixed order."""
         kept = [
             loss
             for (cell, wanted, shape), loss in self.losses.items()
@@ -87,7 +87,7 @@ def violation_in(world: Scenario, cell: Cell, wanted: Property) -> Violation | N
 
 
 def same_violation(one: Violation, other: Violation) -> bool:
-    """The same event is missing, or nothing has come since the same delivery."""
+    """Whether the same event is missing, or there are no deliveries since the same one."""
     missing = [each.missing and each.missing.position for each in (one, other)]
     last = [[delivery.members for delivery in each.deliveries] for each in (one, other)]
     return missing[0] == missing[1] and last[0] == last[1]
@@ -100,7 +100,7 @@ def search(
     report: Callable[[str], None] = lambda line: None,
     cells: tuple[Cell, ...] = CELLS,
 ) -> Findings:
-    """Cells do not depend on each other, so they are searched side by side; the result does not depend on `jobs`."""
+    """Cells are independent, so they are searched in parallel; the result does not depend on `jobs`."""
     findings = Findings()
     work = partial(search_cell, cases, seed)
     with ProcessPoolExecutor(jobs) if jobs > 1 else nullcontext() as pool:
@@ -132,7 +132,7 @@ def _worlds(shape: ConjunctionShape, cases: int, seed: int, findings: Findings) 
 
 
 def judged(world: Scenario) -> frozenset[Property]:
-    """Validity needs a period: without one nobody keeps sending."""
+    """Validity needs a period: without one no publisher keeps sending."""
     found = JUDGED[world.kind]
     return found if world.period else found - LIVENESS
 
@@ -156,8 +156,8 @@ def _violates(cell: Cell, wanted: Property, world: Scenario) -> bool:
 
 
 def _observed(world: Scenario) -> Iterator[Scenario]:
-    """The same with an observer of one type who also publishes everything: what it sends, it sends after delivering the
-    earlier ones. An order that is lost anywhere is lost against this observer, as total and as local order."""
+    """The same with an observer of one type that also publishes everything: each event is sent after the earlier ones were
+    delivered. An order that is lost anywhere is lost against this observer, as total and as local order."""
     if world.steps and {step.publisher for step in world.steps} != {"p2"}:
         steps = tuple(replace(step, publisher="p2") for step in world.unrolled)
         for name, _ in world.pattern.types:
@@ -173,7 +173,7 @@ def _keep(world: Scenario, cell: Cell, wanted: Property, findings: Findings) -> 
 
 
 def _share(findings: Findings) -> None:
-    """Where the scenario of another loss of the same shape shows this one too and is smaller, take that: fewer to read."""
+    """If the scenario of another loss of the same shape shows this one too and is smaller, use it: fewer to read."""
     pools: dict[ConjunctionShape, list[Scenario]] = {}
     for loss in findings.losses.values():
         pools.setdefault(loss.shape, []).append(loss.scenario)

@@ -35,7 +35,7 @@ def shrink(scenario: Scenario, violates: Callable[[Scenario], bool]) -> Scenario
 
 
 def is_sound(scenario: Scenario) -> bool:
-    """The scenario still is of its kind: see search_generate.JUDGED for why each kind has its conditions."""
+    """Whether the scenario still is of its kind: see random_scenarios.JUDGED for why each kind has its conditions."""
     pattern = scenario.pattern
     if not pattern.types or not scenario.steps or scenario.period > len(scenario.steps):
         return False

@@ -1,7 +1,7 @@
-"""What the search found, as table.json and as the generated section of docs/guarantees.md.
+"""The findings of the search, as table.json and as the generated section of docs/guarantees.md.
 
-Takes: findings. Gives: a JSON value (the same bytes for the same findings) and Markdown. The section is made from the JSON
-alone, so a test can tell whether the page is in step.
+Takes: findings. Gives: a JSON value (equal bytes for equal findings) and Markdown. The section is made from the JSON alone, so
+a test can check whether the page is up to date.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def write_page(raw: dict[str, Any]) -> None:
 
 
 def dumped(raw: dict[str, Any]) -> str:
-    """One line for each entry, so that a change shows where it is."""
+    """One line for each entry, so that a diff shows the change."""
     parts = []
     for name, value in raw.items():
         if isinstance(value, list):
@@ -103,7 +103,7 @@ def _cells() -> list[str]:
 
 
 def _matrix(table: Table) -> str:
-    """One cell of Table 4.1 a row: what it loses, and from which shapes on."""
+    """One row per cell of Table 4.1: its losses, and the shapes from which they occur."""
     rows = ["| cell | loses (from shape) | keeps in every case |", "|---|---|---|"]
     for cell in _cells():
         lost = []

@@ -1,4 +1,6 @@
-"""A run with faults, told as it goes: python -m fairlead.testing.live [--seconds 600] [--faults 8] [--seed 1] [--folder DIR]"""
+"""A run with fault injection, reported as it goes: python -m fairlead.testing.live [--seconds 600] [--faults 8] [--seed 1]
+[--folder DIR]
+"""
 
 from __future__ import annotations
 

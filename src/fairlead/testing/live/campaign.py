@@ -1,11 +1,11 @@
-"""A whole run: a cluster, publishers and subscribers at work, faults by the schedule, then the checks.
+"""A whole run: a cluster, publishers and subscribers, injected faults by the schedule, then the checks.
 
     1. the servers, the types, the workers
-    2. fault after fault; after each one, every worker must get on again
-    3. publishers come to their end, subscribers get what is left
+    2. the injected faults, one by one; after each, every worker must make progress again
+    3. publishers finish, subscribers receive what is left
     4. the log is copied, and everything is compared
 
-Takes: a folder, steps of a schedule. Gives: a report. Never: leaves a process behind.
+Takes: a folder, steps of a schedule. Gives: a report. Never: leaves a process running.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from fairlead.testing.live.verdict.comparison import Counts, judged, the_log, th
 from fairlead.transport.log.names import merged_stream, type_stream
 
 GET_ON_SECONDS_MAX = 90.0
-"""After a fault is undone: elections, reconnections, new consumers, on a busy machine."""
+"""After an injected fault is undone: elections, reconnections, new consumers, on a busy machine."""
 
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """`told`: what happened, with the seconds since the beginning. `counts`: by check, how much of what it has seen."""
+    """`told`: what happened, with the seconds since the beginning. `counts`: by check, how many items it has seen."""
 
     problems: list[str]
     told: list[str]
@@ -56,7 +56,7 @@ class Report:
 
 
 class Campaign:
-    """`pause`: seconds between a publisher's small bursts. `say` is told what happens as it does."""
+    """`pause`: seconds between a publisher's small bursts. `say` is called with progress messages."""
 
     def __init__(self, folder: Path, pause: float = 0.25, say: Callable[[str], None] = lambda line: None) -> None:
         self._folder, self._pause, self._say = folder, pause, say
@@ -100,7 +100,7 @@ class Campaign:
         self._say(self.told[-1])
 
     def run(self, steps: Iterable[ScheduledFaults]) -> Report:
-        """Raises LogError where somebody does not get on after a fault."""
+        """Raises LogError if a worker makes no progress after an injected fault."""
         self.get_on("at the beginning")
         for step in steps:  # 2
             with self._broken(step):
@@ -119,7 +119,7 @@ class Campaign:
         self.say("  mended")
 
     def get_on(self, when: str) -> None:
-        """Waits until every worker has done something new."""
+        """Waits until every worker has made progress."""
         since, end = time.monotonic_ns(), time.monotonic() + GET_ON_SECONDS_MAX
         waiting = self.workers
         while waiting := [each for each in waiting if each.record.last(each.key) < since]:
@@ -139,7 +139,7 @@ class Campaign:
         copy = asyncio.run(the_log(self.cluster.url, GET_ON_SECONDS_MAX))
         while wait_for_deliveries(copy, self.subscribers, GET_ON_SECONDS_MAX):
             before, copy = copy, asyncio.run(the_log(self.cluster.url, GET_ON_SECONDS_MAX))
-            if copy.count == before.count:  # nobody has answered any more
+            if copy.count == before.count:  # there are no more answers
                 break
         self.say("the log is copied")
         problems += self._stopped(self.subscribers)

@@ -1,4 +1,4 @@
-"""The fourteen properties as checkers: each takes a trace and gives None, or the first violation in words.
+"""The fourteen properties as checkers: each accepts a trace and returns None, or the first violation in words.
 
 The formulas are those of the dissertation (chapters 2 and 4), over processes i and j, conjunctions Φ and events e:
 
@@ -53,7 +53,7 @@ CHECKERS: dict[Property, Callable[[Trace], Violation | None]] = {
 
 
 def violations(trace: Trace) -> list[Violation]:
-    """What the trace violates, in the order of the properties."""
+    """The violations of the trace, in the order of the properties."""
     return [found for check in CHECKERS.values() if (found := check(trace)) is not None]
 
 

@@ -1,12 +1,12 @@
-"""Which conjunctions are the same, and which one extends which: what Φ, Φ ∧ Φ' and "Φ in Ψ" mean for a checker.
+"""Which conjunctions are the same, and which one extends which: the meaning of Φ, Φ ∧ Φ' and "Φ in Ψ" for a checker.
 
-The *identity* of a conjunction is a text of what it asks for, free of names and aliases; two processes have the same
-conjunction exactly where the texts are equal. Its *prefixes* are the conjunctions that it extends to the right: the first
-types of the signature, cut where nothing ties the two sides together (no predicate, THEN or WITHOUT across the cut, no
-event that fits types on both sides).
+The *identity* of a conjunction is a text of its content, free of names and aliases; two processes have the same conjunction
+exactly if the texts are equal. Its *prefixes* are the conjunctions that it extends to the right: the first types of the
+signature, cut where nothing links the two sides (no predicate, THEN or WITHOUT across the cut, no event that fits types on both
+sides).
 
-A conjunction with an absence is decided by all events of its subscription's input, so the types of that input belong to
-its identity.
+A conjunction with an absence is decided by all events of its subscription's input, so the types of that input belong to its
+identity.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class TracedConjunction:
         return found
 
     def takes(self, slot: int, event: Event) -> bool:
-        """The event is of the slot's type and satisfies what the slot asks of it alone."""
+        """The event is of the slot's type and satisfies the conditions on this slot alone."""
         return event.type in self.accepted[slot] and all(holds(each.condition, {slot: event}) for each in self.unary[slot])
 
     @cached_property
@@ -64,7 +64,7 @@ class TracedConjunction:
         return tuple(tuple(p for p in predicates if p.slots == (slot,)) for slot in range(len(self.branch.slots)))
 
     def tied(self, slot: int) -> tuple[Predicate, ...]:
-        """The predicates over several members of which `slot` is the last: they can be judged once it is filled."""
+        """The predicates over several members of which `slot` is the last: they can be tested once it is filled."""
         return self._tied[slot]
 
     @cached_property
@@ -91,7 +91,7 @@ class TracedConjunction:
         return frozenset(ends) | {slot for each in negation.predicates for slot in each.slots if slot in members}
 
     def _text(self, members: int) -> str:
-        """What the first `members` slots ask for."""
+        """The content of the first `members` slots."""
         options, branch = self.subscription, self.branch
         names = [f"{slot.type}[{slot.instance}]" for slot in branch.slots] + ["!"] * (
             len(branch.negations) + len(branch.absences)

@@ -1,4 +1,4 @@
-"""What stands between two events of a trace: the lookups that WITHOUT clauses need.
+"""The events between two events of a trace: the lookups that WITHOUT clauses need.
 
 Takes: the multicasts of a trace. Gives: whether a negated event spoils a set of members. Never: knows about deliveries.
 """
@@ -32,7 +32,7 @@ class TraceBetween:
 
 
 def interferes(conjunction: TracedConjunction, negation: NegationBetween, members: Members, between: TraceBetween) -> bool:
-    """A negated event stands strictly between the two members that the clause names."""
+    """A negated event is strictly between the two members that the clause names."""
     right = members[negation.right].position
     for name in conjunction.catalogue.accepts(negation.type):
         for event in between.after(name, members[negation.left]):

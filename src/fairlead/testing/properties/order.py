@@ -1,10 +1,10 @@
 """The six order properties over a trace.
 
 The time at which a process delivers an event for a conjunction is the time of its *first* delivery: under FIRST PREFIX a
-sliding window brings events again, and order is not meant to speak of the repetitions. Elsewhere there is only one.
+sliding window repeats events, and order is not about the repetitions. Elsewhere there is only one.
 
-Two events are of *one type* for a conjunction if it names a type that both are of: a supertype or a union makes one type of all
-that it stands for, since its subscriber has one queue for them.
+Two events are of *one type* for a conjunction if it names a type of both: a supertype or a union makes one type of all its
+members, since its subscriber has one queue for them.
 
 Takes: a trace. Gives: the first violation or None. Each pair of streams is compared by one sort and one pass.
 """
@@ -25,8 +25,8 @@ K = TypeVar("K", bound=Hashable)
 
 
 def type_total_order(trace: Trace) -> Violation | None:
-    """Two processes that both deliver two events which are of one type for both: where one delivers e before e', the other does
-    not deliver e' before e ("not later": the two may come in one relation)."""
+    """Two processes that both deliver two events which are of one type for both: if one delivers e before e', the other does
+    not deliver e' before e ("not later": the two may be in one relation)."""
     for one, other in combinations(trace.streams, 2):
         for events in _common_by_type(one, other).values():
             found = _inversion({key: one.first_delivery[key] for key in events}, other.first_delivery)
@@ -70,7 +70,7 @@ def disjunction_total_order(trace: Trace) -> Violation | None:
 
 
 def type_fifo_order(trace: Trace) -> Violation | None:
-    """Of two events of one type from one publisher, nobody delivers the second (for one conjunction) before the first."""
+    """Of two events of one type from one publisher, no process delivers the second (for one conjunction) before the first."""
     in_time = sorted(trace.multicasts, key=lambda each: each.time)
     for stream in trace.streams:
         sent: dict[tuple[str, str], list[Multicast]] = {}
@@ -100,7 +100,8 @@ def _falling(stream: TraceStream, multicasts: Sequence[Multicast]) -> tuple[Mult
 
 
 def type_local_order(trace: Trace) -> Violation | None:
-    """Where a process delivers e and then multicasts e' of the same type, nobody delivers e' (for one conjunction) before e."""
+    """If a process delivers e and then multicasts e' of the same type, no process delivers e' (for one conjunction) before
+    e."""
     for process in sorted({each.process for each in trace.multicasts}):
         sent = sorted((each for each in trace.multicasts if each.process == process), key=lambda each: each.time)
         received = sorted((each for each in trace.deliveries if each.process == process), key=lambda each: each.time)

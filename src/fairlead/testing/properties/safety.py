@@ -68,8 +68,8 @@ def _repeated(places: Sequence[tuple[Hashable, Event, TraceDelivery]]) -> tuple[
 
 
 def no_creation(trace: Trace) -> Violation | None:
-    """What is delivered was multicast before, with the same type and values. Derived events (minor position not 0) are
-    made by a subscription, not multicast, and are left out."""
+    """Every delivered event was multicast before, with the same type and values. Derived events (minor position not 0) are made
+    by a subscription, not multicast, and are not checked."""
     for delivery in trace.deliveries:
         for event in delivery.events:
             if event.position.minor != 0:
@@ -85,9 +85,9 @@ def no_creation(trace: Trace) -> Violation | None:
 
 
 def admission(trace: Trace) -> Violation | None:
-    """A delivered relation belongs to a conjunction of the process's subscription, fits its signature and is true of it:
-    distinct members, types, predicates, THEN, one key, within the window, nothing in a WITHOUT … BETWEEN. What an absence
-    asks depends on when it was decided and is not judged here."""
+    """A delivered relation belongs to a conjunction of the process's subscription, fits its signature and satisfies it:
+    distinct members, types, predicates, THEN, one key, within the window, nothing in a WITHOUT … BETWEEN. Absences depend on
+    when they were decided and are not checked here."""
     known = {(stream.process, stream.conjunction.identity): stream.conjunction for stream in trace.streams}
     between = TraceBetween(trace)
     for delivery in trace.deliveries:

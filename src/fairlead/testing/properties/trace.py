@@ -1,9 +1,9 @@
-"""A trace: who subscribes to what, who multicast what when, and who delivered what when.
+"""A trace: the subscriptions of each process, and what it multicast and delivered when.
 
-Time is global and discrete; the processes do not see it. Events are told apart by their position.
+Time is global and discrete; the processes do not see it. Events are identified by their position.
 
-Takes: a plan with its events and relations (`trace_of`), or the parts by hand. Gives: frozen values, indexes over them
-for the checkers, and one readable line a step:
+Takes: a plan with its events and relations (`trace_of`), or the parts by hand. Gives: frozen values, indexes over them for the
+checkers, and one readable line per step:
 
     p1 multicasts A(2)
     p2 delivers [A(2), B(3)]
@@ -65,7 +65,7 @@ class TraceStream:
 
     @cached_property
     def first_delivery(self) -> Mapping[Position, TraceDelivery]:
-        """For each event the delivery that brought it first; a sliding window brings it again later."""
+        """For each event its first delivery; a sliding window repeats it later."""
         found: dict[Position, TraceDelivery] = {}
         for delivery in self.deliveries:
             for position in delivery.members:
@@ -90,7 +90,7 @@ class Trace:
 
     @cached_property
     def streams(self) -> tuple[TraceStream, ...]:
-        """One for every conjunction of every process, also where nothing was delivered."""
+        """One for every conjunction of every process, even without deliveries."""
         found: dict[tuple[str, str], list[TraceDelivery]] = {}
         for delivery in sorted(self.deliveries, key=lambda each: each.time):
             found.setdefault((delivery.process, delivery.conjunction), []).append(delivery)
@@ -102,7 +102,7 @@ class Trace:
 
     @cached_property
     def _names(self) -> Mapping[Position, str]:
-        """`A(2)`: the type and the values; with its position, `A(2)#7`, where several events read the same."""
+        """`A(2)`: the type and the values; with its position, `A(2)#7`, if several events read the same."""
         events = {each.event.position: each.event for each in self.multicasts}
         plain = {position: shown(event) for position, event in events.items()}
         count = Counter(plain.values())
@@ -133,8 +133,8 @@ def shown(event: Event) -> str:
 
 
 def trace_of(plan: Plan, events: Sequence[Event], relations: Iterable[Relation], publishers: Sequence[str] = ()) -> Trace:
-    """The trace of processes that each have one subscription of the plan (and its name), fed with the same order.
-    Event i is multicast by publishers[i] (`source` unless given); a relation is delivered right after its completing event."""
+    """The trace of processes that each have one subscription of the plan (and its name), fed with the same order. Event i is
+    multicast by publishers[i] (default `source`); a relation is delivered right after its completing event."""
     processes = [Process(each.name, conjunctions_of(each, plan.catalogue)) for each in plan.subscriptions]
     identities = {each.name: [one.identity for one in each.subscription] for each in processes}
     names = list(publishers) or [event.source or "source" for event in events]
@@ -161,9 +161,9 @@ def trace_of_orders(
     orders: Mapping[str, Sequence[int]],
     run: Callable[[Plan, Sequence[Event]], Iterable[Relation]],
 ) -> Trace:
-    """The trace of processes that each read the events in an order of their own. `events` are in the order in which they are
-    multicast; `orders` has by process the numbers of those that it reads. What a process delivers, it delivers as soon as all
-    that it has read until then was multicast."""
+    """The trace of processes that each read the events in their own order. `events` are in the order of multicast; `orders`: by
+    process the numbers of the events that it reads. A process delivers a relation as soon as everything that it has read until
+    then was multicast."""
     steps: list[tuple[tuple[int, int, int], str, Event | Relation]] = [
         ((at, 0, 0), name, event) for at, (event, name) in enumerate(zip(events, publishers, strict=True))
     ]

@@ -40,7 +40,7 @@ Key = tuple[object, ...]
 HORIZON = 3
 POOL_MAX = 64
 """Events of a stretch that are tried for one slot, the newest ones. A longer stretch without a round only makes the checker
-miss a round (it never invents one), and 64 to the power of the slots is already more than anyone waits for."""
+miss a round (it never invents one), and 64 to the power of the slots is already too long to wait for."""
 
 
 class RoundCounter:
@@ -96,7 +96,7 @@ class RoundCounter:
         return all(holds(each.condition, binding) for each in tied)
 
     def _admitted(self, members: tuple[Event, ...]) -> bool:
-        """What can only be judged of the whole set: THEN, the window, WITHOUT."""
+        """The conditions that need the whole set: THEN, the window, WITHOUT."""
         branch, within = self.conjunction.branch, self.conjunction.subscription.within_us
         for precedence in branch.precedences:
             if any(members[a].position >= members[b].position for a in precedence.left for b in precedence.right):
@@ -110,7 +110,7 @@ class RoundCounter:
 
 
 def conjunction_validity(trace: Trace, horizon: int = HORIZON) -> Violation | None:
-    """While rounds keep coming, relations keep coming."""
+    """As long as rounds continue, so do relations."""
     between = TraceBetween(trace)
     for stream in trace.streams:
         since = stream.deliveries[-1].time if stream.deliveries else -1
@@ -126,7 +126,7 @@ def conjunction_validity(trace: Trace, horizon: int = HORIZON) -> Violation | No
 
 
 def event_validity(trace: Trace, horizon: int = HORIZON) -> Violation | None:
-    """An event that depends on no other member's values is delivered, if partners keep coming."""
+    """An event that depends on no other member's values is delivered, as long as partners arrive."""
     between = TraceBetween(trace)
     for stream in trace.streams:
         conjunction = stream.conjunction
@@ -143,7 +143,7 @@ def _left_behind(trace: Trace, stream: TraceStream, slot: int, horizon: int, bet
     conjunction = stream.conjunction
     mine = partial(_counts, conjunction, slot)
     gone, partners = _gone(stream, slot), _partners(trace, conjunction, slot)
-    ahead: dict[Key, list[float]] = {}  # sorted: when each of those before went
+    ahead: dict[Key, list[float]] = {}  # sorted: when each of the earlier ones left
     for multicast in filter(lambda each: mine(each.event), trace.in_order):
         event = multicast.event
         key = conjunction.key_of(slot, event)
@@ -151,7 +151,7 @@ def _left_behind(trace: Trace, stream: TraceStream, slot: int, horizon: int, bet
         if event.position not in stream.first_delivery and conjunction.takes(slot, event):
             needed = horizon + len(before) - bisect_left(before, multicast.time)
             places = [each.get(key, []) for each in partners]
-            if all(len(each) - bisect_right(each, event.position) >= needed for each in places):  # a round takes one of each
+            if all(len(each) - bisect_right(each, event.position) >= needed for each in places):  # a round uses one of each
                 rounds = RoundCounter(conjunction, between, {slot: event}, windowed=False)
                 if _reaches(rounds, (each.event for each in trace.in_order if each.event.position > event.position), needed):
                     return multicast
@@ -166,8 +166,7 @@ def _counts(conjunction: TracedConjunction, slot: int, event: Event) -> bool:
 
 
 def _gone(stream: TraceStream, slot: int) -> dict[Position, int]:
-    """Since when an event is not queued any more. FIRST PREFIX keeps an event that was delivered, until it is delivered as the
-    oldest instance."""
+    """By event, when it left the queue. FIRST PREFIX keeps a delivered event until it is delivered as the oldest instance."""
     sliding = stream.conjunction.subscription.disposal is Disposal.FIRST_PREFIX
     found: dict[Position, int] = {}
     for each in stream.deliveries:  # in the order of time

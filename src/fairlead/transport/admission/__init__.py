@@ -1,1 +1,1 @@
-"""Records let in: positions, sequences, types, values; or rejected with a code."""
+"""Checks records: positions, sequences, types, values; accepts them, or rejects them with a code."""

@@ -1,7 +1,7 @@
-"""The fast way for Python values: whole columns at once, accepting only what cannot be doubted.
+"""The fast path for Python values: whole columns at once, accepting only values that are certainly valid.
 
-Takes: a list of records. Gives: their columns by type, or None at the slightest doubt; then the judge (record_check.py) reads
-the records one by one. Never: raises for bad input, and never gives a value that the judge would not give.
+Takes: a list of records. Gives: their columns by type, or None if in doubt; then the record check (record_check.py) reads the
+records one by one. Never: raises for bad input; returns a value that the record check would not return.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fairlead.transport.admission.record_check import RecordShape, Shapes, is_un
 
 @dataclass
 class Grouped:
-    """Valid records by type: what both ways give. `kept` are the places within the batch, None for all of them."""
+    """Valid records by type, the result of both paths. `kept`: the indexes within the batch; None for all of them."""
 
     codes: Sequence[int] | Codes
     tables: dict[str, pa.RecordBatch]
@@ -32,15 +32,15 @@ class Grouped:
     sequences: list[int | None] | None = None
     kept: list[int] | None = None
     places: Mapping[str, Rows] | None = None
-    """The rows of each type, as Columns has them, where they are known."""
+    """The rows of each type, as in Columns, if they are known."""
     positions: Positions | None = None
-    """Those that the records brought along."""
+    """Positions that the records contain."""
     last: int | None = None
-    """The last position of all records, where they brought them along; refused ones included."""
+    """The last position of all records, rejected ones included, if the records contain positions."""
 
 
 def columnwise(records: list[Any], shapes: Shapes) -> Grouped | None:
-    """The records as columns if every one is a plain dict with plain values; None in doubt."""
+    """The records as columns if every one is a plain dict with plain values; None if in doubt."""
     if set(map(type, records)) != {dict}:
         return None
     try:
@@ -78,7 +78,7 @@ def table(rows: list[Any], shape: RecordShape) -> pa.RecordBatch:
 
 
 def sized_batch(arrays: list[pa.Array], shape: RecordShape, rows: int) -> pa.RecordBatch:
-    """The arrays as a batch; raises in doubt about event times and sizes."""
+    """The arrays as a batch; raises if event times or sizes are in doubt."""
     if shape.time_index is not None and arrays[shape.time_index].null_count:
         raise ValueError("null event time")
     longest = 0
@@ -94,7 +94,7 @@ def sized_batch(arrays: list[pa.Array], shape: RecordShape, rows: int) -> pa.Rec
 
 def _exact_fields(rows: list[Any], shape: RecordShape) -> bool:
     """True: every record has `type` and as many fields as the type has (and its position). False: some have `_source` or
-    `_sequence`. Raises if a record has other fields (that the attributes are there, taking them shows)."""
+    `_sequence`. Raises if a record has other fields. A missing attribute shows when the columns are read."""
     wanted = shape.fields
     if set(map(len, rows)) == {wanted + 1} and all("type" in row for row in rows):
         return True

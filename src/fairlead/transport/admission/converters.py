@@ -1,7 +1,7 @@
-"""Columns of Python values as Arrow arrays: the conversions of the fast way.
+"""Columns of Python values as Arrow arrays: the conversions of the fast path.
 
-Takes: the values of one column. Gives: an array in Arrow's form of the declared data type, or raises one of DOUBTS where a
-value is not plainly right. Never: says what is wrong, and never gives a value that `canonical` would not give.
+Takes: the values of one column. Gives: an array in Arrow's form of the declared data type; raises one of DOUBTS unless every
+value is certainly valid. Never: says what is wrong; returns a value that `canonical` would not return.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fairlead.model.types import DataType, Kind
 from fairlead.model.values import FINER_THAN_MICROSECONDS, TIMESTAMP_RANGE, canonical, plain_number
 
 DOUBTS = (LookupError, TypeError, ValueError, ArithmeticError, pa.ArrowException)
-"""What a conversion raises when the column is not plainly right. ArrowInvalid and UnicodeError are ValueErrors."""
+"""Exceptions of a conversion whose column is not certainly valid. ArrowInvalid and UnicodeError are ValueErrors."""
 
 NULL = type(None)
 MICROSECONDS = ARROW[Kind.TIMESTAMP]
@@ -31,14 +31,14 @@ def only(values: Sequence[Any], *types: type) -> None:
 
 
 def column(values: list[Any], wanted: DataType, *, allow_nan: bool, text: bool) -> pa.Array:
-    """One column in Arrow's form of its data type. Raises one of DOUBTS where a value is not plainly right."""
+    """One column in Arrow's form of its data type. Raises one of DOUBTS unless every value is certainly valid."""
     if text and wanted.kind in TEXT:
         only(values, str, NULL)
         array = TEXT[wanted.kind](values, wanted)
     else:
         array = TYPED[wanted.kind](values, wanted)
     if not isinstance(array, pa.Array):
-        raise ValueError("more than 2 GB in one column")  # Arrow then answers in chunks
+        raise ValueError("more than 2 GB in one column")  # Arrow would return chunks
     return array if allow_nan else finite(array)
 
 

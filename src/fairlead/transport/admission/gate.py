@@ -1,12 +1,12 @@
-"""The gate: numbers records, lets the good ones in as Columns, and stops at or sets aside the bad ones.
+"""The gate: numbers records, accepts the valid ones as Columns, and stops at the bad ones or skips them.
 
-The order of the steps is what makes positions, duplicates and errors the same for every kind of input:
+The order of the steps makes positions, duplicates and errors the same for every kind of input:
 
-1. Every record of the batch takes the next position, whatever becomes of it; or has one, where records bring them along.
-2. The batch is read the fast way; in any doubt record by record, by the judge.
-3. A bad record stops everything before anything of its batch is given or remembered, or (skip) is handed to `rejects`.
-4. Of the valid records, repeats of a source's sequence are dropped and counted. A rejected record does not move the
-   sequence, so its corrected repeat is let in.
+1. Every record of the batch takes the next position, valid or not; or has its own, if the records contain positions.
+2. The batch is read by the fast path; if in doubt, record by record.
+3. A bad record stops everything before any record of its batch is returned or remembered, or (skip) is passed to `rejects`.
+4. Of the valid records, repeats of a source's sequence are dropped and counted. A rejected record does not advance the
+   sequence, so its corrected repeat is accepted.
 
 Takes: batches of records (or of columns already checked). Gives: Columns. Never: reads files or reorders.
 """
@@ -36,19 +36,19 @@ from fairlead.transport.admission.sequences import LastSequences
 OnBad = Literal["stop", "skip"]
 BATCH_ROWS = 8192
 TEXT_LENGTH_MAX = 100_000
-"""Characters of a rejected record that are kept: ten records of this size are a page of nobody's reading."""
+"""Characters of a rejected record that are kept: longer texts help nobody."""
 
 
 @dataclass(frozen=True)
 class RawRecords:
-    """Raw records and where they stand. A record that could not even be parsed is given as its DataError."""
+    """Raw records and their places. A record that could not be parsed is represented by its DataError."""
 
     records: list[Any]
     file: str | None = None
     lines: Sequence[int] | None = None
     texts: Sequence[str] | None = None
     unit: str = "record"
-    """How a place is called where there are no lines: `record 7`, or `row 7` of a table."""
+    """The word for a place without lines: `record 7`, or `row 7` of a table."""
 
     def place(self, index: int, position: int) -> Place | str:
         if self.lines is None:
@@ -62,14 +62,14 @@ class RawRecords:
             return self.texts[index][:TEXT_LENGTH_MAX]
         try:
             return json.dumps(self.records[index], default=str)[:TEXT_LENGTH_MAX]
-        except Exception:  # keys that JSON does not have, numbers of more than 4,300 digits, objects that fail
+        except Exception:  # keys that JSON does not have, numbers of more than 4,300 digits, objects whose methods fail
             return brief(self.records[index], TEXT_LENGTH_MAX)
 
 
 @dataclass
 class Intake:
-    """`position` is the next one to be given. `last_sequences` may come from an earlier run. `position_field` has the position
-    of each record, where they bring it along; then it is `position` or above."""
+    """`position`: the next position. `last_sequences` may be from an earlier run. `position_field`: the field with the position
+    of each record, if records contain positions; these must be at least `position`."""
 
     catalogue: Catalogue
     position: int = 0
@@ -93,19 +93,18 @@ class Intake:
 
     @cached_property
     def stored(self) -> Shapes:
-        """Of events that a log has taken, which lets NaN and infinities in."""
+        """The shapes of events that a log has stored; they accept NaN and infinities."""
         return Shapes(self.catalogue, allow_nan=True, position_field=self.position_field)
 
     def take(self, batch: RawRecords, shapes: Shapes) -> Columns:
-        """The Columns of a batch of records. `shapes`: `typed`, or `text` where the values are cells of text (CSV), or
-        `stored`."""
+        """The Columns of a batch of records. `shapes`: `typed`, or `text` if the values are text cells (CSV), or `stored`."""
         grouped = columnwise(batch.records, shapes)
         if grouped is None or not self.goes_on(grouped):
             grouped = self._judged(batch, shapes)
         return self.admit(grouped, len(batch.records))
 
     def goes_on(self, grouped: Grouped) -> bool:
-        """Whether the positions that the records brought along, which rise, go on from those before."""
+        """Whether the increasing positions of these records continue after those before."""
         return grouped.positions is None or not len(grouped.positions) or int(grouped.positions[0]) >= self.position
 
     def _judged(self, batch: RawRecords, shapes: Shapes) -> Grouped:
@@ -143,7 +142,7 @@ class Intake:
         return found
 
     def _positions(self, grouped: Grouped, count: int) -> Sequence[int]:
-        """Of the valid ones among `count` records; the next record stands behind all of them."""
+        """The positions of the valid ones among `count` records. The next record comes after all of them."""
         if grouped.positions is not None:
             self.position = self.position if grouped.last is None else grouped.last + 1
             return grouped.positions  # type: ignore[return-value]
@@ -153,7 +152,7 @@ class Intake:
         return given if complete else [given[index] for index in grouped.kept or ()]
 
     def admit(self, grouped: Grouped, count: int) -> Columns:
-        """Positions for `count` records of which the grouped ones are valid, without the repeats among them."""
+        """Positions for `count` records, of which the grouped ones are valid; repeats among them are dropped."""
         positions = self._positions(grouped, count)
         self.records += count
         codes = np.asarray(grouped.codes, dtype=code_type(len(self.typed.names)))

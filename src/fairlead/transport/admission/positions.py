@@ -1,9 +1,9 @@
-"""Positions that the input brings along: the field or column of them that the user names.
+"""Positions in the input: the field or column that the user names.
 
-A position is a whole number from 0 on, and each is above all before it; gaps may be. A record without one, or with one that is
-not above, is bad like every other bad record. One that is bad for another reason has its position all the same.
+A position is an integer from 0, larger than all before it; gaps are allowed. A record without a position, or with one that does
+not increase, is a bad record like any other. A record that is bad for another reason still uses its position.
 
-Takes: values of that field. Gives: positions, or a DataError without a place; the fast ways raise ValueError or TypeError where
+Takes: values of that field. Gives: positions, or a DataError without a place; the fast paths raise ValueError or TypeError if
 in doubt. Never: reorders or counts.
 """
 
@@ -27,7 +27,7 @@ FIX = "use a field that numbers all records, such as the offset of a log with on
 
 
 def positions_of_column(column: pa.Array) -> Positions:
-    """The positions of a table's rows, without a copy where they are 64 bits wide. Raises in doubt."""
+    """The positions of a table's rows, without a copy if they are 64 bits wide. Raises if in doubt."""
     if not pa.types.is_integer(column.type):
         raise TypeError("not integers")
     if column.null_count:
@@ -36,7 +36,7 @@ def positions_of_column(column: pa.Array) -> Positions:
 
 
 def positions_of_values(values: Sequence[Any], *, text: bool) -> Positions:
-    """The positions of records. Raises in doubt."""
+    """The positions of records. Raises if in doubt."""
     numbers = list(map(_number, values)) if text else values
     if set(map(type, numbers)) != {int}:
         raise TypeError("not integers")
@@ -44,7 +44,7 @@ def positions_of_values(values: Sequence[Any], *, text: bool) -> Positions:
 
 
 def position_of(record: Mapping[Any, Any], field: str, least: int, *, text: bool) -> int:
-    """The position of one record, which is `least` or above. Raises DataError."""
+    """The position of one record, at least `least`. Raises DataError."""
     value = record.get(field)
     if value is None:
         raise DataError("D019", f"the record has no value in the position field '{field}'", FIX)
@@ -65,7 +65,7 @@ def position_of(record: Mapping[Any, Any], field: str, least: int, *, text: bool
 
 
 def no_column(field: str, names: Iterable[str], place: Place | str) -> DataError:
-    """Of a table or header that lacks the column."""
+    """The error of a table or header that lacks the column."""
     known = list(names)
     fix = did_you_mean(field, known) or listed("name the column of positions, one of", known)
     return DataError("D020", f"the position column {quoted(field)} is missing", fix, place)

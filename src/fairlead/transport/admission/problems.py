@@ -25,8 +25,8 @@ NAME_LENGTH_MAX = 80
 
 @dataclass(frozen=True)
 class Rejected:
-    """A record that was refused and left out. `line` counts from 1 in text files; rows of tables count from 0. `position` is
-    None where records bring their positions along and this one has none."""
+    """A record that was rejected and skipped. `line` counts from 1 in text files; rows of tables count from 0. `position` is
+    None if records contain positions and this one has none."""
 
     file: str | None
     line: int | None
@@ -88,7 +88,7 @@ def unknown_type(name: object, known: Iterable[str]) -> DataError:
 
 
 def not_published(declared: EventType) -> DataError:
-    """Of a type that is declared and has no events of its own in any input."""
+    """The error of a type that is declared but has no events of its own in any input."""
     if declared.is_union:
         members = " or ".join(declared.members)
         return DataError("D008", f"'{declared.name}' is a union, which has no events of its own", f"publish {members}")
@@ -97,7 +97,7 @@ def not_published(declared: EventType) -> DataError:
 
 
 def unknown_field(name: object, owner: str, known: Iterable[str], missing: Iterable[str] = ()) -> DataError:
-    """`missing`: attributes that the record lacks, the likelier meaning of a misspelt name."""
+    """`missing`: attributes that the record lacks; a misspelt name probably means one of them."""
     every = list(known)
     fix = did_you_mean(name, missing) or did_you_mean(name, every) or listed(f"{owner} has", every)
     return DataError("D002", f"{owner} has no attribute {quoted(name)}", fix)
@@ -115,12 +115,12 @@ def oversized(what: str) -> DataError:
 
 
 def no_header(place: str) -> DataError:
-    """Of a CSV file."""
+    """The error of a CSV file without a header."""
     return DataError("D033", "the file has no header", "name the columns in its first line", place)
 
 
 def no_bytes(place: str) -> DataError:
-    """Of a Parquet file."""
+    """The error of an empty Parquet file."""
     problem = "the file is empty, which is not valid Parquet"
     return DataError("D012", problem, "wait until the writer has finished, or copy the file again", place)
 

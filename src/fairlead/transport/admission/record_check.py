@@ -1,7 +1,7 @@
-"""The judge: whether one record fits its type, exactly, and what its canonical values are.
+"""The record check decides exactly whether one record fits its type, and computes its canonical values.
 
-Everything else in this package that accepts records (bulk_check.py, casts.py) only makes it faster: it may accept what this
-module accepts, with the same values, and must leave every doubt to it. So all inputs agree, to the error.
+The other checks of records (bulk_check.py, casts.py) only make it faster: they accept a subset of what this module accepts,
+with the same values, and must leave every doubt to it. So all inputs agree, including their errors.
 
 Takes: a record as a dict. Gives: its shape, canonical row, source and sequence, or a DataError without a place.
 Never: reads files, knows positions, or keeps anything between records.
@@ -36,7 +36,7 @@ class RecordShape:
         known = frozenset(self.names) | frozenset(SPECIAL)
         self.allowed = known if position_field is None else known | {position_field}
         self.fields = len(self.names) + len(self.allowed) - len(known)
-        """Attributes, and the position where it is none of them."""
+        """The number of attributes, plus the position unless it is one of them."""
         self.time_index = event_type.time_index
         self.schema = arrow_schema(event_type)
         self.decimals = frozenset(each.name for each in event_type.attributes if each.type.kind is Kind.DECIMAL)
@@ -79,8 +79,8 @@ class RecordShape:
 
 
 class Shapes:
-    """All publishable types of a catalogue, numbered: declared ones in order, then Heartbeat. `position_field`: what has the
-    position of a record, where they bring it along; it may be an attribute, too."""
+    """All publishable types of a catalogue, numbered: declared ones in order, then Heartbeat. `position_field`: the field with
+    the position of a record, if records contain positions; it may also be an attribute."""
 
     def __init__(self, catalogue: Catalogue, *, allow_nan: bool, text: bool = False, position_field: str | None = None) -> None:
         publishable = [each for each in catalogue if not each.derived and not each.is_union]
@@ -119,7 +119,7 @@ class Shapes:
         raise not_published(declared)
 
     def judge(self, record: Any) -> tuple[RecordShape, tuple[Any, ...], str | None, int | None]:
-        """Shape, canonical row, source and sequence of one record. A DataError given as a record is raised."""
+        """Shape, canonical row, source and sequence of one record. Raises the record itself if it is a DataError."""
         if isinstance(record, DataError):
             raise record
         if not isinstance(record, Mapping):
@@ -131,7 +131,7 @@ class Shapes:
 
 
 class _Where(NamedTuple):
-    """An attribute as messages name it; put into words only where something is wrong."""
+    """An attribute as messages name it; formatted only if something is wrong."""
 
     attribute: str
     type: str
@@ -145,7 +145,7 @@ def _is_not_finite(value: Any) -> bool:
 
 
 def is_unicode(text: str) -> bool:
-    """False where lone surrogates keep the text from being UTF-8; JSON's escapes can make them."""
+    """False if lone surrogates keep the text from being UTF-8; JSON's escapes can produce them."""
     if text.isascii():
         return True
     try:

@@ -1,9 +1,9 @@
 """Records: an iterable of dicts becomes Columns.
 
-A record has a `type`, exactly the attributes of that type, and optionally `_source` (text) and `_sequence` (an integer).
-`type` may be left out where only one type can be published. Heartbeats are always legal.
+A record has a `type`, exactly the attributes of that type, and optionally `_source` (text) and `_sequence` (an integer). `type`
+may be omitted if only one type can be published. Heartbeats are always allowed.
 
-Takes: records in their order. Gives: Columns batch by batch, in that order. Never: looks further ahead than one batch.
+Takes: records in their order. Gives: Columns batch by batch, in that order. Never: reads further ahead than one batch.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from fairlead.transport.admission.sequences import LastSequences
 
 
 class RecordReader:
-    """Reads records in batches; positions go on counting over all calls of `read`. `position`: the field that has them, where
-    records bring them along."""
+    """Reads records in batches; positions continue over all calls of `read`. `position`: the field with the positions, if
+    records contain them."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class RecordReader:
 
     @property
     def position(self) -> int:
-        """The position of the next record; where records bring theirs along, the least that it may have."""
+        """The position of the next record; if records contain positions, the smallest allowed one."""
         return self.intake.position
 
     @property

@@ -1,7 +1,7 @@
-"""Which records are repeats: the last sequence seen of each source.
+"""Which records are repeats: the last sequence of each source.
 
-Takes: sources and sequences of valid records, in order. Gives: which of them are fresh, and its state as a dict that
-JSON can carry, so that a run can be resumed. Never: counts positions or looks at values.
+Takes: sources and sequences of valid records, in order. Gives: which of them are new, and its state as a dict for JSON, so that
+a run can be resumed. Never: counts positions or reads values.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class LastSequences:
         self._last: dict[str | None, int] = {}
 
     def fresh(self, sources: Sequence[str | None] | None, sequences: Sequence[int | None]) -> list[bool] | None:
-        """For each record whether it is not a repeat; None where all are fresh."""
+        """For each record whether it is new; None if all are."""
         last = self._last
         verdicts: list[bool] = []
         for source, sequence in zip(sources if sources is not None else [None] * len(sequences), sequences, strict=True):

@@ -1,1 +1,1 @@
-"""Files of events and documents: CSV, JSON Lines, Parquet; read in memory that does not grow with them."""
+"""Files of events and documents: CSV, JSON Lines, Parquet; read in bounded memory."""

@@ -1,9 +1,9 @@
-"""CSV: a header, then one row a record. An empty cell is null; a quoted empty cell ("") is the empty text.
+"""CSV: a header, then one record per row. An empty cell is null; a quoted empty cell ("") is the empty text.
 
-Why not a library: pyarrow's reader cannot say on which line a row stands, and the standard library's (before Python 3.12)
-cannot tell an empty cell from a quoted empty one. Cells are separated by commas and quoted as RFC 4180 says.
+Why not a library: pyarrow's reader does not report the line of a row, and the standard library's (before Python 3.12) does not
+distinguish an empty cell from a quoted empty one. Cells are separated by commas and quoted as RFC 4180 says.
 
-Takes: lines. Gives: records of text cells, each with its line, or the DataError that stands for it. Never: looks at values.
+Takes: lines. Gives: records of text cells, each with its line, or its DataError. Never: interprets values.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _QUOTED = re.compile(r'([^"]*+(?:""[^"]*+)*+)("?)')
 
 
 def csv_records(lines: Iterable[Line], shapes: Shapes, file: str) -> Iterator[Parsed]:
-    """The records of a CSV file. A header that does not fit the types raises, since no row of it could be read."""
+    """The records of a CSV file. Raises if the header does not fit the types, since no row could be read then."""
     rows = _rows(lines)
     header = next(rows, None)
     if header is None:
@@ -77,7 +77,7 @@ def _wrong_width(got: int, wanted: int, ended: bool) -> DataError:
 
 
 def _rows(lines: Iterable[Line]) -> Iterator[tuple[int, str, list[Cell] | DataError, bool]]:
-    """Rows with the line they begin on. A quoted cell can go on over lines, but not beyond the largest event."""
+    """Rows with the line they begin on. A quoted cell can continue over lines, up to the size of the largest event."""
     first, parts, size, row = 0, [], 0, Row()  # type: int, list[str], int, Row
     ended = True
     for number, content, ended, error in lines:
@@ -114,14 +114,15 @@ def _rows(lines: Iterable[Line]) -> Iterator[tuple[int, str, list[Cell] | DataEr
 
 
 class Row:
-    """One row being split, a line at a time, so that a cell over many lines costs no more than its length."""
+    """Splits one row, a line at a time, so that a cell over many lines costs no more than its length."""
 
     def __init__(self) -> None:
         self.cells: list[Cell] = []
         self._open: list[str] | None = None
 
     def feed(self, line: str) -> bool:
-        """True when the row is complete; False when a quoted cell goes on. Raises ValueError where it is not CSV."""
+        """True when the row is complete; False when a quoted cell continues on the next line. Raises ValueError if it is not
+        CSV."""
         at = 0
         end = len(line.rstrip("\r\n"))
         while True:

@@ -1,10 +1,10 @@
-"""Documents that users give, as JSON, YAML or TOML: a value that is safe to walk through, or what is wrong with the text.
+"""Documents from users, as JSON, YAML or TOML: a value that is safe to traverse, or an error that says what is wrong.
 
-The parsers of Python fail in many ways on text that somebody wrote: RecursionError for thousands of brackets, ValueError
-without a place for the 30th of February, advice on `sys` for a number of 5,000 digits, and a YAML of one page can stand for
-a billion values. Here all of that is Malformed, which is a ValueError.
+Python's parsers fail in many ways on hand-written text: RecursionError for thousands of brackets, ValueError without a place
+for the 30th of February, advice on `sys` for a number of 5,000 digits, and one page of YAML can expand to a billion values.
+This module raises Malformed, a ValueError, for all of them.
 
-Takes: text. Gives: its value, no deeper than DEPTH_MAX. Never: opens a file, or says which code the error has.
+Takes: text. Gives: its value, no deeper than DEPTH_MAX. Never: opens a file, or assigns an error code.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import tomllib
 from typing import Any
 
 DEPTH_MAX = 200
-"""Lists and maps in one another. Walking through a value takes a few of Python's 1,000 frames a level."""
+"""Nested lists and maps. Traversing a value takes a few of Python's 1,000 frames per level."""
 VALUES_MAX = 10_000_000
-"""Values of a document whose parts are used several times (aliases of YAML), each use counted."""
+"""Values of a document that uses parts several times (YAML aliases), each use counted."""
 DIGITS = "a number has more than 4,300 digits"
 TOO_DEEP = f"nested deeper than {DEPTH_MAX} levels"
 
 
 class Malformed(ValueError):
-    """`line` and `column` count from 1, where they are known."""
+    """`line` and `column` count from 1, if they are known."""
 
     def __init__(self, problem: str, line: int | None = None, column: int | None = None) -> None:
         super().__init__(problem)
@@ -34,7 +34,7 @@ class Malformed(ValueError):
 
 
 def malformed(error: Exception) -> Malformed:
-    """What a parser says about a text, in words for those who wrote it."""
+    """The error of a parser, in words for the author of the text."""
     if isinstance(error, Malformed):
         return error
     if isinstance(error, json.JSONDecodeError):
@@ -75,7 +75,7 @@ def yaml_value(text: str) -> Any:
         def construct_object(self, node: Any, deep: bool = False) -> Any:
             try:
                 return super().construct_object(node, deep)
-            except (ValueError, OverflowError) as error:  # of a date or number: PyYAML does not say where
+            except (ValueError, OverflowError) as error:  # an error in a date or number: PyYAML does not say where
                 problem = f"{str(node.value)[:40]!r}: {malformed(error).problem}"
                 raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from None
 
@@ -86,7 +86,7 @@ def yaml_value(text: str) -> Any:
 
 
 def _walkable(value: Any) -> Any:
-    """The value, if a walk through it ends soon: neither too deep, nor in a circle, nor too large."""
+    """The value, if it can be traversed: not too deep, not circular, not too large."""
     if _values_of(value, 1, {}) > VALUES_MAX:
         raise Malformed(f"more than {VALUES_MAX:,} values, where aliases are counted as often as they are used")
     return value

@@ -1,11 +1,10 @@
-"""Files: JSON Lines (also of CloudEvents), CSV and Parquet become Columns, one after the other, in memory that does not grow
-with them.
+"""Files: JSON Lines (also of CloudEvents), CSV and Parquet become Columns, one after the other, in bounded memory.
 
-Takes: paths of files and directories. Gives: Columns whose positions go on counting, or rising, over all files.
+Takes: paths of files and directories. Gives: Columns whose positions continue, or increase, over all files.
 Never: writes, reorders, or reads a second file before the first has ended.
 
-A bad record stops the reading, or is skipped and handed to `rejects`. What concerns a whole file (it is not there, its
-header does not fit, a Parquet file is cut short) stops in both modes, since there is no record to skip.
+A bad record stops the reading, or is skipped and passed to `rejects`. An error of a whole file (it does not exist, its header
+does not fit, a Parquet file is truncated) stops in both modes, since there is no record to skip.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from fairlead.transport.files.text_lines import Lines, Progress, batches
 from fairlead.transport.tables.table_reader import TablePart, examined, take_rows
 from fairlead.transport.threads.read_ahead import read_ahead
 
-FORMATS = {  # the first ending that fits
+FORMATS = {  # the first suffix that fits
     ".cloudevents.jsonl": "cloudevents",
     ".cloudevents.jsonl.gz": "cloudevents",
     ".jsonl": "json",
@@ -47,7 +46,7 @@ PathLike = str | os.PathLike[str]
 
 @dataclass(frozen=True)
 class Validation:
-    """What a full pass over the input found. `records` counts all of them: accepted, duplicate and rejected."""
+    """The result of a full pass over the input. `records` counts all of them: accepted, duplicate and rejected."""
 
     records: int
     events: int
@@ -68,12 +67,12 @@ def read_files(
     last_sequences: LastSequences | None = None,
     position: str | None = None,
 ) -> Generator[Columns, None, None]:
-    """The records of the files as Columns. That every file exists and has a known format is checked at once; the rest as it
-    is read. Without `batch_rows`, text is read by BATCH_ROWS and Parquet by up to TABLE_ROWS records. `progress` is called
-    with the number of bytes (of the files, as stored) read since its last call. `position`: the field or column that has the
-    positions, rising over all files; without it they count from `start`.
+    """The records of the files as Columns. Checks at once that every file exists and has a known format; checks the rest while
+    reading. Without `batch_rows`, text is read in batches of BATCH_ROWS and Parquet of up to TABLE_ROWS records. `progress` is
+    called with the number of bytes (of the files, as stored) read since its last call. `position`: the field or column with the
+    positions, which increase over all files; without it they count from `start`.
 
-    Parquet is read ahead by a thread, which ends with the iterator, or when that is closed."""
+    A thread reads Parquet ahead; it ends with the iterator, or when that is closed."""
     files = resolve(paths)
     intake = Intake(catalogue, start, allow_nan, on_bad, rejects, last_sequences or LastSequences(), position)
     return _read(files, intake, batch_rows, progress or (lambda count: None))
@@ -92,8 +91,8 @@ def validate_files(
     last_sequences: LastSequences | None = None,
     position: str | None = None,
 ) -> Validation:
-    """Reads everything and keeps nothing: raises what `read_files` would raise, before a run has begun.
-    `last_sequences` is not changed."""
+    """Reads everything and keeps nothing: raises what `read_files` would raise, before a run begins. `last_sequences` is not
+    changed."""
     seen = LastSequences.load(last_sequences.dump()) if last_sequences is not None else LastSequences()
     intake = Intake(catalogue, start, allow_nan, on_bad, rejects, seen, position)
     events = sum(map(len, _read(resolve(paths), intake, batch_rows, progress or (lambda count: None))))
@@ -180,7 +179,7 @@ def _parquet(path: Path, intake: Intake, batch_rows: int | None, progress: Progr
 
 
 def _examined(path: Path, intake: Intake, batch_rows: int | None) -> Generator[tuple[TablePart, int, int], None, None]:
-    """The record batches of a file, as far as they can be read without knowing what came before."""
+    """The record batches of a file, checked as far as that does not depend on earlier ones."""
     for batch, first_row, rows in parquet_batches(path, batch_rows):
         shapes = intake.stored if EXPORTED in (batch.schema.metadata or {}) else intake.typed
         yield examined(batch, shapes, str(path)), first_row, rows

@@ -1,6 +1,6 @@
-"""JSON Lines: one JSON object a line becomes one record. Blank lines are no records.
+"""JSON Lines: each line is a JSON object and becomes one record. Blank lines are ignored.
 
-Takes: lines. Gives: records, each with its line, or the DataError that stands for it. Never: looks at types or values.
+Takes: lines. Gives: records, each with its line, or its DataError. Never: interprets types or values.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def json_records(lines: Iterable[Line], shapes: Shapes, file: str) -> Iterator[Parsed]:
-    """The records of a JSON Lines file. Where a type has a DECIMAL, numbers with a fraction are read as their digits say."""
+    """The records of a JSON Lines file. If a type has a DECIMAL, numbers with a fraction are read exactly."""
     decoder, first = decoder_for(shapes), True
     for number, content, ended, error in lines:
         text = error if error is not None else decoded(content, ended)
@@ -58,7 +58,7 @@ def decoder_for(shapes: Shapes) -> JSONDecoder:
 
 
 def parsed(decoder: JSONDecoder, text: str) -> Any:
-    """The value of a line, or what is wrong with it."""
+    """The value of a line, or its error."""
     try:
         if text[:1] == "{":  # nearly always; `decode` would look for white space first
             record, end = decoder.raw_decode(text)

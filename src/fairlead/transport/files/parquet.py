@@ -17,16 +17,17 @@ from fairlead.transport.files.text_lines import BATCH_BYTES_MAX, unreadable
 from fairlead.transport.tables.table_reader import TABLE_ROWS
 
 EXPORTED = b"fairlead.export"
-"""In the metadata of a file whose events are those of a log: what the log has taken, a reader takes, NaN and infinities too."""
+"""In the metadata of a file with the events of a log: a reader accepts everything that the log accepted, including NaN and
+infinities."""
 BUFFER_BYTES = 1_000_000
-"""Read a column in pieces of this size; without a buffer Arrow reads whole column chunks, and with its `pre_buffer` it keeps
+"""Columns are read in pieces of this size. Without a buffer Arrow reads whole column chunks, and with its `pre_buffer` it keeps
 those of all row groups, so that memory grows with the file."""
 
 SAMPLE_ROWS = 256
 
 
 def parquet_batches(path: Path, batch_rows: int | None) -> Generator[tuple[pa.RecordBatch, int, int], None, None]:
-    """Batches in the file's order, none empty. Without `batch_rows` they are as large as is good for speed and memory."""
+    """Batches in the file's order, none empty. Without `batch_rows` their size suits speed and memory."""
     if path.exists() and not path.is_file():
         raise DataError("D029", "Parquet is not read from pipes", "copy it to a file", str(path))
     try:
@@ -46,7 +47,7 @@ def parquet_batches(path: Path, batch_rows: int | None) -> Generator[tuple[pa.Re
                     if batch.num_rows:
                         yield batch, row, metadata.num_rows
                         row += batch.num_rows
-        except Exception as error:  # of Arrow, of the file, of a length or a name that cannot be
+        except Exception as error:  # of Arrow, of the file, of an invalid length or name
             reason = (str(error).splitlines() or ["unknown"])[0][:200]
             problem = f"the Parquet file is cut short or damaged: {reason}"
             raise DataError(
@@ -55,15 +56,15 @@ def parquet_batches(path: Path, batch_rows: int | None) -> Generator[tuple[pa.Re
 
 
 def _sound(batch: pa.RecordBatch) -> None:
-    """Raises where names are not UTF-8, or a dictionary lacks what rows refer to: here and not at the reader's."""
+    """Raises if names are not UTF-8, or a dictionary lacks an entry that rows refer to: here, before a reader fails."""
     for _, column in zip(batch.schema.names, batch.columns, strict=True):
         if pa.types.is_dictionary(column.type):
             column.validate(full=True)
 
 
 def _opened(source: pa.NativeFile, metadata: pq.FileMetaData, rows: int) -> pq.ParquetFile:
-    """With `type` as a dictionary a third of the work is saved. But then a batch ends where a row group does, so not where
-    row groups are smaller than batches."""
+    """Reading `type` as a dictionary saves a third of the work. But then a batch ends with its row group, so this is not done
+    if row groups are smaller than batches."""
     is_text = any(each.path == "type" and each.physical_type == "BYTE_ARRAY" for each in metadata.schema)
     as_dictionary = is_text and metadata.num_rows >= rows * (metadata.num_row_groups - 1)
     named = ["type"] if as_dictionary else None
@@ -71,9 +72,9 @@ def _opened(source: pa.NativeFile, metadata: pq.FileMetaData, rows: int) -> pq.P
 
 
 def _rows_at_once(source: pa.NativeFile, metadata: pq.FileMetaData) -> int:
-    """TABLE_ROWS, or fewer where rows are so wide that a batch would exceed BATCH_BYTES_MAX: judged by the size of the row
-    groups and, since a dictionary stores a text once however often it occurs, by the first rows of the texts. Which have a
-    dictionary the file says, but asking for it (`RowGroupMetaData.column`) ends the process where the file is damaged."""
+    """TABLE_ROWS, or fewer if rows are so wide that a batch would exceed BATCH_BYTES_MAX. The estimate uses the size of the row
+    groups and the first rows of the texts, since a dictionary stores a text once however often it occurs. The file says which
+    columns have a dictionary, but reading that (`RowGroupMetaData.column`) crashes the process if the file is damaged."""
     groups = [group for group in map(metadata.row_group, range(metadata.num_row_groups)) if group.num_rows]
     widest = max((group.total_byte_size / group.num_rows for group in groups), default=0.0)
     texts = {each.path for each in metadata.schema if each.physical_type == "BYTE_ARRAY"}

@@ -1,7 +1,7 @@
-"""Text files as numbered lines and batches, in memory that does not grow with the file.
+"""Text files as numbered lines and batches, in bounded memory.
 
-Takes: the path of a text file, gzipped or not. Gives: `Line`s, and the batching of what a format made of them.
-Never: holds more than one line or one batch, nor more of a line than the largest event.
+Takes: the path of a text file, gzipped or not. Gives: `Line`s, and batches of parsed records.
+Never: holds more than one line or one batch, or more of a line than the largest event.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ COPY_AGAIN = "copy the file again"
 RECODE = "save it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE"
 BOM = b"\xef\xbb\xbf"
 WIDE_BOMS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
-"""Neither is UTF-8, so what begins so is surely something else."""
+"""No UTF-8 text begins with these bytes."""
 
 
 Line = tuple[int, bytes, bool, DataError | None]
-"""Number, content with its newline, whether it had one, and the error that stands for a line that could not be read.
-A plain tuple, as Parsed: two named ones a line cost as much as parsing a tenth of it."""
+"""Number, content with its newline, whether it had one, and the error of a line that could not be read. A plain tuple, like
+Parsed: two named tuples per line cost a tenth of its parsing time."""
 
 Parsed = tuple[int, str, Any]
-"""What a format made of a line or row: its number, its text, and the record or the DataError that stands for it."""
+"""A parsed line or row: its number, its text, and the record or its DataError."""
 
 
 class Lines:
-    """The lines of one file. `bytes_read` counts the bytes of the file itself, compressed if it is; of a pipe, which has no
-    size to compare it with, none."""
+    """The lines of one file. `bytes_read` counts the bytes of the file itself, compressed if it is; 0 for a pipe, which has no
+    size to compare with."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -92,7 +92,7 @@ def unreadable(path: Path, error: OSError) -> DataError:
 
 
 def _is_wide(head: bytes) -> bool:
-    """Whether a file that begins so has two or four bytes a character, with or without the mark that says so."""
+    """Whether a file that begins with `head` has two or four bytes per character, with or without a byte order mark."""
     return head.startswith(WIDE_BOMS) or (0 in head[:4] and any(head[:4]))
 
 

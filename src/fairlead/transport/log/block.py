@@ -1,16 +1,16 @@
-"""Blocks: events of one type from one source, as they travel and are stored.
+"""Blocks: events of one type from one source, as they are sent and stored.
 
-A block is an Arrow IPC stream of one record batch, and a few numbers beside it:
+A block is an Arrow IPC stream of one record batch, with a few numbers beside it:
 
-    number     of the block among those of its source and type, from 0, rising by one: a repeat has the same number
+    number     of the block among those of its source and type, from 0, increasing by one: a repeat has the same number
     sequence   of its first event among those of its source and type
-    schema     the digest of the declaration that its columns follow
+    schema     the digest of the declaration of its columns
     marks      what is known of its events beforehand (block_filter.py)
 
-An event is found by its block's sequence in a stream and its index in the block; both together are its position, which
-depends on the log alone, wherever one begins to read.
+An event is identified by its block's sequence in a stream and its index in the block. Together they are its position, which
+depends on the log alone, wherever a reader begins.
 
-Takes: record batches. Gives: blocks, and record batches in the form of a type as the reader knows it. Never: does I/O.
+Takes: record batches. Gives: blocks, and record batches in the reader's definition of a type. Never: does I/O.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ INDEX_BITS = 12
 EVENTS_MAX = 1 << INDEX_BITS
 """Events of a block. A position has 42 bits (model/identity.py), so a stream may have 2**30 blocks of up to 4096 events."""
 BYTES_MAX = 512_000
-"""Bytes of a block with more than one event: half of what a server takes by default, and a millisecond on a slow network."""
+"""Bytes of a block with more than one event: half of a server's default maximum, and a millisecond on a slow network."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Block:
     schema: str
     payload: bytes
     writer: str = ""
-    """Who sent it: tells a repeat of our own from the block of another who uses our name."""
+    """The sender: distinguishes a repeat of its own block from a block of another publisher with the same name."""
     marks: str = ""
 
     @property
@@ -57,12 +57,12 @@ class Block:
 
     @property
     def before(self) -> tuple[int, ...]:
-        """By route, the number of the block before it; empty where that is the last one everywhere."""
+        """By route, the number of the previous block; empty if that is the previous block of the source on every route."""
         return before_of(self.marks)
 
     @cached_property
     def batch(self) -> pa.RecordBatch:
-        """The events as they were stored: read once, however many look at them. Raises DataError where the block is damaged."""
+        """The stored events, decoded once for all callers. Raises DataError if the block is damaged."""
         try:
             found = pa.ipc.open_stream(self.payload).read_next_batch()
         except (pa.ArrowException, StopIteration, OSError):
@@ -90,7 +90,7 @@ class Block:
 
 
 def block_of(headers: Mapping[str, str] | None, payload: bytes, place: str) -> Block:
-    """The block of a stored message. Raises DataError where something else wrote it."""
+    """The block of a stored message. Raises DataError if it is not a block."""
     try:
         given = headers or {}
         number, sequence, count = (int(given[name]) for name in ("Fl-Number", "Fl-Sequence", "Fl-Count"))
@@ -104,7 +104,7 @@ def block_of(headers: Mapping[str, str] | None, payload: bytes, place: str) -> B
 
 
 def schema_digest(event_type: EventType) -> str:
-    """Of the attributes in their order: the columns of a block."""
+    """The digest of the attributes in their order, which are the columns of a block."""
     return hashlib.sha256(", ".join(map(str, event_type.attributes)).encode()).hexdigest()[:16]
 
 
@@ -126,8 +126,8 @@ def _fitting(batch: pa.RecordBatch) -> Iterator[tuple[int, bytes]]:
 
 
 def decode(block: Block, event_type: EventType) -> pa.RecordBatch:
-    """The events in the columns of the type as the reader knows it: attributes that were added later are null in old events,
-    and those that the reader does not know yet are left out. Raises DataError where the block is damaged."""
+    """The events in the columns of the reader's definition of the type: attributes that were added later are null in old
+    events, and attributes that the reader does not know yet are omitted. Raises DataError if the block is damaged."""
     wanted, batch = arrow_schema(event_type), block.batch
     if batch.schema.equals(wanted):
         return batch

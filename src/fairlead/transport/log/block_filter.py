@@ -1,17 +1,17 @@
-"""Routes: what a block says of them, and which blocks a reader wants.
+"""Routes: a block's marks for them, and which blocks a reader wants.
 
-A route is a condition on the events of a type (runtime/live/routes.py); a type has up to four. Of a block and a route
+A route is a condition on the events of a type (runtime/live/routes.py); a type has up to four. For a block and a route
 
     y   some event of the block satisfies the condition
     n   none does
     u   the publisher did not know the condition when it sent the block
 
-A reader of a route is sent the blocks with y or u, and sees by the number of the one before that none of these is missing.
-As text, marks are `y3 n-1 u7 u7`: the letter, and the number of the last block before this one that is not n there (-1: none).
-No text at all stands for a block of unknown routes: u, and the one before is the number less one.
+A reader of a route receives the blocks with y or u, and checks by the number of the previous block that none is missing. As
+text, marks are `y3 n-1 u7 u7`: the letter, and the number of the last block before this one that is not n on that route (-1:
+none). An empty text stands for a block of unknown routes: u, and the previous block is the number less one.
 
 Takes: letters; the types of a stream, and by type the route. Gives: marks as text, and back; whether a block is wanted. Never:
-looks at events; refuses a block because the publisher did not know the route (u).
+reads events; rejects a block because its publisher did not know the route (u).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Only:
-    """`types`: all that the stream has. `routes`: by type, the number of the route; types without one are read whole."""
+    """`types`: all types of the stream. `routes`: by type, the number of the route; types without one are read completely."""
 
     types: tuple[str, ...]
     routes: Mapping[str, int]
@@ -48,7 +48,7 @@ def letters_of(marks: str) -> str:
 
 
 def before_of(marks: str) -> tuple[int, ...]:
-    """By route, the number of the block before; empty where there are no marks."""
+    """By route, the number of the previous block; empty if there are no marks."""
     return tuple(int(each[1:]) for each in marks.split(" ")) if marks else ()
 
 
@@ -57,18 +57,18 @@ def is_marks(text: str) -> bool:
 
 
 class Standing:
-    """Where the blocks of one source stand on each route. Begins with nothing, or behind a block (`passed`)."""
+    """The last block of one source on each route. Begins empty, or after a block (`passed`)."""
 
     def __init__(self) -> None:
         self._last = [-1] * ROUTES
 
     def marks(self, letters: str, number: int) -> str:
-        """Of the next block, which has this number."""
+        """The marks of the next block, which has this number."""
         if letters == UNKNOWN and all(each == number - 1 for each in self._last):
             return ""
         return " ".join(f"{letter}{last}" for letter, last in zip(letters, self._last, strict=True))
 
     def passed(self, marks: str, number: int) -> None:
-        """This block is stored."""
+        """Records that this block is stored."""
         before = before_of(marks) or self._last
         self._last = [was if letter == "n" else number for letter, was in zip(letters_of(marks), before, strict=True)]

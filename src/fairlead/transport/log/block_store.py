@@ -1,10 +1,10 @@
-"""Storing a block once, however often it has to be sent.
+"""Stores a block once, however often it has to be sent.
 
-    1. append it behind the last block of its source
-    2. no answer: send the same again, later; the log refuses it if it has it
-    3. refused: look what the log has. If that is our block, it is stored; if nothing has changed, an attempt is still under way
+    1. append it after the last block of its source
+    2. no answer: send the same block again, later; the log rejects it if it has it
+    3. rejected: look what the log has. If that is our block, it is stored; if nothing has changed, an attempt is still pending
 
-Takes: a block and the sequence it is to stand behind. Gives: its sequence. Never: stores it twice, or out of order.
+Takes: a block and the sequence after which to store it. Gives: its sequence. Never: stores it twice, or out of order.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from fairlead.transport.log.protocol import Conflict, Log, Stored, Unavailable
 
 
 async def stored_once(log: Log, block: Block, after: int, patience: float) -> Stored:
-    """The block as it is stored, or the later one that stands in its place where several may write the same blocks. Raises
-    LogError when there was no answer for `patience` seconds."""
+    """The stored block, or the later one in its place if several writers may write the same blocks. Raises LogError when there
+    was no answer for `patience` seconds."""
     trying = Patience(patience)
     while True:
         try:
@@ -37,7 +37,7 @@ async def stored_once(log: Log, block: Block, after: int, patience: float) -> St
 
 
 class Tails:
-    """Where each source stands whose blocks several may write, all of them the same ones. `fix`: what to do where some are
+    """The last blocks of sources that several writers may write, all with equal blocks. `fix`: the advice if blocks are
     missing."""
 
     def __init__(self, log: Log, patience: float, fix: str) -> None:
@@ -45,7 +45,7 @@ class Tails:
         self._last: dict[tuple[str, str], tuple[int, int]] = {}
 
     async def store(self, block: Block) -> None:
-        """Unless the log has it already. Raises StateError where one before it is missing."""
+        """Stores the block unless the log has it already. Raises StateError if an earlier block is missing."""
         source = block.type, block.source
         if source not in self._last:
             await self._log.open_type(block.type)
@@ -53,7 +53,7 @@ class Tails:
             self._last[source] = (-1, 0) if last is None else (last.block.number, last.sequence)
         number, after = self._last[source]
         if block.number <= number:
-            return  # an equal subscriber has stored it, or we have, in a former life
+            return  # an equal subscriber has stored it, or an earlier run of this one
         if block.number > number + 1:
             problem = f"derived blocks of '{block.type}' are missing: the log has {number + 1}, and {block.number} is next"
             raise StateError("S135", problem, self._fix)
@@ -69,7 +69,7 @@ async def _found(log: Log, block: Block) -> Stored | None:
 
 
 def require_ours(found: Stored, block: Block) -> None:
-    """Raises StateError where another publisher has the name."""
+    """Raises StateError if another publisher uses the name."""
     if (found.block.number, found.block.writer, found.block.payload) != (block.number, block.writer, block.payload):
         problem = f"another publisher is storing '{block.type}' under the source name '{block.source}'"
         raise StateError("S131", problem, "give every concurrent publisher its own source name")

@@ -1,7 +1,7 @@
-"""Who we are to a server: user and password, token, key, certificates; from arguments or from the environment.
+"""Credentials for a server: user and password, token, key, certificates; from arguments or from the environment.
 
-Takes: what `connect` was given. Gives: it, completed by FAIRLEAD_USER, FAIRLEAD_PASSWORD, FAIRLEAD_TOKEN, FAIRLEAD_NKEY (a
-file), FAIRLEAD_CA, FAIRLEAD_CERTIFICATE, FAIRLEAD_KEY. Never: prints a secret.
+Takes: the arguments of `connect`. Gives: credentials, completed by FAIRLEAD_USER, FAIRLEAD_PASSWORD, FAIRLEAD_TOKEN,
+FAIRLEAD_NKEY (a file), FAIRLEAD_CA, FAIRLEAD_CERTIFICATE, FAIRLEAD_KEY. Never: prints a secret.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Credentials:
     key: str | None = None
 
     def with_environment(self) -> Credentials:
-        """What was not given is taken from the environment, unless another way of saying who we are was given."""
+        """Missing values are taken from the environment, unless credentials of another kind were passed."""
         given = {each.name for each in fields(self) if getattr(self, each.name) is not None}
         known = bool(given & {"user", "token", "nkey"})
         found: dict[str, str] = {}

@@ -1,11 +1,11 @@
-"""A log in a folder, for one process at a time: everything that was done to it, in one journal.
+"""A log in a folder, for one process at a time: all its changes, in one journal.
 
-A record of the journal is a line of JSON with a length and a check sum, then the bytes it speaks of. Reading the journal again
-comes to the same streams, since the order of merged streams is that of the appends. A record that was not finished, at the end
-of the journal, was never acknowledged: it is cut off.
+A record of the journal is a line of JSON with a length and a checksum, then its bytes. Replaying the journal reconstructs the
+same streams, since the order of merged streams is that of the appends. An incomplete record at the end of the journal was never
+acknowledged, and is cut off.
 
-Takes: a folder. Gives: the protocol of a log, on disk when it returns. Never: lets a second process in; holds more than
-fits into memory.
+Takes: a folder. Gives: the protocol of a log; calls return when the data is on disk. Never: admits a second process; holds more
+than fits into memory.
 """
 
 from __future__ import annotations

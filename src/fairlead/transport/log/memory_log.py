@@ -1,9 +1,9 @@
-"""A log in the memory of one process: for tests, and the state that a log in a file comes to.
+"""A log in the memory of one process: for tests, and as the state of a log in a file.
 
-Merged streams take a block up the moment it is appended, so their order is that of the appends; a stream made later begins with
-what its sources hold, source after source.
+Merged streams copy a block the moment it is appended, so their order is that of the appends. A stream that is created later
+begins with the blocks of its sources, source after source.
 
-Takes: blocks, values. Gives: the protocol of a log. Never: writes anything down.
+Takes: blocks, values. Gives: the protocol of a log. Never: writes to disk.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fairlead.transport.log.block_filter import Only
 from fairlead.transport.log.protocol import Conflict, MergeLag, Stored, Stream, TableEntry
 
 READ_MAX = 256
-"""Blocks that a reader is given at a time."""
+"""Blocks that a reader receives at a time."""
 
 
 class MemoryLog:

@@ -1,6 +1,6 @@
-"""What things are called in a log: streams, subjects, sources and keys.
+"""Names in a log: streams, subjects, sources and keys.
 
-Takes: names of types, sources and subscribers. Gives: names that every server accepts, the same for the same. Never: does I/O.
+Takes: names of types, sources and subscribers. Gives: names that every server accepts, equal for equal input. Never: does I/O.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ MERGED = "FL_M_"
 
 
 def token(name: str) -> str:
-    """A type's name, of any letters, as a word of a subject, a key or a stream's name."""
+    """A type's name, in any script, as a word of a subject, a key or a stream's name."""
     return "".join(each if each.isascii() and (each.isalnum() or each == "_") else f"={each.encode().hex()}" for each in name)
 
 
 def checked(name: str, what: str) -> str:
-    """A name that a user chose for a source or a subscriber."""
+    """Checks a name that a user chose for a source or a subscriber."""
     if not isinstance(name, str) or not NAME.fullmatch(name):
         fix = "use up to 64 letters, digits, - and _"
         raise UsageError("A240", f"{name!r} is not a valid name of a {what}", fix)
@@ -42,12 +42,13 @@ def source_subjects(type_name: str, source: str) -> str:
 
 
 def unmarked_subject(type_name: str, source: str) -> str:
-    """Of blocks that were stored before there were letters."""
+    """The subject of blocks from versions without letters."""
     return f"fl.t.{token(type_name)}.{source}"
 
 
 def subject(type_name: str, source: str, letters: str) -> str:
-    """Of a block; `letters`: by route (block_filter.py), each a word of its own, so that readers can ask for one of them."""
+    """The subject of a block. `letters`: by route (block_filter.py), each a word of its own, so that readers can filter by one
+    of them."""
     return f"fl.t.{token(type_name)}.{source}.{'.'.join(letters)}"
 
 
@@ -57,19 +58,19 @@ def source_of(found: str) -> str:
 
 
 def route_subjects(type_name: str, route: int) -> list[str]:
-    """Of the blocks of a type that a route does not leave out."""
+    """The subjects of a type's blocks that a route includes."""
     words = [["*"] * route + [letter] + ["*"] * (ROUTES - route - 1) for letter in "yu"]
     return [*(f"fl.t.{token(type_name)}.*.{'.'.join(each)}" for each in words), unmarked_subject(type_name, "*")]
 
 
 def merged_stream(types: Iterable[str]) -> str:
-    """Of these types, in the order of their names, and heartbeats."""
+    """The name of the merged stream of these types, in the order of their names, and heartbeats."""
     joined = "\n".join(sorted(types))
     return f"{MERGED}{hashlib.sha256(joined.encode()).hexdigest()[:16]}"
 
 
 def merged_sources(types: Iterable[str], heartbeat: str) -> tuple[str, str]:
-    """The two streams that the merged stream takes its blocks from: that of all types but the last one, and the last one's. So
-    the order of the first types is the same in every stream that has them. At the beginning stand the heartbeats."""
+    """The two sources of the merged stream: the stream of all types but the last, and that of the last. So the order of the
+    first types is the same in every stream that has them. Heartbeats come first."""
     *before, last = sorted(types)
     return merged_stream(before) if before else type_stream(heartbeat), type_stream(last)

@@ -1,4 +1,4 @@
-"""How long one tries again, and how long one waits between two attempts: the one place for both.
+"""How long to retry, and how long to wait between two attempts: the one place for both.
 
     patience = Patience(10.0)
     while True:
@@ -9,7 +9,7 @@
                 raise
         await patience.pause()
 
-Takes: seconds. Gives: pauses that double, and whether the time is over. Never: tries anything itself.
+Takes: seconds. Gives: pauses that double, and whether the time is over. Never: retries anything itself.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import asyncio
 import time
 
 PAUSE_SECONDS, PAUSE_SECONDS_MAX = 0.05, 1.0
-"""The first pause, about what a server takes that is only busy; and the longest, about what a new leader takes."""
+"""The first pause, about the delay of a busy server; and the longest, about the time of a leader election."""
 
 
 class Patience:
-    """For so many seconds from now on. Pauses double from `pause` to `pause_max` seconds."""
+    """Lasts this many seconds from now. Pauses double from `pause` to `pause_max` seconds."""
 
     def __init__(self, seconds: float, pause: float = PAUSE_SECONDS, pause_max: float = PAUSE_SECONDS_MAX) -> None:
         self._seconds, self._first, self._most = seconds, pause, pause_max
@@ -33,11 +33,11 @@ class Patience:
         return time.monotonic() > self._end
 
     def renew(self) -> None:
-        """Something was done: all the time again, and short pauses."""
+        """There was progress: start again with the full time, and short pauses."""
         self._end, self._next = time.monotonic() + self._seconds, self._first
 
     def extend(self, seconds: float) -> None:
-        """At least so many seconds from now on."""
+        """At least this many seconds from now."""
         self._end = max(self._end, time.monotonic() + seconds)
 
     async def pause(self) -> None:

@@ -1,7 +1,7 @@
-"""A log that asks again where there was no answer, for as long as one is willing to wait.
+"""A log that retries when there was no answer, up to a time limit.
 
-Everything but `append` may be done twice; of a value that was to replace a known one, a repeat finds out whether it did. Those
-who read the same stream read it together (shared_reader.py).
+Every operation except `append` may be repeated. When a value replaces a known one, a repeat detects whether the first attempt
+did it. Readers of the same stream read it together (shared_reader.py).
 
 Takes: a log. Gives: the same, which raises LogError instead of Unavailable. Never: sends a block again (block_store.py does).
 """
@@ -73,7 +73,7 @@ class PatientLog:
                 found = await self._log.get(table, key)
                 if found is not None and asked > 1 and found.value == value:
                     return found.revision
-                if (0 if found is None else found.revision) == revision:  # refused, and yet nothing has changed
+                if (0 if found is None else found.revision) == revision:  # rejected, and yet nothing has changed
                     raise Unavailable("another attempt is under way") from None
                 raise
 

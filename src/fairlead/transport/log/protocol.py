@@ -1,11 +1,11 @@
-"""What a log is, whoever keeps it.
+"""The interface of a log, which every implementation provides.
 
-A stream holds blocks in one order, numbered from 1. There is one for each type, which publishers append to, and merged ones,
-which take up what their sources hold as it comes; the order of a merged stream is fixed by the log, once. Beside the streams a
-log has tables (small values under a key, with a revision to compare) and objects (large values under a name).
+A stream holds blocks in one order, numbered from 1. There is one stream per type, to which publishers append, and there are
+merged streams, which copy the blocks of their sources as they arrive; the log fixes the order of a merged stream, once. Beside
+the streams a log has tables (small values under a key, with a revision to compare) and objects (large values under a name).
 
-Implementations promise: what `append` and `put` have returned is not lost; readers of a stream see the same blocks under the
-same sequences. They do not promise that an append whose answer was lost was not stored: see `Conflict`.
+Implementations guarantee: what `append` and `put` have returned is not lost; readers of a stream see the same blocks under the
+same sequences. They do not guarantee that an append whose answer was lost was not stored: see `Conflict`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from fairlead.transport.log.block_filter import Only
 
 
 class Conflict(Exception):
-    """What was to be changed is not as it was expected to be: another has changed it, or an attempt before did."""
+    """The value to change is not the expected one: another client has changed it, or an earlier attempt did."""
 
 
 class Unavailable(Exception):
-    """No answer in time: it may have been done or not. Asking again is safe, and may help."""
+    """No answer in time: the operation may have succeeded or not. Repeating it is safe, and may help."""
 
 
 class Stored(NamedTuple):
@@ -39,14 +39,14 @@ class TableEntry(NamedTuple):
 
 
 class Stream(NamedTuple):
-    """`made` tells a stream from another one of the same name that was there before, whose sequences mean nothing here."""
+    """`made` distinguishes a stream from an earlier one of the same name, whose sequences mean nothing here."""
 
     name: str
     made: str
 
 
 class MergeLag(NamedTuple):
-    """A merged stream, its types, and how many blocks its sources hold that it has not taken up."""
+    """A merged stream, its types, and how many blocks of its sources it has not copied yet."""
 
     stream: str
     types: tuple[str, ...]
@@ -58,15 +58,15 @@ class Log(Protocol):
     """The largest payload of a block."""
 
     async def open_type(self, name: str) -> Stream:
-        """The stream of a type, made if it is not there."""
+        """The stream of a type, created on first use."""
         ...
 
     async def open_merged(self, types: Sequence[str]) -> Stream:
-        """The stream of several types and heartbeats, made if it is not there."""
+        """The stream of several types and heartbeats, created on first use."""
         ...
 
     async def append(self, block: Block, after: int) -> int:
-        """Store a block in the stream of its type, if `after` is the sequence of the last one of its source there (0: none).
+        """Store a block in the stream of its type, if `after` is the sequence of the last block of its source there (0: none).
         Raises Conflict, Unavailable, LogError."""
         ...
 
@@ -75,16 +75,16 @@ class Log(Protocol):
         ...
 
     async def sources(self, type: str) -> list[str]:
-        """Who has published events of a type, in the order of names."""
+        """The sources of a type's events, sorted by name."""
         ...
 
     def read(self, stream: Stream, after: int, only: Only | None = None) -> AsyncIterator[Sequence[Stored]]:
-        """What stands behind the sequence `after`, and what comes, for ever; several blocks at a time where there are. With
-        `only`, what that wants."""
+        """The blocks after the sequence `after`, and new blocks as they arrive, without end; several at a time if available.
+        With `only`, the blocks that pass the filter."""
         ...
 
     async def last(self, stream: Stream, only: Only | None = None) -> int:
-        """The last sequence of the stream, or the last one that `only` wants; 0 if there is none."""
+        """The last sequence of the stream, or the last one that passes `only`; 0 if there is none."""
         ...
 
     async def before(self, stream: Stream, time: int) -> int:
@@ -94,13 +94,13 @@ class Log(Protocol):
     async def get(self, table: str, key: str) -> TableEntry | None: ...
 
     async def put(self, table: str, key: str, value: bytes, revision: int | None = None) -> int:
-        """Gives the new revision. With `revision`, only if that is the present one (0: there is none). Raises Conflict."""
+        """Returns the new revision. With `revision`, only if that is the current one (0: there is none). Raises Conflict."""
         ...
 
     async def remove(self, table: str, key: str) -> None: ...
 
     async def keys(self, table: str) -> list[str]:
-        """In the order of names; those of removed values may be among them."""
+        """Sorted by name; may include keys of removed values."""
         ...
 
     async def put_object(self, store: str, name: str, value: bytes) -> None: ...
@@ -108,15 +108,15 @@ class Log(Protocol):
     async def remove_object(self, store: str, name: str) -> None: ...
 
     async def objects(self, store: str) -> list[str]:
-        """In the order of names."""
+        """Sorted by name."""
         ...
 
     async def merged(self) -> list[Stream]:
-        """The merged streams that there are."""
+        """The existing merged streams."""
         ...
 
     async def behind(self) -> list[MergeLag]:
-        """How far the merged streams are behind what they are merged of; those that are not may be left out."""
+        """The lag of the merged streams; streams without lag may be omitted."""
         ...
 
     async def remove_stream(self, stream: Stream) -> None: ...

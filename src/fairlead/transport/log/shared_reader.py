@@ -1,15 +1,14 @@
-"""Reading a stream once for all who read it in one process.
+"""Reads a stream once for all its readers in one process.
 
-What comes of a stream is kept for a while, and each of its readers has a place in it.
+The last blocks of a stream are kept for a while, and each reader has its own position in them.
 
-    1. who wants to read from where a reading is, or was a moment ago, joins it; for others a new one begins
-    2. a reading waits for those who are slow, but not for long while others have nothing to do: then it goes on without them,
-       and they begin anew where they are
-    3. who has read everything goes over to a reading that is farther, if its own place is kept there; readings that have come
-       to the same place so become one, and one without readers ends
+    1. a reader joins a reading that is at its position, or was a moment ago; otherwise a new reading begins
+    2. a reading waits for slow readers, but only briefly while others are idle: then it continues without them, and they begin
+       a new reading at their position
+    3. a reader that has read everything moves to a reading that is further ahead, if its position is kept there; so readings
+       that reach the same position become one, and a reading without readers ends
 
-Takes: a log. Gives: `read`, as the log has it. Never: skips, repeats or reorders; holds a reader up for another one that has
-stopped.
+Takes: a log. Gives: `read`, as in the log. Never: skips, repeats or reorders; delays a reader for another one that has stopped.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ from fairlead.transport.log.tasks import ended
 
 @dataclass(frozen=True)
 class Window:
-    """What is held of a stream. `unread_max`: bytes that the slowest reader may have before it. `kept_max`: bytes that are kept
-    though all have read them, for those who come. `slow_seconds`: who takes nothing for so long, while others wait, is left
-    behind."""
+    """How much of a stream is held in memory. `unread_max`: bytes that the slowest reader may have before it. `kept_max`: bytes
+    that are kept after all have read them, for readers that join. `slow_seconds`: a reader that takes nothing for this long,
+    while others wait, is left behind."""
 
     unread_max: int = 8_000_000
     kept_max: int = 2_000_000
@@ -38,7 +37,7 @@ class Window:
 
 
 class StreamReader:
-    """`at`: the number of the next block to take, in its reading. `idle`: it has taken everything."""
+    """`at`: the number of the next block to read, in its reading. `idle`: it has read everything."""
 
     def __init__(self, at: int) -> None:
         self.at = at
@@ -46,14 +45,14 @@ class StreamReader:
 
 
 class SharedReading:
-    """What comes of a stream behind `after`, and how far its readers are in it."""
+    """The blocks of a stream after `after`, and the positions of the readers in them."""
 
     def __init__(self, log: Log, stream: Stream, after: int, only: Only | None, window: Window) -> None:
         self._before, self._window = after, window
         self._first = 0
         self._blocks: list[Stored] = []
         self._ends: list[int] = []
-        """The bytes of all blocks up to each, from the beginning of the reading on."""
+        """The bytes of all blocks up to each, since the beginning of the reading."""
         self._bytes = 0
         self._readers: set[StreamReader] = set()
         self._failed: Exception | None = None
@@ -73,7 +72,7 @@ class SharedReading:
         return self._failed is not None
 
     def has_kept(self, after: int) -> bool:
-        """Whether one who has read up to there can go on here."""
+        """Whether a reader that has read up to `after` can continue here."""
         return not self.has_failed and self._before <= after <= self.reached
 
     def join(self, after: int) -> StreamReader:
@@ -92,7 +91,7 @@ class SharedReading:
         return reader.at < self._first + len(self._blocks)
 
     async def next(self, reader: StreamReader) -> Sequence[Stored]:
-        """All that the reader has not taken, at least one block; none where it was left behind. Raises what reading raised."""
+        """All blocks that the reader has not read, at least one; empty if it was dropped. Raises the error of the reading."""
         while not self.has_more(reader):
             if self._failed is not None:
                 raise self._failed
@@ -101,7 +100,7 @@ class SharedReading:
         reader.idle = False
         if reader.at < self._first:
             return []
-        self._readers.add(reader)  # who was left behind may have come in time
+        self._readers.add(reader)  # a dropped reader may have returned in time
         found = self._blocks[reader.at - self._first :]
         reader.at += len(found)
         self._taken.set()
@@ -146,7 +145,7 @@ class SharedReading:
             self._readers = {each for each in self._readers if each.at >= min(idle)}
 
     def _forget(self) -> None:
-        """What all have read, but for the newest of it."""
+        """Drops the blocks that all have read, except the newest."""
         slowest = min((each.at for each in self._readers), default=self._first)
         count = bisect_right(self._ends, self._bytes - self._window.kept_max, hi=max(0, slowest - self._first))
         if count:
@@ -188,5 +187,5 @@ class Sharing:
 
 
 def _best(readings: Sequence[SharedReading], after: int) -> SharedReading | None:
-    """Of those where one can go on who has read up to there, the one that is farthest; of several the first."""
+    """Of the readings where a reader at `after` can continue, the one that is furthest ahead; the first of several."""
     return max((each for each in readings if each.has_kept(after)), key=lambda each: each.reached, default=None)

@@ -1,4 +1,4 @@
-"""Ending tasks."""
+"""Cancellation of tasks."""
 
 from __future__ import annotations
 

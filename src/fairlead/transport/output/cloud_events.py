@@ -1,21 +1,21 @@
 """CloudEvents 1.0 in JSON, in all three modes, to records and back.
 
-    type       ◄─► `type`, behind a prefix that the user names
+    type       ◄─► `type`, after a prefix that the user names
     source     ◄─► `_source`; a record without one has that of the mapping
-    sequence   ◄─► `_sequence`, an extension attribute; written with leading zeros, so that texts stand in the order of numbers
-    time       ◄─► the TIME attribute, where the type has one; an attribute of that name in the data has precedence
+    sequence   ◄─► `_sequence`, an extension attribute; written with leading zeros, so that texts sort as numbers
+    time       ◄─► the TIME attribute, if the type has one; an attribute of that name in the data has precedence
     data       ◄─► the other attributes, a JSON object
-    id         ◄─  given by the caller, or the sequence, or the position; ─► handed over beside the record
+    id         ◄─  from the caller, or the sequence, or the position; ─► returned beside the record
 
-Other attributes of a CloudEvent (subject, dataschema, extensions) are not read. A source whose name is no URI reference is
-written with the characters that do not belong there as %XX.
+Other attributes of a CloudEvent (subject, dataschema, extensions) are not read. In a source whose name is not a URI reference,
+invalid characters are written as %XX.
 
     structured   one JSON object, application/cloudevents+json
     batched      an array of them, application/cloudevents-batch+json
     binary       attributes as headers `ce-…`, the data as the body
 
-Takes: messages, that is headers and a body; records; events. Gives: records, of which the judge (record_check.py) has yet to
-say whether they fit their types; messages. Never: sends, receives, or keeps anything between messages.
+Takes: messages, that is headers and a body; records; events. Gives: records, which record_check.py has yet to check against
+their types; messages. Never: sends, receives, or keeps anything between messages.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ Message = tuple[dict[str, str], bytes]
 
 @dataclass(frozen=True)
 class Received:
-    """A record, and the id of the CloudEvent that it was: with the source, it names the event for ever."""
+    """A record, and the id of its CloudEvent: with the source, it identifies the event permanently."""
 
     record: dict[str, Any]
     id: str
@@ -64,8 +64,8 @@ class Received:
 
 @dataclass
 class CloudEvents:
-    """`prefix` stands before the name of every type ("com.example."); None takes any up to the last dot, and writes none.
-    `sequence` is the extension attribute of the sequence; with None there is none. `source`: of records that name no source."""
+    """`prefix`: precedes the name of every type ("com.example."); None accepts any prefix up to the last dot, and writes none.
+    `sequence`: the extension attribute of the sequence; None for no sequence. `source`: the source of records without one."""
 
     catalogue: Catalogue
     prefix: str | None = ""
@@ -82,7 +82,7 @@ class CloudEvents:
         self._decoder = decoder_for(self._shapes)
 
     def read(self, headers: Headers, body: bytes) -> list[Received]:
-        """The records of a message in whichever mode it is. Raises DataError."""
+        """The records of a message in any mode. Raises DataError."""
         given = _headers(headers)
         media = given.get("content-type", "").partition(";")[0].strip().lower()
         if media.startswith("application/cloudevents"):
@@ -127,7 +127,7 @@ class CloudEvents:
             raise at(error, known) from None
 
     def record_of(self, event: Any) -> Received:
-        """Of a CloudEvent as a JSON object. Raises DataError without a place."""
+        """The record of a CloudEvent as a JSON object. Raises DataError without a place."""
         if not isinstance(event, dict):
             raise DataError("D040", f"a CloudEvent is a JSON object, not {quoted(event)}", 'send {"specversion": "1.0", …}')
         if event.get("specversion") != VERSION:
@@ -160,7 +160,8 @@ class CloudEvents:
         return given[len(self.prefix) :]
 
     def _data(self, event: dict[str, Any], name: str) -> dict[str, Any]:
-        """The attributes. What else is in the data is the judge's to say, except where it would be mistaken for something."""
+        """The attributes. The record check reports unknown fields in the data, except those that would be mistaken for
+        something else."""
         media = event.get("datacontenttype")
         if media is not None and not isinstance(media, str):
             raise DataError("D041", f"expected text in `datacontenttype`, got {quoted(media)}", f"send {JSON}")
@@ -198,7 +199,7 @@ class CloudEvents:
         return found
 
     def structured(self, record: Mapping[str, Any] | Event, id: str | None = None) -> Message:
-        """The message of one record. Raises DataError where it does not fit its type."""
+        """The message of one record. Raises DataError if it does not fit its type."""
         return {"content-type": f"{STRUCTURED}; charset=utf-8"}, _written(self.envelope(record, id))
 
     def batched(self, records: Iterable[Mapping[str, Any] | Event], ids: Sequence[str] | None = None) -> Message:
@@ -246,7 +247,7 @@ class CloudEvents:
 
 
 def cloudevent_records(lines: Iterable[Line], shapes: Shapes, file: str) -> Iterator[Parsed]:
-    """The records of a file with one CloudEvent a line, whatever the prefix of their types."""
+    """The records of a file with one CloudEvent per line, whatever the prefix of their types."""
     events = CloudEvents(shapes.catalogue, prefix=None)
     position = shapes.position_field
     for number, content, ended, error in lines:
@@ -261,7 +262,7 @@ def cloudevent_records(lines: Iterable[Line], shapes: Shapes, file: str) -> Iter
 
 
 def _one_of_a_file(events: CloudEvents, text: str, position: str | None) -> dict[str, Any] | DataError:
-    """The record of a line, or what is wrong with it. A position may be an extension attribute, too."""
+    """The record of a line, or its error. A position may be an extension attribute, too."""
     try:
         event = events.parse(text.encode("utf-8", "surrogatepass"), "the line")
         record = events.record_of(event).record
@@ -281,7 +282,7 @@ def _written(value: Any) -> bytes:
 
 
 def _headers(given: Headers) -> dict[str, str]:
-    """By name in small letters."""
+    """The headers, by lowercase name."""
     found: dict[str, str] = {}
     for name, value in given.items() if isinstance(given, Mapping) else given:
         lower = name.lower()
@@ -315,7 +316,7 @@ def _unpacked(packed: Any) -> bytes:
 
 
 def _time(value: Any) -> str:
-    """The time as it was written, if it is one that an event can have."""
+    """The time as it was written, if it is valid for an event."""
     problem = f"`time` is not a time of RFC 3339 but {quoted(value)}"
     if isinstance(value, str) and RFC_3339.fullmatch(value):
         try:

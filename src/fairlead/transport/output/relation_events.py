@@ -1,12 +1,12 @@
-"""A relation as a CloudEvent: the same one for every subscriber with the same subscription.
+"""A relation as a CloudEvent: equal for every subscriber with the same subscription.
 
     id       the relation's
-    source   /subscriptions/<digest of what is asked for>: with the id, it names the relation for ever
+    source   /subscriptions/<digest of the subscription>: with the id, it identifies the relation permanently
     type     fairlead.relation
-    subject  what the subscription is called here
+    subject  the local name of the subscription
     data     the relation, as everywhere
 
-Takes: a relation and the plan that it is of. Gives: a JSON object. Never: sends anything.
+Takes: a relation and its plan. Gives: a JSON object. Never: sends anything.
 """
 
 from __future__ import annotations

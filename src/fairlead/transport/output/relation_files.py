@@ -1,11 +1,11 @@
-"""Relations and rejected records to files: all of it, or nothing.
+"""Writes relations and rejected records to files: completely, or not at all.
 
-What is written goes to a file beside the target, which takes the target's place only when `close` has succeeded, and is
-removed when anything fails. Several outputs appear together: `prepare` all of them, which is where a full disk is noticed,
-then `close` them. `-` is the standard output, for JSON Lines.
+The output goes to a file beside the target, which replaces the target only when `close` has succeeded, and is removed when
+anything fails. Several outputs appear together: `prepare` all of them, which detects a full disk, then `close` them. `-` is the
+standard output, for JSON Lines.
 
-Takes: relations, or rejected records, in the order of delivery. Gives: JSON Lines or Parquet. Never: holds more than one
-batch of them, nor leaves a half written file under the target's name.
+Takes: relations, or rejected records, in the order of delivery. Gives: JSON Lines or Parquet. Never: holds more than one batch
+of them, or leaves an incomplete file under the target's name.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ ROW_GROUP_RELATIONS = 65_536
 ROW_GROUP_BYTES = 64_000_000
 """Relations held before they become a row group: this many, or this much of them."""
 BATCHES_HELD = 8
-"""Batches whose relations become columns together: with them, the events of these batches are held, and those of two such
-groups more while they are written."""
+"""Batches whose relations become columns together: with them, the events of these batches are held, and those of two more such
+groups while they are written."""
 TEXTS_AT_ONCE, NUMBERS_AT_ONCE = 1024, 16_384
-"""Values after which the Parquet writer looks whether a page is full; texts may be long."""
+"""Values after which the Parquet writer checks whether a page is full; texts may be long."""
 WHOLE = (Kind.INT, Kind.BIGINT, Kind.TIMESTAMP, Kind.INTERVAL)
 OBJECTS = 8192
-"""Relations that are objects already are made columns so many at a time."""
+"""Relations that already are objects become columns this many at a time."""
 
 
 class RelationWriter(Protocol):
-    """`close` makes the file appear, `abort` removes what there is of it. As a context manager it does the one or the other.
-    `prepare` does everything of `close` that can fail, and leaves the target as it is."""
+    """`close` makes the file appear, `abort` removes the incomplete file. As a context manager it does one or the other.
+    `prepare` does everything of `close` that can fail, and leaves the target unchanged."""
 
     def write(self, relations: Sequence[Relation]) -> None: ...
     def prepare(self) -> None: ...
@@ -61,7 +61,7 @@ class RelationWriter(Protocol):
 
 
 def open_relations(path: str | os.PathLike[str], plan: Plan) -> RelationWriter:
-    """The writer of a plan's relations, by the path's ending; raises before anything is computed if it cannot be written."""
+    """The writer of a plan's relations, by the path's suffix. Raises at once if the file cannot be written."""
     name = os.fspath(path).lower()
     if name == "-" or name.endswith((".jsonl", ".ndjson", ".json")):
         return JsonLinesWriter(path)
@@ -72,8 +72,8 @@ def open_relations(path: str | os.PathLike[str], plan: Plan) -> RelationWriter:
 
 
 class OutputFile:
-    """A file that appears whole or not at all, with the permissions of the file it replaces. Devices and pipes (`/dev/null`)
-    are written directly."""
+    """A file that appears completely or not at all, with the permissions of the file it replaces. Devices and pipes
+    (`/dev/null`) are written directly."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._shown = os.fspath(path)
@@ -91,14 +91,14 @@ class OutputFile:
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
-        """What the operating system refuses, as D018 with the path."""
+        """Raises errors of the operating system as D018 with the path."""
         try:
             yield
         except OSError as error:
             raise unwritable("the output", error, self._shown) from None
 
     def prepare(self) -> None:
-        """Everything on the disk, not yet under its name: what can fail has not touched an earlier file."""
+        """Writes everything to the disk, not yet under its name: failures do not touch an earlier file."""
         self.file.flush()
         if self._part != self.path:
             os.fsync(self.file.fileno())
@@ -107,23 +107,23 @@ class OutputFile:
 
     def commit(self) -> None:
         """1. everything on the disk; 2. under its name; 3. the name on the disk. In this order a crash leaves the old file or
-        the new one, and of several outputs the later ones are never there without the earlier ones."""
+        the new one, and of several outputs the later ones never exist without the earlier ones."""
         if not self._prepared:
             self.prepare()  # 1
         if self._part != self.path:
             os.replace(self._part, self.path)  # 2
-            with suppress(OSError):  # 3: not every file system can, and it is too late to fail
+            with suppress(OSError):  # 3: not every file system supports it, and it is too late to fail
                 _sync(self.path.parent)
 
     def discard(self) -> None:
-        with suppress(OSError):  # it is thrown away: what could not be flushed does not matter
+        with suppress(OSError):  # the file is discarded: what could not be flushed does not matter
             self.file.close()
         if self._part != self.path:
             self._part.unlink(missing_ok=True)
 
 
 def _mode_of(path: str | os.PathLike[str]) -> int | None:
-    """Of what stands there, or None. Raises where a path leads nowhere for ever: a loop of symbolic links."""
+    """The mode of an existing file, or None. Raises if the path is a loop of symbolic links."""
     try:
         return os.stat(path).st_mode
     except FileNotFoundError:
@@ -131,7 +131,7 @@ def _mode_of(path: str | os.PathLike[str]) -> int | None:
 
 
 def _opened(path: Path, mode: int) -> IO[bytes]:
-    """A new file that nobody else can read for a moment who could not read the earlier one."""
+    """A new file; at no time can anybody read it without access to the earlier one."""
     with suppress(FileNotFoundError):
         path.unlink()
     file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode & 0o700), "wb")
@@ -148,18 +148,18 @@ def _sync(folder: Path) -> None:
 
 
 class _Writer:
-    """What all writers share: the target, and leaving it whole or not at all."""
+    """Common to all writers: the target, which appears completely or not at all."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._target = None if os.fspath(path) == "-" else OutputFile(path)
         self._prepared = self._done = False
 
     def _finish(self) -> None:
-        """Writes what is still held."""
+        """Writes what is still buffered."""
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """Whatever fails inside removes what there is of the file."""
+        """Removes the incomplete file if anything inside fails."""
         try:
             with self._target.guarded() if self._target is not None else nullcontext():
                 yield
@@ -211,7 +211,7 @@ class _Writer:
 
 
 class JsonLinesWriter(_Writer):
-    """One relation a line, as `Relation.to_json` gives it."""
+    """One relation per line, as `Relation.to_json` returns it."""
 
     def write(self, relations: Sequence[Relation]) -> None:
         for relation in relations:
@@ -219,8 +219,8 @@ class JsonLinesWriter(_Writer):
 
 
 class ParquetWriter(_Writer):
-    """The table of model/layout.py. A thread makes columns of the relations and writes them, row group by row group, while the
-    next ones are matched; until it has ended, the tables held and the file are its own."""
+    """The table of model/layout.py. A thread converts the relations to columns and writes them, row group by row group, while
+    the next ones are matched. Until it has ended, it owns the tables and the file."""
 
     row_group_relations = ROW_GROUP_RELATIONS
 
@@ -248,7 +248,7 @@ class ParquetWriter(_Writer):
                 self._behind.do(lambda: self._hold(relation_tables(relations, self._layout)))
 
     def _converting(self) -> Call:
-        """The call that makes columns of what kernels found, many batches at once."""
+        """The call that converts the kernels' matches to columns, many batches at once."""
         found, self._found = self._found, []
         return lambda: self._hold([joined(found).to_arrow(self._layout)])
 
@@ -275,7 +275,7 @@ class ParquetWriter(_Writer):
 
     def abort(self) -> None:
         if not self._done and not self._prepared:
-            with suppress(Exception):  # what failed is known, or does not matter any more
+            with suppress(Exception):  # the error is known, or does not matter any more
                 self._behind.end()
             with suppress(OSError, pa.ArrowException):
                 self._parquet.close()
@@ -283,8 +283,8 @@ class ParquetWriter(_Writer):
 
 
 def _options(layout: ResultLayout) -> dict[str, Any]:
-    """Dictionaries only where values repeat: names and texts. Ids are random digits: nothing compresses or bounds them. Whole
-    numbers and times by their differences: a tenth less to write, in time and in bytes."""
+    """Dictionaries only for values that repeat: names and texts. Ids are random digits: no compression, no statistics. Integers
+    and times are delta-encoded: a tenth less time and bytes."""
     attributes = [(f"members.list.element.{each.name}", each.type.kind) for each in layout.members]
     attributes += [(f"emitted.{each.name}", each.type.kind) for each in layout.emitted]
     fixed = ["members.list.element.type", "members.list.element.place", "emitted.type", "subscription", "branch", "place"]
@@ -302,7 +302,7 @@ def _options(layout: ResultLayout) -> dict[str, Any]:
 
 
 class RejectWriter(_Writer):
-    """A JSON Lines file of rejected records. It is itself the `rejects` of a reader, and counts."""
+    """A JSON Lines file of rejected records. It serves as the `rejects` of a reader, and counts."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         super().__init__(path)
@@ -314,7 +314,7 @@ class RejectWriter(_Writer):
 
 
 def relation_tables(relations: Sequence[Relation], layout: ResultLayout) -> Iterator[pa.Table]:
-    """Relations as tables of the layout. What kernels found is never an object on the way."""
+    """Relations as tables of the layout. The kernels' matches never become objects on the way."""
     if isinstance(relations, (Relations, Interleaved)):
         yield relations.to_arrow(layout)
     else:
@@ -332,5 +332,5 @@ def relation_table(batches: Sequence[Sequence[Relation]], layout: ResultLayout) 
 
 
 def _engine_of(relations: Sequence[Relation]) -> object:
-    """What tells relations of one engine, whose columns can be joined, from those of another; None where they are objects."""
+    """Identifies the engine of relations, whose columns can be joined; None if they are objects."""
     return relations.build if isinstance(relations, Relations) else None

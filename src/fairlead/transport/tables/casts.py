@@ -1,7 +1,7 @@
-"""The fast way for Arrow columns: casts to the declared data type that lose nothing.
+"""The fast path for Arrow columns: lossless casts to the declared data type.
 
-Takes: a column as it came. Gives: an array in Arrow's form of the declared data type, or raises one of DOUBTS; then the
-judge reads the rows one by one (`values_of` gives them as Python values). Never: rounds, truncates or guesses.
+Takes: a column in any type. Gives: an array in Arrow's form of the declared data type, or raises one of DOUBTS; then the record
+check reads the rows one by one (`values_of` returns them as Python values). Never: rounds, truncates or guesses.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fairlead.transport.admission.converters import MICROSECONDS, finite, in_ran
 
 
 def cast(column: pa.Array, wanted: DataType, *, allow_nan: bool) -> pa.Array:
-    """The column as the wanted data type. Raises one of DOUBTS where it is not plainly right."""
+    """The column as the wanted data type. Raises one of DOUBTS unless every value is certainly valid."""
     target = arrow_type(wanted)
     if is_.is_null(column.type):
         return pa.nulls(len(column), target)
@@ -30,7 +30,7 @@ def cast(column: pa.Array, wanted: DataType, *, allow_nan: bool) -> pa.Array:
 
 
 def plain(column: pa.Array) -> pa.Array:
-    """Without the wrappings that say nothing about the values: extension types, dictionaries, views, large offsets."""
+    """The column without wrappers that do not affect the values: extension types, dictionaries, views, large offsets."""
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
     if is_.is_dictionary(column.type):
@@ -69,13 +69,13 @@ def _decimal(column: pa.Array, wanted: DataType) -> pa.Array:
 
 def _string(column: pa.Array, wanted: DataType) -> pa.Array:
     _sure(is_.is_string(column.type))
-    column.validate(full=True)  # Arrow and Parquet do not promise that strings are UTF-8
+    column.validate(full=True)  # Arrow and Parquet do not guarantee that strings are UTF-8
     return column
 
 
 def _timestamp(column: pa.Array, wanted: DataType) -> pa.Array:
     if is_.is_timestamp(column.type):
-        exact = _as(column, pa.timestamp("us", column.type.tz))  # raises where a value is finer than a microsecond
+        exact = _as(column, pa.timestamp("us", column.type.tz))  # raises if a value is finer than a microsecond
         return in_range(exact.view(MICROSECONDS))  # without a zone it is UTC
     if is_.is_string(column.type):
         return iso_timestamps(_string(column, wanted))
@@ -91,7 +91,7 @@ def _binary(column: pa.Array, wanted: DataType) -> pa.Array:
 
 
 def _as(column: pa.Array, target: pa.DataType, *, safe: bool = True) -> pa.Array:
-    """A cast that costs nothing where there is nothing to do; Arrow's copies."""
+    """A cast that is free if there is nothing to do; Arrow's copies."""
     return column if column.type.equals(target) else column.cast(target, safe=safe)
 
 
@@ -113,7 +113,7 @@ CASTS: dict[Kind, Callable[[pa.Array, DataType], pa.Array]] = {
 
 
 def values_of(column: pa.Array) -> list[Any]:
-    """The column as Python values for the judge, whatever it holds."""
+    """The column as Python values for the record check, whatever it holds."""
     try:
         if is_.is_timestamp(column.type):
             return _moments(column)
@@ -128,7 +128,7 @@ def values_of(column: pa.Array) -> list[Any]:
 def _shown(scalar: pa.Scalar) -> str:
     try:
         return str(scalar)
-    except (ValueError, OverflowError):  # a date or duration that Python's own cannot hold
+    except (ValueError, OverflowError):  # a date or duration out of Python's range
         return f"a {scalar.type} out of range"
 
 

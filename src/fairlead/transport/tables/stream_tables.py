@@ -1,9 +1,9 @@
-"""Tables whose rows are events of several streams, as a disjunction reads them: each stream has positions of its own.
+"""Tables whose rows are events of several streams, as a disjunction reads them: each stream has its own positions.
 
-The order of the rows is the one order of all. Rows of one stream that stand together are read together.
+The order of the rows is the merged order of all streams. Consecutive rows of one stream are read together.
 
-Takes: record batches with a column that names the stream, by its types. Gives: Columns and their stream's number. Never: takes
-a row for another stream.
+Takes: record batches with a column that names the stream, by its types. Gives: Columns and their stream's number. Never:
+assigns a row to another stream.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from fairlead.transport.tables.table_reader import examined, take_rows
 def read_streams(
     batches: Iterable[pa.RecordBatch], catalogue: Catalogue, streams: Sequence[str], position: str, stream: str
 ) -> Iterator[tuple[int, Columns]]:
-    """`streams`: the names of those that are read, of which others are an error. `position`, `stream`: the columns of these.
+    """`streams`: the names of the expected streams; others are an error. `position`, `stream`: the names of these columns.
     Raises DataError."""
     intakes = [Intake(catalogue, position_field=position) for _ in streams]
     row = 0
@@ -58,7 +58,7 @@ def stream_files(
     batch_rows: int | None = None,
     progress: Progress,
 ) -> Iterator[tuple[int, Columns]]:
-    """The same of Parquet files, one after the other. Raises DataError, UsageError."""
+    """The same for Parquet files, one after the other. Raises DataError, UsageError."""
     files = list(paths)
     for each in files:
         if format_of(each) != "parquet":

@@ -1,9 +1,9 @@
-"""Tables: pyarrow, pandas and polars become Columns, without a Python object for a row.
+"""Tables: pyarrow, pandas and polars become Columns, without a Python object per row.
 
-A table is wide: a `type` column and one column for every attribute of any type. A cell that is not an attribute of its
-row's type must be null. `type` may be left out where only one type can be published.
+A table is wide: a `type` column and one column for every attribute of any type. A cell that is not an attribute of its row's
+type must be null. `type` may be omitted if only one type can be published.
 
-Takes: a table in its order. Gives: Columns. Never: imports pandas or polars; it knows their frames by what they can do.
+Takes: a table in its order. Gives: Columns. Never: imports pandas or polars; it recognizes their frames by their interface.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from fairlead.transport.tables.casts import plain, values_of
 from fairlead.transport.tables.wide_tables import by_type
 
 TABLE_ROWS = 131_072
-"""Rows a batch: large enough that per-batch work vanishes, small enough that a batch of 100-byte rows is 13 MB."""
+"""Rows per batch: large enough that per-batch work vanishes, small enough that a batch of 100-byte rows is 13 MB."""
 
 EXACT_FLOAT_MAX = 2**53
 NUMPY_TIMES = (np.datetime64, np.timedelta64)
 
 
 def is_table(data: Any) -> bool:
-    """Whether `read_table` takes it: pyarrow, pandas, polars, or anything that speaks Arrow's stream interface."""
+    """Whether `read_table` accepts it: pyarrow, pandas, polars, or any object with Arrow's stream interface."""
     if isinstance(data, (pa.Table, pa.RecordBatch, pa.RecordBatchReader)) or _is_pandas(data):
         return True
     return hasattr(data, "columns") and (hasattr(data, "to_arrow") or hasattr(data, "__arrow_c_stream__"))
@@ -57,7 +57,7 @@ def read_table(
     position: str | None = None,
 ) -> Iterator[Columns]:
     """The table's rows as Columns, in order. Raises DataError with the row at the first bad one (or skips it). `position`: the
-    column that has the positions; without it they count from `start`."""
+    column with the positions; without it they count from `start`."""
     intake = Intake(catalogue, start, allow_nan, on_bad, rejects, last_sequences or LastSequences(), position)
     for batch in record_batches(data, catalogue, batch_rows, position):
         yield take_rows(examined(batch, intake.typed), intake)
@@ -80,8 +80,8 @@ def record_batches(data: Any, catalogue: Catalogue, batch_rows: int, position: s
 
 @dataclass(frozen=True)
 class TablePart:
-    """A record batch, looked at as far as that depends on nothing before it. `grouped` is None in doubt; only then the columns
-    are still needed, or where its positions may not go on from those before."""
+    """A record batch, checked as far as that depends on no earlier batch. `grouped` is None if in doubt; the columns are needed
+    only then, or if its positions may not continue after those before."""
 
     columns: Mapping[str, pa.Array]
     rows: int
@@ -90,7 +90,7 @@ class TablePart:
 
 
 def examined(batch: pa.RecordBatch, shapes: Shapes, file: str | None = None) -> TablePart:
-    """The pure half of reading a record batch. Raises DataError where its columns do not fit the types."""
+    """The pure half of reading a record batch. Raises DataError if its columns do not fit the types."""
     columns = _columns(batch, shapes, file)
     grouped = by_type(columns, batch.num_rows, shapes)
     done_with = grouped is not None and shapes.position_field is None
@@ -98,7 +98,7 @@ def examined(batch: pa.RecordBatch, shapes: Shapes, file: str | None = None) -> 
 
 
 def take_rows(part: TablePart, intake: Intake, *, file: str | None = None, first_row: int = 0) -> Columns:
-    """The other half: positions, repeats and errors. `file` and `first_row` say where the rows stand."""
+    """The other half: positions, repeats and errors. `file` and `first_row`: the place of the rows."""
     if part.grouped is not None and intake.goes_on(part.grouped):
         return intake.admit(part.grouped, part.rows)
     lines = range(first_row, first_row + part.rows) if file is not None else None
@@ -123,7 +123,7 @@ def _columns(batch: pa.RecordBatch, shapes: Shapes, file: str | None) -> dict[st
 
 
 def _records(columns: Mapping[str, pa.Array], rows: int, shapes: Shapes) -> list[dict[str, Any]]:
-    """The rows as dicts for the judge, each with the cells of its type and whatever else is not null."""
+    """The rows as dicts for the record check, each with the cells of its type and whatever else is not null."""
     values = {name: values_of(plain(column)) for name, column in columns.items()}
     types = values.get("type", [shapes.default] * rows)
     nothing: frozenset[str] = frozenset()
@@ -140,7 +140,8 @@ def _is_pandas(data: Any) -> bool:
 
 
 def _from_frame(frame: Any) -> pa.Table | pa.RecordBatchReader:
-    """Of polars and others that speak Arrow. Some of polars' types have no form in Arrow: 128 bits, objects of Python's."""
+    """Tables of polars and other libraries with Arrow's interface. Some polars types have no Arrow equivalent: 128 bits, Python
+    objects."""
     try:
         return frame.to_arrow() if hasattr(frame, "to_arrow") else pa.RecordBatchReader.from_stream(frame)
     except Exception as error:
@@ -153,9 +154,8 @@ def _not_arrow(error: Exception) -> DataError:
 
 
 def _not_for_arrow(frame: Any) -> None:
-    """Raises at columns of objects that have no form in Arrow and that Arrow's conversion does not survive: of
-    Decimal('1E+999999') among timestamps it would make a whole number, for minutes; on np.datetime64 beside other scalars of
-    NumPy's it crashes."""
+    """Raises for columns of objects that have no Arrow equivalent and break Arrow's conversion: it would convert
+    Decimal('1E+999999') among timestamps to an integer, for minutes; it crashes on np.datetime64 beside other NumPy scalars."""
     for name, kind in frame.dtypes.items():
         if kind.kind != "O":
             continue
@@ -181,7 +181,7 @@ def _from_pandas(frame: Any, catalogue: Catalogue, position: str | None) -> pa.T
     _not_for_arrow(frame)
     try:
         table = pa.Table.from_pandas(frame, preserve_index=False)
-    except Exception as error:  # what the objects of its columns raise
+    except Exception as error:  # errors of the objects in its columns
         raise _not_arrow(error) from None
     whole = {a.name for each in catalogue for a in each.attributes if a.type.kind in INTEGER} | {"_sequence", position}
     for at, field in enumerate(table.schema):

@@ -1,11 +1,11 @@
-"""The fast way for wide tables: the rows by type, whole columns at once, accepting only what cannot be doubted.
+"""The fast path for wide tables: the rows by type, whole columns at once, accepting only values that are certainly valid.
 
-Takes: the columns of a record batch, whose names are known to fit. Gives: the rows by type, or None at the slightest doubt;
-then the judge (record_check.py) reads them one by one. Never: raises for bad rows, knows positions, or keeps anything between
+Takes: the columns of a record batch, whose names are known to fit. Gives: the rows by type, or None if in doubt; then the
+record check (record_check.py) reads them one by one. Never: raises for bad rows, knows positions, or keeps anything between
 batches: a thread that reads ahead may call it.
 
 Every cell is copied once, into the record batch of its type. `pa.array` and `pa.scalar` are avoided: their first call imports
-pandas where it is installed, a quarter of a second; so is what loads pyarrow.compute, where NumPy does as well.
+pandas if it is installed, a quarter of a second. pyarrow.compute is avoided, too, if NumPy does as well.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from fairlead.transport.admission.record_check import RecordShape, Shapes
 from fairlead.transport.tables.casts import cast, plain
 
 DICTIONARY_MAX = 1_000
-"""Names of a dictionary that are looked up instead of the rows; a slice of a table brings the whole dictionary along."""
+"""Entries of a dictionary up to which they are looked up instead of the rows; a slice of a table contains the whole
+dictionary."""
 
 
 def by_type(columns: Mapping[str, pa.Array], rows: int, shapes: Shapes) -> Grouped | None:
-    """The rows by type; None in doubt. `type` may be a dictionary; all other columns are plain."""
+    """The rows by type; None if in doubt. `type` may be a dictionary; all other columns are plain."""
     try:
         codes = _codes(columns.get("type"), rows, shapes)
         places = rows_by_code(codes, len(shapes.names))
@@ -48,7 +49,7 @@ def by_type(columns: Mapping[str, pa.Array], rows: int, shapes: Shapes) -> Group
 
 
 def _codes(column: pa.Array | None, rows: int, shapes: Shapes) -> Codes:
-    """The number of each row's type. Raises where a type is null or unknown."""
+    """The number of each row's type. Raises if a type is null or unknown."""
     narrow = code_type(len(shapes.names))
     if column is None:
         return np.full(rows, shapes.code_of[shapes.default or ""], dtype=narrow)
@@ -71,7 +72,7 @@ def _codes(column: pa.Array | None, rows: int, shapes: Shapes) -> Codes:
 
 
 def _texts(names: pa.Array) -> pa.Array:
-    if not is_.is_string(names.type):  # Arrow would compare bytes with texts, the judge does not
+    if not is_.is_string(names.type):  # Arrow would compare bytes with texts, the record check does not
         raise TypeError("not text")
     return names
 
@@ -88,8 +89,8 @@ def _rows_of(columns: Mapping[str, pa.Array], shape: RecordShape, at: Rows | Non
 def _nothing_foreign(
     columns: Mapping[str, pa.Array], rows: int, present: Sequence[RecordShape], tables: Mapping[str, pa.RecordBatch]
 ) -> None:
-    """A cell that is no attribute of its row's type must be null: then a column has as many values as the types that have it
-    took from it."""
+    """A cell that is not an attribute of its row's type must be null: then a column has as many values as the types with this
+    attribute read from it."""
     for name, column in columns.items():
         if all(name in shape.allowed for shape in present):
             continue

@@ -1,6 +1,6 @@
-"""An event loop in a thread of its own, for callers that do not know asyncio: the synchronous client, the processes of Spark.
+"""An event loop in its own thread, for callers without asyncio: the synchronous client, the processes of Spark.
 
-Takes: coroutines. Gives: their results, when they are there. Never: leaves a task or a thread behind.
+Takes: coroutines. Gives: their results, once available. Never: leaves a task or a thread running.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Answer = TypeVar("Answer")
 
 
 class LoopThread:
-    """`seconds_max`: how long a call, or the end of the thread, may take; None: as long as it takes."""
+    """`seconds_max`: how long a call, or the end of the thread, may take; None: no limit."""
 
     def __init__(self, name: str, seconds_max: float | None = None) -> None:
         self._name, self._seconds_max = name, seconds_max
@@ -35,7 +35,7 @@ class LoopThread:
         return self
 
     def call(self, work: Coroutine[Any, Any, Answer]) -> Answer:
-        """Run it in the thread, and wait. Whatever ends the wait (an interrupt from the keyboard, too) ends the work."""
+        """Run it in the thread, and wait. If the wait is interrupted (by Ctrl-C, for instance), the work ends too."""
         if self._loop is None:
             work.close()
             raise RuntimeError("the event loop is not running")
@@ -47,7 +47,7 @@ class LoopThread:
             raise
 
     def stop(self) -> None:
-        """As `asyncio.run` ends: tasks that are left end first. Stopping twice is stopping once."""
+        """Ends as `asyncio.run` does: remaining tasks are cancelled first. Stopping twice is harmless."""
         loop, thread = self._loop, self._thread
         if loop is None or thread is None:
             return

@@ -1,10 +1,10 @@
-"""Reading ahead: an iterator runs in a thread of its own, a few items before whoever consumes it.
+"""Read-ahead: runs an iterator in its own thread, a few items ahead of its consumer.
 
-It pays where the items are made without Python's lock, as Arrow decodes Parquet: then reading has a core of its own.
+It pays off if the items are produced without Python's lock, as when Arrow decodes Parquet: then reading has its own core.
 
-Takes: a generator that touches nothing its consumer touches. Gives: the same items in the same order, and the same error at
-the same place. Never: leaves a thread behind. Closing the iterator, or an error in its consumer, ends the thread: it finishes
-the item at hand, closes the generator and is waited for.
+Takes: a generator that shares no state with its consumer. Gives: the same items in the same order, and the same error at the
+same place. Never: leaves a thread running. Closing the iterator, or an error in its consumer, ends the thread: it finishes the
+current item, closes the generator and is joined.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from typing import TypeVar
 Item = TypeVar("Item")
 
 AHEAD = 2
-"""Items made before they are asked for: one hides the making, a second one an uneven consumer."""
+"""Items produced in advance: one hides the production time, a second one an uneven consumer."""
 
 
 class _End:
-    """The last thing in the queue: the error that ended the generator, or None."""
+    """The last item of the queue: the error that ended the generator, or None."""
 
     def __init__(self, error: BaseException | None) -> None:
         self.error = error
 
 
 def read_ahead(items: Generator[Item, None, None], ahead: int = AHEAD) -> Generator[Item, None, None]:
-    """The items of the generator, made in a thread. It begins when the first one is asked for."""
+    """The items of the generator, produced in a thread. It starts with the first request."""
     made: SimpleQueue[Item | _End] = SimpleQueue()
     room = Semaphore(ahead)
     stopped = False
@@ -40,7 +40,7 @@ def read_ahead(items: Generator[Item, None, None], ahead: int = AHEAD) -> Genera
                 made.put(next(items))
         except StopIteration:
             pass
-        except BaseException as raised:  # it is the consumer's to handle
+        except BaseException as raised:  # the consumer handles it
             error = raised
         finally:
             items.close()

@@ -1,6 +1,6 @@
-"""One thread that does calls in their order behind the caller's back, so that writing and matching overlap.
+"""A background thread that runs calls in order, so that writing and matching overlap.
 
-Takes: calls. Gives: their errors, at the next call or when it ends. Never: has more than one call waiting, nor does anything
+Takes: calls. Gives: their errors, at the next call or when it ends. Never: has more than one call waiting, or runs anything
 after a call has failed.
 """
 
@@ -14,7 +14,8 @@ Call = Callable[[], None]
 
 
 class WriteBehind:
-    """The thread begins with the first call. `end` waits for all of them; after it, what they touched is the caller's."""
+    """The thread starts with the first call. `end` waits for all of them; afterwards the caller owns everything that they
+    used."""
 
     def __init__(self) -> None:
         self._calls: Queue[Call | None] = Queue(maxsize=1)
@@ -47,5 +48,5 @@ class WriteBehind:
             if not failed:
                 try:
                     call()
-                except BaseException as error:  # it is raised again where the caller sees it
+                except BaseException as error:  # raised again in the caller
                     self._error, failed = error, True

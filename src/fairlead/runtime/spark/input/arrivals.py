@@ -1,10 +1,10 @@
-"""Record batches of the input, as Spark gives them, become checked arrivals.
+"""Converts record batches of the input from Spark to checked arrivals.
 
-Rows are grouped by type and checked as every other input is (transport/): what fits is in Arrow's form of the declared data
-types, what does not is set aside with its code and the reason. A row of a type that no subscription reads is not looked at; it
-has a place in the order, no more.
+Rows are grouped by type and checked as every other input (transport/): valid rows are in Arrow's form of the declared data
+types, the others are rejected with a code and the reason. A row of a type that no subscription reads is not checked; it only
+has a place in the order.
 
-Takes: a `InputColumns`, which says what the columns are, then record batches. Gives: arrivals by type. Never: orders, numbers.
+Takes: `InputColumns`, which describes the columns, then record batches. Gives: arrivals by type. Never: orders, numbers.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from fairlead.transport.admission.problems import Rejected, at, not_published, u
 from fairlead.transport.tables.table_reader import examined, take_rows
 
 REJECTED = ":rejected"
-"""Stands for a type among arrivals: the rows that were refused, at their places."""
+"""Takes the place of a type among arrivals: the rejected rows, at their places."""
 CODE, TYPE = "_code", "_type"
 REFUSED = [("code", pa.string()), ("problem", pa.string()), ("record", pa.string())]
 
 
 @dataclass(frozen=True)
 class InputColumns:
-    """`columns`: for every type that is read, which column of the input has each attribute. `others`: types that may come
-    and are not read. `keys`: how many order columns there are."""
+    """`columns`: for every type that is read, the input column of each attribute. `others`: types that may occur and are not
+    read. `keys`: the number of order columns."""
 
     catalogue: Catalogue
     columns: Mapping[str, Mapping[str, str]]
@@ -61,7 +61,7 @@ class ArrivalReader:
         self.intakes = {name: _intake(reading, name) for name in reading.columns}
 
     def codes(self, batch: pa.RecordBatch) -> npt.NDArray[np.int32]:
-        """The number of each row's type among `reading.types`; behind the last one where it is unknown or null."""
+        """The number of each row's type among `reading.types`; one past the last if the type is unknown or null."""
         return batch.column(CODE).fill_null(len(self.reading.types)).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
     def arrivals(self, code: int, batch: pa.RecordBatch) -> dict[str, pa.Table]:
@@ -105,7 +105,7 @@ class ArrivalReader:
         return made
 
     def _column(self, batch: pa.RecordBatch, name: str) -> pa.Array:
-        """An attribute; one that is an order column is a time."""
+        """The column of an attribute; if it is an order column, it is a time."""
         column = batch.column(name)
         return column.view(MICROSECONDS) if name in self.reading.reserved else column
 
@@ -118,7 +118,7 @@ class ArrivalReader:
 
 
 def _told(error: DataError, name: str, batch: pa.RecordBatch, reading: InputColumns) -> DataError:
-    """An error at a row of the batch, which only the order columns let a user find again."""
+    """An error at a row of the batch; only the order columns let a user find the row."""
     head, _, row = str(error.place or "").rpartition(", row ")
     if head != name or not row.isdigit():
         return error
@@ -136,7 +136,7 @@ def _intake(reading: InputColumns, name: str) -> Intake:
 
 
 def unknown(name: str | None, reading: InputColumns) -> DataError:
-    """What is wrong with a row of a type that cannot come."""
+    """The error of a row whose type is not part of the input."""
     declared = None if name is None else reading.catalogue.get(name)
     if name is None:
         return DataError("D027", "the record has no type", "name the event type in the type column")

@@ -1,12 +1,12 @@
-"""Files of events as frames for `match`: Parquet as it is, JSON Lines and CSV with the types that the plan declares.
+"""Files of events as frames for `match`: Parquet unchanged, JSON Lines and CSV with the types that the plan declares.
 
-Spark turns a value that does not fit into a null and says nothing. Here every such line is kept as text: with `on_bad="stop"`
-it ends the job (D024), with "skip" it is given apart. The same goes for rows without a value in an order column (D019).
+Spark silently turns an invalid value into a null. Here every such line is kept as text: with `on_bad="stop"` it ends the job
+(D024), with "skip" it is returned separately. The same applies to rows without a value in an order column (D019).
 
     BOOLEAN, INT, BIGINT, DOUBLE, TIMESTAMP   read as such
     STRING, DECIMAL, BINARY                   read as text and checked as all input is (arrivals.py); Spark would round decimals
 
-Takes: paths and a plan. Gives: a `EventFiles`: what can be read, and what cannot. Never: reads more than the head of a CSV
+Takes: paths and a plan. Gives: `EventFiles`: the readable rows, and the bad ones. Never: reads more than the head of a CSV
 file.
 """
 
@@ -35,19 +35,19 @@ CORRUPT = "_corrupt_record"
 TYPED = {Kind.BOOLEAN: "boolean", Kind.INT: "int", Kind.BIGINT: "bigint", Kind.DOUBLE: "double", Kind.TIMESTAMP: "timestamp"}
 AS_TEXT = {Kind.STRING, Kind.DECIMAL, Kind.BINARY, Kind.TIMESTAMP}
 RECORD_SHOWN = 500
-"""Characters of a line that cannot be read: enough to find it again."""
+"""Characters of an unreadable line: enough to find it."""
 CSV = {"header": "true", "enforceSchema": "false", "escape": '"', "columnPruning": "false", "nullValue": "\x00"}
-"""An empty cell is null and a quoted one the empty text, unless both stand for `nullValue`: so this is what no cell is."""
+"""An empty cell is null and a quoted one the empty text, unless both equal `nullValue`: so this is a value that no cell has."""
 JSON = {"allowNonNumericNumbers": "false"}
 EMPTY = {"csv": no_header, "parquet": no_bytes}
 WHOLE, REAL = r"\s*[+-]?[0-9]+\s*", r"\s*[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?\s*|\s*[+-]?(nan|NaN|NAN)\s*"
 NUMBERS = {"int": WHOLE, "bigint": WHOLE, "double": REAL}
-"""Numbers in CSV, as the embedded runtime reads them: Spark would take digits of other scripts, `1d` and `0x1p3`, too."""
+"""Numbers in CSV, as the embedded runtime reads them: Spark would also accept digits of other scripts, `1d` and `0x1p3`."""
 
 
 @dataclass(frozen=True)
 class Ordered:
-    """How the rows stand in order, as `match` takes it."""
+    """The order of the rows, as `match` accepts it."""
 
     order_by: tuple[str, ...] = ()
     position: str | None = None
@@ -62,8 +62,8 @@ class Ordered:
 
 @dataclass(frozen=True)
 class EventFiles:
-    """`bad` has the columns position (null), code and reason; None where a bad row ends the job instead. `zone`: that of the
-    session, where Spark reads times that are written as text, and those without a zone are of it."""
+    """`bad` has the columns position (null), code and reason; None if a bad row ends the job instead. `zone`: the session's
+    zone, if Spark reads times from text, for those without a zone."""
 
     good: DataFrame
     bad: DataFrame | None
@@ -93,7 +93,7 @@ def read(
 
 
 def schema_of(plan: Plan, ordered: Ordered) -> dict[str, str]:
-    """The columns that the plan reads, with the types of Spark that text is read as."""
+    """The columns that the plan reads, with the Spark types for reading text."""
     read = {name for each in plan.subscriptions for name in each.reads(plan.catalogue) if not plan.catalogue[name].derived}
     found: dict[str, list[tuple[str, DataType]]] = {}
     for name in sorted(read):
@@ -129,7 +129,7 @@ def _spark_type(name: str, uses: Sequence[tuple[str, DataType]], is_order: bool)
 
 
 def form_of(path: str) -> Form:
-    """By the ending; of a folder, by those of its files."""
+    """The format by the suffix; of a folder, by those of its files."""
     there = Path(path)
     if "://" in path or any(sign in path for sign in "*?[{"):
         kind = format_of(there)
@@ -176,8 +176,7 @@ def _one(
 
 
 def _with_numbers(frame: DataFrame, numbers: dict[str, str]) -> DataFrame:
-    """Texts as the numbers that they are; a row with a text that is none has been read in vain, like one that Spark cannot
-    read."""
+    """Converts texts to numbers; a row with an invalid number counts as unreadable, like one that Spark cannot read."""
     from pyspark.sql import functions as F
 
     wrong, made = F.lit(False), {}
@@ -195,7 +194,7 @@ def _has_files(path: str) -> bool:
 
 
 def _chosen(frame: DataFrame, columns: dict[str, str], *more: str) -> DataFrame:
-    """The columns that are read; of those that are missing `match` says it better."""
+    """The columns that are read; `match` has the better message for missing ones."""
     return frame.select(*(f"`{name}`" for name in frame.columns if name in columns or name in more))
 
 
@@ -212,7 +211,7 @@ def _parted(whole: DataFrame, ordered: Ordered, on_bad: OnBad) -> EventFiles:
     if CORRUPT in whole.columns:
         line = F.substring(CORRUPT, 1, RECORD_SHOWN)
         unread = F.concat(F.lit("D024 a value does not fit its type, or the line is not valid:  "), line)
-        # Spark says what is wrong with the columns it reads, and every job must say the same: so all of them are read
+        # Spark reports errors of the columns it reads, and every job must report the same: so all of them are read
         every = F.length(F.concat_ws("", *(F.col(f"`{each}`").cast("string") for each in names))) >= 0
         reason = F.when(F.col(CORRUPT).isNotNull() & every, unread).otherwise(reason)
     if on_bad == "stop":

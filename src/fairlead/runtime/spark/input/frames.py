@@ -1,13 +1,13 @@
-"""DataFrames of the user become one frame of a known form, or are refused before anything runs.
+"""Converts the user's DataFrames to one frame of a known form, or rejects them before anything runs.
 
-    _code                        the event type of each row, as its number among those that can come; null for any other
-    _type                        what the row says its type is, where that is none
-    _order0, _order1, …          the order columns, as values that Arrow can sort; or the position, where rows have one
-    _source, _sequence           who published it and as what number, if the user names such columns
-    _value0, _value1, …          the attributes: one column for a name and a Spark type: frames may give one name several
+    _code                        the event type of each row, as its number among those that can occur; null for any other
+    _type                        the row's own type name, if it is unknown
+    _order0, _order1, …          the order columns, as values that Arrow can sort; or the position, if rows have one
+    _source, _sequence           the publisher and its number of the event, if the user names such columns
+    _value0, _value1, …          the attributes: one column for a name and a Spark type: frames may have one name with several
 
-Columns of the user are found by their exact names, and known by number from then on: Spark itself tells names apart neither
-by case nor by what a dot in them means.
+Columns of the user are found by their exact names, and identified by number from then on: Spark itself ignores case in names,
+and interprets dots in them.
 
 Takes: one frame with a type column, or a frame for each type. Gives: `InputFrame`. Never: runs a job.
 """
@@ -50,13 +50,13 @@ ORDERS = (*NUMERIC, *TEXTS, "float", "double", "decimal", "timestamp", "timestam
 
 
 Numbered = tuple[str, str, bool]
-"""A column of the user: its name, its Spark type, and whether it stands for a TIMESTAMP."""
+"""A column of the user: its name, its Spark type, and whether it is read as a TIMESTAMP."""
 
 
 @dataclass(frozen=True)
 class InputFrame:
     """`frame` has the columns above. `positioned`: `_order0` is the position itself. `sources`: the frames it is made of.
-    `zone`: that of the session, where times without a zone are of it."""
+    `zone`: the session's zone, for times without one."""
 
     frame: DataFrame
     reading: InputColumns
@@ -67,7 +67,7 @@ class InputFrame:
 
 
 class UserFrame:
-    """A frame of the user: `kinds` by column name. `of` is its event type, empty where a column says it."""
+    """A frame of the user: `kinds` by column name. `of`: its event type, empty if a column contains it."""
 
     def __init__(self, frame: DataFrame, of: str) -> None:
         self.of = of
@@ -143,7 +143,7 @@ def _order_columns(order_by: Sequence[str] | str | None, position: str | None) -
 
 
 def _given(plan: Plan, frames: DataFrame | Mapping[str, DataFrame], type_column: str) -> list[UserFrame]:
-    """The frames, each with its type. One frame needs no type column where one type alone can be published."""
+    """The frames, each with its type. One frame needs no type column if only one type can be published."""
     if isinstance(frames, Mapping):
         _known_types(frames, plan)
         return [UserFrame(frame, name) for name, frame in frames.items()]
@@ -168,15 +168,15 @@ def _read(plan: Plan) -> frozenset[str]:
 def _attributes(
     plan: Plan, given: Sequence[UserFrame], types: Sequence[str], order: Sequence[str]
 ) -> tuple[dict[str, dict[str, str]], dict[Numbered, str]]:
-    """For every type that is read the column of each attribute, and what these columns are: a name, and a Spark type. A time
-    that rows are ordered by is its order column: what every row has twice costs every row."""
+    """For every type that is read the column of each attribute, and for these columns a name and a Spark type. A time that is
+    also an order column is not sent twice: every column costs every row."""
     columns: dict[str, dict[str, str]] = {}
     numbers: dict[Numbered, str] = {}
     read = _read(plan)
     for name in (each for each in types if each in read):
         frame = next(each for each in given if each.of in ("", name))
         if name == HEARTBEAT.name and not frame.of and not _beats(frame):
-            continue  # nothing that is not an event's can be one's time: such rows are refused
+            continue  # the frame has no column for a heartbeat's time: such rows are rejected
         columns[name] = {}
         for attribute in plan.catalogue[name].attributes:
             _fits(frame, attribute.name, attribute.type.kind, str(attribute.type), name)
@@ -240,7 +240,7 @@ def _typed(given: UserFrame, recipe: Recipe) -> list[Column]:
 
 
 def _time(given: UserFrame, name: str) -> Column:
-    """A column for an attribute of type TIMESTAMP: what has no zone is of the session's, as Spark itself takes it."""
+    """A column for an attribute of type TIMESTAMP: times without a zone are in the session's zone, as in Spark itself."""
     kind, column = given.kind(name), given.column(name)
     if kind == "timestamp_ntz":
         return instants(column)
@@ -264,7 +264,7 @@ def _ordering(given: UserFrame, name: str) -> Column:
 
 
 def _one_order(plan: Plan, given: Sequence[UserFrame], order: Sequence[str], is_position: bool) -> None:
-    """Order columns have types that have an order, and the same one in every frame."""
+    """Order columns must have a type with an order, and the same one in every frame."""
     for name in order:
         for each in given:
             kind = each.kind(name)
@@ -285,8 +285,8 @@ def _one_order(plan: Plan, given: Sequence[UserFrame], order: Sequence[str], is_
 
 
 def _text_order(plan: Plan, name: str) -> None:
-    """Texts have the order of texts where the rules say that they are texts. Of '10:00+02:00' and '09:00Z' the first is earlier
-    and sorts behind, so what is a time is refused, and so is what the rules say nothing about: it may be one."""
+    """A text column orders as text only if the rules declare it as text. '10:00+02:00' is earlier than '09:00Z' but sorts after
+    it, so texts that are times are rejected, and so are texts that the rules do not declare: they may be times."""
     found = [plan.catalogue[each].attribute(name) for each in plan.input_types]
     kinds = {attribute.type.kind for attribute in found if attribute is not None}
     if kinds == {Kind.STRING}:

@@ -1,12 +1,12 @@
-"""Parquet files that a frame is nothing but are read by Arrow in the workers, not row by row through the JVM.
+"""Frames that only name Parquet files are read by Arrow in the workers, not row by row through the JVM.
 
-Spark hands rows to Python one by one, which costs more than everything that is done with them there. A frame that only names
-Parquet files (a plain `spark.read.parquet`, perhaps with columns chosen) has no need of it: the same columns come from the
-files as they are. What each file has must be exactly what Spark would make of it, or nothing is read this way: one schema, no
-partition columns, no options, no old calendars or 96-bit times, and files that every worker sees by their path.
+Spark passes rows to Python one by one, which costs more than everything that is done with them there. A frame that only names
+Parquet files (a plain `spark.read.parquet`, perhaps with a selection of columns) does not need that: the same columns are read
+directly from the files. Each file must contain exactly what Spark would read from it, or this path is not used: one schema, no
+partition columns, no options, no old calendars or 96-bit times, and files that every worker can open by their path.
 
-Takes: frames and what their columns mean. Gives: `Scan`, whose batches have the columns of frames.py; or None. Never: reads
-rows on the driver; it looks at footers alone.
+Takes: frames and the meaning of their columns. Gives: `Scan`, whose batches have the columns of frames.py; or None. Never:
+reads rows on the driver; it reads only footers.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 FILES_MAX = 2_000
-"""Files whose footers are looked at, a millisecond each; of more, Spark reads them."""
+"""Files whose footers are read, a millisecond each; if there are more, Spark reads them."""
 READ_ROWS = 262_144
 OLD = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
-"""Said of a file whose times are of the calendar before 1582."""
+"""Metadata of a file whose times use the calendar before 1582."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How columns of a file become those of the input. `code`: the type of all rows, where no column says it."""
+    """How columns of a file become those of the input. `code`: the type of all rows, if no column contains it."""
 
     order: tuple[str, ...]
     values: Mapping[str, str]
@@ -50,7 +50,7 @@ class Recipe:
     source: str | None = None
     sequence: str | None = None
     times: frozenset[str] = frozenset()
-    """Of `values`, those that stand for a TIMESTAMP."""
+    """Of `values`, those that are read as a TIMESTAMP."""
 
     @property
     def columns(self) -> list[str]:
@@ -66,7 +66,7 @@ class RowGroup:
     rows: int
     bytes: int
     lasts: tuple[tuple[int, int, int] | None, ...]
-    """Of each order column: nulls, least and greatest value; None where the file does not say."""
+    """For each order column: nulls, smallest and largest value; None if the file does not say."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Scan:
         return [group for task in self.tasks for group in task]
 
     def read(self, numbers: Iterable[int]) -> Iterator[pa.RecordBatch]:
-        """The rows of some tasks, in the form that Spark gives the input."""
+        """The rows of some tasks, in the form in which Spark passes the input."""
         for number in numbers:
             for group in self.tasks[number]:
                 recipe = self.recipes[group.recipe]
@@ -89,7 +89,7 @@ class Scan:
                         yield _input(batch, recipe)
 
     def nulls(self) -> list[int] | None:
-        """Rows without a value, by order column; None where some file does not say."""
+        """Rows without a value, by order column; None if some file does not say."""
         found = np.zeros(len(self.recipes[0].order), dtype=np.int64)
         for group in self.groups:
             for at, last in enumerate(group.lasts):
@@ -99,7 +99,7 @@ class Scan:
         return found.tolist()
 
     def cuts(self, slices: int) -> npt.NDArray[np.int64]:
-        """Values of the first order column that cut the rows into about equal slices, as far as footers tell."""
+        """Values of the first order column that split the rows into about equal slices, according to the footers."""
         spans = [(last[1], last[2], group.rows) for group in self.groups if group.rows and (last := group.lasts[0]) is not None]
         edges = np.unique([edge for low, high, _ in spans for edge in (low, high)]).astype(np.float64)
         below = np.zeros(len(edges))
@@ -110,7 +110,7 @@ class Scan:
 
 
 def scan_of(frames: Sequence[tuple[DataFrame, Recipe]], tasks: int) -> Scan | None:
-    """The frames as files to read, over at least so many tasks; None where Spark has to read them."""
+    """The frames as files to read, over at least this many tasks; None if Spark has to read them."""
     groups: list[RowGroup] = []
     for number, (frame, recipe) in enumerate(frames):
         files = _files(frame)
@@ -147,7 +147,7 @@ def _row_groups(number: int, path: str, recipe: Recipe, frame: DataFrame) -> lis
     try:
         with pq.ParquetFile(path) as file:
             schema, footer = file.schema_arrow, file.metadata
-    except (OSError, pa.ArrowInvalid, NotImplementedError):  # Spark will say what is wrong with it, or can read it
+    except (OSError, pa.ArrowInvalid, NotImplementedError):  # Spark will report the error, or can read it
         return None
     if any(name in (footer.metadata or {}) for name in OLD):
         return None
@@ -156,7 +156,7 @@ def _row_groups(number: int, path: str, recipe: Recipe, frame: DataFrame) -> lis
         kind = frame.schema[name].dataType
         if schema.names.count(name) != 1 or schema.field(name).type != to_arrow_type(kind, timezone="UTC"):
             return None
-        if name in zoned and kind.simpleString() in ("timestamp_ntz", "string"):  # of the session's zone, unlike in Arrow
+        if name in zoned and kind.simpleString() in ("timestamp_ntz", "string"):  # in the session's zone, unlike in Arrow
             return None
         if name in recipe.order and kind.simpleString() not in ("timestamp", "bigint", "int", "smallint", "tinyint"):
             return None
@@ -182,7 +182,7 @@ def _last(statistics: Any) -> tuple[int, int, int] | None:
 
 
 def _spread(groups: Sequence[RowGroup], tasks: int) -> tuple[tuple[RowGroup, ...], ...]:
-    """Row groups over tasks of about as many rows, neighbours together."""
+    """Row groups distributed over tasks with about equal numbers of rows, neighbours together."""
     ends = np.cumsum([group.rows for group in groups])
     middles = ends - np.array([group.rows for group in groups]) / 2
     owners = np.minimum(middles * tasks // max(1, ends[-1]), tasks - 1).astype(int)

@@ -1,7 +1,7 @@
-"""Sources and sequences of a part of the order, and which of its rows are repeats as far as the part itself can say.
+"""Sources and sequences of a part of the order, and which of its rows are repeats as far as the part itself shows.
 
-Takes: an order and the arrivals that it orders. Gives: repeats within the part, the last sequence of each source for the parts
-behind it, and the rows that only the parts before it can judge. Never: drops a row.
+Takes: an order and its arrivals. Gives: repeats within the part, the last sequence of each source for later parts, and the rows
+that only earlier parts can decide. Never: drops a row.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ POSITION = "_position"
 
 
 class Sequenced:
-    """Sources and sequences of a slice's rows, by place. A row that was refused has none: it does not move the sequence."""
+    """Sources and sequences of a slice's rows, by place. A rejected row has none: it does not advance the sequence."""
 
     def __init__(self, order: RowOrder, arrivals: Arrivals, positioned: bool) -> None:
         names = [name for name in order.types if name != REJECTED]
@@ -37,12 +37,12 @@ class Sequenced:
             self.positions = order.column(order_column(0), arrivals, names, pa.int64()).to_numpy()
 
     def beside(self, table: pa.Table, places: npt.NDArray[np.int64]) -> pa.Table:
-        """The rows at these places with their sources and sequences: slices before may make repeats of them."""
+        """The rows at these places with their sources and sequences: earlier slices may make repeats of them."""
         at = pa.array(np.searchsorted(self.places, places))
         return table.append_column(SOURCE, self.sources.take(at)).append_column(SEQUENCE, self.sequences.take(at))
 
     def by_owner(self, targets: int, is_first: bool) -> Iterator[tuple[int, pa.Table]]:
-        """What may be a repeat. In the first slice that is known; later any row with a sequence may be."""
+        """The rows that may be repeats. In the first slice that is known; later any row with a sequence may be."""
         chosen = np.flatnonzero(self.here if is_first else self.sequences.is_valid().to_numpy(zero_copy_only=False))
         sources = self.sources.take(pa.array(chosen))
         owners = np.maximum(buckets_of([sources], len(chosen), targets), 0)

@@ -1,7 +1,7 @@
-"""Frames whose rows are events of several streams, as a disjunction reads them: each of its parts reads its own.
+"""Frames whose rows are events of several streams, as a disjunction reads them: each part reads its own stream.
 
 Takes: a plan, and a frame with a column that names the stream by its types. Gives: for each part its plan and its rows. Never:
-leaves a row of another stream out in silence.
+silently omits a row of another stream.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def frames_of_parts(plan: Plan, frames: Any, position: str | None, stream: str) -> Iterator[tuple[Plan, DataFrame]]:
-    """Raises UsageError; a row of a stream that the plan does not read is D025, when the result is computed."""
+    """Raises UsageError; a row of a stream that the plan does not read raises D025 when the result is computed."""
     from pyspark.sql import DataFrame
 
     if not isinstance(frames, DataFrame) or position is None or stream not in frames.columns:

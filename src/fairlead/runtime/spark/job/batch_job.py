@@ -2,10 +2,10 @@
 
     input ─sliced─► blobs ─shuffle by slice─► numbered ─► blobs ─shuffle by target─► matched ─► relations
 
-A small job comes first, when `match` is called: it counts the rows, and refuses nulls in the order columns and, unless bad rows
-are skipped, what else Spark can see to be wrong. Where there are many rows that do not lie evenly, a second one looks at some
-thousand order values, to cut the order into slices of about equal length. Where the cuts are does not matter to the answer,
-only to who sorts how much. Of plain Parquet files the footers tell all of this (parquet_scans.py).
+A small job runs first, when `match` is called: it counts the rows, and rejects nulls in the order columns and, unless bad rows
+are skipped, other errors that Spark can see. If there are many rows that are not evenly distributed, a second job samples some
+thousand order values, to split the order into slices of about equal length. The cuts do not affect the answer, only how the
+sorting work is distributed. For plain Parquet files the footers contain all of this (parquet_scans.py).
 
 Takes: an Input and the groups of a plan. Gives: a DataFrame of `Outcome.schema`. Never: collects events on the driver.
 """
@@ -39,14 +39,14 @@ SLICE_ROWS = 1_000_000
 SMALL_ROWS = 100_000
 """Below this the whole input is one slice: starting a task costs more than sorting it."""
 BUCKET_ROWS = 1_000_000
-"""Rows of a bucket: what its keys have queued should fit into the processor's caches. Twenty million events of W1, Q1: 17 CPU s
-of matching with all keys of a task together, 9.5 so."""
+"""Rows of a bucket: the queues of its keys should fit into the processor's caches. Twenty million events of W1, Q1: 17 CPU s of
+matching with all keys of a task together, 9.5 with buckets."""
 SHARE_ROWS = 16_384
-"""Rows that a bucket has of a slice, at least about: calls and blobs for fewer would cost more than the caches save."""
+"""Rows that a bucket should have of a slice: calls and blobs for fewer would cost more than the caches save."""
 EVEN = 0.02
-"""How far, in parts of the range, mean and deviation may be from those of evenly spread values."""
+"""How far, as a fraction of the range, mean and deviation may differ from those of evenly distributed values."""
 SAMPLE_ROWS = 10_000
-"""Order values that are looked at to find cuts: slices then differ in length by some percent."""
+"""Order values that are sampled to find cuts: slices then differ in length by some percent."""
 
 
 def match_batch(
@@ -95,8 +95,8 @@ def _together(rows: int, tasks: int) -> int:
 
 
 def _cuts(given: InputFrame, scan: Scan | None, cores: int) -> tuple[np.ndarray[Any, Any], int]:
-    """The first order value of every slice but the first, and how many rows there are. Raises DataError for what a look at all
-    rows shows to be wrong."""
+    """The first order value of every slice but the first, and the number of rows. Raises DataError for errors that a look at
+    all rows shows."""
     nulls = None if scan is None else scan.nulls()
     if scan is None or nulls is None:
         return _cuts_of_rows(given, cores)
@@ -150,15 +150,15 @@ def _cuts_of_rows(given: InputFrame, cores: int) -> tuple[np.ndarray[Any, Any], 
 
 
 def _is_even(least: int, most: int, mean: float, deviation: float) -> bool:
-    """Order values that lie as evenly as times mostly do are cut by their range alone, without a look at some of them."""
+    """Order values that are as evenly distributed as times mostly are can be cut by their range alone, without a sample."""
     width = most - least
     return abs(mean - least - width / 2) <= EVEN * width and abs(deviation - width / 12**0.5) <= EVEN * width
 
 
 def _doubts(given: InputFrame) -> Iterator[tuple[Column, Callable[[Any], DataError]]]:
-    """What Spark itself can see of bad rows, at the cost of a comparison each: how many there are, and the error that this is.
-    (Counts alone: with a text among its results, Spark would compute all of them row by row without compiling.) Whatever else
-    is wrong with values, the workers find (failures.py)."""
+    """Errors of bad rows that Spark itself can count, at the cost of a comparison each: the count, and its error. (Counts
+    alone: with a text among its results, Spark would compute all of them row by row without compiling.) The workers find all
+    other errors in values (failures.py)."""
     from pyspark.sql import functions as F
 
     reading, of_none = given.reading, F.col(CODE).isNull()

@@ -1,6 +1,6 @@
-"""Which bucket a key belongs to: a hash of its values, the same in every process and for every type that has the key.
+"""The bucket of a key: a hash of its values, equal in every process and for every type that has the key.
 
-Takes: the key columns of one type. Gives: numbers below the number of buckets; -1 where a part of the key is null or NaN, since
+Takes: the key columns of one type. Gives: numbers below the number of buckets; -1 if a part of the key is null or NaN, since
 such an event has no key. Never: depends on the order of rows, on batches or on Python's own hash.
 """
 
@@ -43,7 +43,7 @@ def _words(column: pa.Array) -> tuple[Words, npt.NDArray[np.bool_]]:
 
 
 def _word(value: Any) -> int:
-    """Of a text, of bytes, or of a decimal, by its value: 1.50 is 1.5."""
+    """The hash of a text, of bytes, or of a decimal, by its value: 1.50 is 1.5."""
     if not isinstance(value, (str, bytes)):
         value = format(value.normalize(), "f")
     given = value.encode() if isinstance(value, str) else value

@@ -1,11 +1,11 @@
-"""How a plan runs on Spark, before anything runs: tasks, keys, what is shuffled, and the settings.
+"""How a plan runs on Spark, before anything runs: tasks, keys, shuffles, and the settings.
 
     batch     input ─► by slice of the order, numbered ─► by target, matched ─► relations
     stream    input ─► one task that holds back and numbers ─► by target, matched with state ─► relations
 
 A target is a task of its own: a group of subscriptions, or a bucket of the keys of a keyed group (targets.py).
 
-Takes: a plan, and how many buckets. Gives: a `JobPlan`, as data (`to_json`), text (`str`) and HTML. Never: needs Spark.
+Takes: a plan, and the number of buckets. Gives: a `JobPlan`, as data (`to_json`), text (`str`) and HTML. Never: needs Spark.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from fairlead.runtime.spark.setup.settings import explain_settings, local_cores
 
 @dataclass(frozen=True)
 class TaskGroup:
-    """Subscriptions that run together. `keys`: by type, the attributes that make the key; empty where one task has them all.
-    `reasons`: by subscription, why that is so."""
+    """Subscriptions that run together. `keys`: by type, the attributes of the key; empty if one task runs them all. `reasons`:
+    by subscription, why that is so."""
 
     subscriptions: tuple[str, ...]
     form: str
@@ -38,7 +38,7 @@ class TaskGroup:
 
     @property
     def reason(self) -> str:
-        """In one sentence where it is the same for all, else subscription by subscription."""
+        """One sentence if the reason is the same for all, else one per subscription."""
         different = dict.fromkeys(self.reasons.values())
         if len(different) == 1:
             return next(iter(different))
@@ -47,8 +47,8 @@ class TaskGroup:
 
 @dataclass(frozen=True)
 class Shuffle:
-    """Rows that move between tasks. `copies`: by type, to how many tasks each row goes; 0 where its place in the order is
-    enough."""
+    """Rows that move between tasks. `copies`: by type, to how many tasks each row goes; 0 if only its place in the order
+    matters."""
 
     by: str
     tasks: str
@@ -135,7 +135,7 @@ def _part(group: TargetGroup, buckets: int, own: Mapping[int, str]) -> TaskGroup
 
 
 def _first(plan: Plan, groups: tuple[TargetGroup, ...], streaming: bool) -> Shuffle:
-    """Into one order: every row has a place in it, and what nobody reads travels without its attributes."""
+    """To one order: every row has a place in it, and rows that no subscription reads are sent without their attributes."""
     read = frozenset[str]().union(*(group.reads for group in groups))
     copies = {name: int(name in read) for name in (*plan.input_types, HEARTBEAT.name)}
     if streaming:
@@ -144,7 +144,7 @@ def _first(plan: Plan, groups: tuple[TargetGroup, ...], streaming: bool) -> Shuf
 
 
 def _second(groups: tuple[TargetGroup, ...], buckets: int) -> Shuffle:
-    """To whoever matches: of a keyed group one bucket, of any other its task."""
+    """To the matching tasks: one bucket of a keyed group, the task of any other."""
     read = sorted(frozenset[str]().union(*(group.reads for group in groups)))
     copies = {name: sum(name in group.reads for group in groups) for name in read}
     tasks = sum(buckets if group.is_keyed else 1 for group in groups)

@@ -1,11 +1,12 @@
-"""What every task of a job needs, unpacked once in a worker process and not once a task.
+"""Data that every task of a job needs, unpickled once per worker process instead of once per task.
 
-Spark pickles the functions of a job with all they refer to, and a worker unpickles them for every task: of a plan with its
-groups that is milliseconds, in each of several tasks of each micro-batch. A parcel pickles as the bytes of its content under
-their digest, and a worker that has opened the same parcel before takes what it has. It is opened when its content is looked at:
-a worker that only asks what state a step has need not load the matcher.
+Spark pickles the functions of a job with everything they refer to, and a worker unpickles them for every task: for a plan with
+its groups that takes milliseconds, in each of several tasks of each micro-batch. A parcel pickles as the bytes of its content
+with their digest, and a worker that has opened the same parcel before reuses its content. A parcel is opened on first access: a
+worker that only reports the state of a step need not load the matcher.
 
-Takes: any value that pickles. Gives: it, in any process. Never: changes it; whoever opens a parcel must not, either.
+Takes: any value that pickles. Gives: the value, in any process. Never: changes it; the user of a parcel must not change it,
+either.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""The rows that a job on Spark gives: relations, and events that could not take part.
+"""The rows of a job on Spark: relations, and events that could not take part.
 
-    verdict        `in order`: a relation; `late`: an event behind what was released; `rejected`: a record that fits no type;
+    verdict        `in order`: a relation; `late`: an event before what was released; `rejected`: a record that fits no type;
                    `repeated`: a record whose sequence its source had already reached
     subscription, relation_id, branch
     completed_at   the position of the logged event that completed it (of another row: its own, null if it has none)
     place          0: at that event's own place; 1, 2 …: after it, by a derived one; -1, -2 …: before it, by a deadline
-    turn           where it stands in the delivery of that event's relations: sort by completed_at, turn
+    turn           its place in the delivery of that event's relations: sort by completed_at, turn
     members, emitted     as in the embedded runtime's table (model/layout.py); the positions of all members: `members.position`
-    reason         why it is no relation
+    reason         why it is not a relation
 
 Turns are comparable over all tasks of a job, though no task knows what another one finds at the same event:
 
@@ -16,7 +16,7 @@ Turns are comparable over all tasks of a job, though no task knows what another 
                    order of the text
     from there on  after the event, counted: what its derived ones led to
 
-What stands beside an event is of those subscriptions that need one order, and these are one task (targets.py).
+Relations beside an event belong to those subscriptions that need one order, and these are one task (targets.py).
 
 Takes: relations, or tables of events. Gives: Arrow tables of `schema`. Never: makes an object for a row.
 """
@@ -43,8 +43,8 @@ Numbers = npt.NDArray[np.int64]
 
 
 class ResultRows:
-    """`certain`: no other row than relations can come. Then what each of them has is not nullable, which spares Spark a look at
-    every value for whether there is one: a tenth of the time that it takes the rows."""
+    """`certain`: all rows are relations. Then their columns are not nullable, which spares Spark a null check of every value: a
+    tenth of its time for the rows."""
 
     def __init__(self, plan: Plan, certain: bool = False) -> None:
         self.layout: ResultLayout = layout_of(plan)
@@ -53,7 +53,7 @@ class ResultRows:
         self.firsts: Numbers = np.cumsum([0, *(_at_one_event(each) for each in plan.subscriptions)])
         """By subscription the first of its turns at an event; and the first after all of them."""
         self.room: Numbers = np.append(np.diff(self.firsts), np.iinfo(np.int64).max)
-        """How many turns each has; beside the event there is no bound."""
+        """The number of turns of each; beside the event there is no bound."""
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -65,11 +65,11 @@ class ResultRows:
 
     @cached_property
     def _plain(self) -> pa.Schema:
-        """Of the embedded runtime's table what is in this one too, in a form that Spark reads."""
+        """The columns of the embedded runtime's table that are also in this one, in a form that Spark reads."""
         return pa.schema([_plain(field, self.certain) for field in self.layout.schema if field.name != "positions"])
 
     def relations(self, found: Sequence[Relation]) -> pa.Table:
-        """What was delivered, in this order."""
+        """The delivered relations, in this order."""
         given = relation_table([found], self.layout).select(self._plain.names).cast(self._plain)
         columns = {
             "verdict": _same(IN_ORDER, len(given)),
@@ -81,8 +81,8 @@ class ResultRows:
         return pa.table(made, schema=self.schema)
 
     def _turns(self, given: pa.Table) -> Numbers:
-        """Of relations in the order of delivery, their turns. They are of whole events: what is completed at one, or beside it,
-        and by one task, is handed over at once."""
+        """The turns of relations in the order of delivery. The relations are of whole events: all that one task completes at an
+        event, or beside it, arrive together."""
         at, place = given.column("completed_at").to_numpy(), given.column("place").to_numpy()
         number = np.zeros(len(at), dtype=np.int64)
         if len(self.names) > 1:
@@ -108,7 +108,7 @@ class ResultRows:
         return self._apart(REPEATED, positions, reason, None)
 
     def late(self, name: str, events: pa.Table, reason: str) -> pa.Table:
-        """Events of one type that come behind what was released: each is the only member of its row."""
+        """Late events of one type: each is the only member of its row."""
         members = self._members(name, events)
         return self._apart(LATE, pa.nulls(len(events), pa.int64()), _same(reason, len(events)), members)
 
@@ -143,7 +143,7 @@ def _same(text: str, rows: int) -> pa.Array:
 
 
 def _at_one_event(subscription: Subscription) -> int:
-    """How many relations one event can complete: one for each branch and key that it arrives at."""
+    """How many relations one event can complete: one for each branch and key."""
     return sum(max(1, len({attributes for _, attributes in branch.keys})) for branch in subscription.branches)
 
 

@@ -1,14 +1,14 @@
 """The steps of a job, as functions over Arrow batches that Spark's Python workers run.
 
-    sliced      the input of one task            ─► checked arrivals, cut into slices of the order
+    sliced      the input of one task            ─► checked arrivals, split into slices of the order
     numbered    the arrivals of one slice        ─► its rows in order, numbered within the slice, for each target
     matched     all slices of some targets       ─► relations
 
 A target is a group (targets.py), or one bucket of a keyed group; a task of Spark may have several of these, which it matches
-one after the other. Numbers become positions in `matched`: a slice begins where the slices before it end, and every target is
-told the length of every slice.
+one after the other. Numbers become positions in `matched`: a slice begins where the slices before it end, and every target
+receives the length of every slice.
 
-Takes: what was made on the driver (pickled). Gives: generators for `mapInArrow`. Never: a Python object for an event.
+Takes: values from the driver (pickled). Gives: generators for `mapInArrow`. Never: makes a Python object for an event.
 """
 
 from __future__ import annotations
@@ -49,20 +49,20 @@ TARGETS = pa.schema(
     ]
 )
 LASTS = ":lasts"
-"""Stands for a type: the last sequence of each source in a slice, which every target is told."""
+"""Takes the place of a type: the last sequence of each source in a slice, which every target receives."""
 SEQUENCES = ":sequences"
-"""Stands for a type: positions, sources and sequences, of which one target for each source says what is a repeat."""
+"""Takes the place of a type: positions, sources and sequences, from which one target for each source finds the repeats."""
 NO_EVENTS = (REJECTED, LASTS, SEQUENCES)
 ROWS_TOGETHER = 262_144
-"""Input rows that are cut into slices together: a blob of fewer would be mostly schema."""
+"""Input rows that are split into slices together: a blob of fewer would be mostly schema."""
 BYTES_TOGETHER = 4 << 20
-"""Blobs that are handed to Spark in one batch: a batch for each would cost a fifth of a millisecond."""
+"""Bytes of blobs in one batch for Spark: a batch for each would cost a fifth of a millisecond."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """What every step knows. `cuts`: the first order value of each slice but the first. `buckets`: of every keyed group;
-    one task of Spark has as many of them as `together` says."""
+    """Data of every step. `cuts`: the first order value of each slice but the first. `buckets`: of every keyed group; one task
+    of Spark has `together` of them."""
 
     reading: InputColumns
     groups: tuple[TargetGroup, ...]
@@ -158,7 +158,7 @@ def numbered(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
 
 
 def _told(job: Job, number: int, order: RowOrder, arrivals: Mapping[str, pa.Table]) -> Iterator[tuple[int, str, pa.Table]]:
-    """What the targets get of a slice: rows of the types that they read, without repeats, and what was refused."""
+    """The targets' share of a slice: rows of the types that they read, without repeats, and rejected rows."""
     sequenced = Sequenced(order, arrivals, job.positioned) if job.reading.sourced else None
     wanted = {REJECTED}.union(*(group.reads for group in job.groups))
     for name in (each for each in order.types if each in wanted):
@@ -181,7 +181,8 @@ def _told(job: Job, number: int, order: RowOrder, arrivals: Mapping[str, pa.Tabl
 
 
 def _end_of_positions(order: RowOrder, arrivals: Mapping[str, pa.Table]) -> int:
-    """The number after the last position of a slice. Raises DataError where two rows have one, or one is out of range."""
+    """The number after the last position of a slice. Raises DataError if two rows have the same position, or one is out of
+    range."""
     fix = "name a column that numbers all rows, such as the offset of a log with one partition"
     if order.ties:
         raise DataError("D034", f"{order.ties:,} rows have the position of another row", fix)
@@ -210,7 +211,7 @@ def ordered_rows(job: Job, table: pa.Table, rows: npt.NDArray[np.int64], places:
 
 
 def shares(job: Job, name: str, table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-    """What each target gets of the rows of a type."""
+    """Each target's share of the rows of a type."""
     if name == REJECTED:
         yield 0, table
     for number, group in enumerate(job.groups):
@@ -242,7 +243,7 @@ def matched(job: Job, outcome: ResultRows, batches: Iterable[pa.RecordBatch]) ->
 
 
 class Task:
-    """A target at work: its engine, and how many rows of the whole order have passed."""
+    """A running target: its engine, and how many rows of the whole order have passed."""
 
     def __init__(self, job: Job, outcome: ResultRows, group: TargetGroup) -> None:
         self.job, self.outcome = job, outcome
@@ -251,10 +252,10 @@ class Task:
         self.passed = 0
         self.lasts: dict[str | None, int] = {}
         self.since: dict[str, int] = {}
-        """On a stream: by digest, since which change of the rules it has each subscription."""
+        """On a stream: by digest, the number of the rule change that added each subscription."""
 
     def feed(self, tables: Mapping[str, Sequence[pa.Table]], rows: int) -> pa.Table:
-        """The next part of the order. `rows`: how many rows it has in all; of a log, the position after its last."""
+        """The next part of the order. `rows`: the number of its rows; for a log, the position after its last."""
         offset = 0 if self.job.positioned else self.passed
         self.passed = max(self.passed, rows) if self.job.positioned else self.passed + rows
         made = []
@@ -277,7 +278,7 @@ class Task:
         return behind(table.column(SOURCE).combine_chunks(), table.column(SEQUENCE).combine_chunks(), self.lasts)
 
     def _fresh(self, table: pa.Table) -> pa.Table:
-        """Without the rows that repeat a sequence of the parts before."""
+        """The rows that repeat no sequence of earlier parts."""
         if not self.lasts or SEQUENCE not in table.column_names:
             return table
         again = self._behind(table)
@@ -314,7 +315,7 @@ def columns_of(group: TargetGroup, tables: Mapping[str, pa.Table], offset: int, 
 
 
 def _by_slice(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, dict[str, list[pa.Table]]]]:
-    """Rows of one target and slice together; they come sorted by both."""
+    """The rows of one target and slice together; they arrive sorted by both."""
     current: tuple[int, int] | None = None
     rows = 0
     tables: dict[str, list[pa.Table]] = {}

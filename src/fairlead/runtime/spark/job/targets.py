@@ -1,15 +1,15 @@
-"""Which subscriptions run together in one task, and which of them can be spread over many.
+"""Which subscriptions run together in one task, and which can be distributed over many.
 
-    keyed     `PER`: every key is an instance of its own, so keys are spread over buckets, as many as the user wants
-    ordered   no `PER`: one total order, one task. Those that read the same types share one, others run beside them
-    nested    what reads derived events or waits for an absence: it needs one order. All of these are one task; its engine runs
-              them, and what stands upstream, in the units that model/partition.py says
+    keyed     `PER`: every key is an instance of its own, so keys are distributed over any number of buckets
+    ordered   no `PER`: one total order, one task. Subscriptions to the same types share one, others run beside them
+    nested    subscriptions that read derived events or wait for an absence need one order. All of these are one task; its
+              engine runs them, and those upstream, in the units of model/partition.py
 
 A relation is the same wherever its subscription runs: its id is made of the subscription's digest and its members' positions,
-and a group gets every event that its subscriptions read, at its position in the whole order. Which group a subscription is in
-depends on it alone, so the state of a stream is where it was when other rules change.
+and a group gets every event that its subscriptions read, at its position in the whole order. The group of a subscription
+depends on it alone, so a stream's state stays where it is when other rules change.
 
-Takes: a plan. Gives: groups, each with a plan of its own and the reason for its form. Never: knows Spark.
+Takes: a plan. Gives: groups, each with its own plan and the reason for its form. Never: knows Spark.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from fairlead.model.types import HEARTBEAT
 Keys = Mapping[str, tuple[str, ...]]
 """By concrete type, the attributes that make the key."""
 ORDERED_MAX = 16
-"""Groups without keys: every one of them is sent all events that it reads. What reads the same types is in the same one."""
+"""Groups without keys: each receives all events that it reads. Subscriptions to the same types share one."""
 
 
 @dataclass(frozen=True)
 class TargetGroup:
-    """`plan` has its subscriptions, with silent copies of what stands upstream of them; `numbers` says which they are of the
-    whole plan. `identity` names the group, with these rules and with others."""
+    """`plan` has its subscriptions, with silent copies of those upstream; `numbers`: their numbers in the whole plan.
+    `identity` names the group, independently of other rules."""
 
     identity: str
     form: str
@@ -49,7 +49,7 @@ class TargetGroup:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Those that it delivers, in the order of the text."""
+        """The names of the subscriptions that it delivers, in the order of the text."""
         return tuple(each.name for each in self.plan.subscriptions if each.name not in self.plan.silent)
 
     @property
@@ -58,7 +58,8 @@ class TargetGroup:
 
 
 def groups_of(plan: Plan) -> tuple[TargetGroup, ...]:
-    """All subscriptions of the plan, each in one group: which one, it alone says, so that it is there with other rules too."""
+    """All subscriptions of the plan, each in one group. The group depends on the subscription alone, so it is the same with
+    other rules."""
     found: dict[str, list[int]] = {}
     for number, each in enumerate(plan.subscriptions):
         if each.name not in plan.silent:
@@ -108,7 +109,7 @@ def nested_reasons(plan: Plan) -> dict[int, str]:
 
 
 def _keys(subscription: Subscription, plan: Plan) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
-    """By concrete type the key of a keyed subscription; None without PER, or where a type enters under two different keys."""
+    """By concrete type the key of a keyed subscription; None without PER, or if a type enters under two different keys."""
     if not subscription.per:
         return None
     found: dict[str, tuple[str, ...]] = {}

@@ -104,7 +104,7 @@ def to_log(
     distinguishes the streams of one plan: each has its own place in its checkpoint.
     """
     require_plan("to_log", plan, "to_log(relations, fairlead.compile(text), url)")
-    only_stream(selection_of(plan))  # what several come to has an order that their readers on Spark do not know
+    only_stream(selection_of(plan))  # the merged order of several streams is not known on Spark
     told = options | {"rules": plan.text, "start": str(start)}
     for option, value in (("url", url), ("sink", name), ("into", into)):
         if value is not None:

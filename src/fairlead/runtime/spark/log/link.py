@@ -1,6 +1,6 @@
-"""A log, for the processes of Spark: they do not know asyncio, so a thread of its own runs the loop.
+"""A log for the processes of Spark: they do not use asyncio, so a thread runs the event loop.
 
-Takes: options. Gives: `call`, which waits for an answer; `blocks`, a part of a stream. Never: is sent to another process.
+Takes: options. Gives: `call`, which waits for an answer; `blocks`, a range of a stream. Never: is sent to another process.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from fairlead.transport.threads.loop_thread import LoopThread
 Answer = TypeVar("Answer")
 PATIENCE_SECONDS = 60.0
 LEASE_SECONDS = 7 * 24 * 3600.0
-"""How long a merged stream stays for a job that does not ask for it: what was stopped may go on from its checkpoint."""
+"""How long a merged stream stays for a job that does not renew its lease: a stopped job can resume from its checkpoint."""
 RENEW_SECONDS = 600.0
 
 
 @dataclass(frozen=True)
 class Extent:
-    """What a frame reads: `first` is the first position, `last` the last sequence there was when it was made."""
+    """The range of a frame: `first` is the first position, `last` the last sequence when it was created."""
 
     selection: Selection
     stream: Stream
@@ -85,7 +85,7 @@ class LogLink:
             self._leased = time.monotonic()
 
     def blocks(self, stream: Stream, after: int, last: int) -> Iterator[Sequence[Stored]]:
-        """Of a stream, from behind one sequence to another. While they are worked at, the next ones come."""
+        """The blocks of a stream after `after`, up to `last`. The next ones are fetched while the caller processes these."""
         reading = blocks_between(self.log, stream, after, last)
         try:
             while (found := self._wait(_next(reading))) is not None:
@@ -118,7 +118,7 @@ async def extent_of(log: Log, options: LogOptions) -> Extent:
 
 
 async def same_stream(log: Log, extent: Extent) -> None:
-    """Raises StateError where the stream was removed, and another one made under its name."""
+    """Raises StateError if the stream was removed, and another one created under its name."""
     if await extent.selection.streams(log) != [extent.stream]:
         raise gone(extent.stream.name)
 

@@ -1,16 +1,16 @@
-"""What somebody asks of a log with Spark's options: texts, checked, and completed from the environment.
+"""Spark's options for a log: texts, checked, and completed from the environment.
 
     url, user, password, token, nkey, ca, certificate, key     as in `fairlead.connect`
     types        names of event types, with commas between them; or
-    rules        a text of rules, whose events are read; it may leave out types that are declared
-    heartbeats   true: with heartbeats also where it is one type (several always come with them)
+    rules        a text of rules, whose events are read; it may omit types that are declared
+    heartbeats   true: include heartbeats even for a single type (several always include them)
     start        earliest, new, a position, or a time in ISO 8601
-    position     what the column of positions is called
-    partitions   how many tasks read at a time
+    position     the name of the column of positions
+    partitions   the number of parallel reading tasks
     blocks       of a stream: the most blocks of a micro-batch; a block has up to 4096 events
-    sink, into   of a sink (sink.py): its name; the type that relations are stored as
+    sink, into   of a sink (sink.py): its name; the type as which relations are stored
 
-Takes: options as Spark gives them. Gives: `LogOptions`. Never: connects.
+Takes: options from Spark. Gives: `LogOptions`. Never: connects.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Rows of `match` as blocks for the log: what subscriptions emit, and the relations themselves as events.
+"""Rows of `match` as blocks for the log: the events that subscriptions emit, and the relations themselves as events.
 
-The blocks are those that a live subscriber makes of the same relations (runtime/live/deriving.py): what is completed by one
-block of the log is one block, numbered on from the last one of its source. So number and content are a function of the log and
-the subscription, and the log takes each once, whoever sends it, and however often.
+The blocks equal those that a live subscriber makes of the same relations (runtime/live/deriving.py): relations that one block
+of the log completes form one block, numbered after the last one of its source. So number and content are a function of the log
+and the subscription, and the log stores each once, whichever client sends it, and however often.
 
-Takes: Arrow tables in the columns of result_rows.py. Gives: blocks. Never: depends on the order in which Spark hands rows over.
+Takes: Arrow tables in the columns of result_rows.py. Gives: blocks. Never: depends on the order in which Spark delivers rows.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Marks = Mapping[str, tuple[int, int]]
 
 @dataclass(frozen=True)
 class Output:
-    """One source of blocks: what a subscription emits, or (`of` is None) its relations."""
+    """One source of blocks: the events that a subscription emits, or (`of` is None) its relations."""
 
     subscription: str
     type: EventType
@@ -58,7 +58,7 @@ class Output:
             yield pc.struct_field(emitted, [held])
 
     def _times(self, column: pa.Array, rows: pa.Table, layout: ResultLayout) -> pa.Array:
-        """Where the emitted TIME is null, the largest time of the members (docs/semantics.md)."""
+        """If the emitted TIME is null, the largest time of the members (docs/semantics.md)."""
         held: dict[str, str] = {}
         for name in layout.types:
             at = layout.catalogue[name].time_index
@@ -85,7 +85,7 @@ def _one(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def kept(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:
-    """What a task hands over: relations, and of them what is needed."""
+    """A task's relations, reduced to the columns that are needed."""
     tables = [pa.Table.from_batches([each]) for each in batches]
     if not tables:
         return None
@@ -94,7 +94,7 @@ def kept(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:
 
 
 def blocks_of(plan: Plan, outputs: Iterable[Output], rows: pa.Table, begin: Marks) -> tuple[list[Block], Marks]:
-    """The blocks of these relations, and where the next ones begin."""
+    """The blocks of these relations, and the numbers of the next ones."""
     layout, blocks, marks = layout_of(plan), [], dict(begin)
     for output in outputs:
         mine = rows.filter(pc.equal(rows.column("subscription"), output.subscription))

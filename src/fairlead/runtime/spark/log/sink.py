@@ -1,16 +1,17 @@
-"""Relations of a job on Spark back into the log, each once.
+"""Stores relations of a job on Spark in the log, each once.
 
-Tasks hand their relations over, and the driver's side stores them, since blocks of a source are numbered one after the other.
-Where a stream stands is an entry of the log's table `FL_SINKS`:
+Tasks return their relations, and the driver stores them, since blocks of a source are numbered one after the other. The
+progress of a stream is an entry of the log's table `FL_SINKS`:
 
-    1. the numbers that the micro-batch begins with; they are known for the first one (0), and from the one before
+    1. the numbers with which the micro-batch begins; they are known for the first one (0), and from the one before
     2. store the blocks that the log does not have yet
-    3. the numbers that it ends with
+    3. the numbers with which it ends
 
-Spark gives a micro-batch again, the same, where it did not hear that it was stored. It then finds its entry of step 1, makes
-the same blocks, and the log has them already.
+Spark repeats a micro-batch, unchanged, if it did not learn that it was stored. The repeat finds its entry of step 1, makes the
+same blocks, and the log has them already.
 
-Takes: rows of `match`. Gives: blocks in the log. Never: stores anything of a micro-batch that Spark has not computed whole.
+Takes: rows of `match`. Gives: blocks in the log. Never: stores anything of a micro-batch that Spark has not computed
+completely.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class SinkRows(WriterCommitMessage):
 
 
 class LogWriter(DataSourceArrowWriter):
-    """A batch begins at the beginning, so its numbers do, too."""
+    """A batch starts at the beginning, so its numbers start at 0."""
 
     def __init__(self, asked: LogOptions) -> None:
         self.asked = asked
@@ -79,7 +80,7 @@ def found(batches: Iterator[pa.RecordBatch]) -> SinkRows:
 
 
 async def stored(log: Log, asked: LogOptions, messages: Sequence[Any], batch: int | None) -> None:
-    """Store what the tasks found, of a micro-batch or (None) of a whole job. Raises StateError, LogError, UsageError."""
+    """Store the relations of the tasks, of a micro-batch or (None) of a whole job. Raises StateError, LogError, UsageError."""
     assert isinstance(asked.what, str)
     plan = await Registry(log).plan(asked.what)
     outputs = await outputs_of(log, plan, asked)
@@ -111,14 +112,14 @@ async def outputs_of(log: Log, plan: Plan, asked: LogOptions) -> list[Output]:
 
 
 async def store(log: Log, blocks: Sequence[Block]) -> None:
-    """Those that the log does not have yet, of each source in their order."""
+    """Store the blocks that the log does not have yet, of each source in their order."""
     tails = Tails(log, PATIENCE_SECONDS, "start the stream again with a new checkpoint folder")
     for block in blocks:
         await tails.store(block)
 
 
 class SinkEntry:
-    """Where a stream stands, in the log's table."""
+    """The progress of a stream, in the log's table."""
 
     def __init__(self, log: Log, key: str, batch: int, begin: Marks, revision: int) -> None:
         self._log, self._key, self._batch, self.begin, self._revision = log, key, batch, begin, revision

@@ -1,13 +1,13 @@
 """The data source `fairlead`: the events of a log as a DataFrame, with their positions, and relations back into it.
 
-    spark.read.format("fairlead").option("url", …).option("types", "A,B").load()          what is there now
-    spark.readStream.format("fairlead").option("url", …).option("types", "A,B").load()    and what comes
+    spark.read.format("fairlead").option("url", …).option("types", "A,B").load()          current events
+    spark.readStream.format("fairlead").option("url", …).option("types", "A,B").load()    and later ones
 
 A frame reads the stream that live subscribers of the same types read. An offset is the sequence of a block in it; a task reads
 a range of sequences. A batch frame ends where the log ended when it was loaded, however often it is computed.
 
-Takes: options (options.py). Gives: Arrow record batches (runtime/live/wide.py). Never: makes an object of an event; goes on
-where blocks are not there any more.
+Takes: options (options.py). Gives: Arrow record batches (runtime/live/wide.py). Never: makes an object of an event; continues
+if blocks were removed.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from fairlead.runtime.spark.log.options import LogOptions, log_options
 
 try:
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
-except ImportError:  # before Spark 4.2: every micro-batch takes what there is
+except ImportError:  # before Spark 4.2: every micro-batch reads everything available
 
     class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
         pass
 
 
 BLOCKS_MIN = 16
-"""Of a task: for fewer it is not worth starting one."""
+"""Blocks of a task: for fewer it is not worth starting one."""
 
 
 class LogPartition(InputPartition):
-    """The blocks behind `after`, up to `last`."""
+    """The blocks after `after`, up to `last`."""
 
     def __init__(self, after: int, last: int) -> None:
         self.after, self.last = after, last
 
 
 class LogSource(DataSource):
-    """One object for a frame; Spark copies it to the processes that need it."""
+    """One object per frame; Spark copies it to the processes that need it."""
 
     def __init__(self, options: Any) -> None:
         super().__init__(options)
@@ -56,7 +56,7 @@ class LogSource(DataSource):
         return "fairlead"
 
     def schema(self) -> StructType:
-        """Spark asks this when the frame is loaded: that is when its extent is settled."""
+        """Spark calls this when the frame is loaded; then its extent is fixed."""
         return from_arrow_schema(Wide(self.extent.selection, self.asked.position, origin=True).schema)
 
     @property

@@ -1,1 +1,1 @@
-"""What a job found: folders, and views for SQL."""
+"""The results of a job: folders, and views for SQL."""

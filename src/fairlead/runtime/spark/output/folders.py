@@ -1,9 +1,9 @@
-"""What a job found, into folders: relations, and apart from them what is late, rejected or repeated.
+"""Writes the results of a job to folders: relations, and separately late, rejected and repeated rows.
 
-A folder is whole when it has `_SUCCESS`. Of a stream, each micro-batch has a folder of its own, `batch=7`, and writes it whole
-again when it is repeated after a failure: so every row is there once. Delta keeps the numbers of micro-batches itself.
+A folder is complete when it has `_SUCCESS`. Each micro-batch of a stream has its own folder, `batch=7`, and rewrites it
+completely when it is repeated after a failure: so every row is there once. Delta records the numbers of micro-batches itself.
 
-Takes: a frame of `match`. Gives: files. Never: writes over a folder unless it is told to.
+Takes: a frame of `match`. Gives: files. Never: overwrites a folder without `overwrite`.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ ADDED = {
     "delta": "io.delta:delta-spark_2.13:4.0.0",
     "iceberg": "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0",
 }
-"""Formats that a session must bring, and what brings them."""
+"""Formats that a session must provide, and the packages with them."""
 ATOMS = ("string", "tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "decimal", "timestamp", "date")
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """Where each verdict goes, and in which format."""
+    """The folder of each verdict, and the format."""
 
     relations: str
     late: str
@@ -54,14 +54,14 @@ class Outputs:
 def outputs(
     relations: str, form: Format = "parquet", late: str | None = None, rejected: str | None = None, repeated: str | None = None
 ) -> Outputs:
-    """What is not said stands beside the relations."""
+    """Omitted folders are placed beside the relations."""
     base = relations.rstrip("/")
     made = (late or f"{base}.late", rejected or f"{base}.rejected", repeated or f"{base}.repeated")
     return Outputs(base, *made, form)
 
 
 def parts(frame: DataFrame) -> dict[str, DataFrame]:
-    """By verdict, what is written of it."""
+    """By verdict, the rows to write."""
     return {
         "relations": all_relations(frame),
         LATE: late_events(frame),
@@ -82,7 +82,7 @@ def require_format(spark: SparkSession, form: Format, streaming: bool) -> None:
 
 
 def require_free(spark: SparkSession, places: Outputs, overwrite: bool) -> None:
-    """Refuse folders that are there, or remove them where that is asked for."""
+    """Rejects existing folders, or removes them with `overwrite`."""
     for path in places.places().values():
         if exists(spark, path):
             if not overwrite:
@@ -100,7 +100,7 @@ def write(frame: DataFrame, path: str, form: Format, **options: str) -> None:
 
 
 def write_batch(frame: DataFrame, path: str, form: Format, number: int, job: str) -> None:
-    """One micro-batch of a stream, the same once or twice."""
+    """Write one micro-batch of a stream; repeating it has the same result."""
     if form == "delta":
         write(frame, path, form, txnAppId=job, txnVersion=str(number))
     else:
@@ -108,7 +108,7 @@ def write_batch(frame: DataFrame, path: str, form: Format, number: int, job: str
 
 
 def flat(frame: DataFrame) -> DataFrame:
-    """For formats without nested columns: these as JSON text."""
+    """For formats without nested columns: converts these to JSON text."""
     from pyspark.sql import functions as F
 
     def column(name: str, kind: str) -> Any:
@@ -121,7 +121,7 @@ def flat(frame: DataFrame) -> DataFrame:
 
 
 def located(spark: SparkSession, path: str) -> str:
-    """The path from the root, on one machine: the JVM may run in another folder than this process is in now."""
+    """The absolute path on one machine: the JVM may run in another folder than this process."""
     here = "://" not in path and str(spark.sparkContext.master).startswith("local")
     return os.path.abspath(path) if here else path
 
@@ -131,7 +131,7 @@ def exists(spark: SparkSession, path: str) -> bool:
 
 
 def read_text(spark: SparkSession, path: str) -> str | None:
-    """A small file of any file system that Spark reaches; None where there is none."""
+    """A small file of any file system that Spark reaches; None if it does not exist."""
     system, there = _system(spark, path), _path(spark, path)
     if not system.exists(there):
         return None
@@ -143,7 +143,7 @@ def read_text(spark: SparkSession, path: str) -> str | None:
 
 
 def write_text(spark: SparkSession, path: str, text: str) -> None:
-    """Whole or not at all, where the file system renames."""
+    """Writes the file completely or not at all, if the file system supports renaming."""
     system, there, half = _system(spark, path), _path(spark, path), _path(spark, f"{path}.part")
     stream = system.create(half, True)
     stream.write(bytearray(text.encode()))

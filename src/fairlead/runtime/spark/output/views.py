@@ -1,11 +1,11 @@
-"""What `match` gives as tables for SQL: one temporary view for each subscription, and one for each other verdict.
+"""The result of `match` as tables for SQL: one temporary view for each subscription, and one for each other verdict.
 
     relation_id, branch, completed_at, place, turn     as in the frame (result_rows.py)
     positions                       those of all members, to join on
     one column for each alias       a struct of type, position, place and the attributes; `q[3]` is an array of three
-    one column for each attribute   that is emitted; `Derived.attribute` where its name is taken already
+    one column for each attribute   that is emitted; `Derived.attribute` if its name is already used
 
-    relations   all of them, with members and emitted attributes as the frame has them
+    relations   all of them, with members and emitted attributes as in the frame
     late        type, reason, and the event as a struct
     rejected    position, code, reason
     repeated    position, reason
@@ -38,7 +38,7 @@ def register(relations: DataFrame, plan: Plan, prefix: str = "") -> dict[str, st
     """
     taken: dict[str, str] = {}
     for each in (*OTHERS, *(subscription.name for subscription in plan.subscriptions)):
-        if each.lower() in taken:  # Spark does not tell upper from lower case
+        if each.lower() in taken:  # Spark ignores case
             problem = f"'{taken[each.lower()]}' and '{each}' would have the same view name"
             raise UsageError("A220", problem, "rename the subscription")
         taken[each.lower()] = each
@@ -54,7 +54,7 @@ def register(relations: DataFrame, plan: Plan, prefix: str = "") -> dict[str, st
 
 
 def all_relations(frame: DataFrame) -> DataFrame:
-    """What was delivered, without the other verdicts."""
+    """The delivered relations, without the other verdicts."""
     return frame.filter(frame["verdict"] == IN_ORDER).drop("verdict", "reason")
 
 
@@ -103,14 +103,14 @@ def relations_of(frame: DataFrame, plan: Plan, name: str) -> DataFrame:
 
 
 def _free(name: str, owner: str, taken: set[str]) -> str:
-    """The name, or `owner.name` where a column has it already."""
+    """The name, or `owner.name` if a column with this name exists."""
     made = name if name.lower() not in taken else f"{owner}.{name}"
     taken.add(made.lower())
     return made
 
 
 def _member(plan: Plan, subscription: Subscription, alias: str) -> SparkColumn:
-    """The events of an alias. Branches may give it other places and types; where one has no such alias it is null."""
+    """The events of an alias. Branches may have it at other places and with other types; it is null in a branch without it."""
     from pyspark.sql import functions as F
 
     slots = [slot.type for branch in subscription.branches for slot in branch.slots if slot.alias == alias]
@@ -124,7 +124,7 @@ def _member(plan: Plan, subscription: Subscription, alias: str) -> SparkColumn:
             value = F.array(*here) if several else here[0]
             of = F.col("branch") == number
             found = F.when(of, value) if found is None else found.when(of, value)
-    assert found is not None  # the alias is of one of the branches
+    assert found is not None  # one of the branches has the alias
     return found  # type: ignore[no-any-return]
 
 

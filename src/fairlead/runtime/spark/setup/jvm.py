@@ -1,10 +1,10 @@
-"""What Spark has and pyspark's public interface does not give: all of Fairlead's use of its private one, in one place.
+"""All of Fairlead's use of pyspark's private interface, in one place.
 
-Private are pyspark's `_jvm`, `_jsparkSession` and `_jdf` (there is no JVM in reach of a remote session), the classes of Spark's
-analyzed plans, the context that runs, its `pythonExec`, and how pyspark finds its own folder. tests/spark/test_jvm.py tries
-each on a session, so it fails when one of them changes with a new version.
+Private are pyspark's `_jvm`, `_jsparkSession` and `_jdf` (a remote session has no JVM in reach), the classes of Spark's
+analyzed plans, the running context, its `pythonExec`, and how pyspark finds its own folder. A test tries each on a session, so
+it fails when one of them changes with a new version.
 
-Takes: a session or a frame that is not remote. Gives: plain Python values; of Hadoop's file systems the Java object. Never:
+Takes: a session or a frame that is not remote. Gives: plain Python values; for Hadoop's file systems the Java object. Never:
 runs a job.
 """
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 PLAIN_OPTIONS = {"path", "paths"}
-"""Options of a read that change nothing of what is read."""
+"""Options of a read that do not affect the result."""
 
 
 def spark_home() -> str:
@@ -35,7 +35,7 @@ def has_context() -> bool:
 
 
 def worker_python(spark: SparkSession) -> str:
-    """The interpreter of the workers, for functions that are made from now on."""
+    """The interpreter of the workers, for functions that are created from now on."""
     return str(spark.sparkContext.pythonExec)
 
 
@@ -44,7 +44,7 @@ def set_worker_python(spark: SparkSession, program: str) -> None:
 
 
 def make_active(spark: SparkSession) -> None:
-    """Have Spark find this session in the current thread of the JVM; py4j may change the thread."""
+    """Make this the active session in the current thread of the JVM; py4j may change the thread."""
     sessions: Any = _machine(spark).org.apache.spark.sql.classic.SparkSession
     sessions.setActiveSession(_session(spark))
 
@@ -65,13 +65,13 @@ def hadoop_path(spark: SparkSession, path: str) -> Any:
 
 
 def file_system(spark: SparkSession, path: str) -> Any:
-    """Hadoop's FileSystem that the path belongs to, as the session is configured."""
+    """Hadoop's FileSystem of the path, as the session is configured."""
     return hadoop_path(spark, path).getFileSystem(_session(spark).sessionState().newHadoopConf())
 
 
 def watermarks(frame: DataFrame, column: str) -> Iterator[tuple[int, int, int]]:
-    """The delay, in months, days and microseconds, of each watermark on the column: several in a union. Of watermarks one upon
-    the other, the upper one."""
+    """The delay, in months, days and microseconds, of each watermark on the column: several in a union. Of nested watermarks,
+    the outer one."""
     from py4j.java_gateway import get_field
 
     todo = [_analyzed(frame)]
@@ -86,8 +86,7 @@ def watermarks(frame: DataFrame, column: str) -> Iterator[tuple[int, int, int]]:
 
 
 def is_plain_parquet(frame: DataFrame) -> bool:
-    """Whether the frame does nothing but read Parquet files, perhaps some of their columns: without options, partitions or
-    buckets."""
+    """Whether the frame only reads Parquet files, perhaps some of their columns: without options, partitions or buckets."""
     plan = _analyzed(frame)
     while _class_of(plan) == "Project" and all(_class_of(each) == "AttributeReference" for each in _listed(plan.projectList())):
         plan = plan.child()

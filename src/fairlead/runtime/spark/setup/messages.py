@@ -1,9 +1,11 @@
-"""What Spark's processes print: its JVM and its Python workers write to the standard error that they were started with.
+"""Redirects the output of Spark's processes: its JVM and its Python workers write to the standard error with which they were
+started.
 
-A stateful worker prints five lines whenever it starts, and a failed task its traceback twice. A command that answers in words
-of its own has them in a file instead, which it names where it has no better answer.
+A stateful worker prints five lines whenever it starts, and a failed task its traceback twice. A command with its own messages
+redirects them to a file, and names that file if it has no better answer.
 
-Takes: nothing. Gives: a file that a session started inside of `apart` prints to. Never: takes what this process itself prints.
+Takes: nothing. Gives: a file to which a session started inside `apart` prints. Never: redirects the output of this process
+itself.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The package for executors where it is not installed.
+"""The package for executors that do not have it installed.
 
-Executors on this machine (`local[…]`, `local-cluster[…]`) run the same Python and have Fairlead as it has. Those of a cluster
-get it as a zip; what it depends on they must have: ``pip install`` the dependencies there, or use Spark's archives of
-environments. A zip is enough: all data of the package is read through `importlib.resources`, and compiled kernels are
-named by their source, never by a path.
+Executors on this machine (`local[…]`, `local-cluster[…]`) run the same Python with the same Fairlead. Executors of a cluster
+get it as a zip; its dependencies must be installed there: ``pip install`` them, or use Spark's archives of environments. A zip
+is enough: all data of the package is read through `importlib.resources`, and compiled kernels are named by their source, never
+by a path.
 
-Takes: a session. Gives: the zip that its executors import from. Never: writes beside the package.
+Takes: a session. Gives: the zip from which its executors import. Never: writes beside the package.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 EPOCH = (1980, 1, 1, 0, 0, 0)
-"""Of all files, so that equal packages are equal zips."""
+"""The time of all files, so that equal packages are equal zips."""
 ENDINGS = (".py", ".json", ".lark", ".typed")
 
 
@@ -40,7 +40,7 @@ def ship(spark: SparkSession) -> Path:
 
 @lru_cache(maxsize=1)
 def package() -> Path:
-    """A zip of the package as it is loaded here, in a folder that goes with this process."""
+    """A zip of the package as it is loaded here, in a folder that is removed with this process."""
     folder = tempfile.mkdtemp(prefix="fairlead-ship-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     made = Path(folder) / "made.zip"
@@ -64,7 +64,8 @@ def _add(archive: zipfile.ZipFile, source: Traversable, path: str) -> None:
 
 
 def _compiled(content: bytes, name: str) -> bytes:
-    """A .pyc that is taken without a look at its source. Python keeps none for a zip: each worker would compile all anew."""
+    """A .pyc that is used without a check of its source. Python caches none for a zip: each worker would compile everything
+    again."""
     code = compile(content, name, "exec", dont_inherit=True)
     flags, digest = (0b01).to_bytes(4, "little"), importlib.util.source_hash(content)
     return importlib.util.MAGIC_NUMBER + flags + digest + marshal.dumps(code)

@@ -1,12 +1,12 @@
-"""Whether a session, which its user may have made himself, can run a job: looked at by `match` before anything starts.
+"""Whether a session, which the user may have created, can run a job: checked by `match` before anything starts.
 
     versions      of pyspark and of the Spark that answers
-    one session   that runs: frames of a session that was stopped, or of two applications, cannot meet in one job
-    workers       their interpreter and what it has (workers.py)
-    state store   of a stream: set where its owner has not set another, which is refused
-    partitions    of a stream: many more than it has tasks are warned of
+    one session   that runs: frames of a stopped session, or of two applications, cannot be combined in one job
+    workers       their interpreter and its packages (workers.py)
+    state store   of a stream: set unless its owner has set another, which is rejected
+    partitions    of a stream: a warning if there are many more than it has tasks
 
-Everything else that a session can be set to changes nothing of the answers: tests/runtime/spark/setup/test_session_matrix.py.
+No other setting of a session changes the answers: tests/runtime/spark/setup/test_session_matrix.py.
 
 Takes: frames of the user. Gives: their session, made ready. Never: changes a setting that its owner made.
 """
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 STORE = "spark.sql.streaming.stateStore.providerClass"
 PARTITIONS = "spark.sql.shuffle.partitions"
 PARTITIONS_WARNED, IDLE_MAX = 32, 4
-"""From so many partitions on, and where more than so many times the useful number, a stream is warned of."""
+"""A stream gets a warning from this many partitions on, if they are more than this many times the useful number."""
 ZONE = "spark.sql.session.timeZone"
 UTC_ZONES = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "Zulu", "Etc/Zulu", "+00:00", "UTC+00:00", "GMT+00:00", "GMT0"})
 
 
 def require_session(frames: Any) -> None:
-    """Of what may be frames: that one session has made them, and that it runs. What is no frame is refused elsewhere."""
+    """Checks that one session created all frames, and that it runs. Other objects are rejected elsewhere."""
     listed = list(frames.values()) if isinstance(frames, Mapping) else [frames]
     sessions = [each.sparkSession for each in listed if hasattr(each, "sparkSession")]
     if not sessions:
@@ -45,7 +45,7 @@ def require_session(frames: Any) -> None:
         if each != applications[0]:
             problem = "the frames belong to different Spark applications, and a job runs in one"
             raise UsageError("A404", problem, "create all frames with one session")
-    version = str(sessions[0].version)  # of the server, where it is remote
+    version = str(sessions[0].version)  # the server's version if it is remote
     require_version(version, f"the session runs on Spark {version}", "use a cluster with such a Spark")
 
 
@@ -57,25 +57,25 @@ def _application(spark: SparkSession) -> str:
     try:
         if not (session.is_stopped if is_remote(spark) else session.sparkContext.defaultParallelism < 1):
             return application(spark)
-    except (AttributeError, Py4JError, PySparkException, OSError):  # a context that was stopped has nobody to ask
+    except (AttributeError, Py4JError, PySparkException, OSError):  # a stopped context cannot answer
         pass
     raise stopped_error()
 
 
 def require_store(spark: SparkSession) -> None:
-    """Stateful steps run on RocksDB alone; Spark would say so only when the stream starts."""
+    """Stateful steps need RocksDB; Spark would say so only when the stream starts."""
     found = spark.conf.get(STORE, None)
     if found is not None and found.rpartition(".")[2].startswith("RocksDB"):
         return
-    if found is None or STORE not in spark.conf.getAll:  # its default, which nobody chose
+    if found is None or STORE not in spark.conf.getAll:  # Spark's default, not the owner's choice
         spark.conf.set(STORE, SETTINGS[STORE].value)
         return
     raise store_error(found.rpartition(".")[2])
 
 
 def warn_of_partitions(spark: SparkSession, tasks: int, cores: int) -> None:
-    """Each micro-batch runs two stateful tasks for every partition, also for those that nothing is sent to: a stream of some
-    thousand rows with the 200 that Spark has by itself takes half a minute for each on two cores."""
+    """Each micro-batch runs two stateful tasks for every partition, even for empty ones: a stream of some thousand rows with
+    Spark's default of 200 takes half a minute for each on two cores."""
     partitions = int(str(spark.conf.get(PARTITIONS)))
     useful = max(tasks, cores)
     if partitions < PARTITIONS_WARNED or partitions <= IDLE_MAX * useful:
@@ -99,6 +99,6 @@ def stopped_error() -> UsageError:
 
 
 def zone_of(spark: SparkSession) -> str | None:
-    """The session's time zone; None where it is UTC."""
+    """The session's time zone; None if it is UTC."""
     found = str(spark.conf.get(ZONE))
     return None if found in UTC_ZONES else found

@@ -1,8 +1,7 @@
-"""A Spark session: the one that runs, or a new one with the settings of `settings.py`.
+"""A Spark session: the running one, or a new one with the settings of `settings.py`.
 
-Takes: a master and settings. Gives: a session. Never: changes a static setting of a session that runs, nor a setting that its
-owner has made; never leaves a file in the working directory or a variable of its own in the
-environment.
+Takes: a master and settings. Gives: a session. Never: changes a static setting of a running session, or a setting that its
+owner has made; never leaves a file in the working directory or a variable of its own in the environment.
 """
 
 from __future__ import annotations
@@ -64,13 +63,13 @@ def _new(master: str, app: str, wanted: dict[str, str]) -> SparkSession:
 
 
 def _variables(master: str) -> dict[str, str]:
-    """What Spark reads from the environment when it starts, and only then. What is set already stays, but for JAVA_HOME."""
+    """The environment variables that Spark reads when it starts, and only then. Existing variables stay, except JAVA_HOME."""
     variables = {
-        "PYSPARK_PYTHON": sys.executable,  # else `python3` of the PATH runs the workers, which may be another one
-        "SPARK_HOME": spark_home(),  # local-cluster wants it, and it spares the start of a Python that looks for it
+        "PYSPARK_PYTHON": sys.executable,  # else `python3` of the PATH runs the workers, which may be another Python
+        "SPARK_HOME": spark_home(),  # local-cluster needs it, and it saves starting a Python to find it
     }
     if local_cores(master) is not None:
-        variables["SPARK_LOCAL_IP"] = "127.0.0.1"  # nobody else can connect, and a host name that leads nowhere does no harm
+        variables["SPARK_LOCAL_IP"] = "127.0.0.1"  # nobody else can connect, and an unresolvable host name does no harm
     return {name: os.environ.get(name) or value for name, value in variables.items()} | java_environment()
 
 
@@ -94,7 +93,7 @@ def _running() -> SparkSession | None:
 
     try:
         return SparkSession.active()
-    except PySparkRuntimeError:  # none; a context without a session there may be
+    except PySparkRuntimeError:  # there is none; a context without a session may exist
         return SparkSession.builder.getOrCreate() if has_context() else None
 
 
@@ -125,7 +124,7 @@ def _set(running: SparkSession, master: str | None, wanted: dict[str, str]) -> N
 
 
 def _static(running: SparkSession, name: str) -> bool:
-    """Spark says the same, "not modifiable", of settings it keeps no list of, as those of RocksDB: they can be set."""
+    """Spark also reports "not modifiable" for settings that it does not list, such as those of RocksDB: they can be set."""
     return not name.startswith("spark.sql.streaming.") and not running.conf.isModifiable(name)
 
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 
 class Setting(NamedTuple):
-    """What it is set to and why. `needed`: also in a session that somebody else made, where its owner has not set it."""
+    """The value and its reason. `needed`: also set in an existing session, unless its owner has set it."""
 
     value: str
     why: str
@@ -45,7 +45,7 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
         "spark.ui.showConsoleProgress": Setting("false", "no progress bar between the lines of a command"),
     }
 )
-"""What does not depend on the machine."""
+"""Settings that do not depend on the machine."""
 
 LOCAL_SETTINGS: Mapping[str, Setting] = MappingProxyType(
     {
@@ -59,7 +59,7 @@ LOCAL_SETTINGS: Mapping[str, Setting] = MappingProxyType(
         "spark.shuffle.compress": Setting("false", "copying blobs through the page cache costs less than compressing them"),
     }
 )
-"""What is right on one machine alone: on HDFS the other file manager has the atomic rename."""
+"""Settings for a single machine: on HDFS the other file manager has the atomic rename."""
 
 QUIET = r"""rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -74,17 +74,17 @@ appender.stderr.layout.pattern = %replace{%d{HH:mm:ss} %p %c{1}: %m%n%ex}\
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = error
 """
-"""Log4j from the first line on; `setLogLevel` comes after Spark's greetings."""
+"""Log4j configuration from the first line on; `setLogLevel` is applied after Spark's greetings."""
 
 OPTIONS = "spark.driver.extraJavaOptions"
 COLLECTOR = "-XX:+UseParallelGC"
 MEMORY_GIB = (1, 8)
-"""The heap of a local session, where all tasks share it: a quarter of the memory, as Java takes by itself, within these."""
+"""The heap of a local session, which all tasks share: a quarter of the memory, Java's own default, within these limits."""
 GIB = 1 << 30
 
 
 def settings_for(master: str, folder: Path | str) -> dict[str, Setting]:
-    """All settings of a new session on that master, which keeps its files in that folder."""
+    """All settings of a new session on that master, which stores its files in that folder."""
     options = f'"-Dlog4j2.configurationFile=file:{folder}/log4j2.properties"'
     made = {
         **SETTINGS,
@@ -113,7 +113,7 @@ def local_cores(master: str) -> int | None:
 
 
 def explain_settings(master: str = "local[*]") -> list[tuple[str, str, str]]:
-    """What a new session on that master is made with: name, value, why."""
+    """The settings of a new session on that master: name, value, reason."""
     return [(name, made.value, made.why) for name, made in settings_for(master, "<temporary folder>").items()]
 
 

@@ -1,9 +1,9 @@
-"""The Python processes that run Fairlead's functions: which interpreter they are, and whether it has what these functions need.
+"""The Python worker processes: which interpreter runs Fairlead's functions, and whether it has the required packages.
 
-Spark starts workers with `python3` of the PATH, unless PYSPARK_PYTHON named another interpreter before the session was made. In
-an environment that is not activated that is some other Python. Where driver and workers share a machine and nobody chose an
-interpreter, Fairlead's functions run with the driver's. Everywhere else workers are as the owner of the cluster set them up. A
-small job asks all of them what they have: once a session, before anything else runs there.
+Spark starts workers with `python3` of the PATH, unless PYSPARK_PYTHON named another interpreter before the session was created.
+In an environment that is not activated that is some other Python. If driver and workers share a machine and no interpreter was
+chosen, Fairlead's functions run with the driver's. Otherwise workers are as the owner of the cluster set them up. A small job
+asks all of them for their packages: once per session, before anything else runs there.
 
 Takes: a session. Gives: how many tasks it runs at once, or a coded error that says what the workers lack. Never: changes which
 interpreter runs other functions of the session.
@@ -32,29 +32,29 @@ if TYPE_CHECKING:
 
 IMPORTED = ("pyarrow", "numpy", "llvmlite", "fairlead")
 FOUND = ("pandas", "google.protobuf")
-"""Looked for, not imported: pandas alone takes half a second."""
+"""Found, not imported: pandas alone takes half a second."""
 ASKED = 4096
-"""Rows of the job that asks, where only their spread over partitions tells how many tasks run at once."""
+"""Rows of the asking job, if only their distribution over partitions shows how many tasks run at once."""
 APPLICATIONS_MAX = 64
 OWN = 'import os, sys; os.environ["PYSPARK_PYTHON"] = sys.executable  # before the session is made'
 THEIRS = 'os.environ["PYSPARK_PYTHON"] = "…"  # an interpreter of every worker that has it, before the session is made'
 SERVERS = "PYSPARK_PYTHON=/a/python/that/has/it  # in the environment that the server of Spark Connect is started in"
-"""How another interpreter is chosen: where workers are on this machine, on those of a cluster, and behind Spark Connect."""
+"""How to choose another interpreter: for workers on this machine, on a cluster, and with Spark Connect."""
 
 _LOCK = threading.Lock()
 _TOLD: dict[int, tuple[str, int]] = {}
-"""By context: the interpreter that Spark was told, and how many threads make functions now."""
+"""By context: the interpreter that Spark had before, and how many threads create functions now."""
 _ANSWERED: dict[tuple[str, str], int] = {}
 """By application and interpreter, how many tasks answered: those whose workers have everything. The others are asked again."""
 
 
 def is_remote(session_or_frame: object) -> bool:
-    """Of Spark Connect: there is no JVM in reach."""
+    """Whether it belongs to Spark Connect: there is no JVM in reach."""
     return type(session_or_frame).__module__.startswith("pyspark.sql.connect.")
 
 
 def require_workers(spark: SparkSession) -> int:
-    """How many tasks run at once. Raises UnsupportedError where workers cannot run Fairlead's functions."""
+    """How many tasks run at once. Raises UnsupportedError if workers cannot run Fairlead's functions."""
     with interpreter(spark) as name:
         key = application(spark), name
         if key not in _ANSWERED:
@@ -76,19 +76,19 @@ def _choice(spark: SparkSession) -> str:
 
 
 def application(spark: SparkSession) -> str:
-    """What tells applications apart. Sessions of one application can share frames; those of Spark Connect cannot."""
+    """Identifies the application. Sessions of one application can share frames; those of Spark Connect cannot."""
     session: Any = spark
     return str(session.session_id if is_remote(spark) else session.sparkContext.applicationId)
 
 
 @contextmanager
 def interpreter(spark: SparkSession) -> Iterator[str]:
-    """Functions that are made inside run with the interpreter that is given: the one Spark was told, else the driver's."""
+    """Functions that are created inside run with the returned interpreter: the one set in Spark, else the driver's."""
     if is_remote(spark):  # the server chooses
         yield ""
         return
     context = spark.sparkContext
-    with _LOCK:  # of several threads the first remembers what was told, and the last puts it back
+    with _LOCK:  # of several threads the first remembers Spark's interpreter, and the last restores it
         before, users = _TOLD.get(id(context), (worker_python(spark), 0))
         _TOLD[id(context)] = before, users + 1
         chosen = _interpreter(before, str(context.master))
@@ -107,7 +107,7 @@ def interpreter(spark: SparkSession) -> Iterator[str]:
 def _interpreter(told: str, master: str) -> str:
     if local_cores(master) is None or os.environ.get("PYSPARK_PYTHON") or os.sep in told or not sys.executable:
         return told
-    found = shutil.which(told)  # a PATH that leads here needs no second family of workers
+    found = shutil.which(told)  # if the PATH leads to the same Python, no separate workers are needed
     return told if found is not None and Path(found).parent == Path(sys.executable).parent else sys.executable
 
 
@@ -122,7 +122,7 @@ def _asked(spark: SparkSession) -> list[dict[str, Any]]:
         rows = spark.range(0, cores, 1, cores)
     try:
         found = rows.select(question(F.spark_partition_id()).alias("answer")).distinct().collect()
-    except Exception as error:  # Spark's, or py4j's of what Spark has no class for
+    except Exception as error:  # Spark's error, or py4j's for errors that have no class in Spark
         known = startup_error(str(error), remote=is_remote(spark))
         if known is None:
             raise
@@ -132,7 +132,7 @@ def _asked(spark: SparkSession) -> list[dict[str, Any]]:
 
 def _question(imported: tuple[str, ...], found: tuple[str, ...], mine: str) -> Callable[[int], str]:
     def answer(partition: int) -> str:
-        """Is pickled by value and refers to nothing of Fairlead: it also runs where there is none."""
+        """Pickled by value and refers to nothing of Fairlead: it also runs without Fairlead."""
         import importlib
         import importlib.util
         import json
@@ -145,10 +145,10 @@ def _question(imported: tuple[str, ...], found: tuple[str, ...], mine: str) -> C
                     importlib.import_module(name)
                 elif importlib.util.find_spec(name) is None:
                     lacks[name] = f"No module named {name!r}"
-            except Exception as problem:  # also a library of C that does not load
+            except Exception as problem:  # includes C libraries that do not load
                 lacks[name] = str(problem) or type(problem).__name__
         version = getattr(sys.modules.get("fairlead"), "__version__", None)
-        if version != mine:  # what is shipped later takes its place
+        if version != mine:  # so that the version shipped later is imported
             for name in [each for each in sys.modules if each.partition(".")[0] == "fairlead"]:
                 del sys.modules[name]
         told = {"partition": partition, "executable": sys.executable, "lacks": lacks, "fairlead": version}
@@ -159,8 +159,8 @@ def _question(imported: tuple[str, ...], found: tuple[str, ...], mine: str) -> C
 
 
 def startup_error(text: str, *, remote: bool) -> FairleadError | None:
-    """What Spark says where a worker's interpreter does not start or lacks what it begins with, as a coded error. `remote`: it
-    says so over Spark Connect."""
+    """Spark's error for a worker whose interpreter does not start or lacks required packages, as a coded error. `remote`: over
+    Spark Connect."""
     choice = SERVERS if remote else OWN
     if "PYTHON_VERSION_MISMATCH" in text:
         here = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -176,7 +176,7 @@ def startup_error(text: str, *, remote: bool) -> FairleadError | None:
 
 
 def _require(answer: dict[str, Any], choice: str) -> None:
-    """`choice`: how another interpreter is chosen."""
+    """`choice`: how to choose another interpreter."""
     where, lacks, mine = answer["executable"], answer["lacks"], fairlead.__version__
     if lacks:
         problem = f"cannot import {', '.join(lacks)}: {lacks.get('fairlead') or next(iter(lacks.values()))}"

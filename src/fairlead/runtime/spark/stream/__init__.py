@@ -1,1 +1,1 @@
-"""A plan on endless input: state between micro-batches, the frontier, checkpoints, progress."""
+"""A plan on unbounded input: state between micro-batches, the frontier, checkpoints, progress."""

@@ -1,10 +1,10 @@
-"""The note that a stream leaves in its checkpoint: which rules it has, and in which form its state is.
+"""A stream's note in its checkpoint: its rules, and the format of its state.
 
 A checkpoint of another order would fail inside a task, later and with a traceback. The note is read before anything starts.
-Rules may change: the note says which of them go on.
+Rules may change: the note says which of them continue.
 
-Takes: a folder and what the job is. Gives: what the first run chose, or a refusal (S110, S111, S116 to S118). Never: reads
-Spark's own files.
+Takes: a folder and the description of the job. Gives: the choices of the first run, or an error (S110, S111, S116 to S118).
+Never: reads Spark's own files.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ FIX = "begin with a new checkpoint folder, or run it as it was begun"
 
 @dataclass(frozen=True)
 class Note:
-    """`plan`: the digest of the rules that the stream began with, which names it. `subscriptions`: those of the last run, their
-    digests by name. `buckets`: how many it began with. `zone`: that of times which files write without one, if they may."""
+    """`plan`: the digest of the stream's first rules, which identifies it. `subscriptions`: those of the last run, their
+    digests by name. `buckets`: the number at the beginning. `zone`: the zone of times without one in files, if there may be
+    any."""
 
     plan: str
     order_by: tuple[str, ...]
@@ -47,7 +48,7 @@ class Note:
 
 
 def noted(spark: SparkSession, folder: str) -> Note | None:
-    """The note of a checkpoint; None where nothing has run."""
+    """The note of a checkpoint; None if nothing has run."""
     path = f"{folder.rstrip('/')}/{NAME}"
     text = read_text(spark, path)
     if text is None:
@@ -64,8 +65,8 @@ def noted(spark: SparkSession, folder: str) -> Note | None:
 
 
 def agree(spark: SparkSession, folder: str, wanted: Note, asked: int | None = None) -> tuple[Note, Change]:
-    """Write the note, or compare with the one that is there. Gives the note of the stream, and what became of its rules.
-    `asked`: the number of buckets, if the user wants a certain one."""
+    """Write the note, or compare with the existing one. Returns the note of the stream, and the changes of its rules. `asked`:
+    the number of buckets, if the user wants a certain one."""
     found = noted(spark, folder)
     path = f"{folder.rstrip('/')}/{NAME}"
     if found is None:

@@ -1,6 +1,6 @@
-"""How a stream says how far it is complete: what the user states, or the watermarks of the frames.
+"""How far a stream is complete: the user's arguments, or the watermarks of the frames.
 
-Takes: the frames and the arguments. Gives: a Frontier, or the refusal of a stream that has none. Never: reads data.
+Takes: the frames and the arguments. Gives: a Frontier, or the error of a stream that has none. Never: reads data.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MICROSECOND, DAY_US = timedelta(microseconds=1), 86_400_000_000
 MONTH_DAYS = 31
 """As Spark counts months in a watermark."""
 DELAY = "spark.watermarkDelayMs"
-"""What a schema says of a column with a watermark."""
+"""The schema's metadata of a column with a watermark."""
 SECOND_US = 1_000_000
 UNITS = {
     "microsecond": 1, "millisecond": 1_000, "second": SECOND_US, "minute": 60 * SECOND_US, "hour": 3600 * SECOND_US,
@@ -71,7 +71,7 @@ def frontier_of(
 
 def _watermark(frame: DataFrame, column: str) -> int | None:
     """The delay in microseconds of the frame's watermark on the column, if it has one; of several (a union) the longest. The
-    schema tells that of the first frame of a union alone, and whole milliseconds, which is all that a remote session has."""
+    schema contains only that of the first frame of a union, in whole milliseconds; a remote session has nothing more."""
     if is_remote(frame):
         said = frame.schema[column].metadata.get(DELAY)
         return None if said is None else int(said) * 1_000
@@ -79,7 +79,7 @@ def _watermark(frame: DataFrame, column: str) -> int | None:
 
 
 def _units(given: InputFrame, frames: DataFrame | Mapping[str, DataFrame], delay: str | timedelta) -> int:
-    """The delay in what the first order column counts: microseconds, or days."""
+    """The delay in the unit of the first order column: microseconds, or days."""
     name = given.order_by[0]
     for frame in frames.values() if isinstance(frames, Mapping) else (frames,):
         kind = frame.schema[name].dataType.simpleString()
@@ -91,7 +91,7 @@ def _units(given: InputFrame, frames: DataFrame | Mapping[str, DataFrame], delay
 
 
 def _length(delay: str | timedelta) -> int:
-    """In microseconds. Texts as Spark takes them in `withWatermark`: "10 seconds", "1 hour 30 minutes", "1.5 seconds"."""
+    """In microseconds. Texts as in Spark's `withWatermark`: "10 seconds", "1 hour 30 minutes", "1.5 seconds"."""
     fix = 'such as "10 seconds", or a timedelta'
     if isinstance(delay, timedelta):
         found = delay // MICROSECOND

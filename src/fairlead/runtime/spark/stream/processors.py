@@ -1,8 +1,7 @@
-"""The stateful steps of a stream as Spark wants them: what reads rows and state, calls stream_job.py and gives rows and state
-back.
+"""The stateful steps of a stream in Spark's form: they read rows and state, call stream_job.py and return rows and state.
 
-When a query starts, Spark has two Python processes of their own say what state the steps have. They import this module, so it
-loads what handles rows when there are some: each of them starts in a third of the time.
+When a query starts, Spark starts two Python processes that report the state of the steps. They import this module, so it loads
+the modules that handle rows only when there are rows: each process starts in a third of the time.
 
 Takes: rows of blobs. Gives: rows of blobs. Never: decides anything.
 """
@@ -31,7 +30,7 @@ STATE_BYTES_MAX = 2**31 - 2**20
 
 
 class Sequencer(StatefulProcessor):
-    """One for the whole stream; its state is the sequence so far and what is held."""
+    """One for the whole stream; its state is the sequence so far and the held rows."""
 
     def __init__(self, setup: Parcel[Setup]) -> None:
         self.setup = setup

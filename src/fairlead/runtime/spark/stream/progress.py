@@ -1,11 +1,11 @@
-"""How a stream is doing: what Spark reports of every micro-batch, added up.
+"""Progress of a stream: the totals of Spark's reports on micro-batches.
 
-`observed` has Spark count the rows of each verdict and subscription while they pass, which costs no job of its own; `watch`
-listens to the reports of queries whose frame is observed. `Metrics` gives the numbers as data, and through Prometheus' own
+`observed` makes Spark count the rows of each verdict and subscription while they pass, without an additional job; `watch`
+listens to the reports of queries whose frame is observed. `Metrics` returns the numbers as data, and through Prometheus' own
 client library as text and on a port.
 
 Takes: progress reports of Spark. Gives: a `Snapshot`, text, a server on this machine's own address. Never: slows a query, since
-reports come in a thread of the listener.
+reports arrive in a thread of the listener.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 OBSERVED = "fairlead"
 INPUT = "fairlead_input"
-"""Where the input is observed: how many rows of it could be read."""
+"""The name of the observation of the input: how many of its rows could be read."""
 LOOPBACK = "127.0.0.1"
 
 
@@ -122,13 +122,13 @@ class Metrics:
         return str(prometheus.generate_latest(self.registry()).decode())
 
     def registry(self) -> Any:
-        """Of Prometheus' client library, with these metrics alone."""
+        """A registry of Prometheus' client library, with only these metrics."""
         made = _prometheus().CollectorRegistry()
         made.register(self)
         return made
 
     def collect(self) -> Iterator[Metric]:
-        """What a registry asks for."""
+        """Called by a registry."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         now = self.snapshot()
@@ -186,7 +186,7 @@ def observed(relations: DataFrame, plan: Plan) -> DataFrame:
 
 
 def observed_input(events: DataFrame) -> DataFrame:
-    """The frame that goes into `match`, counted while it passes."""
+    """The input frame of `match`, counted as rows pass."""
     from pyspark.sql import functions as F
 
     return events.observe(INPUT, F.count(F.lit(1)).alias("events"))
@@ -206,7 +206,7 @@ class Watch(Metrics):
         spark.streams.addListener(self._listener)
 
     def serve(self, port: int) -> int:
-        """Answer `GET /metrics` on this machine's own address. Gives the port, which is a free one for 0."""
+        """Answer `GET /metrics` on this machine's own address. Returns the port, which is a free one for 0."""
         self._server, _ = _prometheus().start_http_server(port, LOOPBACK, self.registry())
         return int(self._server.server_port)
 

@@ -1,9 +1,10 @@
-"""Whether a run may take up the state of a stream, and what became of its rules since.
+"""Whether a run may resume from the state of a stream, and how its rules have changed.
 
-A state says of itself what a run must agree in: the version of its form, the order of the stream, the zone of times that have
-none, the number of buckets. Rules may change: what is unchanged, by digest, goes on.
+A state records what a run must have in common with it: the version of its format, the order of the stream, the zone of times
+without one, the number of buckets. Rules may change: unchanged ones, by digest, continue.
 
-Takes: the head of a state, and what the run is. Gives: a `RuleChange`, or a refusal (S110, S111, S116). Never: reads a state.
+Takes: the head of a state, and the description of the run. Gives: a `RuleChange`, or an error (S110, S111, S116). Never: reads
+a state.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from fairlead.errors import StateError
 from fairlead.matching.state.encoding import Change
 
 VERSION = 3
-"""Of the form of the state. It goes up with that of the engine's states too, which are in it (matching/state/encoding.py)."""
+"""The version of the state's format. It also increases with that of the engine's states, which it contains
+(matching/state/encoding.py)."""
 ZONE = "time zone of the session"
 """In the identity of a stream that has times without a zone: the same text is another instant in another zone."""
 SETTING = "spark.sql.session.timeZone"
@@ -42,12 +44,12 @@ def head(identity: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def agree_in(found: Mapping[str, Any], identity: Mapping[str, Any]) -> None:
-    """The head of a state and what the run is. Raises StateError."""
+    """Compares the head of a state with the run. Raises StateError."""
     if found["version"] != VERSION:
         problem = f"the checkpoint has version {found['version']}, this release reads version {VERSION}"
         raise StateError("S110", problem, "run the release that wrote it, or use a new checkpoint folder")
     before = found["identity"]
-    if ZONE in before and ZONE in identity:  # rules that read such times may come and go
+    if ZONE in before and ZONE in identity:  # rules that read such times may be added and removed
         agree_in_zone(before[ZONE], identity[ZONE])
     differing = [name for name, value in identity.items() if name != ZONE and before.get(name) != value]
     if differing:
@@ -62,14 +64,14 @@ def agree_in_zone(before: str, now: str) -> None:
 
 
 def agree_in_buckets(began: int, asked: int | None) -> None:
-    """`asked`: what the user wants; whoever wants nothing gets what there is."""
+    """`asked`: the number that the user wants; by default, the existing one."""
     if asked is not None and asked != began:
         problem = f"the stream started with buckets = {began}, and this run has buckets = {asked}"
         raise StateError("S116", problem, f"leave buckets out, or use {began}; another number needs a new checkpoint folder")
 
 
 def changed(before: Set[str], names: Mapping[str, str], now: Mapping[str, str], position: int) -> RuleChange:
-    """`before`: the digests that the state has; `names`: by the names that they had, where it knows them; `now`: the rules."""
+    """`before`: the digests that the state has; `names`: their names, if it knows them; `now`: the rules."""
     resumed, started = ([name for name, digest in now.items() if (digest in before) is known] for known in (True, False))
     gone = before - set(now.values())
     named = [name for name, digest in names.items() if digest in gone]

@@ -1,11 +1,11 @@
-"""Names for stateful tasks under which Spark spreads them evenly.
+"""Keys of stateful tasks under which Spark distributes them evenly.
 
-Spark sends a group to the partition that the hash of its key says, so of four tasks named 0 to 3 on four partitions two or
-three share one, and cores stand idle. A task is therefore named by a number whose hash says the task's own number, whatever the
-partitions are that divide EVEN_FOR: 1 to 10, 12, 16, 20 and many more.
+Spark sends a group to the partition given by the hash of its key, so of four tasks with keys 0 to 3 on four partitions two or
+three share one, and cores are idle. The key of a task is therefore a number whose hash equals the task's own number, for all
+numbers of partitions that divide EVEN_FOR: 1 to 10, 12, 16, 20 and many more.
 
-Takes: how many tasks. Gives: their keys, and the task of a key. Never: depends on the number of partitions; a checkpoint can be
-taken up with any.
+Takes: the number of tasks. Gives: their keys, and the task of a key. Never: depends on the number of partitions; a checkpoint
+can be resumed with any.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ import numpy.typing as npt
 
 EVEN_FOR = 5_040
 FIRST = 1 << 20
-"""Keys begin here, where no plain number of a task is."""
+"""The first key, above all plain numbers of tasks."""
 TRIED = 40 * EVEN_FOR
 
 
 def key_of(task: int) -> int:
-    """The key of a task. What is no task (below 0) keeps its number."""
+    """The key of a task. Other targets (below 0) keep their number."""
     return _keys()[task] if 0 <= task < EVEN_FOR else task
 
 
 def task_of(key: int) -> int:
-    """The inverse; a checkpoint from before there were keys has plain numbers."""
+    """The inverse; a checkpoint of a version without keys has plain numbers."""
     return _tasks().get(key, key)
 
 

@@ -1,19 +1,19 @@
-"""An endless input on Spark: the steps of a batch job, with state between micro-batches.
+"""An unbounded input on Spark: the steps of a batch job, with state between micro-batches.
 
     input ─packed─► blobs ─one task─► sequenced ─► blobs ─by target─► matched ─► blobs ─unpacked─► relations
 
 `sequenced` is one stateful task for the whole stream: it holds arrivals back until the frontier has passed them
-(order/holdback.py) and gives each its position, as the log does elsewhere. `matched` is a stateful task for every target (a
-group, or a bucket of a keyed one). What travels between them is a blob for each type and micro-batch, so the cost of a stateful
-call, about a millisecond, is paid a few times in a micro-batch, never for a row. The state of a task is one value: what is
-held, or the dumped state of the engine. Spark's side of it is in processors.py.
+(order/holdback.py) and assigns each its position, as the log does elsewhere. `matched` is a stateful task for every target (a
+group, or a bucket of a keyed one). Between them there is one blob for each type and micro-batch, so the cost of a stateful
+call, about a millisecond, is paid a few times in a micro-batch, never for a row. The state of a task is one value: the held
+rows, or the dumped state of the engine. Spark's side of it is in processors.py.
 
-A stream keeps the number of buckets that it began with: it is in the state, and targets are told it; a run that asks for
-another number is refused. Its rules may change: which targets a group has is in the state too, targets are told since when they
-have each subscription, and the metrics of the order tell what became of the rules.
+A stream keeps the number of buckets with which it began: it is in the state, and targets receive it; a run that asks for
+another number is rejected. The rules may change: the targets of a group are in the state, too, targets receive the number of
+the rule change that added each subscription, and the metrics of the order report the changes.
 
 Takes: an Input, the groups of a plan and a frontier. Gives: a streaming DataFrame of `Outcome.schema`. Never: depends on how
-the stream is cut into micro-batches or how many partitions there are, except for what is late.
+the stream is split into micro-batches or on the number of partitions, except for late events.
 """
 
 from __future__ import annotations
@@ -57,23 +57,24 @@ ARRIVED = pa.schema([("one", pa.int32()), ("type", pa.string()), ("blob", pa.bin
 TOLD = "target int, buckets int, whose string, type string, blob binary, held bigint, ties bigint, change string"
 FOUND = "blob binary"
 APART = -1
-"""Stands for a target: what goes to the output as it is."""
+"""Takes the place of a target: rows that go to the output unchanged."""
 COUNTED = -2
-"""Stands for a target: a row that only tells how many rows are held back, how many ties were broken and which rules changed."""
+"""Takes the place of a target: a row that only contains the number of held rows, of broken ties, and the rule changes."""
 UNPLACED = ":unplaced"
-"""Stands for a type among arrivals: rows that have no place in the order. Their blob is what goes to the output."""
+"""Takes the place of a type among arrivals: rows that have no place in the order. Their blob goes to the output."""
 BLOB_BYTES = 64 << 20
-"""A blob is cut where it would be larger: a first micro-batch may be all that a log has, and an array of Java ends at 2 GB."""
+"""The largest blob: a first micro-batch may be a whole log, and a Java array ends at 2 GB."""
 ORDER = "fairlead_order"
-"""Where the order is observed: rows held back, ties broken and rules that changed, for whoever listens (progress.py)."""
+"""The name of the observation of the order: held rows, broken ties and rule changes, for listeners (progress.py)."""
 BLIND = "\0"
-"""Behind the name of a type: rows of it that came when nobody read it."""
+"""Suffix of a type's name: rows of it that arrived when no subscription read it."""
 LATE_REASON = "it comes behind what was released of the order"
 
 
 @dataclass(frozen=True)
 class Begun:
-    """A group in a stream: the first of its targets, and by digest since which change of the rules it has each subscription."""
+    """A group in a stream: the first of its targets, and by digest the number of the rule change that added each
+    subscription."""
 
     first: int
     since: Mapping[str, int]
@@ -81,8 +82,9 @@ class Begun:
 
 @dataclass(frozen=True)
 class Setup:
-    """What the steps know. `identity`: what a checkpoint must agree in, by name. `asked`: the number of buckets that the user
-    wants, if any. `start`: of this start of a query; what a worker keeps of another one may be of other names and types."""
+    """Data of the steps. `identity`: what a checkpoint must have in common, by name. `asked`: the number of buckets that the
+    user wants, if any. `start`: identifies this start of a query; a worker's cache of another start may have other names and
+    types."""
 
     job: Job
     outcome: ResultRows
@@ -94,14 +96,14 @@ class Setup:
 
     @property
     def names(self) -> dict[str, str]:
-        """By name, the digests of all subscriptions that are delivered."""
+        """By name, the digests of all delivered subscriptions."""
         return {name: digest for each in self.job.groups for name, digest in zip(each.names, each.digests, strict=True)}
 
 
 def match_stream(
     plan: Plan, given: InputFrame, groups: tuple[TargetGroup, ...], asked: int | None, cores: int, frontier: Frontier
 ) -> DataFrame:
-    """`asked`: the number of buckets that the user wants; else a stream that begins has one for each core."""
+    """`asked`: the number of buckets that the user wants; otherwise a new stream has one for each core."""
     from pyspark.sql import functions as F
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -165,7 +167,7 @@ def _arrival(name: str, table: pa.Table) -> pa.RecordBatch:
 
 
 def _without_place(setup: Setup, batch: pa.RecordBatch) -> npt.NDArray[np.bool_] | None:
-    """Which rows have no place in the order: an order column is null or NaN, or a position is none. None where all have one."""
+    """Which rows have no place in the order: an order column is null or NaN, or a position is invalid. None if all have one."""
     missing = np.zeros(batch.num_rows, dtype=bool)
     for key in range(setup.job.reading.keys):
         column = batch.column(order_column(key))
@@ -180,7 +182,7 @@ def _without_place(setup: Setup, batch: pa.RecordBatch) -> npt.NDArray[np.bool_]
 
 
 def _refused(setup: Setup, batch: pa.RecordBatch) -> pa.Table:
-    """Rows without a place, as rows of the output. Raises DataError if bad rows are to stop the stream."""
+    """Rows without a place, as rows of the output. Raises DataError if bad rows stop the stream."""
     if setup.job.positioned:
         code, fix = "D023", "name the column that numbers all rows, such as the offset of a log"
         problems = [f"{value!r} is no position" for value in batch.column(order_column(0)).to_pylist()]
@@ -223,9 +225,9 @@ class Sequencing:
         self._settle(names)
 
     def _settle(self, names: Mapping[str, str]) -> None:
-        """Which targets a group has, and since which change of the rules it has each of its subscriptions. A target that was
-        given up is never used again, nor is what a subscription had before it was left out. `names`: digests by the names that
-        subscriptions had in the last micro-batch."""
+        """Assigns targets to groups, and records the rule change that added each subscription. A target that was given up is
+        never reused, nor is the earlier state of a subscription that was removed and added again. `names`: digests by the names
+        of the subscriptions in the last micro-batch."""
         before = {name: sorted(each.since) for name, each in self.groups.items()}
         now = {each.identity: sorted(set(each.digests)) for each in self.job.groups}
         if before == now:
@@ -243,9 +245,9 @@ class Sequencing:
             self.groups[each.identity] = Begun(old.first, {d: old.since.get(d, self.changes) for d in each.digests})
 
     def _fitted(self, held: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
-        """Rows that were held back when types and rules were others. What nobody read then came without its attributes: such a
-        row keeps its place in the order, and whoever is new begins behind it. What nobody reads any more keeps
-        its place only."""
+        """Adapts rows that were held back under other types and rules. Rows that no subscription read then arrived without
+        their attributes: such a row keeps its place in the order, and new subscriptions begin after it. Rows that no
+        subscription reads any more keep only their place."""
         found = {}
         for name, table in held.items():
             if name == REJECTED or name.endswith(BLIND):
@@ -268,11 +270,11 @@ class Sequencing:
         return self.job.buckets
 
     def key(self, target: int) -> int:
-        """What Spark is told of a target."""
+        """The key of a target in Spark."""
         return key_of(target)
 
     def whose(self, target: int) -> str:
-        """What a target is told of its group."""
+        """The description of its group that a target receives."""
         for name, each in self.groups.items():
             size = next(self.job.targets_of(group) for group in self.job.groups if group.identity == name)
             if each.first <= target < each.first + size:
@@ -281,7 +283,7 @@ class Sequencing:
 
     @cached_property
     def _targets(self) -> list[int]:
-        """By the number that a target has in this job, the one that it has in the checkpoint."""
+        """By the number of a target in this job, its number in the checkpoint."""
         sizes = [(self.groups[each.identity].first, self.job.targets_of(each)) for each in self.job.groups]
         return [first + at for first, size in sizes for at in range(size)]
 
@@ -326,7 +328,7 @@ class Sequencing:
         return self.setup.outcome.late(name, table, LATE_REASON)
 
     def dump(self) -> bytes:
-        """The state as bytes; the same for the same history."""
+        """The state as bytes; equal for equal histories."""
         sequences = sorted(self.lasts.items(), key=lambda each: (each[0] is not None, each[0] or ""))
         groups = {name: [each.first, dict(sorted(each.since.items()))] for name, each in self.groups.items()}
         more = {"buckets": self.job.buckets, "sequences": sequences, "next": self.next_target, "changes": self.changes}
@@ -335,7 +337,7 @@ class Sequencing:
 
 
 def _column(table: pa.Table, wanted: pa.Field) -> Any:
-    """An attribute as the type is declared now; NULL where it was not there, or was another."""
+    """An attribute as the type is declared now; NULL if it did not exist, or had another type."""
     if wanted.name in table.column_names and table.schema.field(wanted.name).type == wanted.type:
         return table.column(wanted.name)
     return pa.nulls(len(table), wanted.type)
@@ -348,13 +350,13 @@ def _pieces(table: pa.Table) -> Iterator[pa.Table]:
 
 
 _TASKS: dict[tuple[str, int], tuple[bytes, Task]] = {}
-"""By start and target, the task that gave the state with this digest: a worker that is used again need not load what it has."""
+"""By start and target, the task that wrote the state with this digest: a reused worker need not load it."""
 TASKS_MAX = 64
 
 
 def resumed(setup: Setup, target: int, buckets: int, state: bytes | None, whose: str) -> Task:
-    """The task of a target as it was after the micro-batch that wrote `state`. If the rules are others since, what is unchanged
-    goes on, and what is new, or was left out for a while, begins."""
+    """The task of a target after the micro-batch that wrote `state`. If the rules have changed since, unchanged ones continue,
+    and new ones, or those removed for a while, begin."""
     told = json.loads(whose)
     job = replace(setup.job, buckets=buckets)
     group = next(each for each in job.groups if each.identity == told["group"])
@@ -367,7 +369,7 @@ def resumed(setup: Setup, target: int, buckets: int, state: bytes | None, whose:
     task = Task(job, setup.outcome, group)
     other = {digest for digest, since in told_before["since"].items() if told["since"].get(digest) != since}
     task.engine = Engine.load(task.group.plan, bytes(rest), without=other)
-    task.engine.owed = told_before["fed"]  # it goes over to kernels, or has, as if it had never been loaded
+    task.engine.owed = told_before["fed"]  # so that it moves to kernels as if it had never been loaded
     return _begun(task, told["since"])
 
 
@@ -377,7 +379,7 @@ def _begun(task: Task, since: Mapping[str, int]) -> Task:
 
 
 def fed(task: Task, tables: Mapping[str, Sequence[pa.Table]]) -> Iterator[bytes]:
-    """What a target finds in a micro-batch. Blobs of one type may have come in any order."""
+    """The relations of a target in a micro-batch. Blobs of one type may have arrived in any order."""
     in_order = {name: sorted(pieces, key=lambda piece: piece.column(POSITION)[0].as_py()) for name, pieces in tables.items()}
     found = task.feed(in_order, 0)
     for piece in _pieces(found):
@@ -385,7 +387,7 @@ def fed(task: Task, tables: Mapping[str, Sequence[pa.Table]]) -> Iterator[bytes]
 
 
 def kept(setup: Setup, target: int, task: Task) -> bytes:
-    """Its state as bytes; the task itself is kept beside."""
+    """Its state as bytes; the task itself is cached beside it."""
     dumped = task.engine.dump()
     if len(_TASKS) >= TASKS_MAX:
         _TASKS.clear()

@@ -1,4 +1,4 @@
-"""The end of a child process: when its parent closes its input, or is gone.
+"""The end of a child process: when its parent closes its input, or ends.
 
 Takes: the standard input. Gives: an event; some time later the process ends, whatever it is doing. Never: ends it before.
 """

@@ -1,6 +1,6 @@
-"""Processes that publish and subscribe, started, paused, killed and started again under the same name.
+"""Processes that publish and subscribe, started, paused, killed and restarted under the same name.
 
-Takes: a module with its arguments, a record. Gives: a process to kill. Never: leaves one behind.
+Takes: a module with its arguments, a record. Gives: a process to kill. Never: leaves one running.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ STOP_SECONDS_MAX = 75.0
 
 
 class Worker:
-    """`key`: the line of its record that says that it gets on."""
+    """`key`: the line of its record that shows progress."""
 
     def __init__(self, name: str, folder: Path, module: str, key: str, given: Sequence[str]) -> None:
         self.name, self.key = name, key
@@ -28,7 +28,7 @@ class Worker:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Unless it runs."""
+        """Starts the process unless it runs."""
         if self._process is not None:
             return
         with self._errors.open("ab") as errors:
@@ -46,7 +46,7 @@ class Worker:
             self._process.stdin.close()
 
     def wait(self) -> str | None:
-        """After it was asked to stop: what went wrong, if anything did."""
+        """After a request to stop: the error, if there was one."""
         assert self._process is not None
         try:
             code = self._process.wait(STOP_SECONDS_MAX)

@@ -1,8 +1,8 @@
-"""A publisher as a process of its own, to be killed: python -m fairlead.testing.live.actors.publisher RECORD URL SOURCE TYPES
+"""A publisher as a separate process, to be killed: python -m fairlead.testing.live.actors.publisher RECORD URL SOURCE TYPES
 PAUSE
 
-The events of a type count up (`x`), and what x has beside it is a function of source, type and x. After a death, or an error
-that leaves it in doubt, it asks the log how far its source has come, and goes on from there.
+The events of a type count up (`x`), and the other attributes are a function of source, type and x. After a restart, or an error
+with an unknown outcome, it asks the log for the last event of its source, and continues from there.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Working:
         self._record.note(stored=x, type=type)
 
     async def _until_done(self, work: Callable[..., Awaitable[Any]], *given: object, **more: object) -> None:
-        """A publish that raises has accepted nothing, and a flush may be asked for again."""
+        """A publish that raises has accepted nothing, and a flush may be repeated."""
         while True:
             try:
                 await work(*given, **more)

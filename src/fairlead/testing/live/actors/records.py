@@ -1,12 +1,12 @@
-"""What a process has done, line by line, in a file that survives its death.
+"""The actions of a process, line by line, in a file that survives its death.
 
     publisher    {"sent": x, "type": …, "at": …}            x is about to be published
                  {"stored": x, "type": …, "at": …}          all before x is stored
     subscriber   {"number": n, "group": …, "id": …, "subscription": …, "branch": …, "positions": […], "at": …}
                  {"acked": n, "group": …, "at": …}
                  {"receipts": {…}}                          at the end
-    both         {"begun": name}                            a new life
-                 {"trouble": words}                         what was raised, and survived
+    both         {"begun": name}                            a new process
+                 {"trouble": words}                         an error that was raised and handled
 
 `at` is the clock of the machine, in nanoseconds; the same for all processes.
 
@@ -29,12 +29,12 @@ class Writer:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     def note(self, **line: Any) -> None:
-        """One call of the system: all of the line, or nothing."""
+        """One system call: all of the line, or nothing."""
         os.write(self._file, json.dumps({**line, "at": time.monotonic_ns()}).encode() + b"\n")
 
 
 class RecordLines:
-    """Lines as they come."""
+    """Lines as they are written."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._read = path, 0

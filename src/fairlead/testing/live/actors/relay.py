@@ -1,7 +1,7 @@
-"""Events in answer to relations: every few deliveries one event, stored before they are acknowledged.
+"""Events in answer to relations: one event for every few deliveries, stored before they are acknowledged.
 
-Which relation is answered, and with what, is a function of its number. So a life that is given relations again knows which of
-them the one before it has answered, by the number of events that the log has of this source.
+Which relation is answered, and with what, is a function of its number. So a restarted process that receives relations again
+knows which of them its predecessor has answered, by the number of events that the log has of this source.
 
 Takes: batches in the order of delivery. Gives: events, each once. Never: lets a batch be acknowledged before its events are
 stored.
@@ -15,7 +15,7 @@ from fairlead.testing.live.actors.publisher import key_of
 from fairlead.testing.live.actors.records import Writer
 
 EVERY = 4
-"""An event takes part in a few relations at most: answers to answers come to an end."""
+"""An event takes part in a few relations at most, so the answers to answers end."""
 
 
 class Relay:

@@ -1,8 +1,8 @@
-"""Who publishes what, and who subscribes to what, while things fail.
+"""The publishers and subscribers of a run with fault injection, with their types and rules.
 
 Two subscribers have equal rules, one covers a subscription of theirs (its conjunction extends `Free`), one shares rules with
-both, and one is sent only the blocks that may have events for it. `Free`, `Covering` and `Either` are promised every property;
-`Joined` has conditions across events, and emits.
+both, and one receives only the blocks that may have events for it. `Free`, `Covering` and `Either` are guaranteed every
+property; `Joined` has conditions across events, and emits.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EQUAL = "one", "two"
 EMITTED = "Pair"
 NAMES = ("A", "B", "C")
 RELAYED = {"covering": "C"}
-"""Who answers relations with events, and of which type."""
+"""The subscribers that answer relations with events, and of which type."""
 SOURCES = {"left": "A,B", "right": "B,C", "more": "A,C"}
 MERGED: tuple[tuple[str, ...], ...] = (("A", "B"), ("A", "B", "C"), ("C",))
-"""The streams that they read; what one has of the types of another has the same order in the longest."""
+"""The streams that they read; the types that one has in common with another have the same order in the longest."""

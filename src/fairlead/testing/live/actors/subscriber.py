@@ -1,11 +1,11 @@
-"""A subscriber as a process of its own, to be killed: python -m fairlead.testing.live.actors.subscriber RECORD URL NAME RULES
+"""A subscriber as a separate process, to be killed: python -m fairlead.testing.live.actors.subscriber RECORD URL NAME RULES
 [TYPE]
 
-What it was given is in its record before it is acknowledged, and what it has acknowledged after. With a TYPE, it publishes an
-event for every few relations (relay.py), under its own name.
+Deliveries are in its record before they are acknowledged, and acknowledgements after. With a TYPE, it publishes an event for
+every few relations (relay.py), under its own name.
 
-Beside it, in the same process and on the same connection, another one without a name has the same rules from the beginning on.
-Both read the same streams together, and must be given the same under the same numbers.
+Beside it, in the same process and on the same connection, a subscriber without a name has the same rules from the beginning.
+Both read the same streams together, and must receive the same relations under the same numbers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ AGAIN_SECONDS = 0.2
 
 
 class Same:
-    """What was given under each number, whoever of this process was given it first."""
+    """The relation of each number, as the first subscriber of this process received it."""
 
     def __init__(self) -> None:
         self._ids: dict[tuple[str, int], str] = {}
@@ -95,7 +95,7 @@ async def main(path: str, url: str, name: str, rules: str, type: str = "") -> No
                 record.note(receipts={key: each.to_json() for key, each in sub.receipts.items()})
         except (LogError, StateError) as error:
             if isinstance(error, StateError) and error.code != "S131":
-                raise  # but what a former life has sent may arrive after we have looked
+                raise  # S131 is expected: events that a former process has sent may arrive after the lookup
             record.note(trouble=str(error))
             await asyncio.sleep(AGAIN_SECONDS)
 

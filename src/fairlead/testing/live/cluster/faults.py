@@ -1,7 +1,7 @@
-"""What fails: faults, each of which is done and undone.
+"""Fault injection: each injected fault is done and undone.
 
 Takes: a world (cluster, workers), rolls. Gives: context managers, inside which something is broken. Never: breaks two servers
-at the same time, except where all of them are restarted, or have no room.
+at the same time, except when all of them are restarted, or have no room.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fairlead.transport.log.patience import Patience
 
 LIMIT_SECONDS_MAX = 30.0
 ROOM, DISK_ROOM = 2_000, 20_000
-"""Bytes that a stream, or a server, may still take when it is about to be full: a few blocks."""
+"""Bytes that a stream, or a server, may still accept when it is about to be full: a few blocks."""
 
 
 class World(Protocol):
@@ -59,7 +59,7 @@ def cut_link(world: World, rolls: random.Random) -> Iterator[str]:
 
 @contextmanager
 def cut_off_leader(world: World, rolls: random.Random) -> Iterator[str]:
-    """Alone, it still takes what clients send, and must not acknowledge it."""
+    """Alone, it still receives what clients send, and must not acknowledge it."""
     at, stream = _leader(world, rolls)
     way: Way = rolls.choice(["refused", "silent"])
     world.cluster.turn(way, at)
@@ -69,7 +69,7 @@ def cut_off_leader(world: World, rolls: random.Random) -> Iterator[str]:
 
 @contextmanager
 def restarted_everything(world: World, rolls: random.Random) -> Iterator[str]:
-    """All servers; sometimes those who publish and subscribe as well."""
+    """All servers; sometimes publishers and subscribers as well."""
     every, workers = list(range(len(world.cluster.servers))), rolls.choice([[], [*world.publishers, *world.subscribers]])
     for each in workers:
         each.kill()
@@ -107,7 +107,7 @@ def full_store(world: World, rolls: random.Random) -> Iterator[str]:
 
 @contextmanager
 def full_disk(world: World, rolls: random.Random) -> Iterator[str]:
-    """Of one server, which the others do without, or of all."""
+    """The disk of one server, without which the others continue, or of all."""
     at, _ = _leader(world, rolls)
     which = rolls.choice([[at], list(range(len(world.cluster.servers)))])
     world.cluster.restart_with(_used(world) + DISK_ROOM, *which)
@@ -156,7 +156,7 @@ FAULTS = OF_SERVERS | OF_WORKERS
 
 
 def _leader(world: World, rolls: random.Random) -> tuple[int, str]:
-    """Of a stream at random; any server, while there is none."""
+    """The leader of a random stream; any server, while there is none."""
     stream = rolls.choice(world.streams)
     at = world.cluster.leader(stream)
     return (rolls.randrange(len(world.cluster.servers)) if at is None else at), stream

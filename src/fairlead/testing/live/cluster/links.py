@@ -1,10 +1,10 @@
-"""Links between servers, and of clients to servers, that can be cut: each is a small proxy, so it works without any rights.
+"""Links between servers, and from clients to servers, that can be cut: each is a small proxy, so no privileges are needed.
 
-    open      what comes is passed on
+    open      bytes are passed on
     refused   connections are closed, and new ones as soon as they are made
-    silent    connections stay, and nothing passes; what was sent comes when the link is open again
+    silent    connections stay, and nothing passes; bytes that were sent arrive when the link is open again
 
-Takes: ports to pass on to. Gives: ports in their place. Never: changes or drops a byte of a connection that stays.
+Takes: target ports. Gives: ports of the proxies. Never: changes or drops a byte of a connection that stays.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class ServerLink:
                 self._ends.add(onward)
                 await asyncio.gather(self._pump(reader, onward), self._pump(back, writer))
         except (OSError, asyncio.CancelledError):
-            pass  # either side is gone, and so is the other; or all come to their end
+            pass  # one side is gone, and so is the other; or all links are ending
         finally:
             for each in (writer, onward):
                 if each is not None:
@@ -78,7 +78,7 @@ class ServerLink:
 
 
 class Links:
-    """All links of a cluster, in a thread of their own: whoever is busy elsewhere does not hold them up."""
+    """All links of a cluster, in their own thread: work elsewhere does not delay them."""
 
     def __init__(self) -> None:
         self._thread = LoopThread("fairlead-links", SECONDS_MAX)

@@ -1,9 +1,9 @@
 """Free ports that stay free while a server is down.
 
-A port that the system hands out by itself may be taken by any connection as soon as its server is killed, even by a client that
-tries to reach that very port. So they are taken from below that range.
+A port that the system assigns may be taken by any connection as soon as its server is killed, even by a client that tries to
+reach that very port. So the ports are taken from below that range.
 
-Takes: a number. Gives: so many ports of the loopback. Never: holds them.
+Takes: a number. Gives: this many ports of the loopback. Never: holds them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""One question to a JetStream server and its answer, without a client that would try to be clever about failures.
+"""One request to a JetStream server and its answer, without a client that handles failures itself.
 
-Takes: ports, the subject of the API, a request. Gives: the answer. Never: waits longer than it is told; asks twice.
+Takes: ports, the subject of the API, a request. Gives: the answer. Never: waits longer than `seconds`; asks twice.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Answer = dict[str, Any]
 
 
 def ask(ports: Iterable[int], subject: str, request: Answer | None = None, seconds: float = 1.0) -> Answer | None:
-    """By the first server that answers; None where none does."""
+    """The answer of the first server that answers; None if none does."""
     for port in ports:
         try:
             return _asked(port, subject, b"" if request is None else json.dumps(request).encode(), seconds)

@@ -1,6 +1,6 @@
 """When what fails: a schedule that is a function of its seed.
 
-Takes: a seed. Gives: steps, each with its faults, how long they last, and a seed for what they choose. Never: depends on what
+Takes: a seed. Gives: steps, each with its injected faults, their duration, and a seed for their choices. Never: depends on what
 happens.
 """
 
@@ -16,12 +16,12 @@ from fairlead.testing.live.cluster.faults import OF_SERVERS, OF_WORKERS
 HOLD_SECONDS = 0.5, 3.0
 LONG = ("cut_off_leader", "paused_leader", "unreachable_leader", "full_disk")
 LONG_SECONDS = 6.0, 12.0
-"""Sometimes longer than a client waits for an answer, so that what is under way is sent again."""
+"""Sometimes longer than a client waits for an answer, so that pending requests are sent again."""
 
 
 @dataclass(frozen=True)
 class ScheduledFaults:
-    """`faults` happen together: what is done last is undone first."""
+    """`faults` happen together: the last one done is undone first."""
 
     faults: tuple[str, ...]
     hold: float
@@ -29,7 +29,7 @@ class ScheduledFaults:
 
 
 def schedule(seed: int, count: int) -> Iterator[ScheduledFaults]:
-    """Every fault of servers once before any comes again; in every second step one of workers together with it."""
+    """Every injected fault of servers occurs once before any is repeated; in every second step one of workers joins it."""
     rolls, servers, workers = random.Random(seed), list[str](), list[str]()
     for at in range(count):
         servers = servers or rolls.sample(list(OF_SERVERS), len(OF_SERVERS))
@@ -41,7 +41,7 @@ def schedule(seed: int, count: int) -> Iterator[ScheduledFaults]:
 
 
 def until(seconds: float, steps: Iterable[ScheduledFaults]) -> Iterator[ScheduledFaults]:
-    """Those that begin within so many seconds from the first."""
+    """The steps that begin within this many seconds of the first."""
     end: float | None = None
     for each in steps:
         end = time.monotonic() + seconds if end is None else end

@@ -1,7 +1,7 @@
 """A cluster of servers on this machine whose links can be cut; every block is on the disks before it is acknowledged.
 
-Takes: a folder. Gives: servers to kill, pause and start again; who leads a stream; limits of streams and disks. Never: leaves a
-server behind.
+Takes: a folder. Gives: servers to kill, pause and restart; the leader of a stream; limits of streams and disks. Never: leaves a
+server running.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ cluster {{
   name: fairlead, listen: "127.0.0.1:{listen}", advertise: "127.0.0.1:9", no_advertise: true, routes: [{routes}]
 }}
 """
-"""Servers tell each other where they are; the port 9, where nobody is, keeps them to the links that can be cut. They do not
-tell clients where the others are, so these keep to their links as well."""
+"""Servers exchange their addresses; port 9, where nobody listens, makes them use the links that can be cut. They do not send
+clients the addresses of other servers, so clients use their links as well."""
 
 
 class Cluster:
@@ -62,11 +62,11 @@ class Cluster:
 
     def _stop(self) -> None:
         for at, each in enumerate(self.servers):
-            self._send(at, signal.SIGKILL)  # what stops in order is not what is tested
+            self._send(at, signal.SIGKILL)  # an orderly stop is not what is tested
             each.stop()
 
     def _wait_until_ready(self) -> None:
-        """All know each other, and have a leader."""
+        """Waits until all servers know each other, and have a leader."""
         patience = Patience(READY_SECONDS_MAX)
         while not patience.is_over:
             answers = [ask([port], "INFO") for port in self.ports]
@@ -101,21 +101,21 @@ class Cluster:
         self.paused.discard(at)
 
     def turn(self, way: Way, *which: int) -> None:
-        """The links of these servers: between two, or all of one."""
+        """Sets the links of these servers: between two, or all of one."""
         pairs = [pair for pair in combinations(range(self._size), 2) if set(which) <= set(pair)]
         self.links.turn(pairs, way)
 
     def url_of(self, client: str) -> str:
-        """Where a client finds the servers, over links of its own."""
+        """The address of the servers for a client, over its own links."""
         ports = [self.links.between(client, at, port) for at, port in enumerate(self.ports)]
         return ",".join(f"nats://127.0.0.1:{port}" for port in ports)
 
     def turn_clients(self, way: Way, clients: Iterable[str], servers: Iterable[int]) -> None:
-        """The links of each of these clients to each of these servers."""
+        """Sets the links of each of these clients to each of these servers."""
         self.links.turn(list(product(clients, servers)), way)
 
     def info(self, stream: str) -> Answer | None:
-        """What the servers say of a stream; None while nobody can."""
+        """The servers' report on a stream; None while there is no answer."""
         told = ask([port for at, port in enumerate(self.ports) if at not in self.paused], f"STREAM.INFO.{stream}")
         return None if told is None or "error" in told else told
 
@@ -125,7 +125,7 @@ class Cluster:
         return int(name.removeprefix("server-")) if name else None
 
     def limit(self, stream: str, bytes_more: int | None) -> bool:
-        """Let the stream take so many bytes more, or as many as the disk does. Gives whether the servers agreed."""
+        """Let the stream accept this many more bytes, or as many as the disk does. Returns whether the servers agreed."""
         told = self.info(stream)
         if told is None:
             return False
@@ -134,7 +134,7 @@ class Cluster:
         return answer is not None and "error" not in answer
 
     def used(self) -> int | None:
-        """Bytes that each server stores: replicas are everywhere. None while nobody can tell."""
+        """Bytes that each server stores: replicas are everywhere. None while unknown."""
         told = ask(self.ports, "STREAM.LIST", {"offset": 0}, seconds=5.0)
         streams = None if told is None else told.get("streams")
         return None if not streams else sum(int(each["state"]["bytes"]) for each in streams)

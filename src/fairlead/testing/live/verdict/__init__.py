@@ -1,1 +1,1 @@
-"""What must hold when all is over, and whether it does."""
+"""The conditions that must hold after a run, and whether they do."""

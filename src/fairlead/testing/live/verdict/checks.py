@@ -1,10 +1,10 @@
-"""What must hold when all is over, whatever has failed in between. Each check gives what is wrong, in words.
+"""The conditions that must hold after a run, whatever failed in between. Each check returns the problems, in words.
 
-    stored     every source's events are in the log once, in order, as they were sent, and all that was acknowledged
+    stored     every source's events are in the log once, in order, as they were sent, and all that were acknowledged
     merged     merged streams have every block of their types, in the order of the types; shorter ones agree with longer ones
-    delivered  each subscriber was given exactly what an engine finds in the log, in that order; receipts say so
-    derived    what subscriptions EMIT is in the log once
-    kept       the property checkers, each over the subscriptions that are promised the property
+    delivered  each subscriber received exactly what an engine finds in the log, in that order; receipts agree
+    derived    events that subscriptions EMIT are in the log once
+    kept       the property checkers, each over the subscriptions with that guarantee
 
 Takes: a copy of the log and the records. Gives: problems. Never: stops at the first.
 """
@@ -71,7 +71,7 @@ def merged(copy: Copy) -> list[str]:
 
 
 def expected(copy: Copy, group: StreamGroup) -> Sequence[Relation]:
-    """What engines find in the group's streams, part by part, in the order of them all."""
+    """The relations that engines find in the group's streams, part by part, in the merged order."""
     key = group.types, group.digest
     if key not in copy.matched:
         engines = [Engine(each.plan) for each in group.parts]
@@ -83,7 +83,7 @@ def expected(copy: Copy, group: StreamGroup) -> Sequence[Relation]:
 
 
 def delivered(copy: Copy, who: Subscriber, receipts: Mapping[str, Receipt]) -> list[str]:
-    """`receipts`: by group, what the log has of this subscriber."""
+    """`receipts`: by group, the receipts of this subscriber in the log."""
     problems = [
         f"{who.name} was given nothing of {', '.join(each.names)}, {len(relations)} relations are due"
         for each in who.silent

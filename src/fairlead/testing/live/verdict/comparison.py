@@ -1,7 +1,7 @@
-"""The end of a run: what is due is waited for, and everything is compared.
+"""The end of a run: waits for the remaining deliveries, and compares everything.
 
-Takes: the records of all workers, a cluster that is whole again. Gives: problems, and counts of what was judged. Never: judges
-while somebody still publishes.
+Takes: the records of all workers, a cluster without injected faults. Gives: problems, and counts of what was checked. Never:
+checks while a worker still publishes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PLANS = {name: compile(f"{TYPES} {rules}") for name, rules in RULES.items()}
 
 @dataclass(frozen=True, eq=False)
 class FinalLog:
-    """What the log has when subscribers are done as well."""
+    """The log when subscribers are done as well."""
 
     copy: Copy
     derived: list[Stored]
@@ -40,13 +40,13 @@ class FinalLog:
 
 
 async def the_log(url: str, seconds: float) -> Copy:
-    """When publishers are done."""
+    """The log when publishers are done."""
     async with fairlead.connect(url, replicas=3) as fl:
         return await copied(fl, NAMES, MERGED, seconds)
 
 
 async def the_rest(url: str, copy: Copy) -> FinalLog:
-    """When subscribers are done."""
+    """The log when subscribers are done."""
     async with fairlead.connect(url, replicas=3) as fl:
         derived = (await copied(fl, [EMITTED], [], 0)).types[EMITTED]
         receipts = {name: await fl.receipts(name) for name in RULES}
@@ -54,7 +54,7 @@ async def the_rest(url: str, copy: Copy) -> FinalLog:
 
 
 async def _compared(fl: Client) -> list[str]:
-    """The receipts as a user compares them: equal subscribers, and those who share some of their subscriptions."""
+    """The receipts, compared as a user does: of equal subscribers, and of those that share some subscriptions."""
     found = await fl.compare(*EQUAL)
     return [] if found else [f"{' and '.join(EQUAL)} do not agree: {found}"]
 
@@ -65,7 +65,7 @@ def subscriber_of(worker: Worker) -> tuple[Subscriber, list[str]]:
 
 
 def wait_for_deliveries(copy: Copy, workers: Sequence[Worker], seconds: float) -> bool:
-    """Until everybody has acknowledged what is due; whether they have."""
+    """Waits until all have acknowledged everything; whether they have."""
     end = time.monotonic() + seconds
     due: dict[str, int] = {}
     while True:
@@ -83,7 +83,7 @@ def wait_for_deliveries(copy: Copy, workers: Sequence[Worker], seconds: float) -
 
 
 def judged(outcome: FinalLog, workers: Sequence[Worker], subscribers: Sequence[Worker]) -> tuple[list[str], Counts]:
-    """What is wrong, and by check how much was looked at."""
+    """The problems, and by check the number of items checked."""
     catalogue = PLANS[EQUAL[0]].catalogue
     records = {each.name: each.record.refresh() for each in workers if each.record.last("sent")}
     problems = list(outcome.problems)

@@ -1,10 +1,10 @@
-"""What a subscriber was given over all its lives, and whether each life began where it had to.
+"""The deliveries to a subscriber over all its restarts, and whether each process began at the right place.
 
-A relation that was delivered and not acknowledged when a process died is delivered again to the next: the same, under the same
-number. What was acknowledged does not come again.
+A relation that was delivered and not acknowledged when a process died is delivered again to the next: the same relation, under
+the same number. Acknowledged relations are not delivered again.
 
-Takes: the lines of a record. Gives: deliveries by group, in the order of their numbers, and what is wrong with them, in words.
-Never: looks at the log.
+Takes: the lines of a record. Gives: deliveries by group, in the order of their numbers, and problems, in words. Never: looks at
+the log.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from fairlead.testing.live.actors.records import Line
 
 @dataclass(eq=False)
 class DeliveredNumbers:
-    """Of one group. `lines`: the first time that each number was delivered."""
+    """The deliveries of one group. `lines`: the first delivery of each number."""
 
     lines: list[Line] = field(default_factory=list)
     acked: int = 0
     before: int | None = None
-    """The number delivered last in this life."""
+    """The last number delivered to this process."""
     again: int = 0
 
     def take(self, line: Line) -> str | None:

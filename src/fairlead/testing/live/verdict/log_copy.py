@@ -1,4 +1,4 @@
-"""The log as it is when all is over: the blocks of every stream, in order.
+"""The log after a run: the blocks of every stream, in order.
 
 Takes: a client, types, sets of types that are merged. Gives: a copy of the streams. Never: returns before the merged streams
 have everything that the streams of the types have.
@@ -20,7 +20,7 @@ from fairlead.transport.log.protocol import Stored, Stream
 
 TypeSet = tuple[str, ...]
 Name = tuple[str, str, int]
-"""Of a block: type, source, number."""
+"""The identity of a block: type, source, number."""
 
 
 def name_of(stored: Stored) -> Name:
@@ -34,7 +34,7 @@ class Copy:
     types: dict[str, list[Stored]]
     merged: dict[TypeSet, list[Stored]]
     matched: dict[tuple[TypeSet, str], Sequence[Relation]] = field(default_factory=dict)
-    """What was found in a merged stream, by the digest of a plan (checks.py)."""
+    """The relations found in a merged stream, by the digest of a plan (checks.py)."""
 
     @property
     def count(self) -> int:
@@ -42,7 +42,7 @@ class Copy:
         return sum(map(len, self.types.values()))
 
     def missing(self) -> list[Name]:
-        """What a merged stream does not have of its types."""
+        """The blocks of its types that a merged stream lacks."""
         found = []
         for types, blocks in self.merged.items():
             have = {name_of(each) for each in blocks}
@@ -51,7 +51,7 @@ class Copy:
 
 
 async def copied(fl: Client, types: Iterable[str], merged: Iterable[TypeSet], seconds: float) -> Copy:
-    """After `seconds` the merged streams are taken as they are."""
+    """After `seconds` the merged streams are copied, complete or not."""
     own = {name: await _taken(fl, await fl.log.open_type(name)) for name in types}
     patience = Patience(seconds, pause=0.5)
     while True:
@@ -73,8 +73,8 @@ async def _taken(fl: Client, stream: Stream) -> list[Stored]:
 
 
 def in_one_order(copy: Copy, parts: Sequence[TypeSet]) -> Iterator[tuple[int, list[Stored]]]:
-    """The blocks of some merged streams, by the times at which they were stored, then the names of the streams; those of one
-    stream that stand together, together."""
+    """The blocks of some merged streams, by the times at which they were stored, then the names of the streams; consecutive
+    blocks of one stream together."""
     placed: list[tuple[int, str, int, int, Stored]] = []
     for part, types in enumerate(parts):
         latest, fresh = 0, {each.sequence for each in first_of_each(copy.merged[types])}
@@ -87,6 +87,6 @@ def in_one_order(copy: Copy, parts: Sequence[TypeSet]) -> Iterator[tuple[int, li
 
 
 def first_of_each(blocks: Sequence[Stored]) -> list[Stored]:
-    """Without those that are there again."""
+    """The blocks without repeats."""
     seen: set[Name] = set()
     return [each for each in blocks if not (name_of(each) in seen or seen.add(name_of(each)))]  # type: ignore[func-returns-value]

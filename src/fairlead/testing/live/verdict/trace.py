@@ -1,11 +1,11 @@
-"""A trace (testing/properties/trace.py) of what happened: the events in the order of the log, who sent them when, who was given
-what when.
+"""A trace (testing/properties/trace.py) of the run: the events in the order of the log, when they were sent and by which
+publisher, what was delivered when and to which subscriber.
 
-Streams number their events each by themselves. All that subscribers read here are merged along one order of the types, so the
-stream of all types has the order of every other one in it: an event's place in the trace is its place there.
+Each stream numbers its own events. All streams that subscribers read here are merged along one order of the types, so the
+stream of all types contains the order of every other one: an event's place in the trace is its place there.
 
 Takes: a copy of the log, records, plans. Gives: a trace, in which every subscription of every subscriber is a process. Never:
-repairs anything: what does not fit together raises.
+repairs anything: inconsistencies raise.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from fairlead.transport.log.block import INDEX_BITS
 from fairlead.transport.log.protocol import Stored
 
 Identity = tuple[str, str, int]
-"""Of an event: type, source, and its number among those."""
+"""The identity of an event: type, source, and its number among those."""
 
 
 def identities(blocks: Iterable[Stored]) -> dict[int, Identity]:
@@ -48,18 +48,18 @@ class Subscriber:
 
     @cached_property
     def groups(self) -> dict[str, StreamGroup]:
-        """By the key of the group, where it was given anything."""
+        """By the key of the group, if it received any deliveries."""
         named = {name: group for group in groups_of(self.plan) for name in group.names}
         return {key: named[each.lines[0]["subscription"]] for key, each in self.given.items() if each.lines}
 
     @cached_property
     def silent(self) -> list[StreamGroup]:
-        """The groups of which it was given nothing."""
+        """The groups without a delivery."""
         return [each for each in groups_of(self.plan) if each not in self.groups.values()]
 
 
 def trace_of_run(copy: Copy, catalogue: Catalogue, sent: Mapping[Identity, int], subscribers: Iterable[Subscriber]) -> Trace:
-    """`sent`: when each event was published first; at time 0, where nobody says. Answers are those of a first subscription."""
+    """`sent`: when each event was published first; 0 if unknown. Answers belong to a first subscription."""
     widest = [each for each in first_of_each(copy.merged[max(copy.merged, key=len)]) if each.block.type != HEARTBEAT.name]
     events = dict(zip(identities(widest).values(), columns_of(widest, catalogue, 0).events(catalogue), strict=True))
     everyone = list(subscribers)

@@ -1,7 +1,7 @@
-"""A connection to a NATS server or cluster that lasts: who was let in once waits for the server to come back.
+"""A lasting connection to a NATS server or cluster: after the first success, it waits for the server as long as needed.
 
-Takes: a URL, credentials, and whom to tell of errors and of a new connection. Gives: a connected client of nats-py. Never:
-keeps trying where nobody answers the first time.
+Takes: a URL, credentials, and callbacks for errors and for a new connection. Gives: a connected client of nats-py. Never:
+retries if no server answers the first time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fairlead.transport.log.jetstream.failures import refused, unreachable
 
 CONNECT_SECONDS = 5
 VERSION_MIN = (2, 11)
-"""The first that compares an append with the last message under any of several subjects."""
+"""The first version that compares an append with the last message under any of several subjects."""
 
 
 async def connected(
@@ -29,7 +29,7 @@ async def connected(
     note: Callable[[Exception], Awaitable[None]],
     reconnected: Callable[[], Awaitable[None]],
 ) -> Client:
-    """Raises LogError where nobody answers, or the server does not let us in."""
+    """Raises LogError if no server answers, or the server denies access."""
     client, first = Client(), list[Exception]()
 
     async def noted(error: Exception) -> None:
@@ -69,8 +69,8 @@ async def connected(
 
 
 def stay_connected(client: Client) -> None:
-    """Try to connect again without end. nats-py has one number for the first connection and for later ones, so it is changed in
-    between, in `client.options`, which is no public interface (tests/live/test_connection.py fails where it changes)."""
+    """Reconnect without end. nats-py has one number for the first connection and for later ones, so it is changed in between,
+    in `client.options`, which is not a public interface (a test of the connection fails if it changes)."""
     client.options["max_reconnect_attempts"] = -1
 
 

@@ -1,6 +1,6 @@
-"""What a NATS server or its client says, as Fairlead's errors.
+"""Errors of a NATS server or its client, as Fairlead's errors.
 
-Takes: exceptions of nats-py. Gives: LogError, Conflict or Unavailable. Never: hides what the server said.
+Takes: exceptions of nats-py. Gives: LogError, Conflict or Unavailable. Never: hides the server's message.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from fairlead.transport.log.protocol import Conflict, Unavailable
 
 Answer = TypeVar("Answer")
 WRONG_LAST = {10070, 10071, 10164}
-"""The server's codes for: the last sequence or message id is another one than expected."""
+"""The server's codes for an unexpected last sequence or message id."""
 FULL = {10002, 10023, 10028, 10047, 10077, 10122}
 """Not enough memory or storage, or a limit of the account or the stream."""
 
 NO_PEERS = 10005
-"""There are fewer servers than replicas; mostly because one was not heard of yet."""
+"""There are fewer servers than replicas, mostly because one has not been discovered yet."""
 
 
 class Refusals:
-    """What the server did not allow: it says so beside the answers, which then do not come."""
+    """Permission errors of the server: it reports them separately, and the answer never arrives."""
 
     def __init__(self) -> None:
         self.said: str | None = None
@@ -39,8 +39,8 @@ class Refusals:
             self._news.set()
 
     async def heeded(self, asked: Coroutine[Any, Any, Answer], subject: str) -> Answer:
-        """The answer to what was sent to a subject, or to some that begin with its words. Raises LogError as soon as the server
-        says that we must not."""
+        """The answer to a request on a subject, or on subjects that begin with its words. Raises LogError as soon as the server
+        reports that permission is missing."""
         answer = asyncio.ensure_future(asked)
         try:
             while not answer.done():
@@ -54,7 +54,7 @@ class Refusals:
                     raise not_allowed(self.take() or "")
             return answer.result()
         finally:
-            answer.cancel()  # of what is done nothing is changed
+            answer.cancel()  # this does not undo what is already done
 
     def _speaks_of(self, subject: str) -> bool:
         said = "" if self.said is None else self.said.lower()

@@ -1,11 +1,11 @@
 """A log in a NATS server or cluster (JetStream).
 
-A type's stream takes subjects `fl.t.<type>.<source>` with the letters of a block behind them (route_marks.py), by which readers
-say what they want; a merged stream sources two others (names.py), which the server does by itself, whoever is connected. A
-block is appended on condition that the last one of its source, whatever its letters, is the one expected, so that what is sent
-again because an answer was lost is refused, for ever, and two publishers under one name find each other out.
+A type's stream has subjects `fl.t.<type>.<source>` followed by the letters of a block (route_marks.py), by which readers
+filter. A merged stream sources two others (names.py); the server does this by itself, without clients. A block is appended on
+condition that the last block of its source, whatever its letters, is the expected one. So a block that is sent again because an
+answer was lost is rejected, at any later time, and two publishers with the same name are detected.
 
-Takes: a URL and credentials. Gives: the protocol of a log. Never: drops what is stored (streams refuse when they are full).
+Takes: a URL and credentials. Gives: the protocol of a log. Never: drops stored blocks (appending fails when a stream is full).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class JetStreamLog:
         self._tables = Tables(self._js, replicas, refusals)
         self._opened: dict[str, Stream] = {}
         self._unmarked: dict[tuple[str, str], int] = {}
-        """Sources whose last block is of a version without letters, and its sequence."""
+        """Sources whose last block is from a version without letters, and its sequence."""
         self.bytes_max = client.max_payload - 2048
         self.get = self._tables.get
         self.remove = self._tables.remove
@@ -74,7 +74,7 @@ class JetStreamLog:
         return await self._open(names.type_stream(name), subjects=[names.type_subjects(name)], metadata={"types": name})
 
     async def open_merged(self, types: Sequence[str]) -> Stream:
-        """Stream after stream along the order of the types, so that the shorter ones are there to be sourced."""
+        """Creates the streams along the order of the types, so that the shorter ones exist as sources."""
         ordered = sorted(types)
         await self.open_type(HEARTBEAT.name)
         for at, name in enumerate(ordered):
@@ -85,14 +85,14 @@ class JetStreamLog:
         return opened
 
     async def _open(self, name: str, **more: Any) -> Stream:
-        """Made by the first who needs it; the others find it. Two at the same time ask for the same, and get it. Type streams
-        stay; merged ones may have been swept since."""
+        """Creates the stream on first use. Two clients that create it at the same time ask for the same stream, and both get
+        it. Type streams are permanent; merged streams may have been swept."""
         if name in self._opened:
             return self._opened[name]
         with translated(self._refusals):
             try:
                 found = await self._js.stream_info(name)
-                if "subjects" in more and found.config.subjects != more["subjects"]:  # of a version without letters
+                if "subjects" in more and found.config.subjects != more["subjects"]:  # created by a version without letters
                     found = await self._js.update_stream(found.config, subjects=more["subjects"])
             except NotFoundError:
                 found = await self._made(name, more)
@@ -118,8 +118,8 @@ class JetStreamLog:
             raise
 
     async def append(self, block: Block, after: int) -> int:
-        """The server compares with the last block of the source under any letters. All name the subjects alike: where servers
-        are several, that is how they see that another attempt is under way."""
+        """The server compares with the last block of the source under any letters. All clients name the subjects in the same
+        way: servers of a cluster detect concurrent attempts by that."""
         of_source = names.source_subjects(block.type, block.source)
         expected = 0 if after == self._unmarked.get((block.type, block.source)) else after
         headers = block.headers() | {
@@ -131,7 +131,7 @@ class JetStreamLog:
             asked = self._js.publish(subject, block.payload, timeout=ANSWER_SECONDS, headers=headers)
             answer = await self._refusals.heeded(asked, subject)
         if answer.duplicate:
-            raise Conflict(f"the log has a block {block.id}")  # whose it is has to be seen
+            raise Conflict(f"the log has a block {block.id}")  # the caller finds out whose it is
         return answer.seq
 
     async def last_of(self, type: str, source: str) -> Stored | None:
@@ -148,7 +148,7 @@ class JetStreamLog:
 
     async def _last(self, stream: str, subjects: str) -> RawStreamMsg | None:
         try:
-            return await self._js.get_last_msg(stream, subjects)  # by the leader: a replica may be behind
+            return await self._js.get_last_msg(stream, subjects)  # from the leader: a replica may lag behind
         except NotFoundError:
             return None
 
@@ -183,7 +183,7 @@ class JetStreamLog:
         return max((each.seq or 0 for each in found if each is not None), default=0)
 
     async def before(self, stream: Stream, time: int) -> int:
-        """By a consumer that begins at that time: its first block, less one."""
+        """Uses a consumer that begins at that time: the sequence of its first block, less one."""
         at = datetime.fromtimestamp(time // 1_000_000, UTC).replace(microsecond=time % 1_000_000)
         config = ConsumerConfig(
             deliver_policy=DeliverPolicy.BY_START_TIME, opt_start_time=at, ack_policy=AckPolicy.NONE, mem_storage=True
@@ -228,7 +228,7 @@ def wanted_subjects(only: Only) -> list[str]:
 
 
 async def connect(url: str, access: Credentials, replicas: int) -> JetStreamLog:
-    """Raises LogError where nobody answers, or the server does not let us in."""
+    """Raises LogError if no server answers, or the server denies access."""
     refusals, readers = Refusals(), Readers()
     client = await connected(url, access, refusals.note, readers.reconnected)
     return JetStreamLog(client, readers, refusals, replicas)

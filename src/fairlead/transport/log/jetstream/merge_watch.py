@@ -1,18 +1,18 @@
-"""Merged streams: how far they lag, and how one that has stopped is set going again.
+"""Merged streams: their lag, and the restart of one that has stopped.
 
-The leader of a merged stream asks those of its sources for what they have. Where a request was lost with a leader that died, it
-waits for half a minute before it asks again, and longer each time. Its sources send a sign of life every second, so one that
-was silent for some seconds is one that is not asked: another leader asks at once. The same holds where nothing arrives from a
-source that has more, signs of life or not: how much a merged stream has of each source the server does not say, but how much it
-has of a type, and the last one of its types is a source of its own. That takes a look at the subjects, so it is asked only
-where blocks are missing.
+The leader of a merged stream requests blocks from the leaders of its sources. If a request is lost with a leader that died, it
+waits for half a minute before it asks again, and longer each time. Sources send a heartbeat every second, so a source that is
+silent for some seconds is not being asked; a new leader asks at once. The same helps if a source has more blocks but none
+arrive, with heartbeats or without. The server does not report how much a merged stream has of each source, but how much it has
+of each type: the last of its types is one source, and the others come from the other source. This needs a list of subjects, so
+it is queried only if blocks are missing.
 
-    1. look at the sources of the stream, and of those that are merged themselves
-    2. silent or standing still at two looks, some seconds apart, under one leader: the leader steps down
-    3. the next time we are more patient: it may be the machine that is slow
+    1. check the sources of the stream, and those of sources that are merged themselves
+    2. silent or stuck at two checks, some seconds apart, under one leader: the leader steps down
+    3. wait longer before the next time: the machine may be slow
 
-Takes: a connection and the name of a stream; what the server says of merged streams, look by look. Gives: for each, the blocks
-that it lacks, and whether a source stands still. Never: changes what a stream holds, or raises because it could not help.
+Takes: a connection and the name of a stream; the server's reports on merged streams, one per check. Gives: for each, the blocks
+that it lacks, and whether a source is stuck. Never: changes the content of a stream, or raises because it could not help.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from fairlead.transport.log.names import MERGED, type_stream, type_subjects
 from fairlead.transport.log.protocol import MergeLag
 
 LOOK_SECONDS, PROGRESS_LOOKS = 3.0, 3
-"""Every third look asks how much has been taken up, which are three questions for each stream instead of one."""
+"""Every third check also queries the progress, which takes three requests for each stream instead of one."""
 SILENT_SECONDS = 4.0
 PATIENCE_SECONDS, PATIENCE_SECONDS_MAX = 4.0, 60.0
 
 
 class Watching:
-    """Of one merged stream and those that it is made of."""
+    """Watches one merged stream and its sources."""
 
     def __init__(
         self,
@@ -92,11 +92,11 @@ class Watching:
         try:
             await self._refusals.heeded(self._client.request(subject, b"", timeout=LOOK_SECONDS), subject)
         except LogError:
-            self._allowed = False  # somebody else has to
+            self._allowed = False  # another client has to
 
 
 def is_silent(told: StreamInfo) -> bool:
-    """A source was not heard of for some seconds, or (-1) not since the leader is one."""
+    """A source has not been heard for some seconds, or (-1) not since the leader was elected."""
     return any(each.active is None or not 0 <= each.active < SILENT_SECONDS * 1e9 for each in told.sources or ())
 
 
@@ -115,15 +115,15 @@ def _blocks(name: str, told: Mapping[str, StreamInfo]) -> int:
 
 
 class MergeProgress:
-    """Of merged streams, from one look to the next."""
+    """The progress of merged streams between checks."""
 
     def __init__(self, js: JetStreamContext) -> None:
         self._js = js
         self._lacking: dict[str, dict[str, int]] = {}
-        """By stream, the sources that had more than it at the last look, and how many blocks it had of each."""
+        """By stream, the sources that had more blocks than it at the last check, and how many blocks it had of each."""
 
     async def stands_still(self, told: StreamInfo) -> bool:
-        """Whether the stream has taken up nothing of a source since the look before, at which that had more already."""
+        """Whether the stream has copied nothing from a source since the last check, when that source already had more."""
         name, types = told.config.name or "", types_of(told)
         sources = [each.name for each in told.sources or () if types]
         held = {each: (await self._js.stream_info(each)).state.last_seq for each in sources}

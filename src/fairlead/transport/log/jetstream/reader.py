@@ -1,11 +1,12 @@
-"""Reading a stream of a NATS server, in order, from a sequence on, without end.
+"""Reads a stream of a NATS server, in order, from a sequence, without end.
 
-A consumer without acknowledgements hands out blocks as we ask for them; the place is ours, so whenever the server is in doubt
-(a restart, a new leader, a message that did not come) a new consumer begins behind the last block that we have.
+A consumer without acknowledgements sends blocks on request. The client keeps the position itself, so after any doubt about the
+server (a restart, a new leader, a missing message) a new consumer begins after the last block received.
 
-    1. ask for more when what came is read and less than half of what was asked for is still to come: a slow reader asks less
-    2. the server sends, and a sign of life every few seconds
-    3. anything out of order, an ended request or silence: begin again, behind the last block
+    1. request more when the received blocks are read and less than half of the last request is outstanding: a slow reader asks
+       for less
+    2. the server sends blocks, and a heartbeat every few seconds
+    3. anything out of order, an ended request or silence: begin again, after the last block
 
 Takes: a connection, a stream and a sequence. Gives: lists of stored blocks. Never: skips, repeats or reorders.
 """
@@ -30,22 +31,22 @@ from fairlead.transport.log.protocol import Stored, Stream, Unavailable
 
 ASK = 512
 BUDGET, ASK_BYTES_MIN, ASK_BYTES_MAX = 24_000_000, 1_100_000, 4_000_000
-"""Blocks and bytes asked for at a time; each reader may have asked twice. A server gives up a connection on which 64 MB wait,
+"""Blocks and bytes of a request; each reader may have two outstanding. A server closes a connection with 64 MB of pending data,
 so the readers of a connection share less than that. One block has up to a megabyte."""
 LIFE_SECONDS = 2.0
 SILENCE_SECONDS = 5.0
 AGAIN_SECONDS = 0.25
 GIVE_UP_SECONDS = 60.0
 ENDED = ("Batch Completed", "Message Size Exceeds MaxBytes")
-"""What the server says of a request that has come to its end; of others, the consumer is gone or somewhere else."""
+"""The server's status of a completed request; with any other, the consumer is gone or has moved."""
 
 
 class Again(Exception):
-    """The consumer is of no use any more."""
+    """The consumer is unusable; begin again."""
 
 
 class Readers:
-    """All that read over one connection."""
+    """All readers of one connection."""
 
     def __init__(self) -> None:
         self.active: set[StreamConsumer] = set()
@@ -55,13 +56,13 @@ class Readers:
         return min(ASK_BYTES_MAX, max(ASK_BYTES_MIN, BUDGET // (2 * max(1, len(self.active)))))
 
     async def reconnected(self) -> None:
-        """What they have asked for is forgotten: they begin again at once."""
+        """Their requests are lost: they begin again at once."""
         for each in self.active:
             each.begin_again()
 
 
 class StreamConsumer:
-    """One consumer and what came of it."""
+    """One consumer and the blocks received from it."""
 
     def __init__(
         self,
@@ -127,7 +128,7 @@ class StreamConsumer:
             self._to_come += ASK
 
     async def blocks(self) -> list[Stored]:
-        """What came, at least one block. Raises Again."""
+        """The received blocks, at least one. Raises Again."""
         while True:
             await self._ask()
             if not self._came:
@@ -161,7 +162,7 @@ class StreamConsumer:
         return Stored(sequence, nanoseconds // 1000, block_of(message.headers, message.data, place_of))
 
     def _status(self, message: Msg) -> None:
-        """A sign of life, or a request that is over; what was not sent of it has to be asked for again."""
+        """A heartbeat, or the end of a request; what was not sent has to be requested again."""
         told = message.headers or {}
         status = told.get("Status", "")
         if status in ("100", ""):
@@ -180,7 +181,7 @@ async def read(
     after: int,
     subjects: list[str] | None = None,
 ) -> AsyncGenerator[Sequence[Stored], None]:
-    """With `subjects`, the blocks under these."""
+    """With `subjects`, only the blocks under these."""
     patience = Patience(GIVE_UP_SECONDS, AGAIN_SECONDS)
     while True:
         reading = StreamConsumer(client, js, readers, stream, after, subjects)

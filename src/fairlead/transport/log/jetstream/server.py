@@ -1,6 +1,7 @@
-"""A NATS server of one's own: a child process with its data in a folder, on a free port of this machine, gone with its parent.
+"""A local NATS server: a child process with its data in a folder, on a free port of this machine, that ends with its parent.
 
-Takes: a folder. Gives: `Server` with its URL. Never: outlives the process that started it; takes a folder that another has.
+Takes: a folder. Gives: `Server` with its URL. Never: outlives the process that started it; uses a folder that another server
+uses.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ jetstream {{ store_dir: {store}, sync_interval: {sync}{limit} }}
 
 class Server:
     """`durable`: every block is on the disk before it is acknowledged; otherwise within two minutes (the server's default).
-    `bytes_max`: of all that is stored; then it is full, and refuses. `more`: lines of the server's own configuration, for
+    `bytes_max`: the size of everything stored; beyond it, appending fails. `more`: lines of the server's own configuration, for
     accounts, TLS and clusters."""
 
     def __init__(
@@ -74,7 +75,7 @@ class Server:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._take_folder()
-            for left in self.folder.glob("*.ports"):  # of a server that was killed
+            for left in self.folder.glob("*.ports"):  # left by a server that was killed
                 left.unlink()
             (self.folder / "server.conf").write_text(self._configuration())
         except OSError as error:
@@ -85,7 +86,7 @@ class Server:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # an interrupt from the keyboard is for us: we stop it in our own time
+            start_new_session=True,  # an interrupt from the keyboard must not reach the server: this process stops it
             preexec_fn=_dies_with_parent(),
         )
         self.url = self._wait_for_url()
@@ -173,7 +174,7 @@ def _dies_with_parent() -> Callable[[], None] | None:
 
     def ask() -> None:
         prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != parent:  # it was gone before we asked
+        if os.getppid() != parent:  # the parent ended before the request
             os._exit(1)
 
     return ask

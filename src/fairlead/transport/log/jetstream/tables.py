@@ -1,6 +1,6 @@
-"""Tables and objects in a NATS server: its key-value and object stores, made on first need.
+"""Tables and objects in a NATS server: its key-value and object stores, created on first use.
 
-Takes: small values under a key, large ones under a name. Gives: them back. Never: keeps more than the newest value.
+Takes: small values under a key, large ones under a name. Gives: the stored values. Never: keeps more than the newest value.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Tables:
             if revision == 0:
                 try:
                     return await held.create(key, value)
-                except KeyNotFoundError:  # somebody else's is under way
+                except KeyNotFoundError:  # another client's write is pending
                     raise Unavailable(f"{key} is being written") from None
             return await held.update(key, value, revision)
 
@@ -73,7 +73,7 @@ class Tables:
     async def keys(self, table: str) -> list[str]:
         with translated(self._refusals):
             await self._table(table)
-            prefix = f"$KV.{table}."  # by the leader of its stream; the client's own way, a consumer, may end before its time
+            prefix = f"$KV.{table}."  # from the leader of its stream; the client's own method, a consumer, may end early
             found = await self._js.stream_info(f"KV_{table}", subjects_filter=f"{prefix}>")
             return sorted(each.removeprefix(prefix) for each in found.state.subjects or {})
 
