@@ -145,6 +145,7 @@ def test_a_state_is_taken_up_by_another_file(case: Case, chosen: random.Random) 
     assert second.dump() == whole.dump()
 
 
+@pytest.mark.slow
 @settings(max_examples=EACH, deadline=None)
 @given(ALL, st.randoms(use_true_random=False))
 def test_what_is_added_begins_where_it_is_added_and_the_others_go_on(case: Case, chosen: random.Random) -> None:

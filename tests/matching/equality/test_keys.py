@@ -140,6 +140,7 @@ CIRCLES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("pattern", CIRCLES)
 def test_what_then_makes_impossible_leaves_on_both_lanes_where_types_stand_in_a_circle(pattern: str) -> None:

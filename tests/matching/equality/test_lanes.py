@@ -58,6 +58,7 @@ FAMILY = """
 SUBSCRIPTION S{n} MATCH {pattern} WHERE {unary} AND {across} {options}"""
 
 
+@pytest.mark.slow
 @given(
     st.data(),
     st.integers(1, 6),

@@ -41,6 +41,7 @@ FEWER = settings.default.max_examples // 2
 """A case takes a tenth of a second and more."""
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("trees")
 @settings(max_examples=FEWER, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(long_cases())

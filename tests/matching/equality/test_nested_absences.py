@@ -29,6 +29,7 @@ OUTER = "SUBSCRIPTION S MATCH B b WITHOUT C n WITHIN 4 SECONDS OF b EMIT E (x = 
 """Decided four seconds after the time that its events have."""
 
 
+@pytest.mark.slow
 @given(nested_cases(), st.integers(1, 4))
 def test_a_hierarchy_of_absences_on_kernels_delivers_what_it_delivers_event_by_event(case: Case, rows: int) -> None:
     plan, seen = compiled(case.rules), Counter[str]()

@@ -72,6 +72,7 @@ def compared(case: Case, plan: Plan, rows: int, change: int) -> Counter[str]:
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("trees")
 def test_a_plan_on_kernels_delivers_what_it_delivers_event_by_event() -> None:
     total: Counter[str] = Counter()
