@@ -71,20 +71,20 @@ class Layout:
     def __contains__(self, name: str) -> bool:
         return name in self.fields
 
-    def field(self, name: str) -> Field:
+    def field(self, name: str) -> NodeField:
         return self.links.field(name)
 
-    def take(self, names: str) -> list[Field]:
+    def take(self, names: str) -> list[NodeField]:
         """Fields by their names."""
         return [self.links.field(name) for name in names.split()]
 
-    def column(self, number: int) -> Field:
+    def column(self, number: int) -> NodeField:
         """A value column of a queued event."""
-        return Field(NODES, Constant(self.place_of_column[number], f"VALUE{number}"))
+        return NodeField(NODES, Constant(self.place_of_column[number], f"VALUE{number}"))
 
 
 @dataclass(frozen=True)
-class Field:
+class NodeField:
     """A field of nodes: `NEXT[node]` is an element of the array that has it."""
 
     array: Array
@@ -101,16 +101,16 @@ class Fields:
     numbers: tuple[tuple[str, int], ...]
 
     @cached_property
-    def _made(self) -> dict[str, Field]:
-        return {name: Field(_ARRAYS[VIEW_OF.get(name, "nodes")], Constant(at, name)) for name, at in self.numbers}
+    def _made(self) -> dict[str, NodeField]:
+        return {name: NodeField(_ARRAYS[VIEW_OF.get(name, "nodes")], Constant(at, name)) for name, at in self.numbers}
 
     def __contains__(self, name: str) -> bool:
         return name in self._made
 
-    def field(self, name: str) -> Field:
+    def field(self, name: str) -> NodeField:
         return self._made[name]
 
-    def take(self, names: str) -> list[Field]:
+    def take(self, names: str) -> list[NodeField]:
         return [self._made[name] for name in names.split()]
 
 

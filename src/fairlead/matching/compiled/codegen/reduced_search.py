@@ -164,11 +164,11 @@ class Semijoins:
     def functions(self) -> list[Function]:
         if not self.first:
             return []
-        from fairlead.matching.compiled.codegen.semijoin_functions import Form, reducing
+        from fairlead.matching.compiled.codegen.semijoin_functions import SemijoinForm, reducing
 
         made = [self._begin(newest) for newest in self.first if newest is not None]
         spoilt = [self._spoilt(at, each) for at, each in enumerate(self.shape.clauses) if each.right is not None]
-        form = Form(self.shape.size, self.shape.stride, self.layout.links, self.shape.recent, self.state)
+        form = SemijoinForm(self.shape.size, self.shape.stride, self.layout.links, self.shape.recent, self.state)
         return [*made, *spoilt, self._holds(), self._key(), *reducing(form)]
 
     @cached_property

@@ -56,7 +56,7 @@ OPERATION, SLOT, PARTNER, SIDE, MINE, ITS, GROUP, ALWAYS = named_constants("OPER
 
 
 @dataclass(frozen=True)
-class Form:
+class SemijoinForm:
     """What differs between branches: how many slots and queues, the fields of a node, the direction, and the arrays that the
     functions take."""
 
@@ -97,11 +97,11 @@ def lost_of(slot: Expression) -> Element:
 
 
 @lru_cache(maxsize=256)
-def reducing(form: Form) -> tuple[Function, ...]:
+def reducing(form: SemijoinForm) -> tuple[Function, ...]:
     return (_reduced(form), _revived(form), _pruned(form), _tested(form), _compared(form), _hashed())
 
 
-def _reduced(form: Form) -> Function:
+def _reduced(form: SemijoinForm) -> Function:
     NEXT = form.fields.field("NEXT")
     first, key, at, node, count, i, j, marks, n, slot, x = variables("first key at node count i j marks n slot x")
     code = Code()
@@ -155,7 +155,7 @@ def _reduced(form: Form) -> Function:
     return code.function("reduced", first, key, *form.state, rare=True)
 
 
-def _revived(form: Form) -> Function:
+def _revived(form: SemijoinForm) -> Function:
     first, mark, j, slot, x = variables("first mark j slot x")
     code = Code()
     with code.count(j, PLANS[first, OPEN]):
@@ -166,7 +166,7 @@ def _revived(form: Form) -> Function:
     return code.function("revived", first, mark, *form.state, rare=True)
 
 
-def _pruned(form: Form) -> Function:
+def _pruned(form: SemijoinForm) -> Function:
     first, stage, top, key, j, left, row, slot = variables("first stage top key j left row slot")
     code = Code()
     with code.count(j, PLANS[first, OPEN]):
@@ -185,7 +185,7 @@ def _pruned(form: Form) -> Function:
     return code.function("pruned", first, stage, top, key, *form.state, rare=True)
 
 
-def _tested(form: Form) -> Function:
+def _tested(form: SemijoinForm) -> Function:
     REF = form.fields.field("REF")
     row, mark, key, node, other, left, operation, slot, side, partner, x, y = variables(
         "row mark key node other left operation slot side partner x y"
@@ -239,7 +239,7 @@ good, seen, several = variables("good seen several", TRUTH)
 """Of `compared`."""
 
 
-def _compared(form: Form) -> Function:
+def _compared(form: SemijoinForm) -> Function:
     """A comparison of the candidates of two slots, in one go along both: keeps what has a partner. With THEN between the slots
     (`side`), only the partners before a candidate, or after it, count."""
     code = Code()
@@ -281,7 +281,7 @@ def _compared(form: Form) -> Function:
     return code.function("compared", row, mark, top, *form.state, rare=True)
 
 
-def _take_in(code: Code, form: Form) -> None:
+def _take_in(code: Code, form: SemijoinForm) -> None:
     """The next partner: its value into the hash table, or the best value so far."""
     REF = form.fields.field("REF")
     code.assign(y, choice(others - 1 - p, side > 0, p))
@@ -311,7 +311,7 @@ def _take_in(code: Code, form: Form) -> None:
     code.assign(seen, TRUE)
 
 
-def _decide(code: Code, form: Form) -> None:
+def _decide(code: Code, form: SemijoinForm) -> None:
     """Whether the candidate has a partner among those that were taken in."""
     with code.when(operation == PLACE):
         code.assign(good, TRUE)
@@ -332,7 +332,7 @@ def _decide(code: Code, form: Form) -> None:
             code.assign(good, SCRATCH[top + at_hash] != NONE)
 
 
-def _probe(code: Code, form: Form) -> None:
+def _probe(code: Code, form: SemijoinForm) -> None:
     """The place of a value in the hash table, or a free one."""
     held = call("side_of", PLANS[row, ITS], SCRATCH[top + at_hash], *form.state)
     code.assign(at_hash, call("hashed", value) & wrap)

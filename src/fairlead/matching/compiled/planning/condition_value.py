@@ -44,7 +44,7 @@ a level, `((((a = b) = c) = d) = e)` by 3. 5,500 take 3 s to compile, 17,000 tak
 
 
 @dataclass(frozen=True)
-class Value:
+class ConditionValue:
     """`code` has a value where all of `known` and `soft` hold; `bits`: a whole number is at most 2 ** bits in size."""
 
     code: Expression
@@ -65,24 +65,24 @@ class Value:
         return all_of(*self.known, *self.soft)
 
     @property
-    def widened(self) -> Value:
+    def widened(self) -> ConditionValue:
         return self if self.wide else replace(self, code=intrinsic("wide", self.code), wide=True)
 
 
-def checked(value: Value) -> Value:
+def checked(value: ConditionValue) -> ConditionValue:
     if value.digits > DIGITS_MAX:
         raise Refused(f"a DECIMAL that can have more than {DIGITS_MAX} digits across events")
     return value
 
 
-def at_one_scale(values: Sequence[Value]) -> list[Value]:
+def at_one_scale(values: Sequence[ConditionValue]) -> list[ConditionValue]:
     """Comparable as whole numbers, all of one size."""
     common = max(value.scale for value in values)
     made = [_scaled(value, common) for value in values]
     return [value.widened for value in made] if any(value.wide for value in made) else made
 
 
-def _scaled(value: Value, scale: int) -> Value:
+def _scaled(value: ConditionValue, scale: int) -> ConditionValue:
     if scale == value.scale:
         return value
     more = scale - value.scale
@@ -91,7 +91,7 @@ def _scaled(value: Value, scale: int) -> Value:
     return replace(made, code=made.code * 10**more)
 
 
-def combined(operator: str, left: Value, right: Value) -> Value:
+def combined(operator: str, left: ConditionValue, right: ConditionValue) -> ConditionValue:
     """`+ - *` of two DECIMALs; `helpers` of what it needs: `rounded`, where the result can have more than 38 digits."""
     if operator == "*":
         digits, scale = left.digits + right.digits, left.scale + right.scale
@@ -104,20 +104,20 @@ def combined(operator: str, left: Value, right: Value) -> Value:
     if digits > DIGITS_OF_A_RESULT:
         code = call("rounded", code)
     known, soft = (*left.known, *right.known), (*left.soft, *right.soft)
-    return checked(Value(code, known, soft, digits=digits, scale=scale, wide=wide))
+    return checked(ConditionValue(code, known, soft, digits=digits, scale=scale, wide=wide))
 
 
-def constant(node: Literal) -> Value:
+def constant(node: Literal) -> ConditionValue:
     value: Any = node.value
     if value is None:
-        return Value(Constant(0.0 if node.kind is Kind.DOUBLE else 0), (FALSE,), bits=0)
+        return ConditionValue(Constant(0.0 if node.kind is Kind.DOUBLE else 0), (FALSE,), bits=0)
     if node.kind is Kind.DOUBLE:
-        return Value(_double(value))
+        return ConditionValue(_double(value))
     if node.kind is Kind.DECIMAL:
         digits, scale = _digits_of(value)
-        made = Value(_whole(int(value.scaleb(scale, DECIMAL_CONTEXT))), digits=digits, scale=scale)
+        made = ConditionValue(_whole(int(value.scaleb(scale, DECIMAL_CONTEXT))), digits=digits, scale=scale)
         return checked(made.widened if digits > DIGITS_OF_A_WORD else made)
-    return Value(LOWEST if value == -(2**63) else _whole(value), bits=abs(int(value)).bit_length())
+    return ConditionValue(LOWEST if value == -(2**63) else _whole(value), bits=abs(int(value)).bit_length())
 
 
 def _double(value: float) -> Expression:

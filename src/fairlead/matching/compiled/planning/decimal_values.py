@@ -15,7 +15,7 @@ from fairlead.matching.compiled.planning.condition_value import (
     DIGITS_OF_A_RESULT,
     DIGITS_OF_A_WORD,
     LOWEST,
-    Value,
+    ConditionValue,
     at_one_scale,
     combined,
     constant,
@@ -59,17 +59,17 @@ class ColumnValues:
         """A slot of the condition: where constants are read."""
         self._numbers: dict[ValueColumn, int] = {}
 
-    def _alone(self, node: Expression, must: bool) -> Value:
+    def _alone(self, node: Expression, must: bool) -> ConditionValue:
         """A value that reads one event."""
         code = self._column(node)
         slot, at = code.slot, code.column
         present = bit(SlotField("BITS", slot), self.shape.known_bit(at)) != 0
         if node.kind is Kind.DOUBLE:
-            return Value(code, soft=(present,))
+            return ConditionValue(code, soft=(present,))
         if must:
             self.shape.required.append((slot, at))
-            return Value(code, bits=_bits(node))
-        return Value(code, (present,), bits=_bits(node))
+            return ConditionValue(code, bits=_bits(node))
+        return ConditionValue(code, (present,), bits=_bits(node))
 
     def _column(self, node: Expression, truth: bool = False) -> SlotColumn:
         """A value column for an expression over one event; the same expression of two instances shares it."""
@@ -113,17 +113,17 @@ class DecimalValues(ColumnValues):
     """Whole numbers at a scale (condition_value.py)."""
 
     @abstractmethod
-    def _value(self, node: Expression, must: bool) -> Value:
+    def _value(self, node: Expression, must: bool) -> ConditionValue:
         """Of any kind. With `must`, no relation is formed unless it is there."""
 
-    def _decimals(self, left: Expression, right: Expression, must: bool) -> tuple[Value, Value]:
+    def _decimals(self, left: Expression, right: Expression, must: bool) -> tuple[ConditionValue, ConditionValue]:
         """Both sides as whole numbers at one scale, or both as DOUBLE."""
         if Kind.DOUBLE in (left.kind, right.kind):
             return self._as_double(left, must), self._as_double(right, must)
         one, two = at_one_scale([self._exact_number(left, must), self._exact_number(right, must)])
         return one, two
 
-    def _exact_number(self, node: Expression, must: bool) -> Value:
+    def _exact_number(self, node: Expression, must: bool) -> ConditionValue:
         """A DECIMAL or a whole number, with its digits and scale."""
         if node.kind is Kind.DECIMAL:
             return self._decimal(node, must)
@@ -133,7 +133,7 @@ class DecimalValues(ColumnValues):
         value = replace(value, digits={Kind.INT: 10}.get(node.kind, 19))
         return value.widened if value.digits > DIGITS_OF_A_WORD else value
 
-    def _decimal(self, node: Expression, must: bool) -> Value:
+    def _decimal(self, node: Expression, must: bool) -> ConditionValue:
         match node:
             case Field():
                 return self._attribute(node, must)
@@ -157,7 +157,7 @@ class DecimalValues(ColumnValues):
                 return self._decimal_aggregate(node)
         raise Refused(f"{getattr(node, 'function', type(node).__name__)} of DECIMAL across events")
 
-    def _attribute(self, node: Field, must: bool) -> Value:
+    def _attribute(self, node: Field, must: bool) -> ConditionValue:
         """A DECIMAL of more digits than 64 bits hold comes as two columns."""
         declared = self._declared(node.slot, node.attribute)
         digits, scale = declared.precision, declared.scale
@@ -167,7 +167,7 @@ class DecimalValues(ColumnValues):
         value = self._alone(high, must)
         return replace(value, code=intrinsic("joined", value.code, self._column(low)), digits=digits, scale=scale, wide=True)
 
-    def _combined(self, operator: str, left: Value, right: Value) -> Value:
+    def _combined(self, operator: str, left: ConditionValue, right: ConditionValue) -> ConditionValue:
         if operator == "%":
             one, two = at_one_scale([left, right])
             name = self._wide_helper("remainder_wide") if one.wide else self._helper("remainder")
@@ -181,7 +181,7 @@ class DecimalValues(ColumnValues):
             self._wide_helper("rounded")
         return made
 
-    def _decimal_aggregate(self, node: Aggregate) -> Value:
+    def _decimal_aggregate(self, node: Aggregate) -> ConditionValue:
         assert node.attribute is not None
         values = [self._attribute(Field(slot, node.attribute, Kind.DECIMAL), False) for slot in node.slots]
         known = (any_of(*(value.is_known for value in values)),)
@@ -197,7 +197,7 @@ class DecimalValues(ColumnValues):
         empty = least if node.function == "min" else most
         return replace(first, code=folded(node.function, values, empty), known=known, soft=())
 
-    def _as_double(self, node: Expression, must: bool) -> Value:
+    def _as_double(self, node: Expression, must: bool) -> ConditionValue:
         """A number as a DOUBLE. A DECIMAL of few digits is exact over a power of ten, so one division rounds it right; an
         attribute of more is a column; what is made of several is divided bit by bit."""
         if node.kind is not Kind.DECIMAL:
@@ -209,13 +209,13 @@ class DecimalValues(ColumnValues):
         value = self._decimal(node, must)
         if value.digits <= DIGITS_OF_A_DOUBLE:
             few = intrinsic("int", value.code) if value.wide else value.code  # a remainder can be wide and of few digits
-            return Value(intrinsic("float", few) / 10.0**value.scale, value.known, value.soft)
+            return ConditionValue(intrinsic("float", few) / 10.0**value.scale, value.known, value.soft)
         if not slots_of(node):
             return constant(Literal(float(compile_value(node, [])([])), Kind.DOUBLE))
         self._wide_helper("ratio")
-        return Value(call("ratio", value.widened.code, intrinsic("wide", 10**value.scale)), value.known, value.soft)
+        return ConditionValue(call("ratio", value.widened.code, intrinsic("wide", 10**value.scale)), value.known, value.soft)
 
-    def _rounded_decimal(self, down: bool, value: Value) -> Value:
+    def _rounded_decimal(self, down: bool, value: ConditionValue) -> ConditionValue:
         unit = 10**value.scale
         if not value.wide:
             return replace(value, code=value.code // unit if down else -(-value.code // unit), digits=0, scale=0)
@@ -223,18 +223,18 @@ class DecimalValues(ColumnValues):
         by = intrinsic("wide", unit)
         code = call("quotient", value.code, by) if down else -call("quotient", -value.code, by)
         fits = between(-(2**63), code, 2**63 - 1)
-        return Value(intrinsic("int", code), (*value.known, *value.soft, fits))
+        return ConditionValue(intrinsic("int", code), (*value.known, *value.soft, fits))
 
     @staticmethod
-    def _coalesce(options: list[Value]) -> Value:
+    def _coalesce(options: list[ConditionValue]) -> ConditionValue:
         code = options[-1].code
         for option in reversed(options[:-1]):
             code = choice(option.code, option.is_known, code)
         known = any_of(*(option.is_known for option in options))
-        return Value(code, (known,), bits=max(option.bits for option in options))
+        return ConditionValue(code, (known,), bits=max(option.bits for option in options))
 
 
-def folded(name: str, values: list[Value], empty: Formula) -> Formula:
+def folded(name: str, values: list[ConditionValue], empty: Formula) -> Formula:
     """With a function of two values, or the `min` and `max` of the machine."""
     made = intrinsic if name in ("min", "max") else call
     code: Formula = choice(values[0].code, values[0].is_known, empty)

@@ -16,7 +16,7 @@ from dataclasses import replace
 from fairlead.matching.compiled.codegen.kernel_names import RANKS
 from fairlead.matching.compiled.planning.condition_value import (
     LOWEST,
-    Value,
+    ConditionValue,
     constant,
 )
 from fairlead.matching.compiled.planning.decimal_values import DecimalValues, folded
@@ -147,7 +147,7 @@ class Across(DecimalValues):
         (a,), (b,) = slots_of(atom.left), slots_of(atom.right)
         return Sides(a, atom.operator, b, one, two, Kind.DOUBLE in kinds)
 
-    def _exact(self, left: Value, right: Value, operator: str, swapped: bool) -> Formula:
+    def _exact(self, left: ConditionValue, right: ConditionValue, operator: str, swapped: bool) -> Formula:
         self._helper("exact")
         whole, double = (right, left) if swapped else (left, right)
         if swapped:
@@ -160,13 +160,13 @@ class Across(DecimalValues):
         sign, number = {"=": ("==", 0), "<": ("==", -1), "<=": ("<=", 0), ">": ("==", 1)}[operator]
         return Comparison(order, sign, Constant(number))
 
-    def _value(self, node: Expression, must: bool) -> Value:
+    def _value(self, node: Expression, must: bool) -> ConditionValue:
         slots = slots_of(node)
         if not slots:
             known = node if isinstance(node, Literal) else Literal(compile_value(node, [])([]), node.kind)
             if node.kind in TEXTS and known.value is not None:  # its number is only known at run time: a column of it
                 column = ValueColumn(self.shape.queue_of(self.home), known)
-                return Value(SlotColumn(self._number(column), self.home))
+                return ConditionValue(SlotColumn(self._number(column), self.home))
             return constant(known)
         if node.kind is Kind.DECIMAL:
             return self._decimal(node, must)
@@ -185,12 +185,12 @@ class Across(DecimalValues):
                 return self._rounded(node, must)
             case Call(function="isnan"):
                 value = self._value(node.arguments[0], must)
-                return Value(value.code != value.code, (*value.known, *value.soft), bits=1)
+                return ConditionValue(value.code != value.code, (*value.known, *value.soft), bits=1)
             case Call(function="coalesce"):
                 return self._coalesce([self._value(each, False) for each in node.arguments])
             case Call(function=name) if name in DATE_PARTS:
                 value = self._value(node.arguments[0], must)
-                return Value(call(self._helper(name), value.code), value.known, value.soft, bits=31)
+                return ConditionValue(call(self._helper(name), value.code), value.known, value.soft, bits=31)
             case Call():
                 return self._text(node)
             case Aggregate():
@@ -199,19 +199,19 @@ class Across(DecimalValues):
                 return self._truth(node)
         raise Refused(f"{getattr(node, 'function', type(node).__name__)} across events")
 
-    def _truth(self, atom: Atom) -> Value:
+    def _truth(self, atom: Atom) -> ConditionValue:
         """A condition as a value: known where it, or its negation, is true."""
         holds, denied = self._atom(atom, False), self._atom(_negated(atom), False)
-        return Value(holds, (any_of(holds, denied),), bits=1)
+        return ConditionValue(holds, (any_of(holds, denied),), bits=1)
 
-    def _text(self, node: Expression) -> Value:
+    def _text(self, node: Expression) -> ConditionValue:
         """A function of a text that several events make."""
         chosen = pushed(node)
         if chosen is None:
             raise Refused(f"{getattr(node, 'function', type(node).__name__).lower()} of a text and numbers of different events")
         return self._chosen(chosen)
 
-    def _chosen(self, chosen: Pushed) -> Value:
+    def _chosen(self, chosen: Pushed) -> ConditionValue:
         match chosen:
             case First():
                 return self._coalesce([self._chosen(each) for each in chosen.options])
@@ -222,10 +222,10 @@ class Across(DecimalValues):
                 code = values[-1].code
                 for text, value in zip(reversed(texts[:-1]), reversed(values[:-1]), strict=True):
                     code = choice(value.code, text.code == best, code)
-                return Value(code, (any_of(*(text.is_known for text in texts)),), bits=values[0].bits)
+                return ConditionValue(code, (any_of(*(text.is_known for text in texts)),), bits=values[0].bits)
         return self._value(chosen, False)
 
-    def _arithmetic(self, node: Arithmetic, left: Value, right: Value) -> Value:
+    def _arithmetic(self, node: Arithmetic, left: ConditionValue, right: ConditionValue) -> ConditionValue:
         known, soft = (*left.known, *right.known), (*left.soft, *right.soft)
         if node.operator in "/%":
             known = (*known, right.code != 0)
@@ -233,11 +233,11 @@ class Across(DecimalValues):
             one, two = intrinsic("float", left.code), intrinsic("float", right.code)
             if node.operator == "%":
                 self._helper("remainder_double")
-                return Value(call("remainder_double", one, two), known, soft)
-            return Value(Binary(node.operator, one, two), known, soft)
+                return ConditionValue(call("remainder_double", one, two), known, soft)
+            return ConditionValue(Binary(node.operator, one, two), known, soft)
         if node.operator == "%":
             self._helper("remainder")
-            return Value(call("remainder", left.code, right.code), known, soft, left.bits)
+            return ConditionValue(call("remainder", left.code, right.code), known, soft, left.bits)
         code, bits = Binary(node.operator, left.code, right.code), max(left.bits, right.bits) + 1
         if node.operator == "*":
             bits = left.bits + right.bits
@@ -247,18 +247,18 @@ class Across(DecimalValues):
             known = (*known, call(test, left.code, right.code))
         if node.kind is Kind.TIMESTAMP:
             known, bits = (*known, between(TIMESTAMP_RANGE[0], code, TIMESTAMP_RANGE[1])), 58
-        return Value(code, known, soft, bits)
+        return ConditionValue(code, known, soft, bits)
 
-    def _signed(self, kind: Kind, value: Value, absolute: bool = False) -> Value:
+    def _signed(self, kind: Kind, value: ConditionValue, absolute: bool = False) -> ConditionValue:
         code: Formula = intrinsic("abs", value.code) if absolute else -value.code
         known = value.known
         if kind is Kind.INT:
             known = (*known, code <= 2147483647)
         elif kind is not Kind.DOUBLE and value.bits > 62:
             known = (*known, value.code != LOWEST)
-        return Value(code, known, value.soft, value.bits)
+        return ConditionValue(code, known, value.soft, value.bits)
 
-    def _rounded(self, node: Call, must: bool) -> Value:
+    def _rounded(self, node: Call, must: bool) -> ConditionValue:
         """floor and ceil give whole numbers, NULL where 64 bits do not hold them."""
         operand = node.arguments[0]
         if operand.kind is Kind.DECIMAL:
@@ -268,16 +268,16 @@ class Across(DecimalValues):
             return value
         self._helper(f"{node.function}_whole")
         fits = Between(-Constant(2.0**63), ("<=", "<"), (value.code, Constant(2.0**63)))
-        return Value(call(f"{node.function}_whole", value.code), (*value.known, *value.soft, fits))
+        return ConditionValue(call(f"{node.function}_whole", value.code), (*value.known, *value.soft, fits))
 
-    def _aggregate(self, node: Aggregate) -> Value:
+    def _aggregate(self, node: Aggregate) -> ConditionValue:
         assert node.attribute is not None or node.function == "count"
         if node.attribute is None:
-            return Value(Constant(len(node.slots)), bits=8)
+            return ConditionValue(Constant(len(node.slots)), bits=8)
         kind = self._declared(node.slots[0], node.attribute).kind
         fields = [Field(slot, node.attribute, kind) for slot in node.slots]
         if node.function == "count":
-            return Value(total([self._column(IsNull(each, True), truth=True) for each in fields]), bits=8)
+            return ConditionValue(total([self._column(IsNull(each, True), truth=True) for each in fields]), bits=8)
         if kind is Kind.DECIMAL:  # avg: the others are of kind DECIMAL and came before
             values = [self._as_double(each, False) for each in fields]
         else:
@@ -288,7 +288,7 @@ class Across(DecimalValues):
         if node.function == "avg":
             summed = total([choice(intrinsic("float", value.code), value.is_known, 0.0) for value in values])
             counted = total([choice(1.0, value.is_known, 0.0) for value in values])
-            return Value(summed / counted, known)
+            return ConditionValue(summed / counted, known)
         if node.function == "sum":
             return self._sum(values, kind, known)
         least = node.function == "min"
@@ -299,9 +299,9 @@ class Across(DecimalValues):
             self._helper(name)
         else:
             name, empty = ("min", HIGHEST) if least else ("max", LOWEST)
-        return Value(folded(name, values, empty), known, bits=values[0].bits)
+        return ConditionValue(folded(name, values, empty), known, bits=values[0].bits)
 
-    def _extreme_text(self, least: bool, values: list[Value]) -> Value:
+    def _extreme_text(self, least: bool, values: list[ConditionValue]) -> ConditionValue:
         """The number of the first or last text in order; a NULL has the number -1."""
         self.shape.ranked = True
         name = "lesser_text" if least else "greater_text"
@@ -309,20 +309,20 @@ class Across(DecimalValues):
         code = values[0].code
         for value in values[1:]:
             code = call(name, code, value.code, RANKS)
-        return Value(code)
+        return ConditionValue(code)
 
     @staticmethod
-    def _sum(values: list[Value], kind: Kind, known: tuple[Formula, ...]) -> Value:
+    def _sum(values: list[ConditionValue], kind: Kind, known: tuple[Formula, ...]) -> ConditionValue:
         zero = 0.0 if kind is Kind.DOUBLE else 0
         terms: list[Formula] = [choice(value.code, value.is_known, zero) for value in values]
         bits = values[0].bits + len(values).bit_length()
         if kind is Kind.DOUBLE or bits <= 62:
-            return Value(total(terms), known, bits=bits)
+            return ConditionValue(total(terms), known, bits=bits)
         # Only the exact total must fit, so it is added up in halves.
         low = total([term & (2**32 - 1) for term in terms])
         high = total([term >> 32 for term in terms]) + (low >> 32)
         known = (*known, between(-(2**31), high, 2**31 - 1))
-        return Value(high * 2**32 + (low & (2**32 - 1)), known)
+        return ConditionValue(high * 2**32 + (low & (2**32 - 1)), known)
 
 
 def _negated(atom: Atom) -> Atom:
