@@ -11,6 +11,7 @@ import pytest
 from tests.root import ROOT
 
 
+@pytest.mark.slow
 def test_one_query_is_measured_and_all_sides_agree() -> None:
     pytest.importorskip("numba")
     arguments = ["Q1", "--events", "5000", "--repeat", "1", "--python-seconds", "0.1"]

@@ -102,15 +102,17 @@ class Reader:
     ]
 
 
-def helps(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
-    """The help of a command and of those below it, each paragraph in one line."""
-    context = click.Context(command, info_name=name, max_content_width=10_000, terminal_width=10_000)
+def helps(command: click.Command, name: str, parent: click.Context | None = None) -> Iterator[tuple[str, str]]:
+    """The help of a command and of those below it, each paragraph in one line. A command keeps the help option of its first
+    context, so that must be as it is when it runs: with the settings of the group, of which `-h` is one."""
+    settings = {**command.context_settings, "max_content_width": 10_000, "terminal_width": 10_000}
+    context = click.Context(command, parent, info_name=name.rpartition(" ")[2], **settings)
     yield name, command.get_help(context)
     if isinstance(command, click.Group):
         for each in command.list_commands(context):
             below = command.get_command(context, each)
             assert below is not None
-            yield from helps(below, f"{name} {each}")
+            yield from helps(below, f"{name} {each}", context)
 
 
 @pytest.mark.parametrize(("name", "text"), [pytest.param(*each, id=each[0]) for each in helps(cli, "fairlead")])

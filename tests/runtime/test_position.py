@@ -45,6 +45,7 @@ def table(rows: int) -> pa.Table:
     ).sort_by("position")
 
 
+@pytest.mark.slow
 @given(plan_cases(), st.data())
 def test_relations_are_those_of_the_engine_at_these_positions(case: Case, data: st.DataObject) -> None:
     try:

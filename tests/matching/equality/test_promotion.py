@@ -94,6 +94,7 @@ def compared(case: Case, plan: Plan, rows: int, budget: int, one_by_one: bool, d
 BUDGETS = st.one_of(st.integers(0, 40), st.integers(0, 2_000))
 
 
+@pytest.mark.slow
 def test_a_plan_that_moves_anywhere_delivers_what_one_that_stays_does(undone: list[int]) -> None:
     """Not compared with the reference: overlapping types with unlike keys differ from it, moving or not
     (test_equal_to_reference.py has the case)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -42,6 +43,7 @@ def compared(case: Case, rows: int, change: int) -> Counter[str]:
     return seen + Counter(relations=len(expected))
 
 
+@pytest.mark.slow
 def test_both_matchers_equal_the_reference_where_overlapping_types_have_unlike_keys() -> None:
     total: Counter[str] = Counter()
 
@@ -54,6 +56,7 @@ def test_both_matchers_equal_the_reference_where_overlapping_types_have_unlike_k
     assert min(total["joined"], total["relations"]) > 20, total
 
 
+@pytest.mark.slow
 @given(unlike_keys(), st.integers(1, 6), st.integers(0, 12), st.booleans())
 def test_a_state_with_unlike_keys_loaded_into_kernels_goes_on_as_if_nothing_had_happened(
     case: Case, rows: int, split: int, on_kernels: bool

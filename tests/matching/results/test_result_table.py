@@ -109,6 +109,7 @@ def is_sensible(rules: str) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_what_is_emitted_is_the_same_computed_for_columns_and_one_by_one() -> None:
     total: Counter[str] = Counter()
 

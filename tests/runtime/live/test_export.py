@@ -94,6 +94,7 @@ def test_a_url_and_types(tmp_path: Path) -> None:
     assert sorted(each.name for each in tmp_path.iterdir()) == ["a.parquet", "b.parquet"]
 
 
+@pytest.mark.server
 def test_what_is_removed_from_the_log_is_missed() -> None:
     async def work() -> None:
         async with a_log("jetstream") as log:
