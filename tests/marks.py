@@ -18,7 +18,7 @@ from tests.root import ROOT
 
 FOLDERS = {
     "spark": ("runtime/spark",),
-    "server": ("cli/live", "runtime/kafka", "web"),
+    "server": ("cli/live", "runtime/kafka", "runtime/spark/log", "web"),
 }
 """Below tests/: everything there needs it."""
 FIXTURES = {"spark": {"spark"}, "server": {"server"}}
