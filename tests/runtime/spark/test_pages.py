@@ -60,6 +60,7 @@ def test_every_refusal_of_a_state_is_on_the_page() -> None:
     assert raised <= set(told)
 
 
+@pytest.mark.server
 def test_the_examples_print_what_the_page_shows(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = PAGE.read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
