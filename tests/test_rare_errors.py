@@ -181,7 +181,11 @@ CAUSES: dict[str, Callable[[Path], None]] = {
 }
 
 
-@pytest.mark.parametrize("code", CAUSES)
+SERVED = {"A244", "A249"}
+"""Those of a client, which starts a server."""
+
+
+@pytest.mark.parametrize("code", [pytest.param(each, marks=pytest.mark.server) if each in SERVED else each for each in CAUSES])
 def test_a_rare_error_has_its_code(code: str, tmp_path: Path) -> None:
     with pytest.raises(FairleadError) as raised:
         CAUSES[code](tmp_path)

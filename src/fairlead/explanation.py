@@ -114,7 +114,7 @@ class Explanation:
         return Alike(self.plan)
 
     def against(self, subscription: Subscription) -> str | None:
-        """Why it cannot be compiled: its own reason, or another subscription of the plan that has no kernel."""
+        """Why a subscription has no kernel: its own reason, or another subscription of the plan that has no kernel."""
         if self._refused is None:
             return None
         own = refusal_of(self.plan, subscription)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from fairlead.transport.log.credentials import Credentials
 from fairlead.transport.log.jetstream.connection import connected
 from fairlead.transport.log.jetstream.server import Server
@@ -13,6 +15,7 @@ ATTEMPTS = 4
 """More than the first connection may take (1)."""
 
 
+@pytest.mark.server
 def test_who_was_let_in_once_waits_for_the_server_to_come_back(tmp_path: Path) -> None:
     failed: list[Exception] = []
     enough, back = asyncio.Event(), asyncio.Event()

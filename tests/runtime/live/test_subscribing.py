@@ -26,13 +26,13 @@ def test_subscribers_of_one_client_read_together_and_one_that_has_stopped_holds_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     begun: list[str] = []
-    opening = jetstream_reading.Reading.open
+    opening = jetstream_reading.StreamConsumer.open
 
-    async def counted(self: jetstream_reading.Reading, *given: Any) -> None:
+    async def counted(self: jetstream_reading.StreamConsumer, *given: Any) -> None:
         begun.append(self._stream.name)
         await opening(self, *given)
 
-    monkeypatch.setattr(jetstream_reading.Reading, "open", counted)
+    monkeypatch.setattr(jetstream_reading.StreamConsumer, "open", counted)
 
     async def work() -> None:
         async with fairlead.connect() as fl:
