@@ -80,6 +80,9 @@ CODES: dict[str, tuple[str, str]] = {
     "L061": ("`EMIT` does not fit the declared type, another subscription that emits it, or the other branches.", "Emit the same attributes with the same types, or use another type name."),
     "L063": ("Subscriptions feed themselves: one reads, directly or through others, what it emits.", "Emit a type that none of them reads."),
     "L064": ("`EMIT` names a union or `Heartbeat`.", "Emit a type of another name."),
+    "L080": ("`TOPIC` names a union or `Heartbeat`.", "Name the members of the union; `Heartbeat` belongs to every topic."),
+    "L081": ("`TOPIC` names a type that is in a topic already.", "Name each type once."),
+    "L082": ("A union, or a type and its subtypes, are in several topics.", "Name them in one `TOPIC`: a subscriber receives them in one order."),
     # ---- events, records and files -------------------------------------------------------------------------------------------
     "D001": ("An event has a type that is not declared.", "Correct the name, or declare the type."),
     "D002": ("A record, table or header has a field that its type does not have.", "Correct or remove the field."),
@@ -164,6 +167,7 @@ CODES: dict[str, tuple[str, str]] = {
     "N009": ("A block is larger than the server accepts.", "Raise the server's `max_payload`."),
     "N010": ("A stream of the log has been removed.", "Declare the types and subscribe again."),
     "N011": ("A merged stream with subscribers lags too far behind the streams of its types.", "Make room for it, or remove it: `fairlead streams --forget`, `--sweep`."),
+    "N013": ("The log was written by a release without topics.", "Export its events with that release, and publish the files to a new log."),
     "N012": ("The server is too old.", "Use nats-server 2.11 or later."),
     "N020": ("Blocks of the log have been deleted.", "Restore them from a backup, or start after them: `start=`."),
     "N021": ("A merged stream has stopped receiving the events of its types.", "See the server's log; try again when all servers run and have room."),

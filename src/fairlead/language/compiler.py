@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from fairlead.language.checking.hierarchy import Emitters, emitters, order
 from fairlead.language.checking.subscription import Checked, checked
+from fairlead.language.checking.topics import with_topics
 from fairlead.language.checking.types import catalogue_of, with_type
 from fairlead.language.dialects import DIALECTS, FAIRLEAD, FrontEnd
 from fairlead.language.lint import lint
@@ -39,7 +40,7 @@ def _compile(source: RuleText, parse: FrontEnd) -> Plan:
     declared = catalogue_of(rules.declarations, emitting)  # 2
     sequence = order(rules.subscriptions, declared, emitting)  # 3
     catalogue, found = _check_all(rules, sequence, declared, source)  # 4
-    catalogue = _in_order(catalogue, declared, emitting)
+    catalogue = with_topics(_in_order(catalogue, declared, emitting), rules)
     subscriptions = _with_digests(sequence, found, catalogue, emitting)  # 5
     ordered = [found[at] for at in range(len(subscriptions))]
     warnings = lint(ordered, catalogue, rules, source)  # 6

@@ -6,7 +6,7 @@ type receive?". Never: looks at an event's values (see values.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from enum import StrEnum
 from functools import cached_property
@@ -53,6 +53,10 @@ class Attribute:
         return f"{self.name} {self.type}"
 
 
+MAIN = "main"
+"""The topic of types for which no other is declared."""
+
+
 @dataclass(frozen=True)
 class EventType:
     """One type. `attributes` lists inherited ones first. A union has `members` and only the attributes that all
@@ -66,6 +70,8 @@ class EventType:
     derived: bool = False
     implicit_time: bool = False
     """A derived type without a TIME attribute whose events still have a time: the largest of their members'."""
+    topic: str = MAIN
+    """The stream of a log that its events share with those of other types. Elsewhere it has no meaning."""
 
     @cached_property
     def index(self) -> Mapping[str, int]:
@@ -162,6 +168,10 @@ class Catalogue:
             wanted.update(below)
         self._accepted[name] = found = tuple(sorted(each for each in wanted if not self[each].is_union))
         return found
+
+    def topics_of(self, names: Iterable[str]) -> tuple[str, ...]:
+        """The topics of these types, sorted. Heartbeats are in every topic, and have none of their own."""
+        return tuple(sorted({self[name].topic for name in names if name != HEARTBEAT.name}))
 
     def input_of(self, names: tuple[str, ...]) -> frozenset[str]:
         """The concrete types of the input of a subscriber of all `names`; heartbeats always belong to it."""

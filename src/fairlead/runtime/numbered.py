@@ -43,8 +43,8 @@ def source_name(text: str) -> str:
 class Numbered:
     """One type and one source. `source` is a name that the log accepts."""
 
-    def __init__(self, log: Log, type: str, source: str, patience: float) -> None:
-        self._log, self._type, self._source, self._patience = log, type, source, patience
+    def __init__(self, log: Log, topic: str, type: str, source: str, patience: float) -> None:
+        self._log, self._topic, self._type, self._source, self._patience = log, topic, type, source, patience
         self._writer = uuid.uuid4().hex[:16]
         self._lock = asyncio.Lock()
         self._known = False
@@ -81,7 +81,9 @@ class Numbered:
             old += count
             first = numbers[old - 1] - count + 1
             marks = self._standing.marks(UNKNOWN, self._number)
-            block = Block(self._type, self._source, self._number, first, count, schema, payload, self._writer, marks)
+            block = Block(
+                self._type, self._source, self._number, first, count, schema, payload, self._writer, marks, self._topic
+            )
             found = await stored_once(self._log, block, self._after, self._patience)
             require_ours(found, block)
             self._standing.passed(found.block.marks, self._number)
@@ -91,10 +93,11 @@ class Numbered:
 
     async def _resume(self) -> None:
         if not self._known:
-            await self._log.open_type(self._type)
-            last = await self._log.last_of(self._type, self._source)
+            await self._log.open_topics([self._topic])
+            last = await self._log.last_of(self._topic, self._source, self._type)
             if last is not None:
-                self._after, self._number = last.sequence, last.block.number + 1
-                self._next = last.block.sequence + last.block.count
+                self._number, self._next = last.block.number + 1, last.block.sequence + last.block.count
                 self._standing.passed(last.block.marks, last.block.number)
+            tail = await self._log.last_of(self._topic, self._source)
+            self._after = 0 if tail is None else tail.sequence
             self._known = True

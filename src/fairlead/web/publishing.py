@@ -16,21 +16,23 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import DataError, LogError
-from fairlead.model.columns import arrow_schema
-from fairlead.runtime.live.gathering import joined
+from fairlead.model.types import EventType
+from fairlead.runtime.live.checking import Checking
 from fairlead.runtime.live.publisher import Publisher
-from fairlead.runtime.live.publishing import Outbox
+from fairlead.runtime.live.publishing import Outbox, Unsent
 from fairlead.runtime.live.registry import Registry
 from fairlead.runtime.numbered import Numbered, source_name
 from fairlead.transport.admission.problems import at, quoted
 from fairlead.transport.log.block import BYTES_MAX
+from fairlead.transport.log.mixed_block import MixedEvents, joined
 from fairlead.transport.log.protocol import Log
 
 SOURCES_MAX = 10_000
@@ -46,17 +48,18 @@ class Counts(NamedTuple):
 
 @dataclass(eq=False)
 class PublishedPart:
-    """Events of one request with the same destination. `numbers`: their numbers, if their source numbers them."""
+    """Events of one request of one type, and of one source that numbers them (`numbers`), or of none. `places`: of each, its
+    index in the request."""
 
-    outbox: Outbox
+    checking: Checking
     source: str | None
     records: list[Any]
+    places: list[int]
     numbers: list[int]
 
     def batch(self) -> pa.RecordBatch:
         """Checks by columns. Raises DataError, not always for the first bad record."""
-        checking = self.outbox.checking
-        return joined(checking.batches(self.records), arrow_schema(checking.type))
+        return joined(self.checking.batches(self.records))
 
 
 class Publishing:
@@ -81,19 +84,31 @@ class Publishing:
                 raise
             await self.renew()
             checked = await self._checked(records)
-        sized = [(part, batch, part.outbox.sized([batch])) for part, batch in checked]  # 2
-        new = await asyncio.gather(*(self._store(*each) for each in sized), return_exceptions=True)  # 3
+        stores = [*self._in_order([each for each in checked if each[0].source is None])]  # 2
+        stores += [self._numbered_store(part, batch) for part, batch in checked if part.source is not None]
+        new = await asyncio.gather(*stores, return_exceptions=True)  # 3
         for each in new:
             if isinstance(each, BaseException):
                 raise each
         stored = sum(each for each in new if isinstance(each, int))
         return Counts(stored, len(records) - stored)
 
+    def _in_order(self, parts: Sequence[tuple[PublishedPart, pa.RecordBatch]]) -> Iterator[Coroutine[Any, Any, int]]:
+        """Events without numbers, topic by topic, in the order of the request."""
+        for topic in dict.fromkeys(part.checking.type.topic for part, _ in parts):
+            mine = [each for each in parts if each[0].checking.type.topic == topic]
+            codes = np.repeat(np.arange(len(mine)), [len(part.places) for part, _ in mine])
+            order = np.argsort(np.concatenate([part.places for part, _ in mine]), kind="stable")
+            names = tuple(part.checking.type.name for part, _ in mine)
+            events = MixedEvents(names, codes[order].astype(np.uint16), [batch for _, batch in mine])
+            outbox = self._publisher.outbox(topic)
+            yield self._store(outbox, events, outbox.sized([events]))
+
     async def _checked(self, records: Sequence[tuple[str, Any]]) -> list[tuple[PublishedPart, pa.RecordBatch]]:
         parts: dict[tuple[str, str | None], PublishedPart] = {}
         try:
-            for _, record in records:
-                await self._add(record, parts)
+            for place, (_, record) in enumerate(records):
+                await self._add(record, place, parts)
             return [(each, each.batch()) for each in parts.values()]
         except DataError:
             await self._find_first(records)
@@ -104,16 +119,17 @@ class Publishing:
         parts: dict[tuple[str, str | None], PublishedPart] = {}
         for place, record in records:
             try:
-                (await self._add(record, parts)).outbox.checking.row(record)
+                (await self._add(record, 0, parts)).checking.row(record)
             except DataError as error:
                 raise at(error, place) from None
 
-    async def _add(self, record: Any, parts: dict[tuple[str, str | None], PublishedPart]) -> PublishedPart:
+    async def _add(self, record: Any, place: int, parts: dict[tuple[str, str | None], PublishedPart]) -> PublishedPart:
         name, source, number = _special(record)
         part = parts.get((name, source))
         if part is None:
-            part = parts[name, source] = PublishedPart(await self._publisher.outbox(name), source, [], [])
+            part = parts[name, source] = PublishedPart(await self._publisher.checking(name), source, [], [], [])
         part.records.append(record)
+        part.places.append(place)
         if number is not None:
             if part.numbers and number <= part.numbers[-1]:
                 problem = f"`_sequence` is {number} after {part.numbers[-1]}, of the same source and type"
@@ -121,27 +137,27 @@ class Publishing:
             part.numbers.append(number)
         return part
 
-    async def _store(self, part: PublishedPart, batch: pa.RecordBatch, blocks: Sequence[tuple[int, bytes]]) -> int:
-        if part.source is not None:
-            return await self._of(part.outbox.checking.type.name, part.source).store(
-                batch, part.numbers, part.outbox.checking.schema
-            )
+    async def _store(self, outbox: Outbox, events: MixedEvents, blocks: Sequence[Unsent]) -> int:
         try:
             async with asyncio.timeout(self._patience + 5):
-                if len(blocks) == 1 and batch.nbytes < BYTES_MAX:
-                    await part.outbox.put_tables([batch])  # a block together with other requests
+                if len(blocks) == 1 and events.nbytes < BYTES_MAX:
+                    await outbox.put_events(events)  # a block together with other requests
                 else:
-                    await part.outbox.put_blocks(blocks)
-                await part.outbox.stored()
+                    await outbox.put_blocks(blocks)
+                await outbox.stored()
         except TimeoutError:
             raise LogError("N001", "the server does not answer", "number the events of a source, and send them again") from None
-        return len(part.records)
+        return len(events)
 
-    def _of(self, type: str, source: str) -> Numbered:
-        key = type, source
+    async def _numbered_store(self, part: PublishedPart, batch: pa.RecordBatch) -> int:
+        return await self._of(part.checking.type, str(part.source)).store(batch, part.numbers, part.checking.schema)
+
+    def _of(self, event_type: EventType, source: str) -> Numbered:
+        key = event_type.name, source
         known = self._numbered.get(key)
         if known is None:
-            known = self._numbered[key] = Numbered(self._log, type, source_name(source), self._patience)
+            known = Numbered(self._log, event_type.topic, event_type.name, source_name(source), self._patience)
+            self._numbered[key] = known
             if len(self._numbered) > SOURCES_MAX:
                 self._numbered.popitem(last=False)
         self._numbered.move_to_end(key)

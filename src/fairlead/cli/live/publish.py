@@ -58,8 +58,7 @@ def publish(
       fairlead publish --from quotes.csv --type StockQuote --source feed-7
       fairlead publish --from day.parquet --batch-rows 100
 
-    Events of one type keep their order. Between types, the log decides the order, once for all subscribers, as the types
-    of a batch arrive. Smaller batches (--batch-rows) keep closer to the order of the file, and take longer.
+    The events of a topic keep the order of the files. Between topics, the log decides the order, once for all subscribers.
     """
     from fairlead.cli.live.declare import declare_types
     from fairlead.cli.progress import Progress
@@ -80,9 +79,8 @@ def publish(
         with closing(reading) as batches:
             for columns in batches:
                 for name, table in columns.tables.items():
-                    if table.num_rows:
-                        counts[name] = counts.get(name, 0) + fl.publish_many(name, table)
-                fl.flush()
+                    counts[name] = counts.get(name, 0) + table.num_rows
+                fl.publish_columns(columns)
                 progress.events(sum(counts.values()))
         told = fl.source
     _show(counts, told, perf_counter() - began, as_json, quiet)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @log_options
 @json_option
 def streams(sweep: bool, forgotten: tuple[str, ...], where: LogAddress, as_json: bool) -> None:
-    """Show the types and merged streams of a log, and its durable subscribers.
+    """Show the topics and merged streams of a log, and its durable subscribers.
 
     \b
     Examples:
@@ -49,23 +49,23 @@ def _show(found: Overview) -> None:
     from fairlead.cli.screen import console, table
 
     screen = console()
-    made = table("type", "sources", "blocks", "events", right=("sources", "blocks", "events"))
-    for each in found.types:
-        made.add_row(each.type, f"{each.sources:,}", f"{each.blocks:,}", f"{each.events:,}")
+    made = table("topic", "types", "sources", "blocks", "events", right=("sources", "blocks", "events"))
+    for each in found.topics:
+        made.add_row(each.topic, ", ".join(each.types), f"{each.sources:,}", f"{each.blocks:,}", f"{each.events:,}")
     screen.print(made)
-    if any(each.routes for each in found.types):
+    if any(each.routes for each in found.topics):
         screen.print()
         made = table("route of", "condition", "read by")
-        for each in found.types:
-            for place, text in enumerate(each.routes):
-                readers = [line.name for line in found.subscribers if line.routes.get(each.type) == place]
-                made.add_row(each.type, text, ", ".join(dict.fromkeys(readers)))
+        for name, texts in (one for each in found.topics for one in each.routes.items()):
+            for place, text in enumerate(texts):
+                readers = [line.name for line in found.subscribers if line.routes.get(name) == place]
+                made.add_row(name, text, ", ".join(dict.fromkeys(readers)))
         screen.print(made)
     if found.merged:
         screen.print()
         made = table("merged stream", "blocks", "behind", "read by subscribers as", right=("blocks", "behind"))
         for merged in found.merged:
-            made.add_row(merged.stream, f"{merged.blocks:,}", f"{merged.behind:,}", ", ".join(merged.types))
+            made.add_row(merged.stream, f"{merged.blocks:,}", f"{merged.behind:,}", ", ".join(merged.topics))
         screen.print(made)
     if found.subscribers:
         screen.print()

@@ -15,7 +15,8 @@ from fairlead.language.parsing.fault import Fault, Span, closest, listed
 
 _EXPRESSION = frozenset({"NAME", "INT", "DECIMAL", "STRING", "TRUE", "FALSE", "NULL", "MINUS", "LPAR"})
 _CLAUSES = ("_WHERE", "_PER", "_WITHIN", "_WITHOUT", "_MATCHING", "_DISPOSAL", "_EMIT")
-_STATEMENTS = ("_TYPE", "_EVENT", "_SUBSCRIPTION")
+_STATEMENTS = ("_TYPE", "_EVENT", "_TOPIC", "_SUBSCRIPTION")
+STATEMENT = "a statement (TYPE, EVENT UNION, TOPIC, SUBSCRIPTION)"
 
 GROUPS: tuple[tuple[frozenset[str], str], ...] = (
     (_EXPRESSION | {"NOT"}, "a condition"),
@@ -23,7 +24,7 @@ GROUPS: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset({"EQ", "ORDER", "_IS", "_IN", "_BETWEEN", "_LIKE", "NOT"}), "a comparison"),
     (frozenset({"PLUS", "MINUS", "STAR", "SLASH", "PERCENT"}), "an arithmetic sign"),
     (frozenset(_CLAUSES), "a clause (WHERE, PER, WITHIN, WITHOUT, MATCHING, DISPOSAL, EMIT)"),
-    (frozenset(_STATEMENTS), "a statement (TYPE, EVENT UNION, SUBSCRIPTION)"),
+    (frozenset(_STATEMENTS), STATEMENT),
 )
 """Sets of terminals with one name, the larger ones first."""
 
@@ -89,6 +90,8 @@ def _misspelt(text: str, token: Token, span: Span, expected: frozenset[str]) -> 
     """A misspelt keyword: the word itself, or the one before it, which the parser read as an alias."""
     keywords = [_keyword(each) for each in sorted(expected) if _is_keyword(each)]
     meant = closest(str(token), keywords) if token.type in ("NAME", "ANY") else None
+    if meant == str(token).upper():  # TOPIC is a keyword only with what follows it
+        return Fault("L001", span, f"'{token}' needs a name and types", "write TOPIC name (Type, …)")
     if meant:
         return Fault("L001", span, f"'{token}' is not expected here", f"did you mean {meant}?")
     before = _LAST_WORD.search(text, max(0, span.start - 80), span.start)
@@ -122,7 +125,7 @@ def _listed(expected: frozenset[str]) -> str:
             left -= group
     words += [WORDS[each] for each in WORDS if each in left]
     words += sorted(_keyword(each) for each in left if _is_keyword(each))
-    return listed(words) if words else "a statement (TYPE, EVENT UNION, SUBSCRIPTION)"
+    return listed(words) if words else STATEMENT
 
 
 def _is_keyword(terminal: str) -> bool:
@@ -134,7 +137,24 @@ def _keyword(terminal: str) -> str:
 
 
 ALL_KEYWORDS = (
-    *("TYPE", "EXTENDS", "TIME", "EVENT", "UNION", "SUBSCRIPTION", "MATCH", "WHERE", "PER", "WITHIN", "MATCHING", "DISPOSAL"),
-    *("EMIT", "WITHOUT", "AND", "OR", "THEN", "AS", "OF", "IS", "IN", "BETWEEN", "LIKE", "NOT", "NULL", "TRUE", "FALSE"),
+    *("TYPE", "EXTENDS", "TIME", "EVENT", "UNION", "TOPIC", "SUBSCRIPTION", "MATCH", "WHERE", "PER", "WITHIN", "MATCHING"),
+    *(
+        "DISPOSAL",
+        "EMIT",
+        "WITHOUT",
+        "AND",
+        "OR",
+        "THEN",
+        "AS",
+        "OF",
+        "IS",
+        "IN",
+        "BETWEEN",
+        "LIKE",
+        "NOT",
+        "NULL",
+        "TRUE",
+        "FALSE",
+    ),
     *("FIRST", "RECENT", "CONTIGUOUS", "PREFIX", "INFIX", "POSTFIX"),
 )

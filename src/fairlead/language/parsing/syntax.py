@@ -60,6 +60,12 @@ class UnionDeclaration:
     members: tuple[Word, ...]
 
 
+@node
+class TopicDeclaration:
+    name: Word
+    types: tuple[Word, ...]
+
+
 # --- patterns
 
 
@@ -329,7 +335,7 @@ class Subscription:
         return tuple(each for each in self.clauses if isinstance(each, Without))
 
 
-Statement = TypeDeclaration | UnionDeclaration | Subscription
+Statement = TypeDeclaration | UnionDeclaration | TopicDeclaration | Subscription
 
 
 @dataclass(frozen=True)
@@ -340,7 +346,11 @@ class Rules:
 
     @cached_property
     def declarations(self) -> tuple[TypeDeclaration | UnionDeclaration, ...]:
-        return tuple(each for each in self.statements if not isinstance(each, Subscription))
+        return tuple(each for each in self.statements if isinstance(each, TypeDeclaration | UnionDeclaration))
+
+    @cached_property
+    def topics(self) -> tuple[TopicDeclaration, ...]:
+        return tuple(each for each in self.statements if isinstance(each, TopicDeclaration))
 
     @cached_property
     def subscriptions(self) -> tuple[Subscription, ...]:

@@ -97,6 +97,11 @@ def _union(span: Span, parts: list[Any]) -> syntax.UnionDeclaration:
     return syntax.UnionDeclaration(name, tuple(members))
 
 
+def _topic(span: Span, parts: list[Any]) -> syntax.TopicDeclaration:
+    name, *types = _names(parts)
+    return syntax.TopicDeclaration(name, tuple(types))
+
+
 def _element(span: Span, parts: list[Any]) -> syntax.Element:
     alias = _optional_word(parts)
     return syntax.Element(_word(parts[0]), alias or _word(parts[0]), _optional_whole(parts), span)
@@ -154,6 +159,7 @@ BUILDERS: dict[str, Callable[[Span, list[Any]], Any]] = {
     "parameters": lambda span, parts: [_whole(each) for each in parts],
     "time": lambda span, parts: _word(parts[0]),
     "union": _union,
+    "topic": _topic,
     "subscription": _subscription,
     "any_of": lambda span, parts: syntax.AnyOf(tuple(parts), span),
     "in_order": lambda span, parts: syntax.InOrder(tuple(parts), span),

@@ -62,7 +62,7 @@ async def bring_in(client: Client, topic: Topic, stop: asyncio.Event) -> int:
     """Runs until `stop` is set; returns the number of events stored. Raises DataError, LogError, UsageError."""
     registry = Registry(client.log)
     publisher = Publisher(client.log, registry, None, 0.0, 1.0)
-    checking = (await publisher.outbox(topic.type)).checking
+    checking = await publisher.checking(topic.type)
     await publisher.close(flush=False)
     taking = Taking(client, topic, checking, MessageReader(registry, topic.type))
     try:
@@ -140,7 +140,8 @@ class Taking:
 
     async def _take_up(self, number: int) -> None:
         name, log = self._topic.name, self._client.log
-        source = Numbered(log, self._topic.type, source_name(f"{self._topic.source}-{name}-{number}"), 60.0)
+        kind = self._checking.type
+        source = Numbered(log, kind.topic, kind.name, source_name(f"{self._topic.source}-{name}-{number}"), 60.0)
         after = await source.next()
         low, high = await self.call(brokers.watermarks, self.consumer, name, number)
         if after > high or (0 < after < low):

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 from fairlead.deliver.receipt import Comparison, Receipt
 from fairlead.errors import UsageError
 from fairlead.model.arguments import require_kind
+from fairlead.model.columns import Columns
 from fairlead.model.types import Catalogue
 from fairlead.runtime.live.export import Exported, export
 from fairlead.runtime.live.gathering import Gathering
@@ -32,6 +33,7 @@ from fairlead.runtime.live.registry import Registry
 from fairlead.runtime.live.selecting import selected
 from fairlead.runtime.live.starting import Start
 from fairlead.runtime.live.subscribing import LiveSubscription
+from fairlead.transport.events import read_events
 from fairlead.transport.log.credentials import Credentials
 from fairlead.transport.log.patient_log import PatientLog
 from fairlead.transport.log.protocol import Log
@@ -142,6 +144,21 @@ class Client:
         self._ready()
         _require_text("publish_many", "type", type)
         return await self._publisher.publish_many(type, events, wait)
+
+    async def publish_all(self, events: Any, *, wait: bool = False) -> int:
+        """Publish events of any types, and return their number. Those of a topic are stored in the order given here.
+
+        `events`: a table of pyarrow, pandas or polars with a column `type`, or records with a field `type`. All are checked
+        before any is accepted.
+        """
+        self._ready()
+        await self._registry.refresh()
+        return await self._publisher.publish_all(list(read_events(events, self._registry.catalogue, allow_nan=True)), wait)
+
+    async def publish_columns(self, columns: Columns) -> int:
+        """Publish checked events, and wait until they are stored."""
+        self._ready()
+        return await self._publisher.publish_all([columns], wait=True)
 
     async def flush(self) -> None:
         """Wait until everything accepted so far is stored."""

@@ -85,7 +85,7 @@ def numbered(
     for low, high in pairwise(cuts):
         # a copy: the bytes of a slice would depend on how the log was read
         for count, payload in pieces(batch.take(pa.array(range(low, high)))):
-            yield Block(event_type.name, source, number, sequence, count, schema, payload)
+            yield Block(event_type.name, source, number, sequence, count, schema, payload, topic=event_type.topic)
             number, sequence = number + 1, sequence + count
 
 

@@ -27,6 +27,8 @@ def declaration(each: EventType, catalogue: Catalogue) -> str:
 
 def difference(old: EventType, new: EventType, old_types: Catalogue, new_types: Catalogue) -> str | None:
     """The reason why `new` may not follow `old`, in words; None if it may."""
+    if old.topic != new.topic:
+        return f"it is in the topic '{old.topic}'"
     if old.is_union != new.is_union:
         return "it was a union" if old.is_union else "it was no union"
     if old.is_union:

@@ -87,7 +87,7 @@ async def export(
     target = OutputFile(path)
     try:
         with target.guarded(), pq.ParquetWriter(target.file, schema) as writer:
-            async for part, blocks in blocks_until(log, streams, ends):
+            async for part, blocks in blocks_until(log, streams, selection.topics, ends):
                 for batch in table.batches(blocks, part=part):
                     writer.write_batch(batch)
                     events += batch.num_rows

@@ -14,12 +14,12 @@ import numpy as np
 
 from fairlead.dataclass import dataclass
 from fairlead.matching.results.chunk import Numbers
-from fairlead.model.types import HEARTBEAT
 from fairlead.runtime.live.gathering import Gathering
 from fairlead.runtime.live.interleaving import Reached, Stretch
 from fairlead.runtime.live.keeping import Keeping
 from fairlead.runtime.live.lineage import FoundRelations, Lineage
 from fairlead.runtime.live.snapshots import Snapshots
+from fairlead.transport.log.block_filter import MIXED
 from fairlead.transport.log.protocol import Stored, Stream
 
 
@@ -89,13 +89,12 @@ class Follower:
         return Share(mine, np.array(turns, dtype=np.int64))
 
     def _own(self, part: int, blocks: Sequence[Stored]) -> Sequence[Stored]:
-        """The blocks after the last one read. A lineage with several streams gets no heartbeats: its group has no absences."""
-        after, several = self.lineage.strands[part].reached.sequence, len(self.streams) > 1
-        if blocks[0].sequence <= after:
-            blocks = [each for each in blocks if each.sequence > after]
-        if several and any(each.block.type == HEARTBEAT.name for each in blocks):
-            blocks = [each for each in blocks if each.block.type != HEARTBEAT.name]
-        return blocks
+        """The blocks after the last one read that may have events of its types."""
+        strand = self.lineage.strands[part]
+        after, own = strand.reached.sequence, {*strand.types, MIXED}
+        if blocks[0].sequence > after and all(each.block.type in own for each in blocks):
+            return blocks
+        return [each for each in blocks if each.sequence > after and each.block.type in own]
 
     def feed(self, share: Share) -> Heard:
         """Feed the lineage its share of the next stretches."""

@@ -37,9 +37,15 @@ class Following:
     def __init__(self, log: Log, followers: Sequence[Follower], patience: float, only: Only | None) -> None:
         self._log, self.followers, self.only = log, followers, only
         self.streams = tuple({stream.name: stream for each in followers for stream in each.streams}.values())
+        topics = {
+            stream.name: part.topics
+            for each in followers
+            for stream, part in zip(each.streams, each.lineage.group.parts, strict=True)
+        }
         self._reading = Interleaving(
             log,
             self.streams,
+            [topics[each.name] for each in self.streams],
             [self._first(each) for each in self.streams],
             only,
             {at: told for at, each in enumerate(self.streams) if (told := self._beats(each)) is not None},

@@ -5,16 +5,17 @@ Takes: blocks in the order of the stream. Gives: Columns with the positions of t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from threading import Lock
 
 import numpy as np
 import pyarrow as pa
 
 from fairlead.matching.compiled.running.shared_columns import Prepared
-from fairlead.model.columns import Columns, arrow_schema, code_type
+from fairlead.model.columns import Columns, code_type
 from fairlead.model.types import Catalogue, EventType
 from fairlead.transport.log.block import INDEX_BITS, decode, positions
+from fairlead.transport.log.mixed_block import decode_mixed, joined, of_one_type
 from fairlead.transport.log.protocol import Stored, Stream
 
 EVENTS_TOGETHER = 16_384
@@ -49,49 +50,63 @@ class Gathering:
         """Slow matches run in threads (following.py)."""
         self._made: dict[tuple[Stream, tuple[int, ...]], list[tuple[list[EventType], Prepared]]] = {}
 
-    def prepared(self, stream: Stream, blocks: Sequence[Stored], catalogue: Catalogue, first: int) -> Prepared:
-        """The events from position `first`; shared by all subscribers that know the same definitions of the types."""
+    def prepared(
+        self, stream: Stream, blocks: Sequence[Stored], catalogue: Catalogue, names: Sequence[str], first: int
+    ) -> Prepared:
+        """The events of these types from position `first`; shared by all subscribers that know the same definitions of them."""
+        wanted = {name: catalogue[name] for name in names}
         if blocks[0].sequence << INDEX_BITS < first:
-            return Prepared(columns_of(blocks, catalogue, first), catalogue)
+            return Prepared(columns_of(blocks, wanted, first), catalogue)
         with self._lock:
-            return self._shared(stream, blocks, catalogue, first)
+            return self._shared(stream, blocks, catalogue, wanted, first)
 
-    def _shared(self, stream: Stream, blocks: Sequence[Stored], catalogue: Catalogue, first: int) -> Prepared:
+    def _shared(
+        self, stream: Stream, blocks: Sequence[Stored], catalogue: Catalogue, wanted: Mapping[str, EventType], first: int
+    ) -> Prepared:
         key = stream, tuple([each.sequence for each in blocks])
         if key not in self._made and len(self._made) >= REMEMBERED:
             del self._made[next(iter(self._made))]
         mine = self._made.setdefault(key, [])
-        types = [catalogue[name] for name in sorted({each.block.type for each in blocks})]
+        there = {name for each in blocks for name in each.block.types or (each.block.type,)}
+        types = [wanted[name] for name in sorted(there & wanted.keys())]
         for known, made in mine:
             if known == types:
                 return made
-        mine.append((types, Prepared(columns_of(blocks, catalogue, first), catalogue)))
+        mine.append((types, Prepared(columns_of(blocks, wanted, first), catalogue)))
         return mine[-1][1]
 
 
-def columns_of(blocks: Sequence[Stored], catalogue: Catalogue, first: int) -> Columns:
-    """The events from position `first`."""
-    types = tuple(dict.fromkeys(each.block.type for each in blocks))
-    code = {name: at for at, name in enumerate(types)}
-    batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in types}
-    places, counts = [], []
+def columns_of(blocks: Sequence[Stored], wanted: Mapping[str, EventType], first: int) -> Columns:
+    """The events of the wanted types, from position `first`."""
+    code: dict[str, int] = {}
+    batches: list[list[pa.RecordBatch]] = []
+    places, codes = [], []
+
+    def code_of(name: str) -> int:
+        if name not in code:
+            code[name] = len(batches)
+            batches.append([])
+        return code[name]
+
     for each in blocks:
-        batch, at = decode(each.block, catalogue[each.block.type]), positions(each.sequence, each.block.count)
-        if at[0] < first:
-            batch, at = batch.slice(int(np.searchsorted(at, first))), at[at >= first]
-        batches[each.block.type].append(batch)
+        at = positions(each.sequence, each.block.count)
+        if each.block.is_mixed:
+            chosen, events = decode_mixed(each.block, wanted)
+            at = at[chosen]
+        elif each.block.type in wanted:
+            events = of_one_type(each.block.type, decode(each.block, wanted[each.block.type]))
+        else:
+            continue
+        if len(at) and at[0] < first:
+            behind = int(np.searchsorted(at, first))
+            at, events = at[behind:], events.slice(behind, len(events))
+        number = [code_of(name) for name in events.types]
+        for one, batch in zip(number, events.batches, strict=True):
+            batches[one].append(batch)
         places.append(at)
-        counts.append(len(at))
-    codes = np.repeat(np.array([code[each.block.type] for each in blocks], dtype=code_type(len(types))), counts)
-    tables = {name: joined(mine, arrow_schema(catalogue[name])) for name, mine in batches.items()}
-    return Columns(types, codes, np.concatenate(places), tables)  # type: ignore[arg-type]
-
-
-def joined(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
-    """The concatenation, also of batches without columns."""
-    if len(batches) == 1:
-        return batches[0]
-    if not len(schema):
-        rows = sum(each.num_rows for each in batches)
-        return pa.RecordBatch.from_struct_array(pa.array([{}] * rows, type=pa.struct([])))
-    return pa.concat_batches(batches)
+        codes.append(np.array(number, dtype=np.int64)[events.codes])
+    if not places:
+        return Columns((), np.zeros(0, dtype=np.int8), range(0), {})
+    types = tuple(code)
+    tables = {name: joined(mine) for name, mine in zip(types, batches, strict=True)}
+    return Columns(types, np.concatenate(codes).astype(code_type(len(types))), np.concatenate(places), tables)  # type: ignore[arg-type]

@@ -1,8 +1,9 @@
 """The streams that each subscription of a plan reads: one group per subscription, with its streams.
 
-A conjunction reads the merged stream of its types, so all subscribers to it read it in the same order. A disjunction reads one
-stream for each of its conjunctions (parts.py), and merges them (interleaving.py). A subscription that reads derived events or
-waits for an absence is not split: it reads one stream, of all types that it and its upstream subscriptions read. So the
+A conjunction within a topic reads the stream of that topic, one over several topics their merged stream, so all subscribers to
+it read it in the same order. A disjunction of conjunctions that read different topics reads a stream for each (parts.py), and
+merges them (interleaving.py). A subscription that reads derived events or waits for an absence is not split: it reads one
+stream, of all topics that it and its upstream subscriptions read. So the
 relations, numbers and receipt of a subscription do not depend on the other subscriptions of its plan, and two plans that
 contain it share it.
 
@@ -21,6 +22,7 @@ from functools import cached_property
 from fairlead.dataclass import dataclass
 from fairlead.model.partition import alone
 from fairlead.model.plan import Plan
+from fairlead.model.types import HEARTBEAT
 from fairlead.runtime.parts import OrderPart, parts_of
 from fairlead.transport.log.protocol import Log, Stream
 
@@ -57,20 +59,18 @@ class StreamGroup:
         raise KeyError(subscription, branch)
 
     @property
-    def reads_own(self) -> bool:
-        """Whether the group reads a type's own stream: it has a single type, and needs no heartbeats."""
-        return len(self.parts) == 1 and len(self.parts[0].types) == 1 and not self.timed
+    def heartbeats(self) -> tuple[str, ...]:
+        """Heartbeat, if the group reads heartbeats."""
+        return (HEARTBEAT.name,) if self.timed else ()
 
     @cached_property
-    def sources(self) -> tuple[tuple[bool, tuple[str, ...]], ...]:
-        """What identifies its streams, part by part: whether the stream is a type's own, and the types."""
-        return tuple((self.reads_own, each.types) for each in self.parts)
+    def sources(self) -> tuple[tuple[str, ...], ...]:
+        """What identifies its streams, part by part: their topics."""
+        return tuple(each.topics for each in self.parts)
 
     async def streams(self, log: Log) -> tuple[Stream, ...]:
         """The streams, part by part."""
-        if self.reads_own:
-            return (await log.open_type(self.parts[0].types[0]),)
-        return tuple([await log.open_merged(each.types) for each in self.parts])
+        return tuple([await log.open_topics(each.topics) for each in self.parts])
 
     def key(self, streams: Sequence[Stream]) -> str:
         """A name for this group on these streams: equal groups have the same name."""

@@ -1,8 +1,8 @@
 """Reads the streams of groups in one order: the stream's own if there is one, else the merged order of all.
 
 Several streams are merged by the time at which each block was stored (order/merging.py). A block waits until the other streams
-are known to be past it, so a quiet stream delays the others. A reader that waits then stores a heartbeat in the log, which
-every merged stream copies. All waiting readers try this under one source name, so the log accepts one heartbeat.
+are known to be past it, so a quiet stream delays the others. A reader that waits then stores a heartbeat in the topics that it
+waits for. All waiting readers try this under one source name, so the log accepts one heartbeat.
 
     1. take the new blocks of all streams or, if many blocks are held, of the streams that delay them
     2. release the blocks that need not wait, in stretches of one stream
@@ -66,18 +66,20 @@ class Interleaving:
     """`only`: the filter on a single stream. `beats`: if there are several streams, the parts whose heartbeats are released
     too, and whether a reader waits for them. `further`: by part, the progress of other readers of the same order; after it, no
     block has an earlier time. `seen`: by part, the sequence of the last block that arrived. `given`: the last stretches were
-    released, and are still being processed."""
+    released, and are still being processed. `topics`: of each stream."""
 
     def __init__(
         self,
         log: Log,
         streams: Sequence[Stream],
+        topics: Sequence[Sequence[str]],
         reached: Sequence[Reached],
         only: Only | None = None,
         beats: Mapping[int, bool] | None = None,
         further: Mapping[int, Sequence[Reached]] | None = None,
     ) -> None:
         self._log, self._streams, self._reached, self._only = log, streams, reached, only
+        self._topics = {each.name: mine for each, mine in zip(streams, topics, strict=True)}
         self._beats, self._further = beats or {}, further or {}
         self._part = {each.name: at for at, each in enumerate(streams)}
         places = {
@@ -180,7 +182,9 @@ class Interleaving:
                 before = self._moved
                 await asyncio.sleep(PULSE_SECONDS)
                 if self._merging.held and self._moved == before:
-                    await pulse(self._log)  # 3
+                    quiet = {topic for name in self._merging.waits_for() for topic in self._topics[name]}
+                    for topic in sorted(quiet):
+                        await pulse(self._log, topic)  # 3
         except Exception as error:
             self._came[0].append(error)
             self._news.set()
@@ -191,11 +195,12 @@ def _stretches(released: Sequence[ReleasedMessage[Stored]], parts: dict[str, int
         yield Stretch(parts[name], [each.item._replace(time=each.time) for each in run])
 
 
-async def pulse(log: Log) -> None:
-    """Store a heartbeat, unless another reader stores one at the same time."""
-    last = await log.last_of(HEARTBEAT.name, PULSE)
+async def pulse(log: Log, topic: str) -> None:
+    """Store a heartbeat in a topic, unless another reader stores one at the same time."""
+    last = await log.last_of(topic, PULSE)
     number, sequence, after = (0, 0, 0) if last is None else (last.block.number + 1, last.block.sequence + 1, last.sequence)
     at = arrow_array([NEVER_US], HEARTBEAT.attributes[0].type)
     payload = packed(record_batch([at], arrow_schema(HEARTBEAT), 1))
     with suppress(Conflict, Unavailable):
-        await log.append(Block(HEARTBEAT.name, PULSE, number, sequence, 1, schema_digest(HEARTBEAT), payload), after)
+        schema = schema_digest(HEARTBEAT)
+        await log.append(Block(HEARTBEAT.name, PULSE, number, sequence, 1, schema, payload, topic=topic), after)

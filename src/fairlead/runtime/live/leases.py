@@ -26,10 +26,10 @@ LEASE_SECONDS = 120.0
 
 
 class Lease:
-    """A lease on the streams of some type sets, for as long as it is held."""
+    """A lease on the merged streams of some sets of topics, for as long as it is held."""
 
-    def __init__(self, log: Log, type_sets: Iterable[tuple[str, ...]]) -> None:
-        self._log, self._sets = log, sorted(type_sets)
+    def __init__(self, log: Log, topic_sets: Iterable[tuple[str, ...]]) -> None:
+        self._log, self._sets = log, sorted(topic_sets)
         self._key = uuid.uuid4().hex
         self._task: asyncio.Task[None] | None = None
 
@@ -44,7 +44,7 @@ class Lease:
             await self._log.remove(TABLE, self._key)
 
     async def _renew(self) -> None:
-        told = {"types": [list(each) for each in self._sets], "until": time.time() + LEASE_SECONDS}
+        told = {"topics": [list(each) for each in self._sets], "until": time.time() + LEASE_SECONDS}
         await self._log.put(TABLE, self._key, json.dumps(told).encode())
 
     async def _renewing(self) -> None:
@@ -56,7 +56,7 @@ class Lease:
 
 async def needed(log: Log) -> set[str]:
     """Names of merged streams: those in use, and their sources."""
-    return {merged_stream(types[:count]) for types in await _in_use(log) for count in range(1, len(types) + 1)}
+    return {merged_stream(topics[:count]) for topics in await _in_use(log) for count in range(2, len(topics) + 1)}
 
 
 async def sweep(log: Log) -> list[str]:
@@ -80,10 +80,10 @@ async def _in_use(log: Log) -> list[list[str]]:
     found: list[list[str]] = []
     for lease in (await _leases(log)).values():
         if lease["until"] > time.time():
-            found += lease["types"]
+            found += lease["topics"]
     for key in await log.keys(SUBSCRIBERS):
         entry = await log.get(SUBSCRIBERS, key)
         if entry is not None:
             groups = json.loads(entry.value)["groups"].values()
-            found += [part["types"] for each in groups for part in each["parts"]]
+            found += [part["topics"] for each in groups for part in each["parts"]]
     return found

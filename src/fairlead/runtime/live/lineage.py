@@ -61,8 +61,9 @@ class FoundRelations:
 class Strand:
     """The matcher of one part of the group on its stream. `reached`: the last block that was read."""
 
-    def __init__(self, part: OrderPart, origin: int, check: Check) -> None:
+    def __init__(self, part: OrderPart, heartbeats: Sequence[str], origin: int, check: Check) -> None:
         self.part, self.origin = part, origin
+        self.types = (*part.types, *heartbeats)
         self.reached = Reached(max(0, (origin >> INDEX_BITS) - 1))
         self.engine = Engine(part.plan, kernels_from=KERNELS_FROM, check=check)
         self.continuity = Continuity(from_beginning=origin == 0)
@@ -77,7 +78,7 @@ class Strand:
         self.reached = Reached(blocks[-1].sequence, blocks[-1].time)
         if not fresh:
             return [], 0
-        prepared = gathering.prepared(stream, fresh, self.part.plan.catalogue, self.origin)
+        prepared = gathering.prepared(stream, fresh, self.part.plan.catalogue, self.types, self.origin)
         return self.engine.feed(prepared.columns, prepared), len(prepared.columns)
 
 
@@ -86,7 +87,8 @@ class Lineage:
 
     def __init__(self, group: StreamGroup, origin: Origin, *, emits: bool) -> None:
         self.group, self.origin = group, origin
-        self.strands = tuple(Strand(part, first, self._check) for part, first in zip(group.parts, origin, strict=True))
+        beats = group.heartbeats
+        self.strands = tuple(Strand(part, beats, first, self._check) for part, first in zip(group.parts, origin, strict=True))
         self._stopped = False
         self.events = 0
         self.book = book_of(group, origin)

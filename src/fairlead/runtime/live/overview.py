@@ -9,7 +9,7 @@ Takes: a log. Gives: `Overview`. Never: reads a block of events, or changes anyt
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -21,39 +21,41 @@ from fairlead.runtime.live.route_table import texts_of
 from fairlead.runtime.live.snapshots import TABLE as LINEAGES
 from fairlead.transport.log.block import INDEX_BITS
 from fairlead.transport.log.block_filter import Only
-from fairlead.transport.log.names import type_stream
-from fairlead.transport.log.protocol import Log, Stream
+from fairlead.transport.log.names import topic_stream
+from fairlead.transport.log.protocol import Log
 
 
 @dataclass(frozen=True)
-class TypeLine:
-    """One type's stream. `routes`: the conditions for which publishers mark blocks that have matching events."""
+class TopicLine:
+    """One topic. `routes`: by type, the conditions for which publishers mark blocks that have matching events."""
 
-    type: str
+    topic: str
+    types: tuple[str, ...]
     stream: str
     sources: int
     blocks: int
     events: int
-    routes: tuple[str, ...] = ()
+    routes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class MergedLine:
-    """One merged stream. `types` is empty if no durable subscriber reads it. `behind`: blocks that it lacks."""
+    """One merged stream. `topics` is empty if no durable subscriber reads it. `behind`: blocks that it lacks."""
 
     stream: str
-    types: tuple[str, ...]
+    topics: tuple[str, ...]
     blocks: int
     behind: int
 
 
 @dataclass(frozen=True)
 class SubscriberLine:
-    """One group of a durable subscriber. `types`: the types of each stream that it reads. `lag`: blocks after its last
+    """One group of a durable subscriber. `types`, `topics`: of each stream that it reads. `lag`: blocks after its last
     snapshot, an upper bound of what it has to read. `routes`: by type, the number of the route that it reads."""
 
     name: str
     types: tuple[tuple[str, ...], ...]
+    topics: tuple[tuple[str, ...], ...]
     streams: tuple[str, ...]
     acknowledged: int
     lag: int
@@ -62,49 +64,50 @@ class SubscriberLine:
 
 @dataclass(frozen=True)
 class Overview:
-    types: tuple[TypeLine, ...]
+    topics: tuple[TopicLine, ...]
     merged: tuple[MergedLine, ...]
     subscribers: tuple[SubscriberLine, ...]
 
 
 async def overview_of(log: Log, catalogue: Catalogue) -> Overview:
     there = {each.name: each for each in await log.merged()}
-    subscribers = [line for name in await log.keys(SUBSCRIBERS) for line in await _subscriber(log, name, there)]
-    read = {name: types for each in subscribers for name, types in zip(each.streams, each.types, strict=True)}
-    names = [*(each.name for each in catalogue if not each.is_union), HEARTBEAT.name]
-    types = [await _type(log, name) for name in dict.fromkeys(names)]
+    subscribers = [line for name in await log.keys(SUBSCRIBERS) for line in await _subscriber(log, name)]
+    read = {name: topics for each in subscribers for name, topics in zip(each.streams, each.topics, strict=True)}
+    names = [each.name for each in catalogue if not each.is_union]
+    topics = [await _topic(log, topic, names, catalogue) for topic in catalogue.topics_of(names)]
     behind = {each.stream: each.blocks for each in await log.behind()}
     merged = [
         MergedLine(name, read.get(name, ()), await log.last(each), behind.get(name, 0)) for name, each in sorted(there.items())
     ]
-    return Overview(tuple(types), tuple(merged), tuple(subscribers))
+    return Overview(tuple(topics), tuple(merged), tuple(subscribers))
 
 
-async def _type(log: Log, name: str) -> TypeLine:
-    sources, events = await log.sources(name), 0
+async def _topic(log: Log, topic: str, names: Sequence[str], catalogue: Catalogue) -> TopicLine:
+    types = tuple(sorted(name for name in names if catalogue[name].topic == topic))
+    sources, events = await log.sources(topic), 0
     for source in sources:
-        last = await log.last_of(name, source)
+        last = await log.last_of(topic, source)
         events += 0 if last is None else last.block.sequence + last.block.count
-    blocks = await log.last(await log.open_type(name)) if sources else 0
-    routes, _ = await texts_of(log, name)
-    return TypeLine(name, type_stream(name), len(sources), blocks, events, tuple(routes))
+    blocks = await log.last(await log.open_topics([topic])) if sources else 0
+    routes = {name: tuple(texts) for name in types if (texts := (await texts_of(log, name))[0])}
+    return TopicLine(topic, types, topic_stream(topic), len(sources), blocks, events, routes)
 
 
-async def _subscriber(log: Log, name: str, merged: dict[str, Stream]) -> list[SubscriberLine]:
+async def _subscriber(log: Log, name: str) -> list[SubscriberLine]:
     entry = await log.get(SUBSCRIBERS, name)
     told: dict[str, dict[str, Any]] = {} if entry is None else json.loads(entry.value)["groups"]
     lines = []
     for key, each in told.items():
-        types, count = tuple(tuple(part["types"]) for part in each["parts"]), each["count"] or 0
-        streams = [merged.get(part["stream"]) or await log.open_type(part["types"][0]) for part in each["parts"]]
+        types, topics = (tuple(tuple(part[word]) for part in each["parts"]) for word in ("types", "topics"))
+        streams, count = [await log.open_topics(one) for one in topics], each["count"] or 0
         origin, silent = from_json(each["origin"]), from_json(each["silent_until"] or 0)
         before = sum(max(0, (first >> INDEX_BITS) - 1) for first in origin)
         passed = max(await _passed(log, f"{key}-{name_of(origin)}", count), sum(silent), before)
         lag = max(0, sum([await log.last(stream) for stream in streams]) - passed)
         routes = each.get("routes", {})
-        if lag and routes and await log.last(streams[0], Only((*types[0], HEARTBEAT.name), routes)) <= passed:
+        if lag and len(streams) == 1 and await log.last(streams[0], Only((*types[0], HEARTBEAT.name), routes)) <= passed:
             lag = 0  # none of its blocks are sent to this subscriber
-        lines.append(SubscriberLine(name, types, tuple(stream.name for stream in streams), count, lag, routes))
+        lines.append(SubscriberLine(name, types, topics, tuple(stream.name for stream in streams), count, lag, routes))
     return lines
 
 

@@ -1,11 +1,13 @@
-"""Publishes events of one type: collects them in blocks, and stores the blocks one after the other.
+"""Publishes events of one topic: collects them in blocks, and stores the blocks one after the other.
 
-One block is in flight at a time. So blocks are stored in order whatever fails, the log can reject duplicates, and the next
-block fills during the round trip: the slower the log, the larger the blocks. A block is closed when it is full, some
-milliseconds after its first event (`linger`; twice as long at high rates), or when a caller waits for it.
+One block is in flight at a time. So blocks are stored in the order of publishing, whatever their types are and whatever fails,
+the log can reject duplicates, and the next block fills during the round trip: the slower the log, the larger the blocks. A
+block is closed when it is full, some milliseconds after its first event (`linger`; twice as long at high rates), or when a
+caller waits for it. Events of several types share a mixed block (mixed_block.py), unless that is not allowed: then each block
+has one type.
 
-Takes: checked events. Gives: a return when they are accepted (`put`) or stored (`stored`). Never: drops an event; accepts a
-part of a call; accepts more while `QUEUED_MAX` blocks wait: then the publisher waits.
+Takes: checked events. Gives: a return when they are accepted (`put`) or stored (`stored`). Never: drops or reorders events;
+accepts a part of a call; accepts more while `QUEUED_MAX` blocks wait: then the publisher waits.
 """
 
 from __future__ import annotations
@@ -16,15 +18,27 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-import pyarrow as pa
+import numpy as np
 
+from fairlead.dataclass import dataclass
+from fairlead.errors import LogError
+from fairlead.model.types import EventType
 from fairlead.runtime.live.accepting import telling
 from fairlead.runtime.live.checking import Checking, Row, too_large
-from fairlead.runtime.live.gathering import joined
 from fairlead.runtime.live.marking import Marking
 from fairlead.runtime.live.throttling import Throttle
-from fairlead.transport.log.block import BYTES_MAX, EVENTS_MAX, Block, pieces
+from fairlead.transport.log.block import BYTES_MAX, EVENTS_MAX, Block
+from fairlead.transport.log.block_filter import MIXED
 from fairlead.transport.log.block_store import require_ours, stored_once
+from fairlead.transport.log.mixed_block import (
+    TYPES_MAX,
+    MixedEvents,
+    events_of,
+    joined_events,
+    mixed_pieces,
+    of_one_type,
+    runs,
+)
 from fairlead.transport.log.protocol import Log
 from fairlead.transport.log.tasks import ended
 
@@ -33,23 +47,47 @@ QUEUED_MAX = 16
 MANY = 256
 """With this many events in an open block, more will arrive soon: the block stays open for as long again. Each block costs every
 reader some tenths of a millisecond."""
+REFUSED = "N003"
+
+
+@dataclass(frozen=True, eq=False)
+class Unsent:
+    """A closed block without its numbers. `definitions`: the types of its events, by code."""
+
+    count: int
+    payload: bytes
+    definitions: tuple[EventType, ...]
+    schema: str
+
+    @property
+    def is_mixed(self) -> bool:
+        return len(self.definitions) > 1
+
+
+class Lane:
+    """The blocks of one type, or the mixed ones, of a source: the number of the next one, and its marks."""
+
+    def __init__(self, number: int, marking: Marking | None) -> None:
+        self.number, self.marking = number, marking
 
 
 class Outbox:
-    """The unsent events of one type. `writer` distinguishes this publisher from another with the same source name."""
+    """The unsent events of one topic. `writer` distinguishes this publisher from another with the same source name."""
 
-    def __init__(self, log: Log, checking: Checking, source: str, writer: str, linger: float, patience: float) -> None:
-        self._log, self.checking, self._source, self._writer = log, checking, source, writer
+    def __init__(self, log: Log, topic: str, source: str, writer: str, linger: float, patience: float) -> None:
+        self._log, self._topic, self._source, self._writer = log, topic, source, writer
         self._linger, self._patience = linger, patience
-        self._rows: list[Row] = []
-        self._tables: list[pa.RecordBatch] = []
+        self._checkings: dict[str, Checking] = {}
+        self._rows: list[tuple[str, Row]] = []
+        self._open: list[MixedEvents] = []
         self._events = self._bytes = 0
-        self._queue: deque[tuple[int, bytes, str]] = deque()
+        self._queue: deque[Unsent] = deque()
         self._accepted = self._stored = 0
-        self._number = self._after = self._sequence = 0
-        self._marking = Marking(log)
+        self._after = self._sequence = 0
+        self._lanes: dict[str, Lane] = {}
+        self._mixes = True
         self._resumed = False
-        self._throttle = Throttle(log, checking.type.name, patience)
+        self._throttle = Throttle(log, topic, patience)
         self._wanted = 0
         self._failed: Exception | None = None
         """The last error, if no caller has received it yet."""
@@ -57,18 +95,27 @@ class Outbox:
         self._work, self._progress = asyncio.Event(), asyncio.Condition()
         self._sender: asyncio.Task[None] | None = None
 
-    async def put(self, row: Row) -> None:
+    def checking(self, name: str) -> Checking | None:
+        """Of a type of the topic that this publisher has used."""
+        return self._checkings.get(name)
+
+    def use(self, checking: Checking) -> None:
+        """A type of the topic, or a definition of it that has more attributes from now on."""
+        self._close_block()
+        self._checkings[checking.type.name] = checking
+
+    async def put(self, checking: Checking, row: Row) -> None:
         """Accept one event. Raises an earlier failure, once."""
         await self._room()
-        self._rows.append(row)
-        await self._gather(1, self.checking.size(row))
+        self._rows.append((checking.type.name, row))
+        await self._gather(1, checking.size(row))
 
-    async def put_tables(self, tables: Sequence[pa.RecordBatch]) -> None:
+    async def put_events(self, events: MixedEvents) -> None:
         """Accept events that share a block with others."""
         await self._room()
         self._end_rows()
-        self._tables += tables
-        await self._gather(sum(each.num_rows for each in tables), sum(each.nbytes for each in tables))
+        self._open.append(events)
+        await self._gather(len(events), events.nbytes)
 
     async def _gather(self, events: int, size: int) -> None:
         if not self._events:
@@ -81,18 +128,18 @@ class Outbox:
             self._work.set()
             await asyncio.sleep(0)  # so that a loop that only publishes lets the sender run
 
-    def sized(self, batches: Iterable[pa.RecordBatch]) -> list[tuple[int, bytes]]:
-        """Record batches as blocks. Raises DataError if an event is larger than the log accepts."""
-        found = [each for batch in batches for each in pieces(batch)]
-        for count, payload in found:
-            too_large(count, payload, self._log.bytes_max, self.checking.type.name)
+    def sized(self, events: Iterable[MixedEvents]) -> list[Unsent]:
+        """Events as blocks. Raises DataError if an event is larger than the log accepts."""
+        found = [each for some in events for each in self._blocks(some)]
+        for each in found:
+            too_large(each.count, each.payload, self._log.bytes_max, each.definitions[0].name)
         return found
 
-    async def put_blocks(self, blocks: Sequence[tuple[int, bytes]]) -> None:
+    async def put_blocks(self, blocks: Sequence[Unsent]) -> None:
         await self._room()
         self._close_block()  # events published before come first
-        self._queue += [(count, payload, self.checking.schema) for count, payload in blocks]
-        self._accepted += sum(count for count, _ in blocks)
+        self._queue += blocks
+        self._accepted += sum(each.count for each in blocks)
         self._work.set()
 
     async def stored(self) -> None:
@@ -107,7 +154,9 @@ class Outbox:
 
     async def close(self) -> None:
         await ended(self._sender)
-        await self._marking.close()
+        for each in self._lanes.values():
+            if each.marking is not None:
+                await each.marking.close()
         self._sender = None
 
     async def _room(self) -> None:
@@ -135,25 +184,39 @@ class Outbox:
         if failed is not None:
             raise failed
 
-    def change(self, checking: Checking) -> None:
-        """The type has more attributes from now on."""
-        self._close_block()
-        self.checking = checking
-
     def _end_rows(self) -> None:
         if self._rows:
-            self._tables.append(self.checking.batch(self._rows))
+            by_type: dict[str, list[Row]] = {}
+            for name, row in self._rows:
+                by_type.setdefault(name, []).append(row)
+            batches = [self._checkings[name].batch(rows) for name, rows in by_type.items()]
+            if len(batches) == 1:
+                self._open.append(of_one_type(self._rows[0][0], batches[0]))
+            else:
+                code = {name: at for at, name in enumerate(by_type)}
+                codes = np.fromiter((code[name] for name, _ in self._rows), dtype=np.uint16, count=len(self._rows))
+                self._open.append(MixedEvents(tuple(by_type), codes, batches))
             self._rows = []
 
     def _close_block(self, *, full_ones: bool = False) -> None:
         """`full_ones`: events beyond the last full block stay open for more, so that there are fewer blocks."""
         self._end_rows()
-        if self._tables:
-            whole = joined(self._tables, self._tables[0].schema)
-            count = whole.num_rows - (whole.num_rows % EVENTS_MAX if full_ones else 0)
-            self._queue += [(*each, self.checking.schema) for each in pieces(whole.slice(0, count))]
-            rest = whole.slice(count)
-            self._tables, self._events, self._bytes = [rest] if rest.num_rows else [], rest.num_rows, rest.nbytes
+        if self._open:
+            whole = joined_events(self._open)
+            count = len(whole) - (len(whole) % EVENTS_MAX if full_ones else 0)
+            self._queue += self._blocks(whole.slice(0, count) if count < len(whole) else whole)
+            rest = whole.slice(count, len(whole))
+            self._open, self._events, self._bytes = [rest] if len(rest) else [], len(rest), rest.nbytes
+
+    def _blocks(self, events: MixedEvents) -> list[Unsent]:
+        if self._mixes and len(events.types) <= TYPES_MAX:
+            return [self._unsent(each, payload) for each, payload in mixed_pieces(events)]
+        alone = [of_one_type(*each) for each in runs(events)]
+        return [self._unsent(each, payload) for some in alone for each, payload in mixed_pieces(some)]
+
+    def _unsent(self, events: MixedEvents, payload: bytes) -> Unsent:
+        used = [self._checkings[name] for name in events.types]
+        return Unsent(len(events), payload, tuple(each.type for each in used), " ".join(each.schema for each in used))
 
     async def _send(self) -> None:
         try:
@@ -190,25 +253,68 @@ class Outbox:
     async def _resume(self) -> None:
         """Continue the numbers of this source after its last stored block, of this process or an earlier one."""
         if not self._resumed:
-            await self._log.open_type(self.checking.type.name)
-            last = await self._log.last_of(self.checking.type.name, self._source)
+            await self._log.open_topics([self._topic])
+            last = await self._log.last_of(self._topic, self._source)
             if last is not None:
-                self._after, self._number = last.sequence, last.block.number + 1
-                self._sequence = last.block.sequence + last.block.count
-            await self._marking.begin(self.checking.type.name, None if last is None else last.block)
+                self._after, self._sequence = last.sequence, last.block.sequence + last.block.count
             self._resumed = True
 
+    async def _lane(self, name: str) -> Lane:
+        if name not in self._lanes:
+            last = await self._log.last_of(self._topic, self._source, name)
+            marking = None if name == MIXED else Marking(self._log)
+            if marking is not None:
+                await marking.begin(name, None if last is None else last.block)
+            self._lanes[name] = Lane(0 if last is None else last.block.number + 1, marking)
+        return self._lanes[name]
+
     async def _send_first(self) -> None:
-        count, payload, schema = self._queue[0]
-        name = self.checking.type.name
         await self._throttle.take()
-        block = Block(name, self._source, self._number, self._sequence, count, schema, payload, self._writer)
-        block = replace(block, marks=self._marking.marks(block, self.checking.type))
-        found = await stored_once(self._log, block, self._after, self._patience)
+        block = await self._block(self._queue[0])
+        try:
+            found = await stored_once(self._log, block, self._after, self._patience)
+        except LogError as error:
+            if error.code != REFUSED or not block.is_mixed:
+                raise
+            self._separate(block)
+            return
         require_ours(found, block)
-        self._marking.stored(found.block)
+        lane = self._lanes[block.type]
+        if lane.marking is not None:
+            lane.marking.stored(found.block)
+        lane.number += 1
         self._queue.popleft()
-        self._after, self._number, self._sequence = found.sequence, self._number + 1, self._sequence + count
-        self._stored += count
+        self._after, self._sequence = found.sequence, self._sequence + block.count
+        self._stored += block.count
         async with self._progress:
             self._progress.notify_all()
+
+    async def _block(self, unsent: Unsent) -> Block:
+        name = MIXED if unsent.is_mixed else unsent.definitions[0].name
+        lane = await self._lane(name)
+        types = tuple(each.name for each in unsent.definitions) if unsent.is_mixed else ()
+        block = Block(
+            name,
+            self._source,
+            lane.number,
+            self._sequence,
+            unsent.count,
+            unsent.schema,
+            unsent.payload,
+            self._writer,
+            topic=self._topic,
+            types=types,
+        )
+        return block if lane.marking is None else replace(block, marks=lane.marking.marks(block, unsent.definitions[0]))
+
+    def _separate(self, block: Block) -> None:
+        """The log refuses mixed blocks of this publisher, which may publish its types one by one."""
+        self._mixes = False
+        first = self._queue.popleft()
+        known = {each.name: each for each in first.definitions}
+        digests = dict(zip(block.types, first.schema.split(), strict=True))
+        self._queue.extendleft(
+            Unsent(len(events), payload, (known[events.types[0]],), digests[events.types[0]])
+            for each in reversed(list(runs(events_of(block))))
+            for events, payload in reversed(list(mixed_pieces(of_one_type(*each))))
+        )

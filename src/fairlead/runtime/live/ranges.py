@@ -42,13 +42,15 @@ async def blocks_between(log: Log, stream: Stream, after: int, last: int) -> Asy
         await reading.aclose()  # type: ignore[attr-defined]
 
 
-async def blocks_until(log: Log, streams: Sequence[Stream], ends: Sequence[int]) -> AsyncIterator[tuple[int, Sequence[Stored]]]:
+async def blocks_until(
+    log: Log, streams: Sequence[Stream], topics: Sequence[Sequence[str]], ends: Sequence[int]
+) -> AsyncIterator[tuple[int, Sequence[Stored]]]:
     """The blocks of several streams from their beginnings, in their one order, by part; at least up to these ends."""
     if len(streams) == 1:
         async for blocks in blocks_between(log, streams[0], 0, ends[0]):
             yield 0, blocks
         return
-    reading = Interleaving(log, streams, [Reached(0)] * len(streams))
+    reading = Interleaving(log, streams, topics, [Reached(0)] * len(streams))
     checks = [Continuity(from_beginning=True) for _ in streams]
     if not any(ends):
         return

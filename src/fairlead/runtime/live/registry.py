@@ -12,11 +12,11 @@ from dataclasses import replace
 
 from fairlead.dataclass import dataclass
 from fairlead.engine import compile
-from fairlead.errors import LanguageError, Place, UsageError
+from fairlead.errors import LanguageError, LogError, Place, UsageError
 from fairlead.language.compiler import compile_text
 from fairlead.language.parsing.parser import parse
 from fairlead.model.plan import Plan
-from fairlead.model.types import HEARTBEAT, Catalogue, EventType, Kind
+from fairlead.model.types import HEARTBEAT, MAIN, Catalogue, EventType, Kind
 from fairlead.runtime.live.evolution import declaration, difference, is_older, own_attributes
 from fairlead.transport.log.names import token
 from fairlead.transport.log.protocol import Conflict, Log
@@ -35,9 +35,10 @@ class Declared:
     required: int = 0
     derived: bool = False
     revision: int = 0
+    topic: str = ""
 
     def value(self) -> bytes:
-        fields = ("name", "text", "version", "required", "derived")
+        fields = ("name", "text", "version", "required", "derived", "topic")
         return json.dumps({name: getattr(self, name) for name in fields}).encode()
 
 
@@ -54,9 +55,16 @@ class Registry:
             entry = await self._log.get(TABLE, key)
             if entry is not None:
                 each = Declared(**json.loads(entry.value), revision=entry.revision)
+                if not each.topic:
+                    raise of_first_edition()
                 found[each.name] = each
         self._declared = found
-        self.catalogue = compile_text(_text(found, ())).catalogue
+        self.catalogue = compile_text(_topics(found, ()) + _text(found, ())).catalogue
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """All topics, sorted; `main` if no type is declared."""
+        return self.catalogue.topics_of(each.name for each in self.catalogue) or (MAIN,)
 
     async def find(self, name: str) -> EventType | None:
         """A type by its name, declared here or by another client."""
@@ -88,7 +96,7 @@ class Registry:
             )
         while True:
             await self.refresh()
-            plan = self._compiled(text, rules.declared, compile_text)
+            plan = self._compiled(text, rules, rules.declared, compile_text)
             if await self._stored([plan.catalogue[name] for name in rules.declared], plan.catalogue, derived=False):
                 await self.refresh()
                 return list(rules.declared)
@@ -100,7 +108,7 @@ class Registry:
         while True:
             await self.refresh()
             left_out = {*rules.declared, *(name for name in rules.emitted if self.is_derived(name))}
-            plan = self._compiled(text, left_out, compile)
+            plan = self._compiled(text, rules, left_out, compile)
             mine = [plan.catalogue[name] for name in rules.declared]
             emitted = [plan.catalogue[name] for name in rules.emitted if name not in rules.declared]
             publishable = [each for each in emitted if all(a.type.kind is not Kind.INTERVAL for a in each.attributes)]
@@ -115,7 +123,7 @@ class Registry:
         rules = compile_names(text)
         await self.refresh()
         left_out = {*rules.declared, *(name for name in rules.emitted if self.is_derived(name))}
-        plan = self._compiled(text, left_out, compile)
+        plan = self._compiled(text, rules, left_out, compile)
         for name in rules.declared:
             if name in self._declared:
                 self._require_agreeing(plan.catalogue[name], plan.catalogue)
@@ -127,10 +135,11 @@ class Registry:
             fix = "use another type name; only new attributes at the end are allowed"
             raise UsageError("A243", f"'{each.name}' is already declared differently: {told}", fix)
 
-    def _compiled(self, text: str, left_out: Iterable[str], compiling: object) -> Plan:
+    def _compiled(self, text: str, rules: Names, left_out: Iterable[str], compiling: object) -> Plan:
+        """Types that the text declares again stay in their topics, unless it names another."""
         own = set(left_out)
         leaning = _leaning(self._declared, own)
-        before = _text(self._declared, own | leaning.keys())
+        before = _topics(self._declared, rules.placed) + _text(self._declared, own | leaning.keys())
         after = f"\n{_text(leaning, ())}" if leaning else ""
         lines = before.count("\n")
         try:
@@ -148,7 +157,8 @@ class Registry:
             old = self._declared.get(each.name)
             text = declaration(each, catalogue)
             if old is None:
-                changed.append(Declared(each.name, text, 1, len(own_attributes(each, catalogue)), derived))
+                own = len(own_attributes(each, catalogue))
+                changed.append(Declared(each.name, text, 1, own, derived, topic=each.topic))
                 continue
             if derived and not old.derived:
                 continue  # it is declared: the plan was checked against that declaration
@@ -158,7 +168,7 @@ class Registry:
                 changed.append(replace(old, text=text, version=old.version + 1, derived=derived and old.derived))
         try:
             for new in changed:  # 2
-                await self._log.open_type(new.name)
+                await self._log.open_topics([new.topic])
                 await self._log.put(TABLE, token(new.name), new.value(), new.revision)
         except Conflict:
             return False
@@ -170,6 +180,8 @@ class Names:
     declared: tuple[str, ...]
     emitted: tuple[str, ...]
     subscriptions: tuple[str, ...]
+    placed: tuple[str, ...]
+    """The types that its TOPIC statements name."""
 
 
 def compile_names(text: str) -> Names:
@@ -186,6 +198,7 @@ def compile_names(text: str) -> Names:
         tuple(each.name.text for each in rules.declarations),
         tuple(emitted),
         tuple(each.name.text for each in rules.subscriptions),
+        tuple(word.text for each in rules.topics for word in each.types),
     )
 
 
@@ -226,3 +239,17 @@ def _text(declared: Mapping[str, Declared], left_out: Iterable[str]) -> str:
             add(name)
     unions = [text for text in chosen.values() if not text.startswith("TYPE")]
     return "".join(f"{each}\n" for each in (*done.values(), *unions))
+
+
+def _topics(declared: Mapping[str, Declared], placed: Collection[str]) -> str:
+    """The topics of all types but those in `placed`, one per line."""
+    found: dict[str, list[str]] = {}
+    for name, each in sorted(declared.items()):
+        if name not in placed and each.topic != MAIN and each.text.startswith("TYPE"):
+            found.setdefault(each.topic, []).append(name)
+    return "".join(f"TOPIC {topic} ({', '.join(names)})\n" for topic, names in sorted(found.items()))
+
+
+def of_first_edition() -> LogError:
+    problem = "the log was written by a release without topics, in which each type had a stream of its own"
+    return LogError("N013", problem, "export its events with that release, and publish the files to a new log")

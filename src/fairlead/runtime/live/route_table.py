@@ -16,27 +16,25 @@ from contextlib import suppress
 from fairlead.errors import LogError
 from fairlead.model.expression import Condition
 from fairlead.model.plan import Plan
-from fairlead.model.types import HEARTBEAT, EventType
+from fairlead.model.types import EventType
 from fairlead.runtime.live.routes import condition_of, is_within, routes_of, text_of
-from fairlead.transport.log.block_filter import ROUTES, Only
-from fairlead.transport.log.names import token, type_stream
-from fairlead.transport.log.protocol import Conflict, Log, Stream
+from fairlead.transport.log.block_filter import ROUTES
+from fairlead.transport.log.names import token
+from fairlead.transport.log.protocol import Conflict, Log
 
 TABLE = "FL_ROUTES"
 
 
-async def only_for(log: Log, plan: Plan, types: Sequence[str], stream: Stream, *, durable: bool) -> Only | None:
-    """The filter for a plan on the stream of these types; None if the plan needs everything. `durable`: take a place for it."""
+async def routes_for(log: Log, plan: Plan, types: Sequence[str], *, durable: bool) -> dict[str, int]:
+    """By type, the number of the route that a plan needs; types without one are read completely. `durable`: take a place for
+    it."""
     routes: dict[str, int] = {}
     for name, condition in routes_of(plan, types).items():
         with suppress(LogError):  # a subscriber that cannot write the table reads everything
             place = await _place(log, plan.catalogue[name], condition, durable)
             if place is not None:
                 routes[name] = place
-    if not routes:
-        return None
-    comes = types if stream.name == type_stream(types[0]) else (*types, HEARTBEAT.name)
-    return Only(tuple(dict.fromkeys(comes)), routes)
+    return routes
 
 
 async def texts_of(log: Log, type: str) -> tuple[list[str], int]:

@@ -24,8 +24,7 @@ from fairlead.transport.log.protocol import Log, Stream
 
 @dataclass(frozen=True)
 class Selection:
-    """`parts`: the types of each stream, by name. `timed`: include heartbeats even for a single type, which is otherwise read
-    from its own stream."""
+    """`parts`: the types of each stream, by name. `timed`: include heartbeats even for a single type."""
 
     parts: tuple[tuple[str, ...], ...]
     timed: bool
@@ -36,21 +35,22 @@ class Selection:
         return tuple(sorted({name for types in self.parts for name in types}))
 
     @property
-    def merged(self) -> bool:
-        return self.timed or len(self.types) > 1
+    def comes(self) -> tuple[str, ...]:
+        """The types of the events to read."""
+        return (*self.types, HEARTBEAT.name) if self.timed or len(self.types) > 1 else self.types
 
     @property
-    def comes(self) -> tuple[str, ...]:
-        """The types of the events in the stream."""
-        return (*self.types, HEARTBEAT.name) if self.merged else self.types
+    def topics(self) -> tuple[tuple[str, ...], ...]:
+        """The topics of each stream, by name."""
+        return tuple(map(self.catalogue.topics_of, self.parts))
 
     async def streams(self, log: Log) -> list[Stream]:
         """The streams, part by part."""
-        return [await (log.open_merged(types) if self.merged else log.open_type(types[0])) for types in self.parts]
+        return [await log.open_topics(each) for each in self.topics]
 
     async def complete(self, log: Log, streams: Sequence[Stream]) -> list[int]:
-        """The last sequence of each stream, once it contains everything that the types' own streams hold now."""
-        return [await caught_up(log, stream, types) for stream, types in zip(streams, self.parts, strict=True)]
+        """The last sequence of each stream, once it contains everything that its topics hold now."""
+        return [await caught_up(log, stream, topics) for stream, topics in zip(streams, self.topics, strict=True)]
 
 
 async def select(log: Log, what: str | Sequence[str], *, heartbeats: bool = False) -> Selection:

@@ -38,9 +38,10 @@ from fairlead.runtime.live.lineage import copied
 from fairlead.runtime.live.origin import from_json, to_json
 from fairlead.runtime.live.record import Record
 from fairlead.runtime.live.registry import Registry
-from fairlead.runtime.live.route_table import only_for
+from fairlead.runtime.live.route_table import routes_for
 from fairlead.runtime.live.snapshots import Snapshots
 from fairlead.runtime.live.starting import Beginning, Start, beginning_of, check_start, is_leading
+from fairlead.transport.log.block_filter import Only
 from fairlead.transport.log.patient_log import PatientLog
 from fairlead.transport.log.protocol import Stream
 from fairlead.transport.log.tasks import ended
@@ -104,7 +105,7 @@ class LiveSubscription:
             self._record.groups = {key: self._record.groups[key] for key in self._followed}  # without dropped groups
             await self._record.write()
             await self.write_receipts()
-        self._lease = Lease(self._log, {part.types for each in self._followed.values() for part in each.group.parts})
+        self._lease = Lease(self._log, {part.topics for each in self._followed.values() for part in each.group.parts})
         await self._lease.take()
         await asyncio.to_thread(pa.array, [0])  # Arrow searches for pandas once, for half a second: now, not at a relation
         self._tasks = [asyncio.create_task(self._follow(each)) for each in self._courses]
@@ -183,7 +184,9 @@ class LiveSubscription:
         ledger = Ledger(copied(lineage.book), saved["count"] or 0 if saved else 0, saved["digest"] if saved else None)
         if self._record is not None and saved is None:
             parts = zip(group.parts, streams, strict=True)
-            told: dict[str, Any] = {"parts": [{"types": part.types, "stream": stream.name} for part, stream in parts]}
+            told: dict[str, Any] = {
+                "parts": [{"types": part.types, "topics": part.topics, "stream": stream.name} for part, stream in parts]
+            }
             told |= {"origin": to_json(begun.origin), "silent_until": border and to_json(border), "subscription": group.digest}
             count = lineage.book.count if border is None else None
             self._record.groups[key] = told | {"count": count, "digest": None if count is None else ledger.receipt().digest}
@@ -199,14 +202,19 @@ class LiveSubscription:
             plan = (
                 mine[0].group.plan if len(mine) == 1 else alone(self.plan, [name for each in mine for name in each.group.names])
             )
-            only, (stream, *others) = None, dict.fromkeys(stream for each in mine for stream in each.streams)
-            if self.routed and not others:  # merged streams wait for each other: the more blocks of each, the sooner
-                only = await only_for(self._log, plan, mine[0].group.types, stream, durable=self._record is not None)
+            types = sorted({name for each in mine for name in each.group.types})
+            beats = {name for each in mine for name in each.group.heartbeats}
+            routes = dict[str, int]()
+            only, (_, *others) = None, dict.fromkeys(stream for each in mine for stream in each.streams)
+            if not others:  # several streams wait for each other: the more blocks of each, the sooner
+                if self.routed:
+                    routes = await routes_for(self._log, plan, types, durable=self._record is not None)
+                only = Only((*types, *beats), routes)
             following = Following(self._log, [each.follower for each in mine], self._log.patience, only)
             self._courses.append(Course(plan, mine, following))
             if self._record is not None:
                 for each in mine:
-                    self._record.groups[each.key]["routes"] = {} if only is None else dict(only.routes)
+                    self._record.groups[each.key]["routes"] = routes
 
     async def _follow(self, course: Course) -> None:
         async def receive(heard: Sequence[Heard]) -> None:
@@ -347,11 +355,11 @@ class LiveSubscription:
     async def ends(self) -> Ends:
         """For each stream, the sequence at which everything stored now is merged."""
         reads = {
-            stream: part.types
+            stream: part.topics
             for each in self._followed.values()
             for stream, part in zip(each.streams, each.group.parts, strict=True)
         }
-        return {stream.name: await end_of(self._log, stream, types) for stream, types in reads.items()}
+        return {stream.name: await end_of(self._log, stream, topics) for stream, topics in reads.items()}
 
     async def has_passed(self, ends: Ends) -> bool:
         """Whether everything up to these ends was matched and delivered."""

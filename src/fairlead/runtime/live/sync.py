@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from fairlead.deliver.receipt import Comparison, Receipt
 from fairlead.matching.state.encoding import Change
+from fairlead.model.columns import Columns
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
 from fairlead.model.types import Catalogue
@@ -75,6 +76,12 @@ class SyncClient:
 
     def publish_many(self, type: str, events: Any, *, wait: bool = False) -> int:
         return self._call(self._client.publish_many(type, events, wait=wait))
+
+    def publish_all(self, events: Any, *, wait: bool = False) -> int:
+        return self._call(self._client.publish_all(events, wait=wait))
+
+    def publish_columns(self, columns: Columns) -> int:
+        return self._call(self._client.publish_columns(columns))
 
     def flush(self) -> None:
         self._call(self._client.flush())

@@ -1,10 +1,10 @@
 """Blocks of several types as rows of one table: position, type, and the attributes of all types by name.
 
     position   of the event in the stream (transport/log/block.py)
-    stream     which stream it is, by its types; only if there are several
+    stream     which stream it is, by its topics; only if there are several
     type       of the event
     source     the publisher, and
-    sequence   the number of the event of that type; both only on request, and only if no attribute has this name
+    sequence   the number of the event in its topic; both only on request, and only if no attribute has this name
     …          attributes, null in events of types that have no such attribute
 
 Takes: blocks in the order of the stream. Gives: record batches. Never: makes an object of an event.
@@ -19,8 +19,10 @@ import pyarrow as pa
 
 from fairlead.errors import UsageError
 from fairlead.model.columns import arrow_schema
+from fairlead.model.types import HEARTBEAT
 from fairlead.runtime.live.selecting import Selection
 from fairlead.transport.log.block import INDEX_BITS, decode, positions
+from fairlead.transport.log.mixed_block import MixedEvents, decode_mixed, in_order, of_one_type
 from fairlead.transport.log.protocol import Stored
 
 STREAM = "stream"
@@ -32,7 +34,10 @@ class Wide:
     """The table of a selection. `position` is the name of its column."""
 
     def __init__(self, selection: Selection, position: str = "position", *, origin: bool = False) -> None:
-        self._streams = [" ".join(types) for types in selection.parts] if len(selection.parts) > 1 else []
+        self._streams = [" ".join(topics) for topics in selection.topics] if len(selection.parts) > 1 else []
+        self._wanted = [
+            {*types, HEARTBEAT.name} if selection.timed or len(selection.types) > 1 else {*types} for types in selection.parts
+        ]
         self._types = {name: selection.catalogue[name] for name in selection.comes}
         fields: dict[str, pa.Field] = {}
         for name, each in self._types.items():
@@ -72,19 +77,32 @@ class Wide:
             yield joined(held)
 
     def _batch(self, stored: Stored, part: int) -> pa.RecordBatch:
-        block = stored.block
-        events = decode(block, self._types[block.type])
-        columns = [pa.array(positions(stored.sequence, block.count)), pa.repeat(block.type, block.count)]
+        """The events of the part's types, in their order."""
+        block, wanted = stored.block, self._wanted[part]
+        if block.is_mixed:
+            at, events = decode_mixed(block, {name: self._types[name] for name in wanted})
+        elif block.type in wanted:
+            at, events = np.arange(block.count), of_one_type(block.type, decode(block, self._types[block.type]))
+        else:
+            return self.schema.empty_table().to_batches()[0]
+        codes, places = pa.array(events.codes), positions(stored.sequence, block.count)[at]
+        columns = [pa.array(places), pa.array(events.types, pa.string()).take(codes)]
         for name in self._origin:
-            counted = np.arange(block.sequence, block.sequence + block.count)
-            columns.append(pa.repeat(block.source, block.count) if name == "source" else pa.array(counted))
+            columns.append(pa.repeat(block.source, len(at)) if name == "source" else pa.array(block.sequence + at))
         if self._streams:
-            columns.append(pa.repeat(self._streams[part], block.count))
-        for field in self._attributes:
-            at = events.schema.get_field_index(field.name)
-            column = pa.nulls(block.count, field.type) if at < 0 else events.column(at)
-            columns.append(column if column.type.equals(field.type) else column.cast(field.type))
+            columns.append(pa.repeat(self._streams[part], len(at)))
+        columns += [_column(field, events) for field in self._attributes]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def _column(field: pa.Field, events: MixedEvents) -> pa.Array:
+    """An attribute of all events; null where a type does not have it."""
+    parts = []
+    for batch in events.batches:
+        at = batch.schema.get_field_index(field.name)
+        column = pa.nulls(batch.num_rows, field.type) if at < 0 else batch.column(at)
+        parts.append(column if column.type.equals(field.type) else column.cast(field.type))
+    return parts[0] if len(parts) == 1 else pa.concat_arrays(parts).take(pa.array(in_order(events.codes)))
 
 
 def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

@@ -1,9 +1,11 @@
-"""Blocks: events of one type from one source, as they are sent and stored.
+"""Blocks: events of one topic from one source, as they are sent and stored.
 
-A block is an Arrow IPC stream of one record batch, with a few numbers beside it:
+A block has events of one type, as an Arrow IPC stream of one record batch, or of several (mixed_block.py). Beside them are a
+few numbers:
 
-    number     of the block among those of its source and type, from 0, increasing by one: a repeat has the same number
-    sequence   of its first event among those of its source and type
+    number     of the block among those of its source and type (or its mixed ones), from 0, increasing by one: a repeat has the
+               same number
+    sequence   of its first event among those of its source in the topic, of any type
     schema     the digest of the declaration of its columns
     marks      what is known of its events beforehand (block_filter.py)
 
@@ -27,8 +29,8 @@ from fairlead.dataclass import dataclass
 from fairlead.errors import DataError
 from fairlead.model.blobs import packed
 from fairlead.model.columns import arrow_schema, record_batch
-from fairlead.model.types import EventType
-from fairlead.transport.log.block_filter import before_of, is_marks, letters_of
+from fairlead.model.types import MAIN, EventType
+from fairlead.transport.log.block_filter import MIXED, before_of, is_marks, letters_of
 
 INDEX_BITS = 12
 EVENTS_MAX = 1 << INDEX_BITS
@@ -49,6 +51,13 @@ class Block:
     writer: str = ""
     """The sender: distinguishes a repeat of its own block from a block of another publisher with the same name."""
     marks: str = ""
+    topic: str = MAIN
+    types: tuple[str, ...] = ()
+    """Of a mixed block: its types, in the order of their codes."""
+
+    @property
+    def is_mixed(self) -> bool:
+        return self.type == MIXED
 
     @property
     def letters(self) -> str:
@@ -66,9 +75,9 @@ class Block:
         try:
             found = pa.ipc.open_stream(self.payload).read_next_batch()
         except (pa.ArrowException, StopIteration, OSError):
-            raise _damaged(self) from None
+            raise damaged(self) from None
         if found.num_rows != self.count:
-            raise _damaged(self)
+            raise damaged(self)
         return found
 
     @property
@@ -77,16 +86,22 @@ class Block:
 
     def headers(self) -> dict[str, str]:
         marks = {"Fl-Marks": self.marks} if self.marks else {}
-        return marks | {
-            "Nats-Msg-Id": self.id,
-            "Fl-Type": self.type,
-            "Fl-Source": self.source,
-            "Fl-Number": str(self.number),
-            "Fl-Sequence": str(self.sequence),
-            "Fl-Count": str(self.count),
-            "Fl-Schema": self.schema,
-            "Fl-Writer": self.writer,
-        }
+        types = {"Fl-Types": " ".join(self.types)} if self.types else {}
+        return (
+            marks
+            | types
+            | {
+                "Nats-Msg-Id": self.id,
+                "Fl-Topic": self.topic,
+                "Fl-Type": self.type,
+                "Fl-Source": self.source,
+                "Fl-Number": str(self.number),
+                "Fl-Sequence": str(self.sequence),
+                "Fl-Count": str(self.count),
+                "Fl-Schema": self.schema,
+                "Fl-Writer": self.writer,
+            }
+        )
 
 
 def block_of(headers: Mapping[str, str] | None, payload: bytes, place: str) -> Block:
@@ -96,8 +111,10 @@ def block_of(headers: Mapping[str, str] | None, payload: bytes, place: str) -> B
         number, sequence, count = (int(given[name]) for name in ("Fl-Number", "Fl-Sequence", "Fl-Count"))
         writer, marks = given.get("Fl-Writer", ""), given.get("Fl-Marks", "")
         if number >= 0 and sequence >= 0 and 0 < count <= EVENTS_MAX and is_marks(marks):
-            names = given["Fl-Type"], given["Fl-Source"]
-            return Block(*names, number, sequence, count, given["Fl-Schema"], payload, writer, marks)
+            names, types = (given["Fl-Type"], given["Fl-Source"]), tuple(given.get("Fl-Types", "").split())
+            if bool(types) == (names[0] == MIXED):
+                topic = given["Fl-Topic"]
+                return Block(*names, number, sequence, count, given["Fl-Schema"], payload, writer, marks, topic, types)
     except (KeyError, ValueError):
         pass
     raise DataError("D030", "a message of the log is not a block of events", "publish with Fairlead only", place)
@@ -126,9 +143,14 @@ def _fitting(batch: pa.RecordBatch) -> Iterator[tuple[int, bytes]]:
 
 
 def decode(block: Block, event_type: EventType) -> pa.RecordBatch:
-    """The events in the columns of the reader's definition of the type: attributes that were added later are null in old
-    events, and attributes that the reader does not know yet are omitted. Raises DataError if the block is damaged."""
-    wanted, batch = arrow_schema(event_type), block.batch
+    """The events of a block of one type, as `fitted` gives them. Raises DataError if the block is damaged."""
+    return fitted(block.batch, event_type, block)
+
+
+def fitted(batch: pa.RecordBatch, event_type: EventType, block: Block) -> pa.RecordBatch:
+    """Events in the columns of the reader's definition of the type: attributes that were added later are null in old events,
+    and attributes that the reader does not know yet are omitted. Raises DataError if the block is damaged."""
+    wanted = arrow_schema(event_type)
     if batch.schema.equals(wanted):
         return batch
     columns = []
@@ -139,7 +161,7 @@ def decode(block: Block, event_type: EventType) -> pa.RecordBatch:
         elif batch.schema.field(at).type.equals(field.type):
             columns.append(batch.column(at))
         else:
-            raise _damaged(block)
+            raise damaged(block)
     return record_batch(columns, wanted, batch.num_rows)
 
 
@@ -149,6 +171,6 @@ def positions(sequence: int, count: int) -> npt.NDArray[np.int64]:
     return np.arange(first, first + count, dtype=np.int64)
 
 
-def _damaged(block: Block) -> DataError:
+def damaged(block: Block) -> DataError:
     problem = f"block {block.number} of '{block.type}' from source '{block.source}' does not hold events of that type"
     return DataError("D031", problem, "publish with Fairlead only, with the types that are declared")

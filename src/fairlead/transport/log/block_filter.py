@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from fairlead.dataclass import dataclass
@@ -26,16 +27,21 @@ if TYPE_CHECKING:
     from fairlead.transport.log.block import Block
 
 
+MIXED = "=mixed"
+"""Instead of a type: the block has events of several types. No type has this name."""
+
+
 @dataclass(frozen=True)
 class Only:
-    """`types`: all types of the stream. `routes`: by type, the number of the route; types without one are read completely."""
+    """`types`: those that are read; mixed blocks always are. `routes`: by type, the number of the route; types without one are
+    read completely."""
 
     types: tuple[str, ...]
-    routes: Mapping[str, int]
+    routes: Mapping[str, int] = field(default_factory=dict)
 
     def wants(self, block: Block) -> bool:
         route = self.routes.get(block.type)
-        return block.type in self.types and (route is None or block.letters[route] != "n")
+        return block.type == MIXED or (block.type in self.types and (route is None or block.letters[route] != "n"))
 
 
 ROUTES = 4

@@ -1,8 +1,9 @@
 """Stores a block once, however often it has to be sent.
 
-    1. append it after the last block of its source
+    1. append it after the last block of its source, of any type
     2. no answer: send the same block again, later; the log rejects it if it has it
-    3. rejected: look what the log has. If that is our block, it is stored; if nothing has changed, an attempt is still pending
+    3. rejected: look what the log has. If that is our block, it is stored; otherwise another block of the source, of another
+       type, may be the last, or an attempt is still pending: again after what is the last now
 
 Takes: a block and the sequence after which to store it. Gives: its sequence. Never: stores it twice, or out of order.
 """
@@ -26,6 +27,7 @@ async def stored_once(log: Log, block: Block, after: int, patience: float) -> St
             found = await _found(log, block)  # 3
             if found is not None and found.block.number >= block.number:
                 return found
+            after = await _last(log, block, after)
             why = "another attempt is under way"
         except Unavailable as error:  # 2
             why = str(error)
@@ -42,13 +44,13 @@ class Tails:
 
     def __init__(self, log: Log, patience: float, fix: str) -> None:
         self._log, self._patience, self._fix = log, patience, fix
-        self._last: dict[tuple[str, str], tuple[int, int]] = {}
+        self._last: dict[tuple[str, str, str], tuple[int, int]] = {}
 
     async def store(self, block: Block) -> None:
         """Stores the block unless the log has it already. Raises StateError if an earlier block is missing."""
-        source = block.type, block.source
+        source = block.topic, block.source, block.type
         if source not in self._last:
-            await self._log.open_type(block.type)
+            await self._log.open_topics([block.topic])
             last = await self._log.last_of(*source)
             self._last[source] = (-1, 0) if last is None else (last.block.number, last.sequence)
         number, after = self._last[source]
@@ -63,9 +65,17 @@ class Tails:
 
 async def _found(log: Log, block: Block) -> Stored | None:
     try:
-        return await log.last_of(block.type, block.source)
+        return await log.last_of(block.topic, block.source, block.type)
     except Unavailable:
         return None
+
+
+async def _last(log: Log, block: Block, otherwise: int) -> int:
+    try:
+        found = await log.last_of(block.topic, block.source)
+    except Unavailable:
+        return otherwise
+    return 0 if found is None else found.sequence
 
 
 def require_ours(found: Stored, block: Block) -> None:

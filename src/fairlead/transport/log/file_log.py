@@ -71,7 +71,8 @@ class FileLog(MemoryLog):
             case "stream":
                 super()._made(record["name"], record["sources"])
             case "append":
-                super()._appended(Block(payload=value, **record["block"]), record["at"])
+                told = record["block"]
+                super()._appended(Block(payload=value, **told | {"types": tuple(told["types"])}), record["at"])
             case "remove stream":
                 self._removed(record["name"])
             case "set":
@@ -97,7 +98,7 @@ class FileLog(MemoryLog):
         super()._made(name, sources)
 
     def _appended(self, block: Block, at: int) -> int:
-        fields = ("type", "source", "number", "sequence", "count", "schema", "writer", "marks")
+        fields = ("type", "source", "number", "sequence", "count", "schema", "writer", "marks", "topic", "types")
         self._write({"do": "append", "at": at, "block": {name: getattr(block, name) for name in fields}}, block.payload)
         return super()._appended(block, at)
 

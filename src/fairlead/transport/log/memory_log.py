@@ -13,7 +13,6 @@ import time
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Callable, Sequence
 
-from fairlead.model.types import HEARTBEAT
 from fairlead.transport.log import names
 from fairlead.transport.log.block import Block
 from fairlead.transport.log.block_filter import Only
@@ -30,22 +29,20 @@ class MemoryLog:
         self._clock = clock
         self._streams: dict[str, list[Stored]] = {}
         self._readers: dict[str, list[str]] = {}
-        self._tails: dict[tuple[str, str], Stored] = {}
+        self._tails: dict[tuple[str, str, str | None], Stored] = {}
+        """By topic, source and type; the last of any type under None."""
         self._tables: dict[str, dict[str, TableEntry]] = {}
         self._objects: dict[str, dict[str, bytes]] = {}
         self._revision = 0
         self._more = asyncio.Event()
 
-    async def open_type(self, name: str) -> Stream:
-        return self._opened(names.type_stream(name), ())
-
-    async def open_merged(self, types: Sequence[str]) -> Stream:
-        await self.open_type(HEARTBEAT.name)
-        ordered = sorted(types)
-        for at, name in enumerate(ordered):
-            await self.open_type(name)
-            part = ordered[: at + 1]
-            opened = self._opened(names.merged_stream(part), names.merged_sources(part, HEARTBEAT.name))
+    async def open_topics(self, topics: Sequence[str]) -> Stream:
+        first, *others = sorted(topics)
+        opened = self._opened(names.topic_stream(first), ())
+        for at, name in enumerate(others, 2):
+            self._opened(names.topic_stream(name), ())
+            part = sorted(topics)[:at]
+            opened = self._opened(names.merged_stream(part), names.merged_sources(part))
         return opened
 
     def _opened(self, name: str, sources: Sequence[str]) -> Stream:
@@ -61,14 +58,14 @@ class MemoryLog:
                 self._take(name, each.time, each.block)
 
     async def append(self, block: Block, after: int) -> int:
-        last = self._tails.get((block.type, block.source))
+        last = self._tails.get((block.topic, block.source, None))
         if (last.sequence if last else 0) != after:
             raise Conflict(f"the last block of '{block.source}' is not {after}")
         return self._appended(block, self._clock())
 
     def _appended(self, block: Block, at: int) -> int:
-        stored = self._take(names.type_stream(block.type), at, block)
-        self._tails[block.type, block.source] = stored
+        stored = self._take(names.topic_stream(block.topic), at, block)
+        self._tails[block.topic, block.source, block.type] = self._tails[block.topic, block.source, None] = stored
         self._more.set()
         self._more = asyncio.Event()
         return stored.sequence
@@ -81,11 +78,11 @@ class MemoryLog:
             self._take(reader, at, block)
         return stored
 
-    async def last_of(self, type: str, source: str) -> Stored | None:
-        return self._tails.get((type, source))
+    async def last_of(self, topic: str, source: str, type: str | None = None) -> Stored | None:
+        return self._tails.get((topic, source, type))
 
-    async def sources(self, type: str) -> list[str]:
-        return sorted(source for name, source in self._tails if name == type)
+    async def sources(self, topic: str) -> list[str]:
+        return sorted(source for name, source, type in self._tails if name == topic and type is None)
 
     async def read(self, stream: Stream, after: int, only: Only | None = None) -> AsyncIterator[Sequence[Stored]]:
         while True:

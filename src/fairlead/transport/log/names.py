@@ -10,14 +10,14 @@ import re
 from collections.abc import Iterable
 
 from fairlead.errors import UsageError
-from fairlead.transport.log.block_filter import ROUTES
+from fairlead.transport.log.block_filter import MIXED, ROUTES
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 MERGED = "FL_M_"
 
 
 def token(name: str) -> str:
-    """A type's name, in any script, as a word of a subject, a key or a stream's name."""
+    """The name of a type or a topic, in any script, as a word of a subject, a key or a stream's name."""
     return "".join(each if each.isascii() and (each.isalnum() or each == "_") else f"={each.encode().hex()}" for each in name)
 
 
@@ -29,48 +29,53 @@ def checked(name: str, what: str) -> str:
     return name
 
 
-def type_stream(name: str) -> str:
-    return f"FL_T_{token(name)}"
+def topic_stream(name: str) -> str:
+    return f"FL_TOPIC_{token(name)}"
 
 
-def type_subjects(name: str) -> str:
-    return f"fl.t.{token(name)}.>"
+def topic_subjects(name: str) -> str:
+    return f"fl.e.{token(name)}.>"
 
 
-def source_subjects(type_name: str, source: str) -> str:
-    return f"fl.t.{token(type_name)}.{source}.>"
+def type_subjects(type_name: str, topic: str = "*") -> str:
+    """The subjects of a type's blocks; `topic`: its name as a word, or any."""
+    return f"fl.e.{topic}.{_lane(type_name)}.>"
 
 
-def unmarked_subject(type_name: str, source: str) -> str:
-    """The subject of blocks from versions without letters."""
-    return f"fl.t.{token(type_name)}.{source}"
+def source_subjects(topic: str, source: str, type_name: str | None = None) -> str:
+    """The subjects of the blocks of a source in a topic, of one type or of any."""
+    return f"fl.e.{token(topic)}.{'*' if type_name is None else _lane(type_name)}.{source}.>"
 
 
-def subject(type_name: str, source: str, letters: str) -> str:
+def subject(topic: str, type_name: str, source: str, letters: str) -> str:
     """The subject of a block. `letters`: by route (block_filter.py), each a word of its own, so that readers can filter by one
     of them."""
-    return f"fl.t.{token(type_name)}.{source}.{'.'.join(letters)}"
+    return f"fl.e.{token(topic)}.{_lane(type_name)}.{source}.{'.'.join(letters)}"
 
 
 def source_of(found: str) -> str:
-    """The source of a subject, in both forms."""
-    return found.split(".")[3]
+    """The source of a subject."""
+    return found.split(".")[4]
 
 
 def route_subjects(type_name: str, route: int) -> list[str]:
     """The subjects of a type's blocks that a route includes."""
     words = [["*"] * route + [letter] + ["*"] * (ROUTES - route - 1) for letter in "yu"]
-    return [*(f"fl.t.{token(type_name)}.*.{'.'.join(each)}" for each in words), unmarked_subject(type_name, "*")]
+    return [f"fl.e.*.{_lane(type_name)}.*.{'.'.join(each)}" for each in words]
 
 
-def merged_stream(types: Iterable[str]) -> str:
-    """The name of the merged stream of these types, in the order of their names, and heartbeats."""
-    joined = "\n".join(sorted(types))
+def _lane(type_name: str) -> str:
+    return type_name if type_name == MIXED else token(type_name)
+
+
+def merged_stream(topics: Iterable[str]) -> str:
+    """The name of the merged stream of these topics, in the order of their names."""
+    joined = "\n".join(sorted(topics))
     return f"{MERGED}{hashlib.sha256(joined.encode()).hexdigest()[:16]}"
 
 
-def merged_sources(types: Iterable[str], heartbeat: str) -> tuple[str, str]:
-    """The two sources of the merged stream: the stream of all types but the last, and that of the last. So the order of the
-    first types is the same in every stream that has them. Heartbeats come first."""
-    *before, last = sorted(types)
-    return merged_stream(before) if before else type_stream(heartbeat), type_stream(last)
+def merged_sources(topics: Iterable[str]) -> tuple[str, str]:
+    """The two sources of the merged stream: the stream of all topics but the last, and that of the last. So the order of the
+    first topics is the same in every stream that has them."""
+    *before, last = sorted(topics)
+    return topic_stream(before[0]) if len(before) == 1 else merged_stream(before), topic_stream(last)

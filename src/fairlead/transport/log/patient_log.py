@@ -37,20 +37,17 @@ class PatientLog:
                     raise LogError("N001", f"the server does not answer: {error}", "start it again, or wait longer") from None
             await trying.pause()
 
-    async def open_type(self, name: str) -> Stream:
-        return await self._asked(lambda: self._log.open_type(name))
-
-    async def open_merged(self, types: Sequence[str]) -> Stream:
-        return await self._asked(lambda: self._log.open_merged(types))
+    async def open_topics(self, topics: Sequence[str]) -> Stream:
+        return await self._asked(lambda: self._log.open_topics(topics))
 
     async def append(self, block: Block, after: int) -> int:
         return await self._log.append(block, after)
 
-    async def last_of(self, type: str, source: str) -> Stored | None:
-        return await self._asked(lambda: self._log.last_of(type, source))
+    async def last_of(self, topic: str, source: str, type: str | None = None) -> Stored | None:
+        return await self._asked(lambda: self._log.last_of(topic, source, type))
 
-    async def sources(self, type: str) -> list[str]:
-        return await self._asked(lambda: self._log.sources(type))
+    async def sources(self, topic: str) -> list[str]:
+        return await self._asked(lambda: self._log.sources(topic))
 
     async def last(self, stream: Stream, only: Only | None = None) -> int:
         return await self._asked(lambda: self._log.last(stream, only))

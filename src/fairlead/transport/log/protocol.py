@@ -1,8 +1,9 @@
 """The interface of a log, which every implementation provides.
 
-A stream holds blocks in one order, numbered from 1. There is one stream per type, to which publishers append, and there are
-merged streams, which copy the blocks of their sources as they arrive; the log fixes the order of a merged stream, once. Beside
-the streams a log has tables (small values under a key, with a revision to compare) and objects (large values under a name).
+A stream holds blocks in one order, numbered from 1. There is one stream per topic, to which publishers append, and there are
+merged streams of several topics, which copy their blocks as they arrive; the log fixes the order of a merged stream, once.
+Beside the streams a log has tables (small values under a key, with a revision to compare) and objects (large values under a
+name).
 
 Implementations guarantee: what `append` and `put` have returned is not lost; readers of a stream see the same blocks under the
 same sequences. They do not guarantee that an append whose answer was lost was not stored: see `Conflict`.
@@ -46,10 +47,10 @@ class Stream(NamedTuple):
 
 
 class MergeLag(NamedTuple):
-    """A merged stream, its types, and how many blocks of its sources it has not copied yet."""
+    """A merged stream, its topics, and how many blocks of its sources it has not copied yet."""
 
     stream: str
-    types: tuple[str, ...]
+    topics: tuple[str, ...]
     blocks: int
 
 
@@ -57,25 +58,21 @@ class Log(Protocol):
     bytes_max: int
     """The largest payload of a block."""
 
-    async def open_type(self, name: str) -> Stream:
-        """The stream of a type, created on first use."""
-        ...
-
-    async def open_merged(self, types: Sequence[str]) -> Stream:
-        """The stream of several types and heartbeats, created on first use."""
+    async def open_topics(self, topics: Sequence[str]) -> Stream:
+        """The stream of a topic, or the merged stream of several, created on first use."""
         ...
 
     async def append(self, block: Block, after: int) -> int:
-        """Store a block in the stream of its type, if `after` is the sequence of the last block of its source there (0: none).
-        Raises Conflict, Unavailable, LogError."""
+        """Store a block in the stream of its topic, if `after` is the sequence of the last block of its source there, of any
+        type (0: none). Raises Conflict, Unavailable, LogError."""
         ...
 
-    async def last_of(self, type: str, source: str) -> Stored | None:
-        """The last block of a source in the stream of a type."""
+    async def last_of(self, topic: str, source: str, type: str | None = None) -> Stored | None:
+        """The last block of a source in the stream of a topic: of a type, or of any."""
         ...
 
-    async def sources(self, type: str) -> list[str]:
-        """The sources of a type's events, sorted by name."""
+    async def sources(self, topic: str) -> list[str]:
+        """The sources of a topic's events, sorted by name."""
         ...
 
     def read(self, stream: Stream, after: int, only: Only | None = None) -> AsyncIterator[Sequence[Stored]]:

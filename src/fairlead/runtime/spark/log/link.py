@@ -42,6 +42,10 @@ class Extent:
     last: int
 
     @property
+    def topics(self) -> tuple[str, ...]:
+        return self.selection.topics[0]
+
+    @property
     def after(self) -> int:
         return max(0, (self.first >> INDEX_BITS) - 1)
 
@@ -77,11 +81,11 @@ class LogLink:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def lease(self, types: Sequence[str]) -> None:
-        """Keep the merged stream of these types."""
-        if time.monotonic() - self._leased > RENEW_SECONDS or not self._leased:
-            told = {"types": [sorted(types)], "until": time.time() + LEASE_SECONDS}
-            self.call(lambda log: log.put(LEASES, f"spark-{merged_stream(types)}", json.dumps(told).encode()))
+    def lease(self, topics: Sequence[str]) -> None:
+        """Keep the merged stream of these topics, if there are several."""
+        if len(topics) > 1 and (time.monotonic() - self._leased > RENEW_SECONDS or not self._leased):
+            told = {"topics": [sorted(topics)], "until": time.time() + LEASE_SECONDS}
+            self.call(lambda log: log.put(LEASES, f"spark-{merged_stream(topics)}", json.dumps(told).encode()))
             self._leased = time.monotonic()
 
     def blocks(self, stream: Stream, after: int, last: int) -> Iterator[Sequence[Stored]]:

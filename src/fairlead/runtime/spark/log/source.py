@@ -64,8 +64,7 @@ class LogSource(DataSource):
         if self._extent is None:
             with LogLink(self.asked) as link:
                 self._extent = link.call(lambda log: extent_of(log, self.asked))
-                if self._extent.selection.merged:
-                    link.lease(self._extent.selection.types)
+                link.lease(self._extent.topics)
         return self._extent
 
     def reader(self, schema: StructType) -> LogReader:
@@ -146,8 +145,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._offset(self._last())
 
     def _last(self) -> int:
-        if self.extent.selection.merged:
-            self.link.lease(self.extent.selection.types)
+        self.link.lease(self.extent.topics)
         return self.link.call(lambda log: log.last(self.extent.stream))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:

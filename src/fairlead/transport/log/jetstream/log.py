@@ -1,9 +1,9 @@
 """A log in a NATS server or cluster (JetStream).
 
-A type's stream has subjects `fl.t.<type>.<source>` followed by the letters of a block (route_marks.py), by which readers
-filter. A merged stream sources two others (names.py); the server does this by itself, without clients. A block is appended on
-condition that the last block of its source, whatever its letters, is the expected one. So a block that is sent again because an
-answer was lost is rejected, at any later time, and two publishers with the same name are detected.
+A topic's stream has subjects `fl.e.<topic>.<type>.<source>` followed by the letters of a block (block_filter.py), by which
+readers filter. A merged stream sources two others (names.py); the server does this by itself, without clients. A block is
+appended on condition that the last block of its source, of any type and with any letters, is the expected one. So a block that
+is sent again because an answer was lost is rejected, at any later time, and two publishers with the same name are detected.
 
 Takes: a URL and credentials. Gives: the protocol of a log. Never: drops stored blocks (appending fails when a stream is full).
 """
@@ -30,10 +30,9 @@ from nats.js.api import (
 )
 from nats.js.errors import APIError, NotFoundError
 
-from fairlead.model.types import HEARTBEAT
 from fairlead.transport.log import names
 from fairlead.transport.log.block import Block, block_of
-from fairlead.transport.log.block_filter import Only
+from fairlead.transport.log.block_filter import MIXED, Only
 from fairlead.transport.log.credentials import Credentials
 from fairlead.transport.log.jetstream.connection import connected
 from fairlead.transport.log.jetstream.failures import Refusals, translated
@@ -56,8 +55,6 @@ class JetStreamLog:
         self._js = client.jetstream(timeout=ANSWER_SECONDS)
         self._tables = Tables(self._js, replicas, refusals)
         self._opened: dict[str, Stream] = {}
-        self._unmarked: dict[tuple[str, str], int] = {}
-        """Sources whose last block is from a version without letters, and its sequence."""
         self.bytes_max = client.max_payload - 2048
         self.get = self._tables.get
         self.remove = self._tables.remove
@@ -70,30 +67,28 @@ class JetStreamLog:
     async def put(self, table: str, key: str, value: bytes, revision: int | None = None) -> int:
         return await self._tables.put(table, key, value, revision)
 
-    async def open_type(self, name: str) -> Stream:
-        return await self._open(names.type_stream(name), subjects=[names.type_subjects(name)], metadata={"types": name})
-
-    async def open_merged(self, types: Sequence[str]) -> Stream:
-        """Creates the streams along the order of the types, so that the shorter ones exist as sources."""
-        ordered = sorted(types)
-        await self.open_type(HEARTBEAT.name)
-        for at, name in enumerate(ordered):
-            await self.open_type(name)
-            part = ordered[: at + 1]
-            sources = [StreamSource(name=each) for each in names.merged_sources(part, HEARTBEAT.name)]
-            opened = await self._open(names.merged_stream(part), sources=sources, metadata={"types": " ".join(part)})
+    async def open_topics(self, topics: Sequence[str]) -> Stream:
+        """Creates the streams along the order of the topics, so that the shorter ones exist as sources."""
+        first, *others = sorted(topics)
+        opened = await self._topic(first)
+        for at, name in enumerate(others, 2):
+            await self._topic(name)
+            part = sorted(topics)[:at]
+            sources = [StreamSource(name=each) for each in names.merged_sources(part)]
+            opened = await self._open(names.merged_stream(part), sources=sources, metadata={"topics": " ".join(part)})
         return opened
+
+    async def _topic(self, name: str) -> Stream:
+        return await self._open(names.topic_stream(name), subjects=[names.topic_subjects(name)], metadata={"topics": name})
 
     async def _open(self, name: str, **more: Any) -> Stream:
         """Creates the stream on first use. Two clients that create it at the same time ask for the same stream, and both get
-        it. Type streams are permanent; merged streams may have been swept."""
+        it. Topics are permanent; merged streams may have been swept."""
         if name in self._opened:
             return self._opened[name]
         with translated(self._refusals):
             try:
                 found = await self._js.stream_info(name)
-                if "subjects" in more and found.config.subjects != more["subjects"]:  # created by a version without letters
-                    found = await self._js.update_stream(found.config, subjects=more["subjects"])
             except NotFoundError:
                 found = await self._made(name, more)
         if "sources" not in more:
@@ -118,30 +113,24 @@ class JetStreamLog:
             raise
 
     async def append(self, block: Block, after: int) -> int:
-        """The server compares with the last block of the source under any letters. All clients name the subjects in the same
-        way: servers of a cluster detect concurrent attempts by that."""
-        of_source = names.source_subjects(block.type, block.source)
-        expected = 0 if after == self._unmarked.get((block.type, block.source)) else after
+        """The server compares with the last block of the source under any type and letters. All clients name the subjects in
+        the same way: servers of a cluster detect concurrent attempts by that."""
         headers = block.headers() | {
-            "Nats-Expected-Last-Subject-Sequence": str(expected),
-            "Nats-Expected-Last-Subject-Sequence-Subject": of_source,
+            "Nats-Expected-Last-Subject-Sequence": str(after),
+            "Nats-Expected-Last-Subject-Sequence-Subject": names.source_subjects(block.topic, block.source),
         }
         with translated(self._refusals):
-            subject = names.subject(block.type, block.source, block.letters)
+            subject = names.subject(block.topic, block.type, block.source, block.letters)
             asked = self._js.publish(subject, block.payload, timeout=ANSWER_SECONDS, headers=headers)
             answer = await self._refusals.heeded(asked, subject)
         if answer.duplicate:
             raise Conflict(f"the log has a block {block.id}")  # the caller finds out whose it is
         return answer.seq
 
-    async def last_of(self, type: str, source: str) -> Stored | None:
-        stream = names.type_stream(type)
+    async def last_of(self, topic: str, source: str, type: str | None = None) -> Stored | None:
+        stream = names.topic_stream(topic)
         with translated(self._refusals):
-            found = await self._last(stream, names.source_subjects(type, source))
-            if found is None:
-                found = await self._last(stream, names.unmarked_subject(type, source))
-                if found is not None:
-                    self._unmarked[type, source] = found.seq or 0
+            found = await self._last(stream, names.source_subjects(topic, source, type))
         if found is None:
             return None
         return Stored(found.seq or 0, 0, block_of(found.headers, found.data or b"", f"{stream} {found.seq}"))
@@ -152,10 +141,10 @@ class JetStreamLog:
         except NotFoundError:
             return None
 
-    async def sources(self, type: str) -> list[str]:
+    async def sources(self, topic: str) -> list[str]:
         with translated(self._refusals):
             try:
-                found = await self._js.stream_info(names.type_stream(type), subjects_filter=names.type_subjects(type))
+                found = await self._js.stream_info(names.topic_stream(topic), subjects_filter=names.topic_subjects(topic))
             except NotFoundError:
                 return []
         return sorted({names.source_of(each) for each in found.state.subjects or ()})
@@ -220,7 +209,7 @@ def stream_of(info: StreamInfo) -> Stream:
 
 
 def wanted_subjects(only: Only) -> list[str]:
-    found = []
+    found = [names.type_subjects(MIXED)]
     for each in only.types:
         route = only.routes.get(each)
         found += [names.type_subjects(each)] if route is None else names.route_subjects(each, route)

@@ -4,8 +4,8 @@ The leader of a merged stream requests blocks from the leaders of its sources. I
 waits for half a minute before it asks again, and longer each time. Sources send a heartbeat every second, so a source that is
 silent for some seconds is not being asked; a new leader asks at once. The same helps if a source has more blocks but none
 arrive, with heartbeats or without. The server does not report how much a merged stream has of each source, but how much it has
-of each type: the last of its types is one source, and the others come from the other source. This needs a list of subjects, so
-it is queried only if blocks are missing.
+of each topic: the last of its topics is one source, and the others come from the other source. This needs a list of subjects,
+so it is queried only if blocks are missing.
 
     1. check the sources of the stream, and those of sources that are merged themselves
     2. silent or stuck at two checks, some seconds apart, under one leader: the leader steps down
@@ -30,7 +30,7 @@ from nats.js.api import StreamInfo
 
 from fairlead.errors import LogError
 from fairlead.transport.log.jetstream.failures import Refusals
-from fairlead.transport.log.names import MERGED, type_stream, type_subjects
+from fairlead.transport.log.names import MERGED, topic_stream, topic_subjects
 from fairlead.transport.log.protocol import MergeLag
 
 LOOK_SECONDS, PROGRESS_LOOKS = 3.0, 3
@@ -102,11 +102,11 @@ def is_silent(told: StreamInfo) -> bool:
 
 def behind_of(merged: Iterable[StreamInfo]) -> list[MergeLag]:
     told = {each.config.name or "": each for each in merged}
-    return [MergeLag(name, types_of(each), _blocks(name, told)) for name, each in sorted(told.items())]
+    return [MergeLag(name, topics_of(each), _blocks(name, told)) for name, each in sorted(told.items())]
 
 
-def types_of(told: StreamInfo) -> tuple[str, ...]:
-    return tuple((told.config.metadata or {}).get("types", "").split())
+def topics_of(told: StreamInfo) -> tuple[str, ...]:
+    return tuple((told.config.metadata or {}).get("topics", "").split())
 
 
 def _blocks(name: str, told: Mapping[str, StreamInfo]) -> int:
@@ -124,15 +124,15 @@ class MergeProgress:
 
     async def stands_still(self, told: StreamInfo) -> bool:
         """Whether the stream has copied nothing from a source since the last check, when that source already had more."""
-        name, types = told.config.name or "", types_of(told)
-        sources = [each.name for each in told.sources or () if types]
+        name, topics = told.config.name or "", topics_of(told)
+        sources = [each.name for each in told.sources or () if topics]
         held = {each: (await self._js.stream_info(each)).state.last_seq for each in sources}
         if not sources or told.state.last_seq >= sum(held.values()):
             self._lacking.pop(name, None)
             return False
-        found = await self._js.stream_info(name, subjects_filter=type_subjects(types[-1]))
+        found = await self._js.stream_info(name, subjects_filter=topic_subjects(topics[-1]))
         of_last = sum((found.state.subjects or {}).values())
-        has = {each: of_last if each == type_stream(types[-1]) else found.state.last_seq - of_last for each in sources}
+        has = {each: of_last if each == topic_stream(topics[-1]) else found.state.last_seq - of_last for each in sources}
         lacking, before = {each: has[each] for each in sources if has[each] < held[each]}, self._lacking.get(name, {})
         self._lacking[name] = lacking
         return any(before.get(each) == count for each, count in lacking.items())
