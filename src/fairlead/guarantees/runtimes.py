@@ -4,11 +4,11 @@ order of sending.
     embedded   the input is the order
     spark      the order columns are the order; rows that are equal in them are ordered by source and sequence, then type
                (order/total.py)
-    live       each type has its own stream in the log. Between streams the log decides, separately for each set of types; sets
-               of which one begins the other, by name, have one order (docs/live.md)
+    live       a topic of the log is one order, also of each publisher's events. Between topics the log decides, separately for
+               each set of topics (docs/live.md)
 
-So within one type a publisher's order holds everywhere. If a subscription names a union or a supertype, whose events are of
-several types, or if order between types matters (THEN, the choice between candidates), it depends on the runtime.
+A type, its subtypes and the members of a union are in one topic. So live a publisher's order holds for whatever a pattern names
+once, and across all that it names if that is in one topic. On Spark it depends on the order columns.
 
 Takes: a plan, a subscription, a runtime. Gives: losses and the fix for each. Never: knows how a runtime is built.
 """
@@ -18,15 +18,13 @@ from __future__ import annotations
 from enum import StrEnum
 
 from fairlead.dataclass import dataclass
-from fairlead.guarantees.shape import links
 from fairlead.model.guarantee import Guarantee, Property, Verdict
 from fairlead.model.plan import Branch, Plan, Subscription
 from fairlead.model.types import HEARTBEAT
 
 PAGE = "docs/guarantees.md, runtimes"
-ONE_STREAM = "publish them as one type, with an attribute that says which they are"
+ONE_TOPIC = "declare them in one TOPIC"
 TIES = "name a further column that follows the publishers' order (a sequence) in order_by, or pass position="
-OF_A_SOURCE = frozenset({Property.TYPE_FIFO_ORDER, Property.TYPE_LOCAL_ORDER, Property.TYPE_CAUSAL_ORDER})
 
 
 class Runtime(StrEnum):
@@ -49,43 +47,31 @@ def source_order(plan: Plan, subscription: Subscription, runtime: Runtime) -> So
     types = sorted(frozenset().union(*(_inputs(plan, name) for name in subscription.types)))
     if len(types) < 2:
         return SourceOrder(runtime, Verdict.KEPT, "it reads one type")
-    listed = ", ".join(types)
     match runtime:
         case Runtime.EMBEDDED:
             return SourceOrder(runtime, Verdict.KEPT, "the order of the input; with order_by as on Spark")
         case Runtime.SPARK:
             why = "rows that are equal in all order columns stand by type, unless source and sequence tell them apart"
-            return SourceOrder(runtime, Verdict.LOST, f"across {listed}: {why}", TIES)
+            return SourceOrder(runtime, Verdict.LOST, f"across {', '.join(types)}: {why}", TIES)
         case Runtime.LIVE:
-            why = "each has a stream of its own, and the log decides the order between streams, also with wait=True"
-            return SourceOrder(runtime, Verdict.LOST, f"across {listed}: {why}", ONE_STREAM)
+            topics = plan.catalogue.topics_of(types)
+            if len(topics) == 1:
+                return SourceOrder(runtime, Verdict.KEPT, f"it reads one topic, {topics[0]}")
+            listed = ", ".join(f"{each.name} in {each.topic}" for each in map(plan.catalogue.__getitem__, types))
+            return SourceOrder(runtime, Verdict.LOST, f"across {listed}: the log decides the order between topics", ONE_TOPIC)
 
 
 def lost_by_runtime(
     plan: Plan, subscription: Subscription, branch: Branch, wanted: Property, runtime: Runtime
 ) -> Guarantee | None:
-    if runtime is Runtime.EMBEDDED:
-        return None
     several = next(((name, members) for name in branch.queue_types if len(members := _members(plan, name)) > 1), None)
-    if several is not None and (wanted in OF_A_SOURCE or wanted is Property.TYPE_TOTAL_ORDER):
-        name, members = several
-        return _members_lost(name, ", ".join(members), wanted, runtime)
-    shares = wanted is Property.CONJUNCTION_TOTAL_ORDER or (wanted is Property.COVERING_AGREEMENT and len(branch.slots) > 1)
-    if several is not None and runtime is Runtime.LIVE and shares and not _is_prefix(plan, branch):
-        why = "who extends the pattern reads a merged stream that does not begin with its types, in an order of its own"
-        clause = f"MATCH {' AND '.join(branch.queue_types)}"
-        fix = "give the types names such that an extension's come after all of its own, by code points"
-        return Guarantee(wanted, Verdict.LOST, clause, why, PAGE, fix, f"{runtime}/{wanted}")
+    if runtime is Runtime.SPARK and several is not None:
+        return _members_lost(several[0], ", ".join(several[1]), wanted, runtime)
     return None
 
 
 def _members_lost(name: str, members: str, wanted: Property, runtime: Runtime) -> Guarantee | None:
     clause, trace = f"MATCH {name}", f"{runtime}/{wanted}"
-    if runtime is Runtime.LIVE:
-        why = f"{members} have streams of their own, and the log decides the order between streams, also with wait=True"
-        if wanted is Property.TYPE_TOTAL_ORDER:
-            why = f"{members} have streams of their own, which a subscriber of further types reads merged in another order"
-        return Guarantee(wanted, Verdict.LOST, clause, why, PAGE, ONE_STREAM, trace)
     if wanted in (Property.TYPE_FIFO_ORDER, Property.TYPE_CAUSAL_ORDER):
         why = f"rows of {members} that are equal in all order columns stand by type, unless source and sequence tell them apart"
         return Guarantee(wanted, Verdict.LOST, clause, why, PAGE, TIES, trace)
@@ -97,8 +83,12 @@ def kept_if(plan: Plan, subscription: Subscription, wanted: Property, runtime: R
     if runtime is Runtime.SPARK and wanted in (Property.TYPE_FIFO_ORDER, Property.TYPE_CAUSAL_ORDER):
         return "while the order columns do not fall along a source's sequence"
     compared = wanted in (Property.CONJUNCTION_TOTAL_ORDER, Property.COVERING_AGREEMENT)
-    if runtime is Runtime.LIVE and compared and plan.derived_types(subscription):
-        return "among subscribers that derive what they read from the same merged stream"
+    if runtime is Runtime.LIVE and compared:
+        read = frozenset[str]().union(*(_inputs(plan, name) for name in subscription.types))
+        if len(plan.catalogue.topics_of(read)) > 1:
+            return "among subscribers that read its topics in the same merged stream"
+        if plan.derived_types(subscription):
+            return "among subscribers that derive what they read from the same topic"
     return ""
 
 
@@ -121,21 +111,3 @@ def _inputs(plan: Plan, name: str) -> frozenset[str]:
                 found.add(each)
             left += [read for emitter in emitters for read in emitter.types]
     return frozenset(found - {HEARTBEAT.name})
-
-
-def _is_prefix(plan: Plan, branch: Branch) -> bool:
-    """The types that the branch reads begin, by name, those of its extensions to the right; and those of the conjunctions that
-    it extends begin its own. So both read them in one order."""
-    names = branch.queue_types
-    read = {name: _inputs(plan, name) for name in names}
-    whole = frozenset[str]().union(*read.values(), *(_inputs(plan, each.type) for each in branch.negated))
-    if any(each > names[-1] for each in whole):
-        return False
-    tied = links(branch, plan.catalogue)
-    for at in range(1, len(names)):
-        left = {slot for name in names[:at] for slot in branch.slots_of_type[name]}
-        first = frozenset[str]().union(*(read[name] for name in names[:at]))
-        crosses = any(link & left and link - left for link in tied)
-        if not crosses and first and any(each < max(first) for each in whole - first):
-            return False
-    return True

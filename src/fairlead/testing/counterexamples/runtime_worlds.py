@@ -2,8 +2,7 @@
 
     python -m fairlead.testing.counterexamples.runtime_worlds     writes guarantees/runtimes.json
 
-Each world has a union of two types. On Spark the rows are equal in the order columns, so the types decide. Live, each type has
-a stream; subscribers of sets of types neither of which begins the other by name read them merged in different orders.
+Each world has a union of two types, whose rows are equal in the order columns of Spark, so the types decide.
 """
 
 from __future__ import annotations
@@ -53,30 +52,9 @@ def run_orders(rules: str, events: Sequence[Mapping[str, Any]], orders: Mapping[
 
 
 SWAPPED = RuntimeWorld(("A", "B"), ("MATCH W w",), ("B p3", "A p3"), {"p1": (1, 0)})
-ANSWERED = RuntimeWorld(("A", "B"), ("MATCH W w", "MATCH W w"), ("B p3", "A p2"), {"p1": (1, 0), "p2": (0, 1)})
-"""p2 sends the A after it has delivered the B."""
-MERGED = RuntimeWorld(
-    ("A", "B"), ("MATCH W w", "MATCH W w AND AB x"), ("B p3", "A p3", "AB p3", "AB p3"), {"p1": (0, 1), "p2": (1, 0, 2, 3)}
-)
-"""p2 reads the merged stream of A, AB, B; that of p1's A, B does not begin it."""
-EXTENDED = RuntimeWorld(
-    ("A", "Z"), ("MATCH W w", "MATCH W w AND X x"), ("A p3", "Z p3", "X p3", "X p3"), {"p1": (0, 1), "p2": (1, 0, 2, 3)}
-)
-COVERED = RuntimeWorld(
-    ("A", "Z"),
-    ("MATCH W w[2]", "MATCH W w[2] AND X x"),
-    ("A p3", "Z p3", "A p3", "X p3"),
-    {"p1": (0, 1, 2), "p2": (0, 2, 1, 3)},
-)
 WORLDS: Mapping[str, RuntimeWorld] = {
     f"{Runtime.SPARK}/{Property.TYPE_FIFO_ORDER}": SWAPPED,
     f"{Runtime.SPARK}/{Property.TYPE_CAUSAL_ORDER}": SWAPPED,
-    f"{Runtime.LIVE}/{Property.TYPE_FIFO_ORDER}": SWAPPED,
-    f"{Runtime.LIVE}/{Property.TYPE_CAUSAL_ORDER}": SWAPPED,
-    f"{Runtime.LIVE}/{Property.TYPE_LOCAL_ORDER}": ANSWERED,
-    f"{Runtime.LIVE}/{Property.TYPE_TOTAL_ORDER}": MERGED,
-    f"{Runtime.LIVE}/{Property.CONJUNCTION_TOTAL_ORDER}": EXTENDED,
-    f"{Runtime.LIVE}/{Property.COVERING_AGREEMENT}": COVERED,
 }
 
 

@@ -23,12 +23,12 @@ import fairlead
 from fairlead.dataclass import dataclass
 from fairlead.errors import LogError
 from fairlead.testing.live.actors.processes import Worker
-from fairlead.testing.live.actors.setting import MERGED, NAMES, RELAYED, RULES, SOURCES, TYPES
+from fairlead.testing.live.actors.setting import RELAYED, RULES, SOURCES, STREAMS, TYPES
 from fairlead.testing.live.cluster.faults import FAULTS
 from fairlead.testing.live.cluster.schedule import ScheduledFaults
 from fairlead.testing.live.cluster.servers import Cluster
 from fairlead.testing.live.verdict.comparison import Counts, judged, the_log, the_rest, wait_for_deliveries
-from fairlead.transport.log.names import merged_stream, type_stream
+from fairlead.transport.log.names import merged_stream, topic_stream
 
 GET_ON_SECONDS_MAX = 90.0
 """After an injected fault is undone: elections, reconnections, new consumers, on a busy machine."""
@@ -63,7 +63,7 @@ class Campaign:
         self._began = time.monotonic()
         self.told: list[str] = []
         self._faults: Counter[str] = Counter()
-        self.streams = [*map(type_stream, NAMES), *map(merged_stream, MERGED)]
+        self.streams = [topic_stream(each[0]) if len(each) == 1 else merged_stream(each) for each in STREAMS]
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:

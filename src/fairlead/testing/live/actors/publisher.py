@@ -16,8 +16,10 @@ from typing import Any
 import fairlead
 from fairlead.errors import LogError, StateError
 from fairlead.runtime.live.client import Client
+from fairlead.runtime.live.gathering import columns_of
 from fairlead.testing.live.actors.end_of_input import asked_to_stop
 from fairlead.testing.live.actors.records import Writer
+from fairlead.transport.log.block_filter import Only
 
 KEYS = 5
 AGAIN_SECONDS = 0.2
@@ -28,14 +30,26 @@ def key_of(source: str, type: str, x: int) -> int:
     return random.Random(f"{source} {type} {x}").randrange(KEYS)
 
 
+async def stored_count(fl: Client, type: str, source: str) -> int:
+    """How many events of a type the log has from a source."""
+    event_type, only = (await fl.types())[type], Only((type,))
+    stream = await fl.log.open_topics([event_type.topic])
+    last, count = await fl.log.last(stream, only), 0
+    if last:
+        async for blocks in fl.log.read(stream, 0, only):
+            mine = [each for each in blocks if each.block.source == source]
+            count += len(columns_of(mine, {type: event_type}, 0))
+            if blocks[-1].sequence >= last:
+                break
+    return count
+
+
 class Working:
     def __init__(self, source: str, pause: float, record: Writer, stop: asyncio.Event) -> None:
         self._source, self._pause, self._record, self._stop = source, pause, record, stop
 
     async def publish(self, fl: Client, type: str) -> None:
-        await fl.log.open_type(type)
-        last = await fl.log.last_of(type, self._source)
-        x = 0 if last is None else last.block.sequence + last.block.count
+        x = await stored_count(fl, type, self._source)
         rolls = random.Random(f"{self._source} {x}")
         while not self._stop.is_set():
             for _ in range(rolls.randrange(1, FLUSH_EVERY)):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from fairlead.runtime.live.batch import Batch
 from fairlead.runtime.live.client import Client
-from fairlead.testing.live.actors.publisher import key_of
+from fairlead.testing.live.actors.publisher import key_of, stored_count
 from fairlead.testing.live.actors.records import Writer
 
 EVERY = 4
@@ -25,9 +25,7 @@ class Relay:
 
     async def pass_on(self, batch: Batch) -> None:
         if self._next is None:
-            await self._fl.log.open_type(self._type)
-            last = await self._fl.log.last_of(self._type, self._fl.source)
-            self._next = 0 if last is None else last.block.sequence + last.block.count
+            self._next = await stored_count(self._fl, self._type, self._fl.source)
         for _, number, _ in batch.numbered():
             x = number // EVERY - 1
             if number % EVERY == 0 and x >= self._next:

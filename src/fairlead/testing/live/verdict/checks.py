@@ -1,7 +1,7 @@
 """The conditions that must hold after a run, whatever failed in between. Each check returns the problems, in words.
 
     stored     every source's events are in the log once, in order, as they were sent, and all that were acknowledged
-    merged     merged streams have every block of their types, in the order of the types; shorter ones agree with longer ones
+    merged     merged streams have every block of their topics, in the order of the topics; shorter ones agree with longer ones
     delivered  each subscriber received exactly what an engine finds in the log, in that order; receipts agree
     derived    events that subscriptions EMIT are in the log once
     kept       the property checkers, each over the subscriptions with that guarantee
@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
 from fairlead.deliver.receipt import Receipt, ReceiptBook
 from fairlead.engine import Engine
@@ -27,24 +28,24 @@ from fairlead.runtime.live.gathering import columns_of
 from fairlead.runtime.live.grouping import StreamGroup
 from fairlead.testing.live.actors.publisher import key_of
 from fairlead.testing.live.actors.records import Line
-from fairlead.testing.live.verdict.log_copy import Copy, TypeSet, first_of_each, in_one_order, name_of
+from fairlead.testing.live.verdict.log_copy import Copy, Name, Topics, first_of_each, in_one_order, name_of
 from fairlead.testing.live.verdict.trace import Subscriber
 from fairlead.testing.properties.checkers import CHECKERS
 from fairlead.testing.properties.trace import Trace
-from fairlead.transport.log.block import decode
 from fairlead.transport.log.protocol import Stored
 
 
 def stored(copy: Copy, catalogue: Catalogue, records: Mapping[str, Sequence[Line]]) -> list[str]:
     """`records`: by source."""
     problems = []
-    for name, blocks in copy.types.items():
-        for source, lines in records.items():
-            mine = [each for each in blocks if each.block.source == source]
-            numbers = [each.block.number for each in mine]
-            if numbers != list(range(len(mine))):
-                problems.append(f"the blocks of {name} from {source} are not numbered one by one: {_odd(numbers)}")
-            rows = [(row["k"], row["x"]) for each in mine for row in decode(each.block, catalogue[name]).to_pylist()]
+    for source, lines in records.items():
+        mine = [each for blocks in copy.topics.values() for each in blocks if each.block.source == source]
+        for lane in {(each.block.topic, each.block.type) for each in mine}:
+            numbers = [each.block.number for each in mine if (each.block.topic, each.block.type) == lane]
+            if numbers != list(range(len(numbers))):
+                problems.append(f"the blocks of {lane[1]} from {source} are not numbered one by one: {_odd(numbers)}")
+        for name in sorted({each["type"] for each in lines if "type" in each}):
+            rows = [(row["k"], row["x"]) for row in _rows(mine, catalogue, name)]
             wanted = [(key_of(source, name, x), x) for x in range(len(rows))]
             if rows != wanted:
                 problems.append(f"the events of {name} from {source} are not as they were sent: {_first(rows, wanted)}")
@@ -57,13 +58,21 @@ def stored(copy: Copy, catalogue: Catalogue, records: Mapping[str, Sequence[Line
     return problems
 
 
+def _rows(blocks: Sequence[Stored], catalogue: Catalogue, name: str) -> list[dict[str, Any]]:
+    """The events of a type."""
+    table = columns_of(blocks, {name: catalogue[name]}, 0).tables.get(name)
+    return [] if table is None else table.to_pylist()
+
+
 def merged(copy: Copy) -> list[str]:
-    problems = [f"a merged stream lacks block {number} of {name} from {source}" for name, source, number in copy.missing()[:3]]
-    whole = {types: first_of_each(blocks) for types, blocks in copy.merged.items()}
-    for types, blocks in whole.items():
-        for name in types:
-            if _names(blocks, (name,)) != [name_of(each) for each in copy.types[name]]:
-                problems.append(f"the merged stream of {', '.join(types)} has {name} in another order, or not all of it")
+    problems = [
+        f"a merged stream lacks block {number} of {name} from {source}" for _, name, source, number in copy.missing()[:3]
+    ]
+    whole = {topics: first_of_each(blocks) for topics, blocks in copy.streams.items()}
+    for topics, blocks in whole.items():
+        for topic in topics:
+            if _names(blocks, (topic,)) != [name_of(each) for each in copy.topics[topic]]:
+                problems.append(f"the stream of {', '.join(topics)} has {topic} in another order, or not all of it")
     for one, other in combinations(sorted(whole, key=len), 2):
         if other[: len(one)] == one and _names(whole[other], one) != _names(whole[one], one):
             problems.append(f"the streams of {', '.join(one)} and of {', '.join(other)} differ in their order")
@@ -72,12 +81,12 @@ def merged(copy: Copy) -> list[str]:
 
 def expected(copy: Copy, group: StreamGroup) -> Sequence[Relation]:
     """The relations that engines find in the group's streams, part by part, in the merged order."""
-    key = group.types, group.digest
+    key = group.parts[0].topics, group.digest
     if key not in copy.matched:
-        engines = [Engine(each.plan) for each in group.parts]
+        engines, catalogue = [Engine(each.plan) for each in group.parts], group.plan.catalogue
         found: list[Relation] = []
-        for part, blocks in in_one_order(copy, [each.types for each in group.parts]):
-            found += engines[part].feed(columns_of(blocks, group.plan.catalogue, 0))
+        for part, blocks in in_one_order(copy, [each.topics for each in group.parts]):
+            found += engines[part].feed(columns_of(blocks, {name: catalogue[name] for name in group.parts[part].types}, 0))
         copy.matched[key] = found
     return copy.matched[key]
 
@@ -103,7 +112,7 @@ def delivered(copy: Copy, who: Subscriber, receipts: Mapping[str, Receipt]) -> l
 
 def derived(copy: Copy, catalogue: Catalogue, blocks: Sequence[Stored], name: str, groups: Iterable[StreamGroup]) -> list[str]:
     """`groups`: those with the subscription that emits events of the type `name`."""
-    found = [row for each in blocks for row in decode(each.block, catalogue[name]).to_pylist()]
+    found = _rows(first_of_each(blocks), catalogue, name)
     for group in groups:
         wanted = [each.emitted for each in expected(copy, group) if each.emitted_type == name]
         if found != wanted:
@@ -132,8 +141,8 @@ def _promised(process: str, plans: Mapping[str, Plan], wanted: Property) -> bool
     return any(each.property is wanted and each.kept for each in verdicts)
 
 
-def _names(blocks: Iterable[Stored], types: TypeSet) -> list[tuple[str, str, int]]:
-    return [name_of(each) for each in blocks if each.block.type in types]
+def _names(blocks: Iterable[Stored], topics: Topics) -> list[Name]:
+    return [name_of(each) for each in blocks if each.block.topic in topics]
 
 
 def _odd(numbers: Sequence[int]) -> str:

@@ -16,11 +16,11 @@ from fairlead.engine import compile
 from fairlead.runtime.live.client import Client
 from fairlead.testing.live.actors.processes import Worker
 from fairlead.testing.live.actors.records import Line
-from fairlead.testing.live.actors.setting import EMITTED, EQUAL, MERGED, NAMES, RULES, TYPES
+from fairlead.testing.live.actors.setting import EMITTED, EMITTED_TOPIC, EQUAL, RULES, STREAMS, TYPES
 from fairlead.testing.live.verdict import checks
 from fairlead.testing.live.verdict.deliveries import given
-from fairlead.testing.live.verdict.log_copy import Copy, copied, first_of_each
-from fairlead.testing.live.verdict.trace import Identity, Subscriber, trace_of_run
+from fairlead.testing.live.verdict.log_copy import Copy, Identity, copied, first_of_each
+from fairlead.testing.live.verdict.trace import Subscriber, trace_of_run
 from fairlead.testing.properties.checkers import CHECKERS
 from fairlead.testing.properties.trace import Trace
 from fairlead.transport.log.protocol import Stored
@@ -42,13 +42,13 @@ class FinalLog:
 async def the_log(url: str, seconds: float) -> Copy:
     """The log when publishers are done."""
     async with fairlead.connect(url, replicas=3) as fl:
-        return await copied(fl, NAMES, MERGED, seconds)
+        return await copied(fl, STREAMS, seconds)
 
 
 async def the_rest(url: str, copy: Copy) -> FinalLog:
     """The log when subscribers are done."""
     async with fairlead.connect(url, replicas=3) as fl:
-        derived = (await copied(fl, [EMITTED], [], 0)).types[EMITTED]
+        derived = (await copied(fl, [(EMITTED_TOPIC,)], 0)).topics[EMITTED_TOPIC]
         receipts = {name: await fl.receipts(name) for name in RULES}
         return FinalLog(copy, derived, receipts, await _compared(fl))
 

@@ -1,11 +1,12 @@
 """The log after a run: the blocks of every stream, in order.
 
-Takes: a client, types, sets of types that are merged. Gives: a copy of the streams. Never: returns before the merged streams
-have everything that the streams of the types have.
+Takes: a client, the streams by their topics. Gives: a copy of the streams. Never: returns before the merged streams have
+everything that their topics have.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 from itertools import groupby
@@ -14,48 +15,60 @@ from operator import itemgetter
 from fairlead.dataclass import dataclass
 from fairlead.model.relation import Relation
 from fairlead.runtime.live.client import Client
-from fairlead.transport.log.names import merged_stream
+from fairlead.transport.log.block import INDEX_BITS, Block
+from fairlead.transport.log.mixed_block import events_of
+from fairlead.transport.log.names import merged_stream, topic_stream
 from fairlead.transport.log.patience import Patience
 from fairlead.transport.log.protocol import Stored, Stream
 
-TypeSet = tuple[str, ...]
-Name = tuple[str, str, int]
-"""The identity of a block: type, source, number."""
+Topics = tuple[str, ...]
+Name = tuple[str, str, str, int]
+"""The identity of a block: topic, type, source, number."""
+Identity = tuple[str, str, int]
+"""The identity of an event: type, source, and its number among those."""
 
 
 def name_of(stored: Stored) -> Name:
-    return stored.block.type, stored.block.source, stored.block.number
+    return stored.block.topic, stored.block.type, stored.block.source, stored.block.number
 
 
 @dataclass(frozen=True, eq=False)
 class Copy:
-    """`types`: by type, its own stream; `merged`: by the types, their merged stream."""
+    """`streams`: by the topics, the stream of a topic or a merged one."""
 
-    types: dict[str, list[Stored]]
-    merged: dict[TypeSet, list[Stored]]
-    matched: dict[tuple[TypeSet, str], Sequence[Relation]] = field(default_factory=dict)
-    """The relations found in a merged stream, by the digest of a plan (checks.py)."""
+    streams: dict[Topics, list[Stored]]
+    matched: dict[tuple[Topics, str], Sequence[Relation]] = field(default_factory=dict)
+    """The relations found in a stream, by the digest of a plan (checks.py)."""
+
+    @property
+    def topics(self) -> dict[str, list[Stored]]:
+        return {topics[0]: blocks for topics, blocks in self.streams.items() if len(topics) == 1}
+
+    @property
+    def merged(self) -> dict[Topics, list[Stored]]:
+        return {topics: blocks for topics, blocks in self.streams.items() if len(topics) > 1}
 
     @property
     def count(self) -> int:
-        """Blocks of all types."""
-        return sum(map(len, self.types.values()))
+        """Blocks of all topics."""
+        return sum(map(len, self.topics.values()))
 
     def missing(self) -> list[Name]:
-        """The blocks of its types that a merged stream lacks."""
+        """The blocks of its topics that a merged stream lacks."""
         found = []
-        for types, blocks in self.merged.items():
+        for topics, blocks in self.merged.items():
             have = {name_of(each) for each in blocks}
-            found += [name_of(each) for name in types for each in self.types[name] if name_of(each) not in have]
+            found += [name_of(each) for topic in topics for each in self.topics[topic] if name_of(each) not in have]
         return found
 
 
-async def copied(fl: Client, types: Iterable[str], merged: Iterable[TypeSet], seconds: float) -> Copy:
+async def copied(fl: Client, streams: Iterable[Topics], seconds: float) -> Copy:
     """After `seconds` the merged streams are copied, complete or not."""
-    own = {name: await _taken(fl, await fl.log.open_type(name)) for name in types}
+    wanted = sorted(streams, key=len)
+    own = {each: await _taken(fl, await fl.log.open_topics(each)) for each in wanted if len(each) == 1}
     patience = Patience(seconds, pause=0.5)
     while True:
-        copy = Copy(own, {each: await _taken(fl, await fl.log.open_merged(each)) for each in merged})
+        copy = Copy(own | {each: await _taken(fl, await fl.log.open_topics(each)) for each in wanted if len(each) > 1})
         if not copy.missing() or patience.is_over:
             return copy
         await patience.pause()
@@ -72,16 +85,17 @@ async def _taken(fl: Client, stream: Stream) -> list[Stored]:
     return found
 
 
-def in_one_order(copy: Copy, parts: Sequence[TypeSet]) -> Iterator[tuple[int, list[Stored]]]:
-    """The blocks of some merged streams, by the times at which they were stored, then the names of the streams; consecutive
-    blocks of one stream together."""
+def in_one_order(copy: Copy, parts: Sequence[Topics]) -> Iterator[tuple[int, list[Stored]]]:
+    """The blocks of some streams, by the times at which they were stored, then the names of the streams; consecutive blocks
+    of one stream together."""
     placed: list[tuple[int, str, int, int, Stored]] = []
-    for part, types in enumerate(parts):
-        latest, fresh = 0, {each.sequence for each in first_of_each(copy.merged[types])}
-        for each in copy.merged[types]:
+    for part, topics in enumerate(parts):
+        name = topic_stream(topics[0]) if len(topics) == 1 else merged_stream(topics)
+        latest, fresh = 0, {each.sequence for each in first_of_each(copy.streams[topics])}
+        for each in copy.streams[topics]:
             latest = max(latest, each.time)
             if each.sequence in fresh:
-                placed.append((latest, merged_stream(types), each.sequence, part, each))
+                placed.append((latest, name, each.sequence, part, each))
     for part, run in groupby(sorted(placed, key=itemgetter(0, 1, 2)), key=itemgetter(3)):
         yield part, [each[4] for each in run]
 
@@ -90,3 +104,22 @@ def first_of_each(blocks: Sequence[Stored]) -> list[Stored]:
     """The blocks without repeats."""
     seen: set[Name] = set()
     return [each for each in blocks if not (name_of(each) in seen or seen.add(name_of(each)))]  # type: ignore[func-returns-value]
+
+
+def types_of(block: Block) -> list[str]:
+    """The type of each event."""
+    if not block.is_mixed:
+        return [block.type] * block.count
+    return [block.types[code] for code in events_of(block).codes]
+
+
+def identities(blocks: Iterable[Stored]) -> dict[int, Identity]:
+    """By position in the stream. `blocks`: all of a stream, without repeats."""
+    counts: Counter[tuple[str, str]] = Counter()
+    found = {}
+    for each in blocks:
+        for at, name in enumerate(types_of(each.block)):
+            who = name, each.block.source
+            found[(each.sequence << INDEX_BITS) + at] = (*who, counts[who])
+            counts[who] += 1
+    return found

@@ -1,8 +1,8 @@
 """A trace (testing/properties/trace.py) of the run: the events in the order of the log, when they were sent and by which
 publisher, what was delivered when and to which subscriber.
 
-Each stream numbers its own events. All streams that subscribers read here are merged along one order of the types, so the
-stream of all types contains the order of every other one: an event's place in the trace is its place there.
+Each stream numbers its own events. All streams that subscribers read here are merged along one order of the topics, so the
+stream of all topics contains the order of every other one: an event's place in the trace is its place there.
 
 Takes: a copy of the log, records, plans. Gives: a trace, in which every subscription of every subscriber is a process. Never:
 repairs anything: inconsistencies raise.
@@ -21,23 +21,9 @@ from fairlead.runtime.live.gathering import columns_of
 from fairlead.runtime.live.grouping import StreamGroup, groups_of
 from fairlead.testing.live.actors.records import Line
 from fairlead.testing.live.verdict.deliveries import DeliveredNumbers
-from fairlead.testing.live.verdict.log_copy import Copy, first_of_each
+from fairlead.testing.live.verdict.log_copy import Copy, Identity, first_of_each, identities
 from fairlead.testing.properties.conjunctions import conjunctions_of
 from fairlead.testing.properties.trace import Multicast, Process, Trace, TraceDelivery
-from fairlead.transport.log.block import INDEX_BITS
-from fairlead.transport.log.protocol import Stored
-
-Identity = tuple[str, str, int]
-"""The identity of an event: type, source, and its number among those."""
-
-
-def identities(blocks: Iterable[Stored]) -> dict[int, Identity]:
-    """By position in the stream."""
-    return {
-        (each.sequence << INDEX_BITS) + at: (each.block.type, each.block.source, each.block.sequence + at)
-        for each in blocks
-        for at in range(each.block.count)
-    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,12 +46,13 @@ class Subscriber:
 
 def trace_of_run(copy: Copy, catalogue: Catalogue, sent: Mapping[Identity, int], subscribers: Iterable[Subscriber]) -> Trace:
     """`sent`: when each event was published first; 0 if unknown. Answers belong to a first subscription."""
-    widest = [each for each in first_of_each(copy.merged[max(copy.merged, key=len)]) if each.block.type != HEARTBEAT.name]
-    events = dict(zip(identities(widest).values(), columns_of(widest, catalogue, 0).events(catalogue), strict=True))
+    widest = [each for each in first_of_each(copy.streams[max(copy.streams, key=len)]) if each.block.type != HEARTBEAT.name]
+    read = {each.name: each for each in catalogue}
+    events = dict(zip(identities(widest).values(), columns_of(widest, read, 0).events(catalogue), strict=True))
     everyone = list(subscribers)
     answering = {each.name: f"{each.name}/{each.plan.subscriptions[0].name}" for each in everyone}
     multicasts = [Multicast(answering.get(who[1], who[1]), sent.get(who, 0), event) for who, event in events.items()]
-    places = {types: identities(first_of_each(blocks)) for types, blocks in copy.merged.items()}
+    places = {topics: identities(first_of_each(blocks)) for topics, blocks in copy.streams.items()}
     processes, deliveries = [], []
     for each in everyone:
         for subscription in each.plan.subscriptions:
@@ -74,7 +61,7 @@ def trace_of_run(copy: Copy, catalogue: Catalogue, sent: Mapping[Identity, int],
             for key, group in each.groups.items():
                 for line in each.given[key].lines:
                     if line["subscription"] == subscription.name:
-                        at = places[group.part_of(subscription.name, line["branch"]).types]
+                        at = places[group.part_of(subscription.name, line["branch"]).topics]
                         deliveries.append(_delivery(process, line, [events[at[position]] for position in line["positions"]]))
     known = {each.name for each in processes}
     processes += [Process(name) for name in dict.fromkeys(each.process for each in multicasts) if name not in known]
