@@ -12,9 +12,9 @@ import fairlead
 from fairlead.engine import Engine
 from fairlead.model.relation import Relation
 from fairlead.runtime.live.client import Client
+from fairlead.runtime.live.gathering import columns_of
 from fairlead.runtime.live.subscribing import LiveSubscription
 from fairlead.transport.admission.records import read_records
-from fairlead.transport.log.block import decode, positions
 from fairlead.transport.log.protocol import Stream
 from tests.transport.log.test_logs import taken
 from tests.waiting import until
@@ -72,19 +72,17 @@ async def publish_some(fl: Client, seed: int, rounds: int = 40) -> None:
 
 async def exported(fl: Client, types: Sequence[str]) -> list[tuple[int, dict[str, Any]]]:
     """The events of a merged stream with their positions, as a file would have them."""
-    stream, catalogue = await fl.log.open_merged(types), await fl.types()
-    await merged(fl, types, sum([await fl.log.last(await fl.log.open_type(name)) for name in types]))
-    found: list[tuple[int, dict[str, Any]]] = []
-    for each in await taken(fl.log, stream, await fl.log.last(stream)):
-        rows = decode(each.block, catalogue[each.block.type]).to_pylist()
-        for position, row in zip(positions(each.sequence, each.block.count).tolist(), rows, strict=True):
-            found.append((position, {"type": each.block.type} | row))
-    return found
+    catalogue = await fl.types()
+    topics = catalogue.topics_of(types)
+    stream = await fl.log.open_topics(topics)
+    await merged(fl, types, sum([await fl.log.last(await fl.log.open_topics([each])) for each in topics]))
+    columns = columns_of(await taken(fl.log, stream, await fl.log.last(stream)), {name: catalogue[name] for name in types}, 0)
+    return [(each.position.major, {"type": each.type} | each.values) for each in columns.events(catalogue)]
 
 
 async def merged(fl: Client, types: Sequence[str], count: int) -> None:
     """Wait until so many blocks are merged: what is published one after the other may be merged otherwise."""
-    stream = await fl.log.open_merged(types)
+    stream = await fl.log.open_topics((await fl.types()).topics_of(types))
     await until(lambda: reached(fl, stream, count))
 
 

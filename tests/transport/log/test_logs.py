@@ -13,17 +13,16 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from nats.js.api import StreamConfig
 
 from fairlead.errors import DataError, LogError
 from fairlead.model.blobs import packed
 from fairlead.model.types import Attribute, DataType, EventType, Kind
 from fairlead.testing.live.cluster.servers import Cluster
 from fairlead.transport.log.block import BYTES_MAX, EVENTS_MAX, Block, block_of, decode, pieces, positions
-from fairlead.transport.log.block_filter import Only
+from fairlead.transport.log.block_filter import MIXED, Only
 from fairlead.transport.log.credentials import Credentials
 from fairlead.transport.log.file_log import FileLog
-from fairlead.transport.log.jetstream.log import JetStreamLog, connect
+from fairlead.transport.log.jetstream.log import connect
 from fairlead.transport.log.jetstream.server import Server
 from fairlead.transport.log.patient_log import PatientLog
 from fairlead.transport.log.protocol import Conflict, Log, Stored, Stream, Unavailable
@@ -33,10 +32,11 @@ from tests.waiting import wait_until
 A = EventType("A", (Attribute("x", DataType(Kind.INT)),))
 
 
-def block(type: str, source: str, number: int, values: list[int] | None = None) -> Block:
+def block(type: str, source: str, number: int, values: list[int] | None = None, topic: str | None = None) -> Block:
+    """`topic`: that of the same name, unless told."""
     rows = [number] if values is None else values
     payload = packed(pa.record_batch({"x": pa.array(rows, pa.int32())}))
-    return Block(type, source, number, number, len(rows), "s", payload)
+    return Block(type, source, number, number, len(rows), "s", payload, topic=topic or type)
 
 
 async def taken(log: Log, stream: Stream, count: int, after: int = 0, only: Only | None = None) -> list[Stored]:
@@ -52,7 +52,7 @@ async def taken(log: Log, stream: Stream, count: int, after: int = 0, only: Only
 def test_a_reader_is_sent_the_blocks_of_its_route_and_a_source_has_one_order_under_all_letters(kind: str) -> None:
     async def work() -> None:
         async with a_log(kind) as log:
-            stream, merged = await log.open_type("A"), await log.open_merged(["A", "B"])
+            stream, merged = await log.open_topics(["A"]), await log.open_topics(["A", "B"])
             told, after = ["", "n0 y0 u0 u0", "n0 y1 u1 u1", "y0 n2 u2 u2", "n3 n2 u3 u3"], [0]
             for number, marks in enumerate(told):
                 after.append(await log.append(replace(block("A", "s", number), marks=marks), after[-1]))
@@ -95,7 +95,7 @@ def test_in_a_cluster_one_of_several_attempts_is_stored_whatever_their_letters(t
         with Cluster(tmp_path) as cluster:
             logs = [await connect(cluster.url, Credentials(), 3) for _ in range(3)]
             patient = PatientLog(logs[0], 60)
-            await patient.open_type("A")
+            await patient.open_topics(["A"])
             after = number = 0
             while number < 30:
                 found = await asyncio.gather(*(attempt(each, number, "ynu"[at], after) for at, each in enumerate(logs)))
@@ -104,40 +104,44 @@ def test_in_a_cluster_one_of_several_attempts_is_stored_whatever_their_letters(t
                 assert stored in ([], [0 if last is None else last.sequence])  # an answer may be lost
                 if last is not None and last.block.number == number:
                     after, number = last.sequence, number + 1
-            assert [each.block.number for each in await taken(logs[0], await patient.open_type("A"), 30)] == list(range(30))
-            assert await patient.last(await patient.open_type("A")) == 30
+            assert [each.block.number for each in await taken(logs[0], await patient.open_topics(["A"]), 30)] == list(range(30))
+            assert await patient.last(await patient.open_topics(["A"])) == 30
             for each in logs:
                 await each.close()
 
     run(work)
 
 
-@pytest.mark.server
-def test_a_stream_of_a_version_without_letters_is_gone_on_with() -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_source_has_one_order_over_all_types_of_a_topic(kind: str) -> None:
     async def work() -> None:
-        async with a_log("server") as log:
-            assert isinstance(log, JetStreamLog)
-            await log._js.add_stream(StreamConfig(name="FL_T_A", subjects=["fl.t.A.*"], allow_direct=True))
-            for number in range(3):
-                old = block("A", "s", number)
-                await log._js.publish("fl.t.A.s", old.payload, headers=old.headers())
-            stream = await log.open_type("A")
-            last = await log.last_of("A", "s")
-            assert last is not None
-            assert (last.sequence, last.block.number) == (3, 2)
-            marked = replace(block("A", "s", 3), marks="n2 u2 u2 u2")
-            for wrong in (1, 2, 4):
-                with pytest.raises(Conflict):
-                    await log.append(marked, wrong)
-            assert await log.append(marked, 3) == 4
-            with pytest.raises(Conflict):
-                await log.append(marked, 3)
-            assert await log.append(replace(block("A", "s", 4), marks="y2 u3 u3 u3"), 4) == 5
-            assert [each.block.number for each in await taken(log, stream, 5)] == [0, 1, 2, 3, 4]
-            only = Only(("A",), {"A": 0})
-            assert [each.block.number for each in await taken(log, stream, 4, only=only)] == [0, 1, 2, 4]
-            assert await log.sources("A") == ["s"]
-            assert (await log._js.stream_info("FL_T_A")).config.subjects == ["fl.t.A.>"]
+        async with a_log(kind) as log:
+            stream, last, sent = await log.open_topics(["t"]), 0, []
+            for number in range(4):
+                for name in ("A", "B", MIXED):
+                    types = ("A", "B") if name == MIXED else ()
+                    one = replace(block(name, "s", number, topic="t"), types=types)
+                    for wrong in {0, last - 1, last + 1} - {last, -1}:
+                        with pytest.raises(Conflict):
+                            await log.append(one, wrong)
+                    last = await log.append(one, last)
+                    sent.append(one)
+                    await log.append(replace(one, source="other"), last - 1 if last > 1 else 0)
+                    last_of_it = await log.last_of("t", "s")
+                    assert last_of_it is not None
+                    assert (last_of_it.sequence, last_of_it.block) == (last, one)
+            found = await taken(log, stream, 24)
+            assert [each.block for each in found if each.block.source == "s"] == sent
+            for name in ("A", "B", MIXED):
+                newest = await log.last_of("t", "s", name)
+                assert newest is not None
+                assert (newest.block.type, newest.block.number) == (name, 3)
+            assert await log.last_of("t", "s", "C") is None
+            assert await log.sources("t") == ["other", "s"]
+            only = Only(("B",))
+            chosen = await taken(log, stream, 16, only=only)
+            assert [each for each in found if each.block.type != "A"] == chosen
+            assert await log.last(stream, only) == 24
 
     run(work)
 
@@ -146,7 +150,7 @@ def test_a_stream_of_a_version_without_letters_is_gone_on_with() -> None:
 def test_what_is_appended_is_read_in_order_with_its_numbers(kind: str) -> None:
     async def work() -> None:
         async with a_log(kind) as log:
-            stream = await log.open_type("A")
+            stream = await log.open_topics(["A"])
             first = await log.append(block("A", "s", 0), 0)
             second = await log.append(block("A", "s", 1), first)
             assert (first, second, await log.last(stream)) == (1, 2, 2)
@@ -166,7 +170,7 @@ def test_what_is_appended_is_read_in_order_with_its_numbers(kind: str) -> None:
 def test_an_append_after_another_one_than_expected_is_refused(kind: str) -> None:
     async def work() -> None:
         async with a_log(kind) as log:
-            await log.open_type("A")
+            await log.open_topics(["A"])
             await log.append(block("A", "s", 0), 0)
             with pytest.raises(Conflict):
                 await log.append(block("A", "s", 1), 0)
@@ -176,17 +180,17 @@ def test_an_append_after_another_one_than_expected_is_refused(kind: str) -> None
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_merged_streams_share_the_order_of_their_first_types(kind: str) -> None:
+def test_merged_streams_share_the_order_of_their_first_topics(kind: str) -> None:
     async def work() -> None:
         async with a_log(kind) as log:
             for name in "ABC":
-                await log.open_type(name)
+                await log.open_topics([name])
             before = {(name, number): 0 for name in "ABC" for number in range(3)}
             after = dict.fromkeys("ABC", 0)
             for name, number in before:
                 after[name] = await log.append(block(name, "s", number), after[name])
-            two, three = await log.open_merged(["B", "A"]), await log.open_merged(["C", "A", "B"])
-            assert two == await log.open_merged(["A", "B"])
+            two, three = await log.open_topics(["B", "A"]), await log.open_topics(["C", "A", "B"])
+            assert two == await log.open_topics(["A", "B"])
             for number in range(3, 6):
                 for name in "ABC":
                     after[name] = await log.append(block(name, "s", number), after[name])
@@ -203,7 +207,7 @@ def test_merged_streams_share_the_order_of_their_first_types(kind: str) -> None:
 def test_a_reader_waits_for_what_comes(kind: str) -> None:
     async def work() -> None:
         async with a_log(kind) as log:
-            stream = await log.open_merged(["A"])
+            stream = await log.open_topics(["A"])
             last = 0
             async with aclosing(log.read(stream, 0)) as reading:  # type: ignore[type-var]
                 for number in range(3):
@@ -249,7 +253,7 @@ def test_tables_compare_revisions_and_objects_may_be_large(kind: str) -> None:
 def test_a_time_is_found_in_a_stream(kind: str) -> None:
     async def work() -> None:
         async with a_log(kind) as log:
-            stream, last = await log.open_type("A"), 0
+            stream, last = await log.open_topics(["A"]), 0
             for number in range(4):
                 last = await log.append(block("A", "s", number), last)
                 await asyncio.sleep(0.005)  # their times differ
@@ -264,12 +268,12 @@ def test_a_time_is_found_in_a_stream(kind: str) -> None:
 def test_a_log_in_a_file_is_there_again(tmp_path: Path) -> None:
     async def first() -> list[Stored]:
         log = FileLog(tmp_path)
-        await log.open_merged(["A", "B"])
+        await log.open_topics(["A", "B"])
         await log.append(block("A", "s", 0), 0)
         await log.append(block("B", "s", 0), 0)
         await log.put("T", "k", b"v")
         await log.put_object("O", "o", b"x" * 100)
-        found = await taken(log, await log.open_merged(["A", "B"]), 2)
+        found = await taken(log, await log.open_topics(["A", "B"]), 2)
         with pytest.raises(LogError, match="N006"):
             FileLog(tmp_path)
         await log.close()
@@ -277,7 +281,7 @@ def test_a_log_in_a_file_is_there_again(tmp_path: Path) -> None:
 
     async def second(expected: list[Stored]) -> None:
         log = FileLog(tmp_path)
-        assert await taken(log, await log.open_merged(["A", "B"]), 2) == expected
+        assert await taken(log, await log.open_topics(["A", "B"]), 2) == expected
         assert (await log.get("T", "k") or (b"",))[0] == b"v"
         assert await log.get_object("O", "o") == b"x" * 100
         assert await log.append(block("A", "s", 1), 1) == 2

@@ -32,10 +32,10 @@ class Counted(MemoryLog):
         self.fails_at: int | None = None
 
     async def fill(self, count: int) -> None:
-        before = len(self._streams["FL_T_A"]) if "FL_T_A" in self._streams else 0
-        await self.open_type("A")
+        before = len(self._streams["FL_TOPIC_A"]) if "FL_TOPIC_A" in self._streams else 0
+        await self.open_topics(["A"])
         for number in range(before, before + count):
-            await self.append(Block("A", "s", number, number, 1, "", bytes(SIZE)), number)
+            await self.append(Block("A", "s", number, number, 1, "", bytes(SIZE), topic="A"), number)
 
     async def read(self, stream: Stream, after: int, only: Only | None = None) -> AsyncIterator[Sequence[Stored]]:
         self.reading += 1
@@ -66,7 +66,7 @@ def test_a_stream_is_read_once_for_all_who_read_it() -> None:
     async def work() -> None:
         log = Counted()
         await log.fill(300)
-        shared, stream = Sharing(log), await log.open_type("A")
+        shared, stream = Sharing(log), await log.open_topics(["A"])
         each = await asyncio.gather(*(taken(shared, stream, 0, 300, iter(())) for _ in range(10)))
         assert each == [list(range(1, 301))] * 10
         assert (log.given, log.begun, log.reading) == (300, 1, 0)
@@ -96,7 +96,7 @@ def test_whoever_comes_when_and_however_slow_gets_every_block_once(data: Any) ->
     async def work() -> None:
         log = Counted()
         await log.fill(60)
-        shared, stream = Sharing(log, Window(unread, kept, 0.002)), await log.open_type("A")
+        shared, stream = Sharing(log, Window(unread, kept, 0.002)), await log.open_topics(["A"])
         end = 60 + sum(count for count, _ in fills)
 
         async def reader(after: int, late: float, pauses: list[float]) -> list[int]:
@@ -119,7 +119,7 @@ def test_one_who_has_stopped_does_not_hold_the_others_up_and_goes_on_where_it_wa
     async def work() -> None:
         log = Counted()
         await log.fill(5)
-        shared, stream = Sharing(log, Window(20 * SIZE, 5 * SIZE, 0.05)), await log.open_type("A")
+        shared, stream = Sharing(log, Window(20 * SIZE, 5 * SIZE, 0.05)), await log.open_topics(["A"])
         stopped = shared.read(stream, 0)
         assert [each.sequence for each in await anext(stopped)] == [1, 2, 3, 4, 5]
         quick = asyncio.create_task(taken(shared, stream, 0, 205, iter(())))
@@ -142,7 +142,7 @@ def test_readings_that_come_to_the_same_place_become_one() -> None:
     async def work() -> None:
         log = Counted()
         await log.fill(100)
-        shared, stream = Sharing(log), await log.open_type("A")
+        shared, stream = Sharing(log), await log.open_topics(["A"])
         at_end, from_start = shared.read(stream, 100), shared.read(stream, 0)
         waiting = asyncio.create_task(anext(at_end))
         await asyncio.sleep(0)  # it begins to wait
@@ -164,7 +164,7 @@ def test_a_failure_is_told_to_all_after_what_came_before_and_later_readers_begin
     async def work() -> None:
         log = Counted()
         await log.fill(10)
-        shared, stream = Sharing(log), await log.open_type("A")
+        shared, stream = Sharing(log), await log.open_topics(["A"])
         readings = [shared.read(stream, 0) for _ in range(3)]
         for each in readings:
             assert len(await anext(each)) == 10
@@ -184,7 +184,7 @@ def test_those_who_want_different_blocks_do_not_share() -> None:
     async def work() -> None:
         log = Counted()
         await log.fill(3)
-        shared, stream = Sharing(log), await log.open_type("A")
+        shared, stream = Sharing(log), await log.open_topics(["A"])
         all_of_it, some = shared.read(stream, 0), shared.read(stream, 0, Only(("B",), {}))
         assert len(await anext(all_of_it)) == 3
         nothing = asyncio.create_task(anext(some))
