@@ -4,6 +4,8 @@
     2. every event is checked to fit into a block
     3. they are stored, and only then the response is sent
 
+Events of a topic are stored in the order of the request, those of each source and those without one.
+
 Records with `_source` and `_sequence` are numbered by their source: those that are stored already are not stored again, so a
 client can repeat a request that got no response. The others are published under the gateway's own name; after an error of the
 log (3) some of them may be stored.
@@ -16,7 +18,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +27,6 @@ import pyarrow as pa
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import DataError, LogError
-from fairlead.model.types import EventType
 from fairlead.runtime.live.checking import Checking
 from fairlead.runtime.live.publisher import Publisher
 from fairlead.runtime.live.publishing import Outbox, Unsent
@@ -32,7 +34,7 @@ from fairlead.runtime.live.registry import Registry
 from fairlead.runtime.numbered import Numbered, source_name
 from fairlead.transport.admission.problems import at, quoted
 from fairlead.transport.log.block import BYTES_MAX
-from fairlead.transport.log.mixed_block import MixedEvents, joined
+from fairlead.transport.log.mixed_block import MixedEvents, joined, of_one_type
 from fairlead.transport.log.protocol import Log
 
 SOURCES_MAX = 10_000
@@ -62,11 +64,14 @@ class PublishedPart:
         return joined(self.checking.batches(self.records))
 
 
+CheckedPart = tuple[PublishedPart, pa.RecordBatch]
+
+
 class Publishing:
     def __init__(self, log: Log, registry: Registry, source: str | None, linger: float, patience: float) -> None:
         self._log, self._registry, self._patience = log, registry, patience
         self._publisher = Publisher(log, registry, source, linger, patience)
-        self._numbered: OrderedDict[tuple[str, str], Numbered] = OrderedDict()
+        self._numbered: OrderedDict[tuple[str, str, str], Numbered] = OrderedDict()
 
     async def close(self) -> None:
         await self._publisher.close(flush=True)
@@ -84,27 +89,31 @@ class Publishing:
                 raise
             await self.renew()
             checked = await self._checked(records)
-        stores = [*self._in_order([each for each in checked if each[0].source is None])]  # 2
-        stores += [self._numbered_store(part, batch) for part, batch in checked if part.source is not None]
+        alone = [each for each in checked if each[0].source is None]
+        sized = [(*each, each[0].sized(each[1])) for each in await self._by_topic(alone)]  # 2
+        for part, batch in checked:
+            if part.source is not None:
+                self._publisher.outbox(part.checking.type.topic).sized(of_one_type(part.checking.type.name, batch))
+        numbered = _by_source(checked).values()
+        stores = [*(self._store(*each) for each in sized), *(self._store_numbered(mine) for mine in numbered)]
         new = await asyncio.gather(*stores, return_exceptions=True)  # 3
         for each in new:
             if isinstance(each, BaseException):
                 raise each
-        stored = sum(each for each in new if isinstance(each, int))
+        stored = sum(len(part.records) for part, _ in alone) + sum(each for each in new if isinstance(each, int))
         return Counts(stored, len(records) - stored)
 
-    def _in_order(self, parts: Sequence[tuple[PublishedPart, pa.RecordBatch]]) -> Iterator[Coroutine[Any, Any, int]]:
-        """Events without numbers, topic by topic, in the order of the request."""
-        for topic in dict.fromkeys(part.checking.type.topic for part, _ in parts):
-            mine = [each for each in parts if each[0].checking.type.topic == topic]
-            codes = np.repeat(np.arange(len(mine)), [len(part.places) for part, _ in mine])
-            order = np.argsort(np.concatenate([part.places for part, _ in mine]), kind="stable")
-            names = tuple(part.checking.type.name for part, _ in mine)
-            events = MixedEvents(names, codes[order].astype(np.uint16), [batch for _, batch in mine])
-            outbox = self._publisher.outbox(topic)
-            yield self._store(outbox, events, outbox.sized([events]))
+    async def _by_topic(self, parts: Sequence[CheckedPart]) -> list[tuple[Outbox, MixedEvents]]:
+        """The events of several parts by topic, in the order of the request."""
+        if not parts:
+            return []
+        codes = np.repeat(np.arange(len(parts), dtype=np.uint16), [len(part.places) for part, _ in parts])
+        order = np.argsort(np.concatenate([part.places for part, _ in parts]), kind="stable")
+        names = tuple(part.checking.type.name for part, _ in parts)
+        events = MixedEvents(names, codes[order], [batch for _, batch in parts])
+        return [(self._publisher.outbox(topic), mine) for topic, mine in (await self._publisher.by_topic(events)).items()]
 
-    async def _checked(self, records: Sequence[tuple[str, Any]]) -> list[tuple[PublishedPart, pa.RecordBatch]]:
+    async def _checked(self, records: Sequence[tuple[str, Any]]) -> list[CheckedPart]:
         parts: dict[tuple[str, str | None], PublishedPart] = {}
         try:
             for place, (_, record) in enumerate(records):
@@ -138,30 +147,49 @@ class Publishing:
         return part
 
     async def _store(self, outbox: Outbox, events: MixedEvents, blocks: Sequence[Unsent]) -> int:
+        """Returns 0: these events are counted by request, and heartbeats once."""
         try:
             async with asyncio.timeout(self._patience + 5):
+                await outbox.room()
                 if len(blocks) == 1 and events.nbytes < BYTES_MAX:
-                    await outbox.put_events(events)  # a block together with other requests
+                    outbox.add_events(events)  # a block together with other requests
                 else:
-                    await outbox.put_blocks(blocks)
+                    outbox.add_blocks(blocks)
                 await outbox.stored()
         except TimeoutError:
             raise LogError("N001", "the server does not answer", "number the events of a source, and send them again") from None
-        return len(events)
+        return 0
 
-    async def _numbered_store(self, part: PublishedPart, batch: pa.RecordBatch) -> int:
-        return await self._of(part.checking.type, str(part.source)).store(batch, part.numbers, part.checking.schema)
+    async def _store_numbered(self, parts: Sequence[CheckedPart]) -> int:
+        """Events of one source, stretch by stretch of one type, in the order of the request. Returns how many were new."""
+        new, taken = 0, [0] * len(parts)
+        places = sorted((place, number) for number, (part, _) in enumerate(parts) for place in part.places)
+        for number, run in groupby(number for _, number in places):
+            (part, batch), low, count = parts[number], taken[number], len(list(run))
+            taken[number] += count
+            for each in await self._publisher.topics_of(part.checking.type):
+                numbered = self._of(each, part.checking.type.name, str(part.source))
+                stored = await numbered.store(batch.slice(low, count), part.numbers[low : low + count], part.checking.schema)
+            new += stored
+        return new
 
-    def _of(self, event_type: EventType, source: str) -> Numbered:
-        key = event_type.name, source
+    def _of(self, topic: str, type: str, source: str) -> Numbered:
+        key = topic, type, source
         known = self._numbered.get(key)
         if known is None:
-            known = Numbered(self._log, event_type.topic, event_type.name, source_name(source), self._patience)
-            self._numbered[key] = known
+            known = self._numbered[key] = Numbered(self._log, topic, type, source_name(source), self._patience)
             if len(self._numbered) > SOURCES_MAX:
                 self._numbered.popitem(last=False)
         self._numbered.move_to_end(key)
         return known
+
+
+def _by_source(parts: Sequence[CheckedPart]) -> dict[str, list[CheckedPart]]:
+    found: dict[str, list[CheckedPart]] = {}
+    for each in parts:
+        if each[0].source is not None:
+            found.setdefault(each[0].source, []).append(each)
+    return found
 
 
 def _special(record: Any) -> tuple[str, str | None, int | None]:

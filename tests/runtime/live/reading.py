@@ -20,6 +20,8 @@ from tests.transport.log.test_logs import taken
 from tests.waiting import until
 
 TYPES = "TYPE A (k INT, x INT); TYPE B (k INT, x INT); TYPE C (k INT, x INT)"
+APART = f"TOPIC a (A); TOPIC b (B); TOPIC c (C); {TYPES}"
+"""The same types, each in a topic of its own: several of them are merged."""
 RULES = "SUBSCRIPTION S MATCH A a AND B b WHERE a.k = b.k"
 COVERING = f"{RULES} SUBSCRIPTION T MATCH A a AND B b AND C c WHERE a.k = b.k AND b.k = c.k"
 EMITTING = "SUBSCRIPTION S MATCH A a AND B b WHERE a.k = b.k EMIT Pair (k = a.k, total = a.x + b.x)"

@@ -52,7 +52,7 @@ def test_a_store_that_was_full_goes_on_when_it_has_room(tmp_path: Path) -> None:
                     assert refused == ["N004"]
                     got = [(await anext(sub.__aiter__())).members[0]["x"] for _ in range(EVENTS)]
                     assert got == list(range(EVENTS))
-                blocks = (await copied(fl, ["T"], [], 0)).types["T"]
+                blocks = (await copied(fl, [("main",)], 0)).topics["main"]
                 catalogue = await fl.types()
                 rows = [row["x"] for each in blocks for row in decode(each.block, catalogue["T"]).to_pylist()]
                 assert rows == list(range(EVENTS))

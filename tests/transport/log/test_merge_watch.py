@@ -15,13 +15,13 @@ import fairlead
 from fairlead.transport.log.jetstream.failures import Refusals, translated
 from fairlead.transport.log.jetstream.merge_watch import MergeProgress, Watching, is_silent
 from fairlead.transport.log.protocol import Unavailable
-from tests.runtime.live.reading import TYPES, merged
+from tests.runtime.live.reading import APART, merged
 from tests.transport.log.logs import run
 
 SECOND = 1_000_000_000
 
 
-def told(*active: int | None, leader: str = "one", names: str = "FL_T_A") -> StreamInfo:
+def told(*active: int | None, leader: str = "one", names: str = "FL_TOPIC_a") -> StreamInfo:
     state = StreamState(messages=0, bytes=0, first_seq=0, last_seq=0, consumer_count=0)
     sources = [StreamSourceInfo(name=names, active=each) for each in active]
     return StreamInfo(StreamConfig(name="FL_M_x"), state, sources=sources, cluster=ClusterInfo(leader=leader))
@@ -71,15 +71,15 @@ def test_a_leader_whose_source_stays_silent_steps_down() -> None:
 def test_a_leader_whose_stream_stands_still_steps_down_though_its_sources_are_heard_of() -> None:
     def holding(count: int) -> StreamInfo:
         made = told(0)
-        state = replace(made.state, last_seq=count, subjects={"fl.t.A.s": count})
-        return replace(made, state=state, config=replace(made.config, metadata={"types": "A"}))
+        state = replace(made.state, last_seq=count, subjects={"fl.e.a.A.s.u.u.u.u": count})
+        return replace(made, state=state, config=replace(made.config, metadata={"topics": "a"}))
 
     source = replace(told(), state=replace(told().state, last_seq=5))
     down = ["$JS.API.STREAM.LEADER.STEPDOWN.FL_M_x"]
-    assert watched({"FL_M_x": [holding(3)], "FL_T_A": [source]}, progress_looks=1) == down
-    assert watched({"FL_M_x": [holding(5)], "FL_T_A": [source]}, progress_looks=1) == []
+    assert watched({"FL_M_x": [holding(3)], "FL_TOPIC_a": [source]}, progress_looks=1) == down
+    assert watched({"FL_M_x": [holding(5)], "FL_TOPIC_a": [source]}, progress_looks=1) == []
     moving = [holding(count) for count in (1, 1, 2, 2, 3, 3)]  # two questions each look
-    assert watched({"FL_M_x": moving, "FL_T_A": [source]}, progress_looks=1) == []
+    assert watched({"FL_M_x": moving, "FL_TOPIC_a": [source]}, progress_looks=1) == []
 
 
 @pytest.mark.server
@@ -88,8 +88,8 @@ def test_a_merged_stream_that_takes_up_nothing_of_a_source_that_has_more_stands_
         async with fairlead.connect() as fl:
             client = await nats.connect(fl.url)
             js = client.jetstream()
-            await fl.declare(TYPES)
-            stream = await fl.log.open_merged(["A", "B"])
+            await fl.declare(APART)
+            stream = await fl.log.open_topics(["a", "b"])
             progress = MergeProgress(js)
 
             async def looked() -> bool:

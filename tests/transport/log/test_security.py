@@ -13,7 +13,7 @@ import pytest
 import fairlead
 from fairlead.errors import LogError, UsageError
 from fairlead.transport.log.jetstream.server import Server
-from tests.runtime.live.reading import TYPES, more, some
+from tests.runtime.live.reading import APART, TYPES, more, some
 from tests.transport.log.logs import run
 
 ACCOUNTS = """
@@ -21,8 +21,8 @@ authorization {
   users = [
     { user: admin, password: secret }
     { user: desk, password: pass, permissions: {
-        publish: { allow: ["fl.t.A.>", "$JS.API.>", "$KV.FL_TYPES.>", "$KV.FL_LEASES.>", "$KV.FL_ORIGINS.>"],
-                   deny: ["$JS.API.CONSUMER.CREATE.FL_T_B.>", "$JS.API.CONSUMER.CREATE.FL_T_B", "$JS.API.STREAM.LIST"] }
+        publish: { allow: ["fl.e.a.A.>", "$JS.API.>", "$KV.FL_TYPES.>", "$KV.FL_LEASES.>", "$KV.FL_ORIGINS.>"],
+                   deny: ["$JS.API.CONSUMER.CREATE.FL_TOPIC_b.>", "$JS.API.CONSUMER.CREATE.FL_TOPIC_b", "$JS.API.STREAM.LIST"] }
         subscribe: ["_INBOX.>"] } }
   ]
 }
@@ -40,7 +40,7 @@ def test_a_user_does_what_it_may_and_the_rest_is_refused(tmp_path: Path, monkeyp
                 async with fairlead.connect(server.url, user="desk", password="wrong"):
                     pass
             async with fairlead.connect(server.url, user="admin", password="secret") as admin:
-                await admin.declare(TYPES)
+                await admin.declare(APART)
                 await admin.publish("B", k=1, x=1, wait=True)
                 monkeypatch.setenv("FAIRLEAD_USER", "desk")
                 monkeypatch.setenv("FAIRLEAD_PASSWORD", "pass")
@@ -60,7 +60,7 @@ def test_a_user_does_what_it_may_and_the_rest_is_refused(tmp_path: Path, monkeyp
                     with pytest.raises(LogError, match=r"N003.*heartbeat"):  # which it would have to store, C being quiet
                         await more(sub, 10)
                 await desk.__aexit__(ValueError, None, None)
-                assert await admin.log.last(await admin.log.open_type("B")) == 1
+                assert await admin.log.last(await admin.log.open_topics(["b"])) == 1
 
     run(work)
 

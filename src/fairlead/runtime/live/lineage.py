@@ -73,7 +73,7 @@ class Strand:
         fresh = []
         for each in blocks:
             block = each.block
-            if self.continuity.check(block.type, block.source, block.number, block.count, block.before):
+            if self.continuity.check(block.lane, block.source, block.number, block.count, block.before):
                 fresh.append(each)
         self.reached = Reached(blocks[-1].sequence, blocks[-1].time)
         if not fresh:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -18,11 +18,11 @@ from fairlead.errors import DataError, LogError
 from fairlead.model.columns import Columns
 from fairlead.model.types import HEARTBEAT, EventType
 from fairlead.runtime.live.checking import Checking
-from fairlead.runtime.live.publishing import Outbox, Unsent
+from fairlead.runtime.live.publishing import Outbox
 from fairlead.runtime.live.registry import Registry
 from fairlead.transport.admission.problems import not_published, unknown_type
 from fairlead.transport.log.block import BYTES_MAX, EVENTS_MAX
-from fairlead.transport.log.mixed_block import MixedEvents, joined_events, of_one_type
+from fairlead.transport.log.mixed_block import MixedEvents, joined, joined_events, of_one_type
 from fairlead.transport.log.names import checked
 from fairlead.transport.log.protocol import Log
 from fairlead.transport.log.tasks import ended
@@ -42,66 +42,59 @@ class Publisher:
         self._beating: asyncio.Task[None] | None = None
 
     async def publish(self, type: str, values: Mapping[str, Any], wait: bool) -> None:
-        """A heartbeat goes to every topic."""
         checking = self._checkings.get(type) or await self.checking(type)
         row = checking.row(values)
-        outboxes = [self.outbox(each) for each in self._topics(checking.type)]
-        for outbox in outboxes:
-            if checking.size(row) > LARGE:
-                outbox.sized([of_one_type(type, checking.batch([row]))])
-            await outbox.put(checking, row)
+        if type == HEARTBEAT.name:
+            await self.publish_events(of_one_type(type, checking.batch([row])), wait)
+            return
+        outbox = self.outbox(checking.type.topic)
+        if checking.size(row) > LARGE:
+            outbox.sized(of_one_type(type, checking.batch([row])))
+        await outbox.put(checking, row)
         if wait:
-            for outbox in outboxes:
-                await outbox.stored()
+            await outbox.stored()
 
     async def publish_many(self, type: str, events: Any, wait: bool) -> int:
-        """1. checks all events, 2. sends all events: a few together with other incoming events, many in their own blocks."""
         checking = self._checkings.get(type) or await self.checking(type)
-        return await self._put([of_one_type(type, each) for each in checking.batches(events)], wait)  # 1, 2
+        batches = checking.batches(events)
+        return await self.publish_events(of_one_type(type, joined(batches)), wait) if batches else 0
 
     async def publish_all(self, batches: Iterable[Columns], wait: bool) -> int:
         """Checked events of any types, in their order."""
-        found: list[MixedEvents] = []
-        for each in batches:
-            for name in each.tables:
-                self._checkings.get(name) or await self.checking(name)
-            found += self._by_topic(each)
-        return await self._put(found, wait)
+        found = [_events(each) for each in batches if len(each)]
+        return await self.publish_events(joined_events(found), wait) if found else 0
 
-    def _by_topic(self, columns: Columns) -> Iterator[MixedEvents]:
-        """Columns as events of one topic each."""
-        topics = dict.fromkeys(self._checkings[name].type.topic for name in columns.tables)
-        for topic in topics:
-            names = [name for name in columns.tables if self._checkings[name].type.topic == topic]
-            code = np.full(len(columns.types), -1, dtype=np.int64)
-            code[[columns.types.index(name) for name in names]] = range(len(names))
-            codes = code[np.asarray(columns.codes)]
-            yield MixedEvents(tuple(names), codes[codes >= 0].astype(np.uint16), [columns.tables[name] for name in names])
-
-    async def _put(self, events: Sequence[MixedEvents], wait: bool) -> int:
-        by_topic: dict[str, list[MixedEvents]] = {}
-        for each in events:
-            for topic in self._topics(self._checkings[each.types[0]].type):
-                by_topic.setdefault(topic, []).append(each)
-        sized = {topic: self._sized(topic, mine) for topic, mine in by_topic.items()}  # 1
-        for topic, blocks in sized.items():
-            if blocks is None:
-                for each in by_topic[topic]:
-                    await self.outbox(topic).put_events(each)  # 2
-            else:
-                await self.outbox(topic).put_blocks(blocks)
+    async def publish_events(self, events: MixedEvents, wait: bool) -> int:
+        """Checked events of any types. 1. finds out that all fit, and that there is room for them, 2. accepts them all: a few
+        together with others that are published now, many in blocks of their own."""
+        mine = {self.outbox(topic): some for topic, some in (await self.by_topic(events)).items()}
+        sized = [None if _few(some) else outbox.sized(some) for outbox, some in mine.items()]  # 1
+        for outbox in mine:
+            await outbox.room()
+        full = [
+            outbox.add_events(some) if blocks is None else outbox.add_blocks(blocks)
+            for (outbox, some), blocks in zip(mine.items(), sized, strict=True)
+        ]  # 2
+        if any(full):
+            await asyncio.sleep(0)  # so that a loop that only publishes lets the senders run
         if wait:
-            for topic in by_topic:
-                await self.outbox(topic).stored()
-        return sum(map(len, events))
+            for outbox in mine:
+                await outbox.stored()
+        return len(events)
 
-    def _sized(self, topic: str, events: Sequence[MixedEvents]) -> list[Unsent] | None:
-        """The events in blocks of their own; None if they are too few for that."""
-        few = sum(map(len, events)) < EVENTS_MAX and sum(each.nbytes for each in events) < BYTES_MAX
-        return None if few else self.outbox(topic).sized([joined_events(events)])
+    async def by_topic(self, events: MixedEvents) -> dict[str, MixedEvents]:
+        """By topic, its events, in their order. Heartbeats belong to every topic."""
+        for name in events.types:
+            self._checkings.get(name) or await self.checking(name)
+        topics = [await self.topics_of(self._checkings[name].type) for name in events.types]
+        found = {}
+        for topic in dict.fromkeys(each for some in topics for each in some):
+            kept = [at for at, some in enumerate(topics) if topic in some]
+            found[topic] = events if len(kept) == len(topics) else events.only(kept)[1]
+        return found
 
-    def _topics(self, event_type: EventType) -> Sequence[str]:
-        return self._registry.topics if event_type.name == HEARTBEAT.name else (event_type.topic,)
+    async def topics_of(self, event_type: EventType) -> Sequence[str]:
+        return await self._registry.all_topics() if event_type.name == HEARTBEAT.name else (event_type.topic,)
 
     async def flush(self) -> None:
         found = await asyncio.gather(*(each.stored() for each in self._outboxes.values()), return_exceptions=True)
@@ -126,8 +119,9 @@ class Publisher:
     def _use(self, known: EventType) -> Checking:
         made = Checking(known, self._registry.optional(known.name) if known.name != HEARTBEAT.name else frozenset())
         self._checkings[known.name] = made
-        for topic in self._topics(known):
-            self.outbox(topic).use(made)
+        outboxes = list(self._outboxes.values()) if known.name == HEARTBEAT.name else [self.outbox(known.topic)]
+        for outbox in outboxes:
+            outbox.use(made)
         return made
 
     def outbox(self, topic: str) -> Outbox:
@@ -164,3 +158,14 @@ class Publisher:
         finally:
             for each in self._outboxes.values():
                 await each.close()
+
+
+def _events(columns: Columns) -> MixedEvents:
+    names = tuple(columns.tables)
+    code = np.zeros(len(columns.types), dtype=np.uint16)
+    code[[columns.types.index(name) for name in names]] = range(len(names))
+    return MixedEvents(names, code[np.asarray(columns.codes)], list(columns.tables.values()))
+
+
+def _few(events: MixedEvents) -> bool:
+    return len(events) < EVENTS_MAX and events.nbytes < BYTES_MAX

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -95,52 +95,57 @@ class Outbox:
         self._work, self._progress = asyncio.Event(), asyncio.Condition()
         self._sender: asyncio.Task[None] | None = None
 
-    def checking(self, name: str) -> Checking | None:
-        """Of a type of the topic that this publisher has used."""
-        return self._checkings.get(name)
-
     def use(self, checking: Checking) -> None:
         """A type of the topic, or a definition of it that has more attributes from now on."""
         self._close_block()
         self._checkings[checking.type.name] = checking
 
-    async def put(self, checking: Checking, row: Row) -> None:
-        """Accept one event. Raises an earlier failure, once."""
-        await self._room()
-        self._rows.append((checking.type.name, row))
-        await self._gather(1, checking.size(row))
+    async def room(self) -> None:
+        """Waits until more can be accepted. Raises an earlier failure, once."""
+        with telling(accepted=False):
+            self._raise_failed()
+            self._begin()
+            await self._until(lambda: len(self._queue) < QUEUED_MAX)
 
-    async def put_events(self, events: MixedEvents) -> None:
-        """Accept events that share a block with others."""
-        await self._room()
+    async def put(self, checking: Checking, row: Row) -> None:
+        """Accept one event."""
+        await self.room()
+        self._rows.append((checking.type.name, row))
+        if self._gather(1, checking.size(row)):
+            await asyncio.sleep(0)  # so that a loop that only publishes lets the sender run
+
+    def add_events(self, events: MixedEvents) -> bool:
+        """Accept events that share a block with others. Whether the block was full with them."""
         self._end_rows()
         self._open.append(events)
-        await self._gather(len(events), events.nbytes)
+        return self._gather(len(events), events.nbytes)
 
-    async def _gather(self, events: int, size: int) -> None:
+    def _gather(self, events: int, size: int) -> bool:
         if not self._events:
             self._work.set()
         self._events += events
         self._bytes += size
         self._accepted += events
-        if self._events >= EVENTS_MAX or self._bytes > BYTES_MAX:
+        full = self._events >= EVENTS_MAX or self._bytes > BYTES_MAX
+        if full:
             self._close_block(full_ones=self._bytes <= BYTES_MAX)
             self._work.set()
-            await asyncio.sleep(0)  # so that a loop that only publishes lets the sender run
+        return full
 
-    def sized(self, events: Iterable[MixedEvents]) -> list[Unsent]:
+    def sized(self, events: MixedEvents) -> list[Unsent]:
         """Events as blocks. Raises DataError if an event is larger than the log accepts."""
-        found = [each for some in events for each in self._blocks(some)]
+        found = self._blocks(events)
         for each in found:
             too_large(each.count, each.payload, self._log.bytes_max, each.definitions[0].name)
         return found
 
-    async def put_blocks(self, blocks: Sequence[Unsent]) -> None:
-        await self._room()
+    def add_blocks(self, blocks: Sequence[Unsent]) -> bool:
+        """Accept events in blocks of their own."""
         self._close_block()  # events published before come first
         self._queue += blocks
         self._accepted += sum(each.count for each in blocks)
         self._work.set()
+        return True
 
     async def stored(self) -> None:
         """Waits until everything accepted so far is stored. Raises the error if that fails; unsent events are kept, and sent
@@ -158,12 +163,6 @@ class Outbox:
             if each.marking is not None:
                 await each.marking.close()
         self._sender = None
-
-    async def _room(self) -> None:
-        with telling(accepted=False):
-            self._raise_failed()
-            self._begin()
-            await self._until(lambda: len(self._queue) < QUEUED_MAX)
 
     async def _until(self, reached: Callable[[], bool]) -> None:
         """Raises in every caller that waits when sending fails."""

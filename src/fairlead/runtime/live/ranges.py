@@ -34,7 +34,7 @@ async def blocks_between(log: Log, stream: Stream, after: int, last: int) -> Asy
                 if each.sequence != after + 1:
                     raise _lost(stream, after, min(each.sequence, last + 1))
                 after = each.sequence
-                if continuity.check(each.block.type, each.block.source, each.block.number, each.block.count):
+                if continuity.check(each.block.lane, each.block.source, each.block.number, each.block.count):
                     found.append(each)
             if found:
                 yield found
@@ -61,7 +61,7 @@ async def blocks_until(
                 fresh = [
                     stored
                     for stored in each.blocks
-                    if check(stored.block.type, stored.block.source, stored.block.number, stored.block.count)
+                    if check(stored.block.lane, stored.block.source, stored.block.number, stored.block.count)
                 ]
                 if fresh:
                     yield each.part, fresh

@@ -61,9 +61,10 @@ class Registry:
         self._declared = found
         self.catalogue = compile_text(_topics(found, ()) + _text(found, ())).catalogue
 
-    @property
-    def topics(self) -> tuple[str, ...]:
-        """All topics, sorted; `main` if no type is declared."""
+    async def all_topics(self) -> tuple[str, ...]:
+        """The topics of all declared types, also of those that another client has declared since; `main` if there are none."""
+        if {*await self._log.keys(TABLE)} != {token(name) for name in self._declared}:
+            await self.refresh()
         return self.catalogue.topics_of(each.name for each in self.catalogue) or (MAIN,)
 
     async def find(self, name: str) -> EventType | None:

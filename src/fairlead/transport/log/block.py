@@ -29,7 +29,7 @@ from fairlead.dataclass import dataclass
 from fairlead.errors import DataError
 from fairlead.model.blobs import packed
 from fairlead.model.columns import arrow_schema, record_batch
-from fairlead.model.types import MAIN, EventType
+from fairlead.model.types import HEARTBEAT, MAIN, EventType
 from fairlead.transport.log.block_filter import MIXED, before_of, is_marks, letters_of
 
 INDEX_BITS = 12
@@ -60,6 +60,11 @@ class Block:
         return self.type == MIXED
 
     @property
+    def lane(self) -> str:
+        """What its source numbers: the blocks of a type; mixed blocks and heartbeats, which several topics have, by topic."""
+        return f"{self.type} of {self.topic}" if self.type in (MIXED, HEARTBEAT.name) else self.type
+
+    @property
     def letters(self) -> str:
         """By route of its type: y, n or u."""
         return letters_of(self.marks)
@@ -82,7 +87,7 @@ class Block:
 
     @property
     def id(self) -> str:
-        return f"{self.source}:{self.type}:{self.number}"
+        return f"{self.source}:{self.lane}:{self.number}"
 
     def headers(self) -> dict[str, str]:
         marks = {"Fl-Marks": self.marks} if self.marks else {}

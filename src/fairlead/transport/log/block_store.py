@@ -2,13 +2,16 @@
 
     1. append it after the last block of its source, of any type
     2. no answer: send the same block again, later; the log rejects it if it has it
-    3. rejected: look what the log has. If that is our block, it is stored; otherwise another block of the source, of another
-       type, may be the last, or an attempt is still pending: again after what is the last now
+    3. rejected: look what the log has: first the last block of the source, then the last one of the type. If the latter is our
+       block, it is stored; otherwise a block of another type is the last, or an attempt is still pending: again after the
+       former. An attempt that is stored between the two looks, or later, has a higher sequence: then (1) is rejected again
 
 Takes: a block and the sequence after which to store it. Gives: its sequence. Never: stores it twice, or out of order.
 """
 
 from __future__ import annotations
+
+from contextlib import suppress
 
 from fairlead.errors import LogError, StateError
 from fairlead.transport.log.block import Block
@@ -24,11 +27,15 @@ async def stored_once(log: Log, block: Block, after: int, patience: float) -> St
         try:
             return Stored(await log.append(block, after), 0, block)  # 1
         except Conflict:
-            found = await _found(log, block)  # 3
-            if found is not None and found.block.number >= block.number:
-                return found
-            after = await _last(log, block, after)
             why = "another attempt is under way"
+            with suppress(Unavailable):
+                last = await log.last_of(block.topic, block.source)  # 3
+                found = await log.last_of(block.topic, block.source, block.type)
+                if found is not None and found.block.number >= block.number:
+                    return found
+                before, after = after, 0 if last is None else last.sequence
+                if after != before:
+                    continue
         except Unavailable as error:  # 2
             why = str(error)
         if trying.is_over:
@@ -61,21 +68,6 @@ class Tails:
             raise StateError("S135", problem, self._fix)
         found = await stored_once(self._log, block, after, self._patience)
         self._last[source] = found.block.number, found.sequence
-
-
-async def _found(log: Log, block: Block) -> Stored | None:
-    try:
-        return await log.last_of(block.topic, block.source, block.type)
-    except Unavailable:
-        return None
-
-
-async def _last(log: Log, block: Block, otherwise: int) -> int:
-    try:
-        found = await log.last_of(block.topic, block.source)
-    except Unavailable:
-        return otherwise
-    return 0 if found is None else found.sequence
 
 
 def require_ours(found: Stored, block: Block) -> None:

@@ -39,15 +39,27 @@ class MixedEvents:
     def nbytes(self) -> int:
         return len(self.codes) + sum(int(each.nbytes) for each in self.batches)
 
+    def only(self, kept: Sequence[int]) -> tuple[npt.NDArray[np.intp], MixedEvents]:
+        """The events of the types with these codes, and the index of each."""
+        chosen = np.flatnonzero(np.isin(self.codes, kept))
+        number = np.zeros(len(self.types), dtype=np.uint16)
+        number[kept] = np.arange(len(kept), dtype=np.uint16)
+        types, batches = tuple(self.types[at] for at in kept), [self.batches[at] for at in kept]
+        return chosen, MixedEvents(types, number[self.codes[chosen]], batches)
+
     def slice(self, low: int, high: int) -> MixedEvents:
         """The events from `low` up to `high`, with the types that they have."""
-        firsts = np.bincount(self.codes[:low], minlength=len(self.types))
+        firsts = np.bincount(self.codes[:low], minlength=len(self.types)) if len(self.types) > 1 else np.array([low])
+        return self.cut(low, high, firsts)[0]
+
+    def cut(self, low: int, high: int, firsts: npt.NDArray[np.intp]) -> tuple[MixedEvents, npt.NDArray[np.intp]]:
+        """The same. `firsts`: of each type, the number of events before `low`; those before `high` are returned too."""
         counts = np.bincount(self.codes[low:high], minlength=len(self.types))
         kept = np.flatnonzero(counts).tolist()
         number = np.zeros(len(self.types), dtype=np.uint16)
         number[kept] = np.arange(len(kept), dtype=np.uint16)
         batches = [self.batches[at].slice(int(firsts[at]), int(counts[at])) for at in kept]
-        return MixedEvents(tuple(self.types[at] for at in kept), number[self.codes[low:high]], batches)
+        return MixedEvents(tuple(self.types[at] for at in kept), number[self.codes[low:high]], batches), firsts + counts
 
 
 def joined_events(parts: Sequence[MixedEvents]) -> MixedEvents:
@@ -100,8 +112,10 @@ def in_order(codes: Codes) -> npt.NDArray[np.intp]:
 def mixed_pieces(events: MixedEvents) -> Iterator[tuple[MixedEvents, bytes]]:
     """The events as payloads of blocks, in order. A piece whose events are of one type is the payload of an ordinary block."""
     rows = min(EVENTS_MAX, max(1, BYTES_MAX * len(events) // max(1, events.nbytes)))
+    firsts = np.zeros(len(events.types), dtype=np.intp)
     for low in range(0, len(events), rows):
-        yield from _fitting(events.slice(low, low + rows))
+        piece, firsts = events.cut(low, low + rows, firsts)
+        yield from _fitting(piece)
 
 
 def _fitting(events: MixedEvents) -> Iterator[tuple[MixedEvents, bytes]]:
@@ -143,10 +157,6 @@ def events_of(block: Block) -> MixedEvents:
 def decode_mixed(block: Block, wanted: Mapping[str, EventType]) -> tuple[npt.NDArray[np.intp], MixedEvents]:
     """The events of the wanted types, in the reader's definitions, and the index of each in the block."""
     whole = events_of(block)
-    kept = [at for at, name in enumerate(whole.types) if name in wanted]
-    chosen = np.flatnonzero(np.isin(whole.codes, kept))
-    number = np.zeros(len(whole.types), dtype=np.uint16)
-    number[kept] = np.arange(len(kept), dtype=np.uint16)
-    types = tuple(whole.types[at] for at in kept)
-    batches = [fitted(whole.batches[at], wanted[whole.types[at]], block) for at in kept]
-    return chosen, MixedEvents(types, number[whole.codes[chosen]], batches)
+    chosen, events = whole.only([at for at, name in enumerate(whole.types) if name in wanted])
+    batches = [fitted(batch, wanted[name], block) for name, batch in zip(events.types, events.batches, strict=True)]
+    return chosen, MixedEvents(events.types, events.codes, batches)
