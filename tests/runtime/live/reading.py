@@ -82,6 +82,14 @@ async def exported(fl: Client, types: Sequence[str]) -> list[tuple[int, dict[str
     return [(each.position.major, {"type": each.type} | each.values) for each in columns.events(catalogue)]
 
 
+async def rows_of(fl: Client, name: str) -> list[dict[str, Any]]:
+    """The events of a type, in the order of its topic."""
+    event_type = (await fl.types())[name]
+    stream = await fl.log.open_topics([event_type.topic])
+    columns = columns_of(await taken(fl.log, stream, await fl.log.last(stream)), {name: event_type}, 0)
+    return columns.tables[name].to_pylist() if name in columns.tables else []
+
+
 async def merged(fl: Client, types: Sequence[str], count: int) -> None:
     """Wait until so many blocks are merged: what is published one after the other may be merged otherwise."""
     stream = await fl.log.open_topics((await fl.types()).topics_of(types))

@@ -69,4 +69,6 @@ async def publish_one_by_one(fl: Client, name: str, words: Sequence[str], second
 async def renewed(fl: Client) -> None:
     """The publisher looks at the routes again, as it does every second."""
     for outbox in fl._publisher._outboxes.values():
-        await outbox._marking._ask(outbox.checking.type.name)
+        for name, lane in outbox._lanes.items():
+            if lane.marking is not None:
+                await lane.marking._ask(name)

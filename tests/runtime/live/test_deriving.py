@@ -8,17 +8,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import fairlead
-from fairlead.transport.log.block import decode
-from tests.runtime.live.reading import EMITTING, TYPES, ids, merged, more, publish_some, some
+from tests.runtime.live.reading import APART, EMITTING, TYPES, ids, merged, more, publish_some, rows_of, some
 from tests.transport.log.logs import run
-from tests.transport.log.test_logs import taken
 
 
+@pytest.mark.parametrize("types", [TYPES, APART], ids=["one topic", "topics"])
 @pytest.mark.server
-def test_several_equal_subscribers_and_a_restarted_one_store_each_derived_event_once() -> None:
+def test_several_equal_subscribers_and_a_restarted_one_store_each_derived_event_once(types: str) -> None:
     async def work() -> None:
         async with fairlead.connect() as fl, fairlead.connect(fl.url) as other:
-            await fl.declare(TYPES)
+            await fl.declare(types)
             async with fl.subscribe(EMITTING, name="a", start="earliest") as one:
                 async with other.subscribe(EMITTING, name="b", start="earliest") as two:
                     await publish_some(fl, seed=9, rounds=10)
@@ -30,12 +29,9 @@ def test_several_equal_subscribers_and_a_restarted_one_store_each_derived_event_
                     rest, again = await asyncio.gather(more(one), more(two))
             whole = [*found, *rest]
             assert ids(again) == ids(whole[4:])
-            stream = await fl.log.open_type("Pair")
-            blocks = await taken(fl.log, stream, await fl.log.last(stream))
-            pair = (await fl.types())["Pair"]
-            rows = [row for each in blocks for row in decode(each.block, pair).to_pylist()]
+            rows = await rows_of(fl, "Pair")
             assert rows == [each.emitted for each in whole]
-            assert len({each.block.source for each in blocks}) == 1
+            assert sum(each.startswith("e-") for each in await fl.log.sources("main")) == 1
             async with fl.subscribe("SUBSCRIPTION Next MATCH Pair p WHERE p.total >= 0", start="earliest") as sub:
                 assert [each.members[0].values for each in await more(sub)] == rows
             with pytest.raises(fairlead.DataError, match="D008"):
@@ -44,14 +40,15 @@ def test_several_equal_subscribers_and_a_restarted_one_store_each_derived_event_
     run(work)
 
 
+@pytest.mark.parametrize("topics", ["", "TOPIC o (Order); TOPIC p (Payment);"])
 @pytest.mark.server
-def test_absences_are_decided_by_heartbeats_in_the_log() -> None:
+def test_absences_are_decided_by_heartbeats_in_the_log(topics: str) -> None:
     types = "TYPE Order (id INT, at TIMESTAMP) TIME at; TYPE Payment (id INT, at TIMESTAMP) TIME at"
     rules = "SUBSCRIPTION Unpaid MATCH Order o WITHOUT Payment p WITHIN 1 MINUTE OF o WHERE p.id = o.id"
 
     async def work() -> None:
         async with fairlead.connect() as fl:
-            await fl.declare(types)
+            await fl.declare(topics + types)
             noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
             async with fl.subscribe(rules, start="earliest") as one, fl.subscribe(rules, start="earliest") as two:
                 for number in range(3):

@@ -19,18 +19,19 @@ from fairlead.cli.command_table import cli
 from fairlead.engine import compile
 from fairlead.errors import DataError, UsageError
 from fairlead.model.relation import Relation
-from fairlead.model.types import HEARTBEAT
 from fairlead.runtime.live import interleaving
+from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.grouping import groups_of
 from fairlead.runtime.live.interleaving import PULSE, Interleaving, Reached
 from fairlead.transport.log.block import Block
 from fairlead.transport.log.memory_log import MemoryLog
 from fairlead.transport.log.protocol import Stored, Stream
-from tests.runtime.live.reading import TYPES, ids, more, publish_some, some
+from tests.runtime.live.reading import APART, TYPES, ids, more, publish_some, some
 from tests.transport.log.logs import run
 
 LEFT = "SUBSCRIPTION L MATCH A a AND B b WHERE a.k = b.k"
 RIGHT = "SUBSCRIPTION R MATCH B d AND C c WHERE d.k = c.k"
+TOPICS = (("a", "b"), ("b", "c"))
 EITHER = "SUBSCRIPTION D MATCH (A a AND B b) OR (B d AND C c) WHERE a.k = b.k AND d.k = c.k"
 
 
@@ -39,18 +40,31 @@ def members(relations: Sequence[Relation], branch: int = 0) -> list[list[tuple[o
     return [[(event.type, *event.values.values()) for event in each.members] for each in relations if each.branch == branch]
 
 
-def test_a_disjunction_has_a_part_for_each_set_of_types_that_its_conjunctions_read() -> None:
-    plan = compile(f"{TYPES}; {EITHER} {LEFT} SUBSCRIPTION E MATCH (A a) OR (A a AND A b)")
+def test_a_disjunction_has_a_part_for_each_set_of_topics_that_its_conjunctions_read() -> None:
+    plan = compile(f"{APART}; {EITHER} {LEFT} SUBSCRIPTION E MATCH (A a) OR (A a AND A b)")
     either, left, same = groups_of(plan)
     assert [each.types for each in either.parts] == [("A", "B"), ("B", "C")]
     assert [each.plan["D"].numbers for each in either.parts] == [(0,), (1,)]
     assert [each.types for each in left.parts] == [("A", "B")]
     assert [each.types for each in same.parts] == [("A",)]
+    assert [each.topics for each in either.parts] == [("a", "b"), ("b", "c")]
+
+
+def test_conjunctions_within_a_topic_are_one_part() -> None:
+    for topics, parts in {
+        "": [("A", "B", "C")],
+        "TOPIC t (A, B, C)": [("A", "B", "C")],
+        "TOPIC t (A, C)": [("A", "B", "C")],
+        "TOPIC t (A, B)": [("B", "C"), ("A", "B")],
+        "TOPIC t (C)": [("A", "B"), ("B", "C")],
+    }.items():
+        (group,) = groups_of(compile(f"{topics} {TYPES}; {EITHER}"))
+        assert [each.types for each in group.parts] == parts
 
 
 def test_what_waits_for_an_absence_stays_in_one_part() -> None:
-    timed = "TYPE A (k INT, at TIMESTAMP) TIME at; TYPE B (k INT, at TIMESTAMP) TIME at; TYPE C (k INT, at TIMESTAMP) TIME at;"
-    plan = compile(f"{timed} SUBSCRIPTION S MATCH A a OR (B b AND C c) WITHOUT B n WITHIN 1 SECOND OF a")
+    timed = APART.replace("x INT)", "at TIMESTAMP) TIME at")
+    plan = compile(f"{timed}; SUBSCRIPTION S MATCH A a OR (B b AND C c) WITHOUT B n WITHIN 1 SECOND OF a")
     (group,) = groups_of(plan)
     assert [each.types for each in group.parts] == [("A", "B", "C")]
 
@@ -59,7 +73,7 @@ def test_what_waits_for_an_absence_stays_in_one_part() -> None:
 def test_equal_disjunctions_agree_and_who_has_one_of_the_conjunctions_finds_the_same_for_it(tmp_path: Path) -> None:
     async def work() -> None:
         async with fairlead.connect() as fl, fairlead.connect(fl.url) as other:
-            await fl.declare(TYPES)
+            await fl.declare(APART)
             async with (
                 fl.subscribe(EITHER, name="desk-1", start="earliest") as one,
                 other.subscribe(EITHER, name="desk-2", start="earliest") as two,
@@ -84,21 +98,20 @@ def test_equal_disjunctions_agree_and_who_has_one_of_the_conjunctions_finds_the_
             assert (await fl.compare("desk-1", "desk-2")).agreed == len(first)
             overview = await fl.overview()
             assert {each.types for each in overview.subscribers} == {(("A", "B"), ("B", "C"))}
-            assert {each.types for each in overview.merged} >= {("A", "B"), ("B", "C")}
-            assert not {each.types for each in overview.merged} & {("A", "B", "C")}
+            assert {each.topics for each in overview.merged} == {("a", "b"), ("b", "c")}
             async with fl.subscribe(EITHER, start="earliest") as again:
                 assert ids(await more(again)) == ids(first)
             exported = await fl.export(EITHER, tmp_path / "either.parquet")
             assert len(exported.streams) == 2
 
-            plan, table = compile(f"{TYPES}; {EITHER}"), pq.read_table(tmp_path / "either.parquet")
+            plan, table = compile(f"{APART}; {EITHER}"), pq.read_table(tmp_path / "either.parquet")
             for event_by_event in (False, True):
                 found = fairlead.match(plan, table, position="position", stream="stream", event_by_event=event_by_event)
                 assert ids(found[:]) == ids(first)
                 assert found.receipt.digest == receipt.digest
                 assert found.to_arrow().column("id").to_pylist() == ids(first)
                 assert found.to_arrow().column("branch").to_pylist() == [each.branch for each in first]
-            (tmp_path / "either.fl").write_text(f"{TYPES}; {EITHER}")
+            (tmp_path / "either.fl").write_text(f"{APART}; {EITHER}")
             named = [str(tmp_path / name) for name in ("either.fl", "either.parquet")]
             for out in ("out.parquet", "out.jsonl"):
                 asked = ["--position", "position", "--stream", "stream", "--out", str(tmp_path / out)]
@@ -107,7 +120,7 @@ def test_equal_disjunctions_agree_and_who_has_one_of_the_conjunctions_finds_the_
                 assert receipt.digest in done.stdout
             assert pq.read_table(tmp_path / "out.parquet").column("id").to_pylist() == ids(first)
             with pytest.raises(DataError, match="D025"):
-                fairlead.match(compile(f"{TYPES}; {LEFT}"), table, position="position", stream="stream")
+                fairlead.match(compile(f"{APART}; {LEFT}"), table, position="position", stream="stream")
             with pytest.raises(UsageError, match="A217"):
                 fairlead.match(plan, table, stream="stream")
 
@@ -119,7 +132,7 @@ def test_a_restarted_one_goes_on_and_a_late_joiner_delivers_the_same() -> None:
     async def work() -> None:
         async with fairlead.connect() as fl:
             fl._gathering.every_events = 60
-            await fl.declare(TYPES)
+            await fl.declare(APART)
             await publish_some(fl, seed=2)
             async with fl.subscribe(EITHER, start="earliest") as sub:
                 whole = ids(await more(sub))
@@ -151,7 +164,7 @@ def test_a_restarted_one_goes_on_and_a_late_joiner_delivers_the_same() -> None:
 def test_a_quiet_stream_is_moved_on_by_heartbeats_that_those_who_wait_store_once() -> None:
     async def work() -> None:
         async with fairlead.connect() as fl:
-            await fl.declare(TYPES)
+            await fl.declare(APART)
             async with (
                 fl.subscribe(EITHER, start="earliest") as one,
                 fl.subscribe(EITHER, start="earliest") as two,
@@ -161,22 +174,25 @@ def test_a_quiet_stream_is_moved_on_by_heartbeats_that_those_who_wait_store_once
                     await fl.publish("B", k=at, x=at, wait=True)
                     (first,), (second,) = await some(one, 1), await some(two, 1)
                     assert first == second
-            assert await fl.log.sources(HEARTBEAT.name) == [PULSE]
-            assert await fl.log.sources("C") == []
-            before = await fl.log.last(await fl.log.open_type(HEARTBEAT.name))
+            assert await fl.log.sources("c") == [PULSE]
+            before = await beats(fl)
             async with fl.subscribe(EITHER, start="new") as sub:
                 assert await more(sub) == []
                 await asyncio.sleep(3 * interleaving.PULSE_SECONDS)  # nothing is held, so nobody stores any
-            assert await fl.log.last(await fl.log.open_type(HEARTBEAT.name)) == before
+            assert await beats(fl) == before
 
     run(work)
+
+
+async def beats(fl: Client) -> list[int]:
+    return [await fl.log.last(await fl.log.open_topics([each])) for each in "abc"]
 
 
 @pytest.mark.server
 def test_where_a_disjunction_may_start() -> None:
     async def work() -> None:
         async with fairlead.connect() as fl:
-            await fl.declare(TYPES)
+            await fl.declare(APART)
             await publish_some(fl, seed=5, rounds=5)
             async with fl.subscribe(EITHER, start="earliest") as sub:
                 assert await more(sub)
@@ -199,7 +215,7 @@ def test_what_a_disjunction_emits_is_stored_once() -> None:
 
     async def work() -> None:
         async with fairlead.connect() as fl, fairlead.connect(fl.url) as other:
-            await fl.declare(TYPES)
+            await fl.declare(APART)
             async with (
                 fl.subscribe(emitting, name="one", start="earliest") as one,
                 other.subscribe(emitting, name="two", start="earliest") as two,
@@ -237,13 +253,13 @@ def test_who_goes_on_beside_somebody_who_is_less_far_keeps_its_order(types: list
 
     async def work() -> None:
         log = SetBack(lambda: 0)
-        streams = [await log.open_merged(types) for types in (("A", "B"), ("B", "C"))]
-        for number, name in enumerate([*types, *"ABC", *[HEARTBEAT.name] * 200]):
+        streams = [await log.open_topics(topics) for topics in TOPICS]
+        for number, name in enumerate([*types, *"ABC", *"AC" * 200]):
             await log.append(block(name, f"s{number}", 0), 0)
 
         async def order(reached: Sequence[Reached], further: Sequence[Reached]) -> list[tuple[int, int, int]]:
             reading, found = (
-                Interleaving(log, streams, reached, None, None, {at: [each] for at, each in enumerate(further)}),
+                Interleaving(log, streams, TOPICS, reached, None, None, {at: [each] for at, each in enumerate(further)}),
                 [],
             )
             async for stretches in reading.read():
@@ -283,7 +299,7 @@ class Slow(MemoryLog):
 
 
 def block(type: str, source: str, number: int) -> Block:
-    return Block(type, source, number, number, 1, "", b"")
+    return Block(type, source, number, number, 1, "", b"", topic=type.lower())
 
 
 @pytest.mark.usefixtures("quick_pulses")
@@ -299,8 +315,8 @@ def test_the_order_of_several_streams_is_a_function_of_the_log(
     """However blocks come, with a clock that is set back at times, and from wherever one goes on."""
 
     async def order(log: Slow, reached: Sequence[Reached] | None = None) -> list[tuple[int, int, int]]:
-        streams = [await log.open_merged(types) for types in (("A", "B"), ("B", "C"))]
-        reading = Interleaving(log, streams, reached or [Reached(0), Reached(0)])
+        streams = [await log.open_topics(topics) for topics in TOPICS]
+        reading = Interleaving(log, streams, TOPICS, reached or [Reached(0), Reached(0)])
         ends = [await log.last(each) for each in streams]
         found: list[tuple[int, int, int]] = []
         async for stretches in reading.read():
@@ -311,14 +327,14 @@ def test_the_order_of_several_streams_is_a_function_of_the_log(
 
     async def filled(rolls: int) -> Slow:
         log = Slow(rolls)
-        for types in (("A", "B"), ("B", "C")):
-            await log.open_merged(types)
-        tails = dict.fromkeys([*"ABC", HEARTBEAT.name], 0)
+        for topics in TOPICS:
+            await log.open_topics(topics)
+        tails = dict.fromkeys("abc", 0)
         numbers = dict.fromkeys(tails, 0)
-        for name, step in [*events, (HEARTBEAT.name, 10), ("A", 10), ("C", 0)]:
-            log.now = max(0, log.now + step)
-            tails[name] = await log.append(block(name, "s", numbers[name]), tails[name])
-            numbers[name] += 1
+        for name, step in [*events, ("A", 10), ("B", 0), ("C", 0)]:
+            log.now, topic = max(0, log.now + step), name.lower()
+            tails[topic] = await log.append(block(name, "s", numbers[topic]), tails[topic])
+            numbers[topic] += 1
         log.passing = True
         return log
 

@@ -12,24 +12,25 @@ from fairlead.errors import DataError, LogError, UsageError
 from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.export import export, export_events
 from fairlead.runtime.live.ranges import blocks_between
-from tests.runtime.live.reading import COVERING, RULES, TYPES, ids, more, publish_some
+from tests.runtime.live.reading import APART, COVERING, RULES, TYPES, ids, more, publish_some
 from tests.transport.log.logs import a_log, run
 from tests.transport.log.test_logs import block
 
 
-async def declared(fl: Client) -> None:
-    await fl.declare(TYPES)
+async def declared(fl: Client, types: str) -> None:
+    await fl.declare(types)
     await publish_some(fl, 3)
     await fl.flush()
 
 
+@pytest.mark.parametrize("types", [TYPES, APART], ids=["one topic", "topics"])
 @pytest.mark.server
-def test_the_file_comes_to_the_relations_of_a_live_subscriber(tmp_path: Path) -> None:
+def test_the_file_comes_to_the_relations_of_a_live_subscriber(tmp_path: Path, types: str) -> None:
     path = tmp_path / "events.parquet"
 
     async def work() -> None:
         async with fairlead.connect() as fl:
-            await declared(fl)
+            await declared(fl, types)
             exported = await export(fl.log, RULES, path)
             async with fl.subscribe(RULES, start="earliest") as sub:
                 live = await more(sub)
@@ -43,14 +44,15 @@ def test_the_file_comes_to_the_relations_of_a_live_subscriber(tmp_path: Path) ->
     run(work)
 
 
+@pytest.mark.parametrize("topics", ["", "TOPIC a (A); TOPIC b (B);"])
 @pytest.mark.server
-def test_heartbeats_are_in_the_file(tmp_path: Path) -> None:
+def test_heartbeats_are_in_the_file(tmp_path: Path, topics: str) -> None:
     types = "TYPE A (k INT, at TIMESTAMP) TIME at TYPE B (k INT, at TIMESTAMP) TIME at"
     rules = "SUBSCRIPTION Alone MATCH A a WITHOUT B b WITHIN 1 SECONDS OF a WHERE b.k = a.k"
 
     async def work() -> None:
         async with fairlead.connect() as fl:
-            await fl.declare(types)
+            await fl.declare(topics + types)
             for second in range(5):
                 await fl.publish("A", k=second, at=f"2026-01-01T00:00:0{second}Z", wait=True)
                 if second % 2:
@@ -60,7 +62,7 @@ def test_heartbeats_are_in_the_file(tmp_path: Path) -> None:
             async with fl.subscribe(rules, start="earliest") as sub:
                 live = await more(sub)
         table = pq.read_table(tmp_path / "events.parquet")
-        assert table.column("type").to_pylist().count("Heartbeat") == 1
+        assert table.column("type").to_pylist().count("Heartbeat") == (2 if topics else 1)
         found = fairlead.match(fairlead.compile(f"{types} {rules}"), table, position="position")
         assert ids(found.relations) == ids(live)
         assert live
@@ -74,7 +76,7 @@ def test_a_url_and_types(tmp_path: Path) -> None:
         fl.declare(TYPES)
         fl.publish_many("A", {"k": [1, 2], "x": [1, 2]}, wait=True)
         exported = export_events(fl.url, ["A"], tmp_path / "a.parquet")
-        assert (exported.events, list(exported.streams)) == (2, ["FL_T_A"])
+        assert (exported.events, list(exported.streams)) == (2, ["FL_TOPIC_main"])
         assert pq.read_table(tmp_path / "a.parquet").column("position").to_pylist() == [4096, 4097]
         assert export_events(fl.url, ["A", "B"], tmp_path / "b.parquet", position="p").events == 2
         for what, path, code in (
@@ -98,7 +100,7 @@ def test_a_url_and_types(tmp_path: Path) -> None:
 def test_what_is_removed_from_the_log_is_missed() -> None:
     async def work() -> None:
         async with a_log("jetstream") as log:
-            stream = await log.open_type("A")
+            stream = await log.open_topics(["main"])
             after = 0
             for number in range(5):
                 after = await log.append(block("A", "s", number), after)

@@ -16,9 +16,8 @@ import pytest
 import fairlead
 from fairlead.errors import LogError
 from fairlead.runtime.live.client import Client
-from fairlead.transport.log.block import decode
 from fairlead.transport.log.jetstream.server import Server
-from tests.runtime.live.reading import EMITTING, RULES, TYPES, ids, more, publish_some, some
+from tests.runtime.live.reading import EMITTING, RULES, TYPES, ids, more, publish_some, rows_of, some
 from tests.transport.log.logs import run
 from tests.transport.log.test_logs import taken
 from tests.waiting import until
@@ -61,16 +60,9 @@ def test_a_killed_server_that_comes_back_has_lost_and_doubled_nothing(tmp_path: 
                     assert len(first) > 20
                     assert ids(first) == ids(second)
                     assert one.receipt == two.receipt
-                catalogue = await fl.types()
                 for name in "AB":
-                    stream = await fl.log.open_type(name)
-                    blocks = await taken(fl.log, stream, await fl.log.last(stream))
-                    rows = [row["x"] for each in blocks for row in decode(each.block, catalogue[name]).to_pylist()]
-                    assert rows == stored[name]
-                stream = await fl.log.open_type("Pair")
-                blocks = await taken(fl.log, stream, await fl.log.last(stream))
-                rows = [row for each in blocks for row in decode(each.block, catalogue["Pair"]).to_pylist()]
-                assert rows == [each.emitted for each in first]
+                    assert [row["x"] for row in await rows_of(fl, name)] == stored[name]
+                assert await rows_of(fl, "Pair") == [each.emitted for each in first]
         finally:
             server.stop()
 
@@ -151,7 +143,7 @@ def test_a_full_server_refuses_and_keeps_what_it_has(tmp_path: Path) -> None:
 
             with pytest.raises(LogError, match="N004"):
                 await fill()
-            stream = await fl.log.open_type("T")
+            stream = await fl.log.open_topics(["main"])
             blocks = await taken(fl.log, stream, await fl.log.last(stream))
             assert [each.block.number for each in blocks] == list(range(stored))
             assert 10 < stored < 40

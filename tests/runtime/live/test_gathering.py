@@ -17,7 +17,7 @@ def known(text: str) -> Catalogue:
 NARROW, SAME, WIDE = known("TYPE A (x INT)"), known("TYPE A (x INT)"), known("TYPE A (x INT, y STRING)")
 
 
-HERE, THERE = Stream("FL_T_A", "1"), Stream("FL_T_A", "2")
+HERE, THERE = Stream("FL_TOPIC_main", "1"), Stream("FL_TOPIC_main", "2")
 
 
 def blocks_of(*sizes: int, first: int = 1) -> list[Stored]:
@@ -31,34 +31,37 @@ def blocks_of(*sizes: int, first: int = 1) -> list[Stored]:
 
 def test_all_who_know_the_types_alike_are_given_the_same_columns() -> None:
     gathering = Gathering()
-    first, second = gathering.prepared(HERE, blocks_of(3, 2), NARROW, 0), gathering.prepared(HERE, blocks_of(3, 2), SAME, 0)
+    first, second = (
+        gathering.prepared(HERE, blocks_of(3, 2), NARROW, ["A"], 0),
+        gathering.prepared(HERE, blocks_of(3, 2), SAME, ["A"], 0),
+    )
     assert first is second
-    assert gathering.prepared(THERE, blocks_of(3, 2), NARROW, 0) is not first
-    assert gathering.prepared(HERE, blocks_of(3), NARROW, 0) is not first
+    assert gathering.prepared(THERE, blocks_of(3, 2), NARROW, ["A"], 0) is not first
+    assert gathering.prepared(HERE, blocks_of(3), NARROW, ["A"], 0) is not first
     assert list(first.columns.positions) == [4096, 4097, 4098, 8192, 8193]
 
 
 def test_who_knows_an_attribute_more_gets_columns_of_its_own() -> None:
     gathering, blocks = Gathering(), blocks_of(3)
-    narrow, wide = gathering.prepared(HERE, blocks, NARROW, 0), gathering.prepared(HERE, blocks, WIDE, 0)
+    narrow, wide = gathering.prepared(HERE, blocks, NARROW, ["A"], 0), gathering.prepared(HERE, blocks, WIDE, ["A"], 0)
     assert narrow.columns.tables["A"].column_names == ["x"]
     assert wide.columns.tables["A"].to_pydict() == {"x": [0, 1, 2], "y": [None, None, None]}
-    assert gathering.prepared(HERE, blocks, NARROW, 0) is narrow
-    assert gathering.prepared(HERE, blocks, WIDE, 0) is wide
+    assert gathering.prepared(HERE, blocks, NARROW, ["A"], 0) is narrow
+    assert gathering.prepared(HERE, blocks, WIDE, ["A"], 0) is wide
 
 
 def test_who_begins_within_the_blocks_gets_the_rest_of_them() -> None:
     gathering, blocks = Gathering(), blocks_of(3, 2, first=7)
-    whole, rest = (gathering.prepared(HERE, blocks, NARROW, (7 << INDEX_BITS) + at) for at in (0, 2))
+    whole, rest = (gathering.prepared(HERE, blocks, NARROW, ["A"], (7 << INDEX_BITS) + at) for at in (0, 2))
     assert len(whole.columns) == 5
     assert rest.columns.tables["A"].to_pydict() == {"x": [2, 0, 1]}
-    assert gathering.prepared(HERE, blocks, NARROW, 0) is whole
+    assert gathering.prepared(HERE, blocks, NARROW, ["A"], 0) is whole
 
 
 def test_what_is_remembered_is_little() -> None:
     gathering = Gathering()
     for first in range(1, 10 * REMEMBERED):
-        gathering.prepared(HERE, blocks_of(1, first=first), NARROW, 0)
+        gathering.prepared(HERE, blocks_of(1, first=first), NARROW, ["A"], 0)
     assert len(gathering._made) == REMEMBERED
 
 

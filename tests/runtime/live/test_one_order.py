@@ -39,7 +39,7 @@ Delivered = list[tuple[str, str]]
 
 def several_streams() -> Iterator[Given]:
     """Conjunctions of two or three types, some of them disjunctions, that have streams in common."""
-    types = " ".join(f"TYPE {name} (k INT, x INT);" for name in "ABC")
+    types = " ".join(f"TOPIC {name.lower()} ({name}); TYPE {name} (k INT, x INT);" for name in "ABC")
     for seed in range(10**9):
         rng = Random(seed)
         pairs = ["A a AND B b WHERE a.k = b.k", "B b AND C c", "A a AND B b AND C c WHERE a.k = c.k", "A a AND C c PER k"]
@@ -67,6 +67,7 @@ def test_several_streams(given: Given, tmp_path: Path) -> None:
     run(lambda: compared(given, tmp_path / "events.parquet"))
 
 
+TOPICS = "TOPIC a (A); TOPIC b (B); TOPIC c (C);"
 TIMED = "TYPE A (k INT, at TIMESTAMP) TIME at; TYPE B (k INT, at TIMESTAMP) TIME at; TYPE C (k INT, at TIMESTAMP) TIME at;"
 WAITING = "SUBSCRIPTION {} MATCH A a WITHOUT B b WITHIN {} SECONDS OF a WHERE a.k = b.k"
 
@@ -96,15 +97,18 @@ ALONE = {
 }
 
 
+@pytest.mark.parametrize("topics", ["", TOPICS], ids=["one topic", "topics"])
 @pytest.mark.parametrize("names", [("Either", "Waiting"), ("Pair", "Either"), tuple(ALONE)], ids=" ".join)
-def test_who_reads_beside_a_disjunction_is_told_the_time_and_leaves_the_state_of_who_reads_alone(names: Sequence[str]) -> None:
+def test_who_reads_beside_a_disjunction_is_told_the_time_and_leaves_the_state_of_who_reads_alone(
+    names: Sequence[str], topics: str
+) -> None:
     """A disjunction merges streams, and those who wait for one of them store heartbeats."""
     alone = {name: ALONE[name] for name in names}
     together = " ".join(alone.values())
 
     async def work() -> None:
         async with fairlead.connect("memory:") as fl:
-            await fl.declare(TIMED)
+            await fl.declare(topics + TIMED)
 
             async def followed(rules: str, start: str = "earliest") -> Delivered:
                 async with fl.subscribe(rules, start=start, emit=False) as sub:

@@ -13,21 +13,17 @@ import pytest
 import fairlead
 from fairlead.errors import DataError, LanguageError, LogError, StateError, UsageError
 from fairlead.runtime.live.client import Client
-from fairlead.transport.log.block import Block, decode
+from fairlead.transport.log.block import Block
 from fairlead.transport.log.jetstream import connection as jetstream
 from fairlead.transport.log.jetstream.server import Server
 from fairlead.transport.log.protocol import Conflict, Unavailable
+from tests.runtime.live.reading import rows_of
 from tests.transport.log.logs import URLS, run
 from tests.transport.log.test_logs import taken
 from tests.waiting import until
 
 QUOTES = "TYPE Quote (symbol STRING, value DOUBLE, at TIMESTAMP) TIME at"
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
-
-
-async def stored(fl: Client, name: str, count: int) -> list[dict[str, Any]]:
-    found = await taken(fl.log, await fl.log.open_type(name), count)
-    return [row for each in found for row in decode(each.block, (await fl.types())[name]).to_pylist()]
 
 
 @pytest.mark.parametrize("url", URLS)
@@ -38,12 +34,12 @@ def test_events_are_stored_in_the_order_of_the_calls(url: str | None) -> None:
             await fl.publish("Quote", symbol="A", value=1.0, at=NOW)
             await fl.publish_many("Quote", {"symbol": ["B", "C"], "value": [2, 3], "at": [NOW, NOW]})
             await fl.publish("Quote", {"symbol": "D", "value": 4.0}, at="2026-01-31T12:00:00Z", wait=True)
-            assert [row["symbol"] for row in await stored(fl, "Quote", 1)] == ["A", "B", "C", "D"]
-            last = await fl.log.last_of("Quote", "desk")
+            assert [row["symbol"] for row in await rows_of(fl, "Quote")] == ["A", "B", "C", "D"]
+            last = await fl.log.last_of("main", "desk")
             assert last is not None
             assert (last.block.number, last.block.sequence, last.block.count) == (0, 0, 4)
             await fl.publish_many("Quote", {"symbol": ["E"] * 5000, "value": [2] * 5000, "at": [NOW] * 5000}, wait=True)
-            last = await fl.log.last_of("Quote", "desk")
+            last = await fl.log.last_of("main", "desk")
             assert last is not None
             assert (last.block.number, last.block.sequence, last.block.count) == (2, 4100, 904)
 
@@ -55,7 +51,7 @@ def test_a_million_events_go_by_columns_and_a_slow_log_holds_the_publisher_back(
         async with fairlead.connect("memory:") as fl:
             await fl.declare("TYPE N (x INT)")
             assert await fl.publish_many("N", pa.table({"x": pa.array(range(300_000), pa.int32())}), wait=True) == 300_000
-            rows = await stored(fl, "N", 74)
+            rows = await rows_of(fl, "N")
             assert [row["x"] for row in rows] == list(range(300_000))
 
     run(work)
@@ -90,8 +86,8 @@ def test_what_is_sent_again_after_a_lost_answer_is_stored_once(pattern: str) -> 
             fl._publisher._log = losing  # type: ignore[assignment]
             for x in range(5):
                 await fl.publish("N", x=x, wait=True)
-            assert [row["x"] for row in await stored(fl, "N", 5)] == [0, 1, 2, 3, 4]
-            assert await fl.log.last(await fl.log.open_type("N")) == 5
+            assert [row["x"] for row in await rows_of(fl, "N")] == [0, 1, 2, 3, 4]
+            assert await fl.log.last(await fl.log.open_topics(["main"])) == 5
             assert losing.asked > 5
 
     run(work)
@@ -105,7 +101,7 @@ def test_a_publisher_that_comes_back_goes_on_with_its_numbers() -> None:
             for x in range(3):
                 async with fairlead.connect(fl.url, source="s") as one:
                     await one.publish("N", x=x)
-            last = await fl.log.last_of("N", "s")
+            last = await fl.log.last_of("main", "s")
             assert last is not None
             assert (last.block.number, last.block.sequence) == (2, 2)
 
@@ -153,8 +149,7 @@ def test_bad_input_is_refused_and_nothing_of_it_is_stored() -> None:
             with pytest.raises(UsageError, match="A102"):
                 await fl.publish_many("N", "x")
             await fl.flush()
-            assert await fl.log.last(await fl.log.open_type("N")) == 0
-            assert await fl.log.last(await fl.log.open_type("Quote")) == 0
+            assert await fl.log.last(await fl.log.open_topics(["main"])) == 0
 
     run(work)
 
@@ -172,7 +167,7 @@ def test_types_evolve_by_attributes_at_the_end_and_in_no_other_way() -> None:
             await fl.publish_many("A", pa.table({"x": [4]}), wait=True)
             await fl.publish_many("A", [{"x": 5}, {"x": 6, "y": "six"}], wait=True)
             await fl.declare("TYPE A (x INT)")  # an older program
-            rows = await stored(fl, "A", 5)
+            rows = await rows_of(fl, "A")
             assert [(row["x"], row["y"]) for row in rows] == [
                 (1, None), (2, "two"), (3, None), (4, None), (5, None), (6, "six"),
             ]  # fmt: skip
@@ -229,7 +224,7 @@ def test_a_full_store_is_an_error_with_a_code_and_nothing_is_lost() -> None:
             assert [getattr(each, "code", None) for each in told] == ["N004"] * 3  # everyone who waits is told
             full.full = False
             await fl.publish("N", x=5, wait=True)
-            found = [row["x"] for row in await stored(fl, "N", 2)]  # of the others those that were accepted, once
+            found = [row["x"] for row in await rows_of(fl, "N")]  # of the others those that were accepted, once
             assert found == sorted(set(found))
             assert found[0] == 1
 
@@ -272,12 +267,12 @@ def test_an_error_says_whether_what_was_published_is_kept(many: bool) -> None:
             full.full = False
             told.append(await publish(fl, 8))
             await fl.flush()
-            last = await fl.log.last_of("N", fl.source)
+            last = await fl.log.last_of("main", fl.source)
             assert last is not None
             assert True in told
             assert False in told
             kept = [x for x, accepted in enumerate(told) if accepted is not False]
-            found = await stored(fl, "N", last.block.number + 1)
+            found = await rows_of(fl, "N")
             assert [row["x"] for row in found] == [x for x in kept for _ in range(2 if many and x != 5 else 1)]
 
     run(work)
@@ -296,7 +291,7 @@ def test_a_call_of_many_blocks_is_accepted_as_a_whole() -> None:
                 assert told.value.accepted is (first == 0)
             full.full = False
             await fl.flush()
-            rows = await stored(fl, "N", 49)
+            rows = await rows_of(fl, "N")
             assert [row["x"] for row in rows] == list(range(200_000))
 
     run(work)
@@ -348,11 +343,10 @@ def test_what_is_more_than_a_full_block_waits_for_others_and_comes_in_order() ->
                 await fl.publish_many("Tick", pa.RecordBatch.from_struct_array(pa.array([{}] * 3_000, type=pa.struct([]))))
             await fl.publish("A", x=12_000)
             await fl.flush()
-            stream = await fl.log.open_type("A")
+            stream = await fl.log.open_topics(["main"])
             blocks = await taken(fl.log, stream, await fl.log.last(stream))
-            assert [each.block.count for each in blocks] == [4096, 4096, 12_001 - 2 * 4096]
-            assert [row["x"] for row in await stored(fl, "A", 3)] == list(range(12_001))
-            ticks = await fl.log.open_type("Tick")
-            assert sum(each.block.count for each in await taken(fl.log, ticks, await fl.log.last(ticks))) == 12_000
+            assert [each.block.count for each in blocks] == [4096] * 5 + [24_001 - 5 * 4096]
+            assert [row["x"] for row in await rows_of(fl, "A")] == list(range(12_001))
+            assert len(await rows_of(fl, "Tick")) == 12_000
 
     run(work)

@@ -50,8 +50,7 @@ def test_nobody_can_tell_a_reader_of_a_route_from_one_of_everything(
                 if at == known:
                     async with fl.subscribe(rules, name="early"):
                         pass  # from here on, the route is known
-                    for outbox in fl._publisher._outboxes.values():
-                        await outbox._marking._ask(outbox.checking.type.name)
+                    await renewed(fl)
                 name = rolls.choice("AB")
                 rows = [
                     {key: value for key, value in each.items() if key not in ("type", *(["b"] if name == "B" else []))}
@@ -92,7 +91,9 @@ def test_fewer_blocks_are_read_and_the_same_is_delivered(url: str | None) -> Non
                 await two.ack()
             assert await fl.compare("one", "two")
             told = await fl.overview()
-            assert {each.type: each.routes for each in told.types if each.routes} == dict.fromkeys("ABC", ("(e.s = 'IBM')",))
+            assert {name: texts for each in told.topics for name, texts in each.routes.items()} == dict.fromkeys(
+                "ABC", ("(e.s = 'IBM')",)
+            )
             assert [(each.name, dict(each.routes), each.lag) for each in told.subscribers] == [
                 ("one", {"A": 0, "B": 0, "C": 0}, 0),
                 ("two", {}, 0),
@@ -145,7 +146,7 @@ def test_a_publisher_that_comes_back_goes_on_with_its_marks(tmp_path: Path) -> N
             await publish_one_by_one(fl, "A", ["IBM", "X", "X"])
         async with fairlead.connect(url, source="feed") as fl:
             await publish_one_by_one(fl, "A", ["X", "IBM", "X"])
-            last = await fl.log.last_of("A", "feed")
+            last = await fl.log.last_of("main", "feed")
             assert last is not None
             assert last.block.marks == "n4 u4 u4 u4"
             async with fl.subscribe(rules, name="one") as sub:
@@ -209,9 +210,10 @@ def test_an_attempt_that_was_stored_counts_with_its_own_marks() -> None:
             async with fl.subscribe("SUBSCRIPTION S MATCH A a WHERE a.s = 'IBM'", name="one"):
                 pass
             await publish_one_by_one(fl, "A", ["IBM"])
-            outbox = fl._publisher._outboxes["A"]
+            outbox = fl._publisher._outboxes["main"]
             outbox._log = Losing(outbox._log)
-            marking = outbox._marking
+            marking = outbox._lanes["A"].marking
+            assert marking is not None
             texts, marking._texts = marking._texts, ()  # it sends the next one, and does not know the route
             marking._next = float("inf")
             await fl.publish("A", k=1, x=1.0, s="X", b=True, at="2026-01-01T00:00:00Z")
@@ -220,7 +222,7 @@ def test_an_attempt_that_was_stored_counts_with_its_own_marks() -> None:
             marking._texts = texts  # it sends it again, and does
             await fl.flush()
             await publish_one_by_one(fl, "A", ["IBM"])
-            last = await fl.log.last_of("A", "feed")
+            last = await fl.log.last_of("main", "feed")
             assert last is not None
             assert (last.block.number, last.block.marks) == (2, "y1 u1 u1 u1")
             async with fl.subscribe("SUBSCRIPTION S MATCH A a WHERE a.s = 'IBM'", start="earliest") as sub:
@@ -275,7 +277,7 @@ def test_a_block_of_a_route_that_is_missing_stops_its_reader() -> None:
             async with fl.subscribe(rules, name="one"):
                 pass
             await publish_one_by_one(fl, "A", ["X", "IBM", "X", "IBM", "X"])
-            held = fl.log._log._streams["FL_T_A"]  # type: ignore[attr-defined]
+            held = fl.log._log._streams["FL_TOPIC_main"]  # type: ignore[attr-defined]
             del held[2]  # nobody who reads the route misses it
             async with fl.subscribe(rules, start="earliest") as sub:
                 assert len(await all_of(sub)) == 2
@@ -297,7 +299,7 @@ def test_types_that_grow_and_publishers_that_do_not_know_it_yet() -> None:
             rules = "SUBSCRIPTION S MATCH G g WHERE g.y IS NULL AND g.x > 0 SUBSCRIPTION T MATCH G g WHERE g.y = 1"
             async with fl.subscribe(rules, name="one", start="earliest") as one:
                 await renewed(fl)
-                assert old._outboxes["G"].checking.type.attribute("y") is None
+                assert old._checkings["G"].type.attribute("y") is None
                 await fl.publish("G", x=2, wait=True)
                 await fl.publish("G", x=0, wait=True)
                 await old.renew()

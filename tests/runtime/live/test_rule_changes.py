@@ -13,7 +13,7 @@ import fairlead
 from fairlead.errors import StateError, UsageError
 from fairlead.matching.state.encoding import Change
 from fairlead.runtime.live.client import Client
-from tests.runtime.live.reading import ids, more
+from tests.runtime.live.reading import ids, more, rows_of
 from tests.transport.log.logs import run
 
 TYPES = "TYPE A (k INT, x INT); TYPE B (k INT, x INT); TYPE C (k INT, x INT)"
@@ -41,7 +41,7 @@ async def publish(fl: Client, *words: str) -> None:
 
 
 async def stored(fl: Client, name: str) -> int:
-    return sum(each.events for each in (await fl.overview()).types if each.type == name)
+    return len(await rows_of(fl, name))
 
 
 @pytest.mark.parametrize("rules", [SAME, f"{OTHER} {PAIR}", f"{SAME} {OTHER}", f"{PAIR} {READER}"])

@@ -11,16 +11,17 @@ import fairlead
 from fairlead.errors import StateError, UsageError
 from fairlead.model.relation import Relation
 from fairlead.runtime.live.subscribing import LiveSubscription
-from tests.runtime.live.reading import RULES, TYPES, exported, ids, matched, more, publish_some, some
+from tests.runtime.live.reading import APART, RULES, TYPES, exported, ids, matched, more, publish_some, some
 from tests.transport.log.logs import run
 
 
+@pytest.mark.parametrize("types", [TYPES, APART], ids=["one topic", "topics"])
 @pytest.mark.server
-def test_a_restarted_subscriber_goes_on_behind_what_it_acknowledged() -> None:
+def test_a_restarted_subscriber_goes_on_behind_what_it_acknowledged(types: str) -> None:
     async def work() -> None:
         async with fairlead.connect() as fl:
             fl._gathering.every_events = 100
-            await fl.declare(TYPES)
+            await fl.declare(types)
             await publish_some(fl, seed=2)
             async with fl.subscribe(RULES, name="whole", start="earliest") as sub:
                 whole = ids(await more(sub))
@@ -51,12 +52,13 @@ def test_a_restarted_subscriber_goes_on_behind_what_it_acknowledged() -> None:
     run(work)
 
 
+@pytest.mark.parametrize("types", [TYPES, APART], ids=["one topic", "topics"])
 @pytest.mark.server
-def test_a_late_joiner_delivers_what_the_others_deliver_from_there_on() -> None:
+def test_a_late_joiner_delivers_what_the_others_deliver_from_there_on(types: str) -> None:
     async def work() -> None:
         async with fairlead.connect() as fl:
             fl._gathering.every_events = 50
-            await fl.declare(TYPES)
+            await fl.declare(types)
             async with fl.subscribe(RULES, start="earliest") as early:
                 await publish_some(fl, seed=3)
                 before = await more(early)
@@ -98,11 +100,12 @@ def test_the_first_of_several_decides_where_new_begins() -> None:
     run(work)
 
 
+@pytest.mark.parametrize("types", [TYPES, APART], ids=["one topic", "topics"])
 @pytest.mark.server
-def test_new_is_what_is_published_from_now_on_also_where_the_stream_is_new() -> None:
+def test_new_is_what_is_published_from_now_on_also_where_the_stream_is_new(types: str) -> None:
     async def work() -> None:
         async with fairlead.connect() as fl:
-            await fl.declare(TYPES)
+            await fl.declare(types)
             for name in "AB":
                 for k in range(200):
                     await fl.publish(name, k=k, x=0, wait=True)
@@ -114,11 +117,12 @@ def test_new_is_what_is_published_from_now_on_also_where_the_stream_is_new() -> 
     run(work)
 
 
+@pytest.mark.parametrize("types", [TYPES, APART], ids=["one topic", "topics"])
 @pytest.mark.server
-def test_start_at_a_position_or_a_time() -> None:
+def test_start_at_a_position_or_a_time(types: str) -> None:
     async def work() -> None:
         async with fairlead.connect() as fl:
-            await fl.declare(TYPES)
+            await fl.declare(types)
             await publish_some(fl, seed=8, rounds=10)
             events = await exported(fl, ["A", "B"])
             middle = events[len(events) // 2][0] + 1

@@ -17,7 +17,7 @@ from fairlead.runtime.embedded import id_words
 from fairlead.runtime.live.client import Client
 from fairlead.transport.log.jetstream import reader as jetstream_reading
 from fairlead.transport.log.shared_reader import Sharing, Window
-from tests.runtime.live.reading import COVERING, EMITTING, RULES, TYPES, exported, ids, matched, more, publish_some, some
+from tests.runtime.live.reading import APART, COVERING, EMITTING, RULES, TYPES, exported, ids, matched, more, publish_some, some
 from tests.transport.log.logs import run
 
 
@@ -36,7 +36,7 @@ def test_subscribers_of_one_client_read_together_and_one_that_has_stopped_holds_
 
     async def work() -> None:
         async with fairlead.connect() as fl:
-            await fl.declare(TYPES)
+            await fl.declare(APART)
             fl.log.read = Sharing(fl.log._log, Window(20_000, 5_000, 0.1)).read  # type: ignore[attr-defined]
             async with (
                 fl.subscribe(RULES, start="earliest") as one,
@@ -61,11 +61,12 @@ def test_subscribers_of_one_client_read_together_and_one_that_has_stopped_holds_
     run(work)
 
 
+@pytest.mark.parametrize("types", [TYPES, APART], ids=["one topic", "topics"])
 @pytest.mark.server
-def test_equal_subscribers_agree_and_so_does_the_embedded_engine_over_the_exported_events(tmp_path: Path) -> None:
+def test_equal_subscribers_agree_and_so_does_the_embedded_engine_over_the_exported_events(tmp_path: Path, types: str) -> None:
     async def work() -> None:
         async with fairlead.connect() as fl, fairlead.connect(fl.url) as other:
-            await fl.declare(TYPES)
+            await fl.declare(types)
             async with (
                 fl.subscribe(RULES, name="desk-1", start="earliest") as one,
                 other.subscribe(RULES, name="desk-2", start="earliest") as two,
@@ -222,7 +223,7 @@ def test_a_gap_in_the_log_stops_the_reader() -> None:
             await fl.declare(TYPES)
             for number in range(3):
                 await fl.publish("A", k=number, x=0, wait=True)
-            del fl.log._log._streams["FL_T_A"][1]  # type: ignore[attr-defined]
+            del fl.log._log._streams["FL_TOPIC_main"][1]  # type: ignore[attr-defined]
             async with fl.subscribe("SUBSCRIPTION S MATCH A a", start="earliest") as sub:
                 with pytest.raises(StateError, match="S120"):
                     await some(sub, 3)
@@ -234,14 +235,14 @@ def test_a_gap_in_the_log_stops_the_reader() -> None:
 def test_streams_that_nobody_needs_are_swept() -> None:
     async def work() -> None:
         async with fairlead.connect() as fl:
-            await fl.declare(TYPES)
+            await fl.declare(APART)
             async with fl.subscribe(RULES, name="desk"):
                 pass
             async with fl.subscribe(COVERING):
                 assert await fl.sweep() == []
             assert len(await fl.sweep()) == 1
             await fl.forget("desk")
-            assert len(await fl.sweep()) == 2
+            assert len(await fl.sweep()) == 1
             async with fl.subscribe(RULES, start="earliest") as sub:
                 await fl.publish("A", k=1, x=1)
                 await fl.publish("B", k=1, x=1)

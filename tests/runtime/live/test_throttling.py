@@ -24,9 +24,9 @@ from fairlead.transport.log.protocol import MergeLag
 from tests.transport.log.logs import run
 from tests.waiting import until
 
-TYPES = "TYPE A (x INT); TYPE B (x INT)"
+TYPES = "TOPIC a (A); TOPIC b (B); TYPE A (x INT); TYPE B (x INT)"
 RULES = "SUBSCRIPTION S MATCH A a AND B b"
-MERGED = merged_stream(["A", "B"])
+MERGED = merged_stream(["a", "b"])
 
 
 @pytest.fixture
@@ -93,13 +93,13 @@ def test_publishers_wait_for_a_merged_stream_that_is_full_and_go_on_with_it(serv
                 make_room(server, 0)
                 last, why = await refused(fl, 1)
                 assert why.code == "N011"
-                assert "of A, B is" in why.problem
+                assert "of a, b is" in why.problem
                 assert await lag(fl) > throttling.BEHIND_MAX
                 waiting = asyncio.create_task(stored(fl))
                 make_room(server, None)
                 await waiting
                 assert [(await anext(aiter(sub))).members[0]["x"] for _ in range(last)] == list(range(1, last + 1))
-                assert (await copied(fl, ["A", "B"], [("A", "B")], 0)).missing() == []
+                assert (await copied(fl, [("a",), ("b",), ("a", "b")], 0)).missing() == []
 
     run(work)
 
@@ -108,7 +108,7 @@ def test_nobody_waits_for_a_merged_stream_that_nobody_needs(server: Server) -> N
     async def work() -> None:
         async with fairlead.connect(server.url, source="s", patience=1.0) as fl:
             await fl.declare(TYPES)
-            await fl.log.open_merged(["A", "B"])
+            await fl.log.open_topics(["a", "b"])
             make_room(server, 1)
             for x in range(30):
                 await published(fl, x)
@@ -116,16 +116,16 @@ def test_nobody_waits_for_a_merged_stream_that_nobody_needs(server: Server) -> N
             for x in range(30, 40):
                 await published(fl, x)
             await fl.publish("Heartbeat", at="2026-01-31T12:00:00Z", wait=True)
-            kept = {each.type: each.events for each in (await fl.overview()).types}
-            assert kept == {"A": 40, "B": 40, "Heartbeat": 1}
+            kept = {each.topic: each.events for each in (await fl.overview()).topics}
+            assert kept == {"a": 41, "b": 41}  # heartbeats are in both
             assert await lag(fl) > throttling.BEHIND_MAX
 
     run(work)
 
 
-def info(name: str, types: str, **lags: int) -> StreamInfo:
+def info(name: str, topics: str, **lags: int) -> StreamInfo:
     sources: list[dict[str, Any]] = [{"name": each, "lag": count, "active": 0} for each, count in lags.items()]
-    config = StreamConfig(name=name, metadata={"types": types})
+    config = StreamConfig(name=name, metadata={"topics": topics})
     return StreamInfo.from_response({"config": config.as_dict(), "state": STATE, "sources": sources})
 
 
@@ -133,5 +133,5 @@ STATE = {"messages": 0, "bytes": 0, "first_seq": 0, "last_seq": 0, "consumer_cou
 
 
 def test_a_stream_that_is_merged_of_a_merged_one_lacks_what_that_one_lacks() -> None:
-    found = behind_of([info("FL_M_2", "A B", FL_M_1=3, FL_T_B=5), info("FL_M_1", "A", FL_T_A=7, FL_T_Heartbeat=0)])
-    assert found == [MergeLag("FL_M_1", ("A",), 7), MergeLag("FL_M_2", ("A", "B"), 15)]
+    found = behind_of([info("FL_M_2", "a b c", FL_M_1=3, FL_TOPIC_c=5), info("FL_M_1", "a b", FL_TOPIC_a=7, FL_TOPIC_b=0)])
+    assert found == [MergeLag("FL_M_1", ("a", "b"), 7), MergeLag("FL_M_2", ("a", "b", "c"), 15)]
