@@ -11,22 +11,14 @@ import pytest
 import fairlead
 from fairlead.transport.output.cloud_events import BATCHED, STRUCTURED
 from fairlead.web.gateway import Settings
+from tests.runtime.live.reading import rows_of
 from tests.web.served import Asker, asking, run
 
 
 async def stored(asker: Asker, name: str = "A") -> list[tuple[int, int]]:
     """(k, x) of all events of a type, as the log has them."""
-    from fairlead.transport.log.block import decode
-
     async with fairlead.connect(asker.url) as fl:
-        stream, types = await fl.log.open_type(name), await fl.types()
-        last, found = await fl.log.last(stream), []
-        if last:
-            async for blocks in fl.log.read(stream, 0):
-                found += [row for each in blocks for row in decode(each.block, types[name]).to_pylist()]
-                if blocks[-1].sequence >= last:
-                    break
-        return [(each["k"], each["x"]) for each in found]
+        return [(each["k"], each["x"]) for each in await rows_of(fl, name)]
 
 
 def test_one_record_many_records_and_lines() -> None:

@@ -221,7 +221,9 @@ def test_every_format_is_published(url: str) -> None:
         done = fine("publish", "--from", name, "--type", "StockQuote", "--json")
         assert json.loads(done.stdout)["types"] == {"StockQuote": count}
     shown = json.loads(fine("streams", "--json").stdout)
-    assert {each["type"]: each["events"] for each in shown["types"]} == {"EarningsReport": 0, "StockQuote": 4, "Heartbeat": 0}
+    assert [(each["topic"], each["types"], each["events"]) for each in shown["topics"]] == [
+        ("main", ["EarningsReport", "StockQuote"], 4)
+    ]
 
 
 def test_a_bad_record_means_that_nothing_is_published(url: str) -> None:
@@ -230,7 +232,7 @@ def test_a_bad_record_means_that_nothing_is_published(url: str) -> None:
     done = fairlead("publish", "--from", "bad.jsonl")
     assert done.exit_code == 1
     assert "D004 bad.jsonl, line 6" in done.stderr
-    assert all(each["events"] == 0 for each in json.loads(fine("streams", "--json").stdout)["types"])
+    assert all(each["events"] == 0 for each in json.loads(fine("streams", "--json").stdout)["topics"])
 
 
 def test_streams_shows_routes_and_the_end_is_reached_where_the_last_blocks_are_not_sent(url: str) -> None:
@@ -243,7 +245,7 @@ def test_streams_shows_routes_and_the_end_is_reached_where_the_last_blocks_are_n
         fine("publish", "--from", "one.jsonl", "--source", "feed", "-q")
     assert len(fine(*dear).stdout.splitlines()) == 2
     shown = json.loads(fine("streams", "--json").stdout)
-    assert {each["type"]: each["routes"] for each in shown["types"] if each["routes"]} == {"StockQuote": ["(e.value > 100)"]}
+    assert [each["routes"] for each in shown["topics"]] == [{"StockQuote": ["(e.value > 100)"]}]
     assert [(each["routes"], each["lag"]) for each in shown["subscribers"]] == [({"StockQuote": 0}, 0)]
     text = fine("streams").output
     assert "route of" in text

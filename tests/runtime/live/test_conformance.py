@@ -1,8 +1,9 @@
 """Live subscribers conform: the events of a case are published one after the other, and the relations are those of the case.
 
-Every case runs on a log in memory; on a real server a spread sample does, and all with FAIRLEAD_LIVE_CASES=all. An event is
-published when the one before it is stored, merged and read, so that the order of the log is that of the case. That this is so
-is read out of the log, and positions of the log are put down as those of the case by what stands where in each stream. What
+Every case runs on a log in memory, in one topic; with a topic for each type, and on a real server, a spread sample does, and
+all with FAIRLEAD_LIVE_CASES=all. An event is published when the one before it is stored, merged and read, so that the order of
+the log is that of the case. That this is so is read out of the log, and positions of the log are put down as those of the case
+by what stands where in each stream. What
 live subscribers cannot be asked is listed here with the reason, never skipped.
 
 One thing is not compared: what is read from different streams. Subscriptions that have no stream in common are followed each
@@ -13,7 +14,7 @@ the streams stored it. So what one event completes in several of them is put in 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -21,18 +22,22 @@ import pytest
 
 import fairlead
 from fairlead.errors import FairleadError
+from fairlead.language import compile_text
 from fairlead.matching.results.delivery_order import NOT_DUE
 from fairlead.model.plan import Plan
 from fairlead.model.position import Position
 from fairlead.model.relation import Relation
+from fairlead.model.types import HEARTBEAT
 from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.ranges import blocks_between
 from fairlead.runtime.live.subscribing import LiveSubscription
 from fairlead.testing.conformance import Case, CaseOutcome, ConformanceSuite, conforms
+from fairlead.testing.live.verdict.log_copy import types_of
 from fairlead.transport.log.block import positions
 from tests.conformance.cases import CASES
 from tests.transport.log.logs import run
 
+ALL = os.environ.get("FAIRLEAD_LIVE_CASES") == "all"
 SAMPLE = 12
 """Every so many cases run on a server, unless all are asked for."""
 POLL_SECONDS = 0.002
@@ -68,7 +73,13 @@ class TestInMemory(ConformanceSuite):
         return run(lambda: delivered("memory:", rules, events, until))
 
 
-SERVED = listed(CASES) if os.environ.get("FAIRLEAD_LIVE_CASES") == "all" else listed(CASES)[::SAMPLE]
+@pytest.mark.parametrize("case", listed(CASES)[:: 1 if ALL else 3], ids=str)
+class TestInMemoryWithTopics(ConformanceSuite):
+    def run(self, rules: str, events: list[dict[str, Any]], until: datetime | None) -> CaseOutcome:
+        return run(lambda: delivered("memory:", with_topics(rules), events, until))
+
+
+SERVED = listed(CASES)[:: 1 if ALL else SAMPLE]
 
 
 @pytest.mark.server
@@ -76,6 +87,13 @@ SERVED = listed(CASES) if os.environ.get("FAIRLEAD_LIVE_CASES") == "all" else li
 class TestOnAServer(ConformanceSuite):
     def run(self, rules: str, events: list[dict[str, Any]], until: datetime | None) -> CaseOutcome:
         return run(lambda: delivered(None, rules, events, until))
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("case", SERVED[:: 1 if ALL else 4], ids=str)
+class TestOnAServerWithTopics(ConformanceSuite):
+    def run(self, rules: str, events: list[dict[str, Any]], until: datetime | None) -> CaseOutcome:
+        return run(lambda: delivered(None, with_topics(rules), events, until))
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.name in TOLD_OTHERWISE], ids=str)
@@ -94,6 +112,20 @@ def test_what_a_log_has_no_form_for_runs_and_comes_to_something_else(case: Case)
 
 def test_every_exception_is_of_a_case() -> None:
     assert {*TOLD_OTHERWISE, *NOT_SAID} <= {case.name for case in CASES}
+
+
+def with_topics(rules: str) -> str:
+    """With a topic for each type, or for those that a supertype or a union joins."""
+    try:
+        catalogue = compile_text(rules).catalogue
+    except FairleadError:
+        return rules
+    topic = {each.name: each.name for each in catalogue if not each.is_union and each.name != HEARTBEAT.name}
+    for each in catalogue:
+        joined = each.members if each.is_union else (each.name, each.supertype) if each.supertype else ()
+        for other in joined[1:]:
+            topic = {name: topic[joined[0]] if was == topic[other] else was for name, was in topic.items()}
+    return " ".join(f"TOPIC t_{each} ({name})" for name, each in topic.items()) + f" {rules}"
 
 
 async def delivered(url: str | None, rules: str, events: list[dict[str, Any]], until: datetime | None) -> CaseOutcome:
@@ -157,13 +189,14 @@ def deadline(relation: Relation, plan: Plan) -> int:
 
 async def numbered(fl: Client, stream: Any, types: list[str]) -> dict[int, int]:
     """By position in a stream, which event of the case stands there: the n-th of its type is the n-th that was published."""
-    left = {name: iter([at for at, each in enumerate(types) if each == name]) for name in types}
-    """Of heartbeats, only ours: those who read several streams publish more of them, to see how far each is."""
+    left: dict[tuple[str, str], Iterator[int]] = {}
+    """By topic and type. Of heartbeats, only ours: those who read several streams publish more, to see how far each is."""
     found: dict[int, int] = {}
     async for some in blocks_between(fl.log, stream, 0, await fl.log.last(stream)):
         for stored in (each for each in some if each.block.source == fl.source):
-            for at in positions(stored.sequence, stored.block.count).tolist():
-                found[at] = next(left[stored.block.type])
+            for at, name in zip(positions(stored.sequence, stored.block.count).tolist(), types_of(stored.block), strict=True):
+                mine = left.setdefault((stored.block.topic, name), iter([at for at, each in enumerate(types) if each == name]))
+                found[at] = next(mine)
     order = [found[at] for at in sorted(found)]
     assert order == sorted(order), f"the order of the log is not that of the case: {order}"
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -73,10 +74,10 @@ def test_heartbeats_are_in_the_file(tmp_path: Path, topics: str) -> None:
 @pytest.mark.server
 def test_a_url_and_types(tmp_path: Path) -> None:
     with fairlead.connect().sync as fl:
-        fl.declare(TYPES)
+        fl.declare(APART)
         fl.publish_many("A", {"k": [1, 2], "x": [1, 2]}, wait=True)
         exported = export_events(fl.url, ["A"], tmp_path / "a.parquet")
-        assert (exported.events, list(exported.streams)) == (2, ["FL_TOPIC_main"])
+        assert (exported.events, list(exported.streams)) == (2, ["FL_TOPIC_a"])
         assert pq.read_table(tmp_path / "a.parquet").column("position").to_pylist() == [4096, 4097]
         assert export_events(fl.url, ["A", "B"], tmp_path / "b.parquet", position="p").events == 2
         for what, path, code in (
@@ -90,7 +91,7 @@ def test_a_url_and_types(tmp_path: Path) -> None:
             export_events(fl.url, ["A"], tmp_path / "c.parquet", position="k")
         with pytest.raises(DataError, match="D001"):
             export_events(fl.url, ["D"], tmp_path / "c.parquet")
-        fl.declare("TYPE E (k STRING)")
+        fl.declare("TOPIC e (E); TYPE E (k STRING)")
         with pytest.raises(UsageError, match="A263"):
             export_events(fl.url, ["A", "E"], tmp_path / "c.parquet")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["a.parquet", "b.parquet"]
@@ -103,7 +104,7 @@ def test_what_is_removed_from_the_log_is_missed() -> None:
             stream = await log.open_topics(["main"])
             after = 0
             for number in range(5):
-                after = await log.append(block("A", "s", number), after)
+                after = await log.append(replace(block("A", "s", number), topic="main"), after)
             js = log._js  # type: ignore[attr-defined]
             await js.purge_stream(stream.name, seq=3)
             with pytest.raises(LogError, match=r"N020.*1 to 2"):

@@ -97,7 +97,8 @@ class Outbox:
 
     def use(self, checking: Checking) -> None:
         """A type of the topic, or a definition of it that has more attributes from now on."""
-        self._close_block()
+        if checking.type.name in self._checkings:
+            self._close_block()
         self._checkings[checking.type.name] = checking
 
     async def room(self) -> None:

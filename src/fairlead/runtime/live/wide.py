@@ -84,7 +84,7 @@ class Wide:
         elif block.type in wanted:
             at, events = np.arange(block.count), of_one_type(block.type, decode(block, self._types[block.type]))
         else:
-            return self.schema.empty_table().to_batches()[0]
+            return pa.RecordBatch.from_pylist([], schema=self.schema)
         codes, places = pa.array(events.codes), positions(stored.sequence, block.count)[at]
         columns = [pa.array(places), pa.array(events.types, pa.string()).take(codes)]
         for name in self._origin:
