@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairlead.language.checking.subscription import Checked
-from fairlead.language.lint import clauses, conditions, instances
+from fairlead.language.lint import clauses, conditions, instances, topics
 from fairlead.language.lint.finding import LintFinding, Rule
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.text import RuleText
@@ -28,6 +28,7 @@ RULES: tuple[Rule, ...] = (
     conditions.not_in_null,
     clauses.floating_key,
     clauses.unbounded_queues,
+    topics.order_between_topics,
 )
 
 

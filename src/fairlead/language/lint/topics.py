@@ -1,0 +1,38 @@
+"""W016: clauses about an order that a log does not keep: the one between topics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fairlead.language.checking.subscription import Checked
+from fairlead.language.lint.finding import LintFinding
+from fairlead.model.plan import Branch, Subscription
+from fairlead.model.types import Catalogue
+
+
+def order_between_topics(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
+    """W016: live, what stands before what is decided by arrival if the events are in different topics."""
+    for branch in checked.subscription.branches:
+        clause = _about_order(checked.subscription, branch, catalogue)
+        if clause is not None:
+            topics = catalogue.topics_of(branch.types)
+            problem = (
+                f"{clause} depends on the order between the topics {' and '.join(topics)}: live, that is the order of arrival"
+            )
+            fix = "declare the types in one TOPIC, or compare their times instead"
+            yield LintFinding("W016", checked.node.name.span, problem, fix)
+            return
+
+
+def _about_order(subscription: Subscription, branch: Branch, catalogue: Catalogue) -> str | None:
+    """The clause of a branch that depends on the order of events in different topics, as it is written."""
+    topic = [catalogue[slot.type].topic for slot in branch.slots]
+    for each in branch.precedences:
+        if len({topic[slot] for slot in (*each.left, *each.right)}) > 1:
+            return "THEN"
+    for between in branch.negations:
+        if len({topic[between.left], topic[between.right], catalogue[between.type].topic}) > 1:
+            return "WITHOUT … BETWEEN"
+    if len(set(topic)) > 1 and (subscription.matching.recent or subscription.matching.contiguous):
+        return f"MATCHING {subscription.matching.words}"
+    return None
