@@ -72,14 +72,14 @@ ACROSS = "TOPIC t (B);"
     ],
 )
 def test_an_order_between_topics_is_warned_of_and_one_topic_is_the_remedy(rule: str, clause: str):
-    found = [each for each in compile_text(f"{TYPES}{ACROSS} SUBSCRIPTION S {rule}").warnings if each.code == "W016"]
+    found = [each for each in compile_text(f"{TYPES}{ACROSS} SUBSCRIPTION S {rule}").warnings if each.code == "W017"]
     assert [each.problem.startswith(clause) for each in found] == [True]
     assert "one TOPIC" in found[0].fix
-    assert "W016" not in {each.code for each in compile_text(f"{TYPES} SUBSCRIPTION S {rule}").warnings}
+    assert "W017" not in {each.code for each in compile_text(f"{TYPES} SUBSCRIPTION S {rule}").warnings}
 
 
 @pytest.mark.parametrize(
     "rule", ["MATCH A a AND B b", "MATCH A a THEN C c", "MATCH (A a THEN C c) OR B b", "MATCH B b[3] MATCHING RECENT"]
 )
 def test_an_order_within_a_topic_is_not_warned_of(rule: str):
-    assert "W016" not in {each.code for each in compile_text(f"{TYPES}{ACROSS} SUBSCRIPTION S {rule}").warnings}
+    assert "W017" not in {each.code for each in compile_text(f"{TYPES}{ACROSS} SUBSCRIPTION S {rule}").warnings}

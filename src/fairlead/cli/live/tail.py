@@ -128,7 +128,7 @@ def tail(
     ):
         if str(sub.change) and not quiet:
             click.echo(f"the rules have changed: {sub.change}", err=True)
-        for warning in (each for each in sub.plan.warnings if each.code == "W016" and not quiet):
+        for warning in (each for each in sub.plan.warnings if each.code == "W017" and not quiet):
             click.echo(f"warning: {warning}", err=True)
         _require_one(sub, receipt)
         chunks = _chunks(sub, count, None if follow else sub.ends(), signals)

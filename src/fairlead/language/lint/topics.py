@@ -1,4 +1,4 @@
-"""W016: clauses about an order that a log does not keep: the one between topics."""
+"""W017: clauses about an order that a log does not keep: the one between topics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fairlead.model.types import Catalogue
 
 
 def order_between_topics(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
-    """W016: live, what stands before what is decided by arrival if the events are in different topics."""
+    """W017: live, what stands before what is decided by arrival if the events are in different topics."""
     for branch in checked.subscription.branches:
         clause = _about_order(checked.subscription, branch, catalogue)
         if clause is not None:
@@ -20,7 +20,7 @@ def order_between_topics(checked: Checked, catalogue: Catalogue) -> Iterator[Lin
                 f"{clause} depends on the order between the topics {' and '.join(topics)}: live, that is the order of arrival"
             )
             fix = "declare the types in one TOPIC, or compare their times instead"
-            yield LintFinding("W016", checked.node.name.span, problem, fix)
+            yield LintFinding("W017", checked.node.name.span, problem, fix)
             return
 
 
