@@ -21,8 +21,8 @@ import numpy.typing as npt
 from fairlead.matching.compiled.codegen.counters import ASK, STEPS, STOPPED, counter
 from fairlead.matching.compiled.codegen.kernel_names import COUNTERS
 from fairlead.matching.compiled.representation.code import Code
-from fairlead.matching.compiled.representation.expressions import Expression, all_of, call, intrinsic
-from fairlead.matching.compiled.representation.statements import Function
+from fairlead.matching.compiled.representation.formulas import Formula, all_of, call, intrinsic
+from fairlead.matching.compiled.representation.statements import KernelFunction
 
 Words = npt.NDArray[np.int64]
 
@@ -41,17 +41,17 @@ def count_step(code: Code) -> None:
     code.decrease(counter("STEPS"))
 
 
-def is_halted() -> Expression:
+def is_halted() -> Formula:
     """Whether the kernel has to stop, asked after a step."""
     return all_of(counter("STEPS") < 0, call("halted", COUNTERS))
 
 
-def halted() -> Function:
+def halted() -> KernelFunction:
     return _halted(EVERY)
 
 
 @lru_cache(maxsize=4)
-def _halted(every: int) -> Function:
+def _halted(every: int) -> KernelFunction:
     code = Code()
     with code.when(counter("STOPPED") == 0):
         code.assign(counter("STEPS"), every)

@@ -11,30 +11,30 @@ Takes: statements as they come. Gives: a block, or a function of it. Never: stat
 from __future__ import annotations
 
 from fairlead.errors import require
-from fairlead.matching.compiled.representation.expressions import (
+from fairlead.matching.compiled.representation.formulas import (
     TRUE,
     Argument,
     Array,
-    Element,
-    Expression,
+    ArrayElement,
+    Formula,
     Operand,
     Variable,
     call,
 )
-from fairlead.matching.compiled.representation.expressions import expression as made
+from fairlead.matching.compiled.representation.formulas import formula as made
 from fairlead.matching.compiled.representation.statements import (
     Assign,
-    Change,
     Evaluate,
     For,
-    Function,
     If,
+    KernelFunction,
     Leave,
     Place,
     Prefetch,
     Proceed,
     Return,
     Statement,
+    Update,
     While,
 )
 
@@ -61,8 +61,8 @@ class Code:
         self.body: list[Statement] = []
         self._blocks = [self.body]
 
-    def function(self, name: str, *parameters: Variable | Array, rare: bool = False) -> Function:
-        return Function(name, parameters, self.body, rare)
+    def function(self, name: str, *parameters: Variable | Array, rare: bool = False) -> KernelFunction:
+        return KernelFunction(name, parameters, self.body, rare)
 
     # Statements
 
@@ -75,18 +75,18 @@ class Code:
 
     def change(self, target: Place, operator: str, value: Operand) -> None:
         """`target |= value`, and the like."""
-        self._blocks[-1].append(Change(target, operator, made(value)))
+        self._blocks[-1].append(Update(target, operator, made(value)))
 
     def increase(self, target: Place, by: Operand = 1) -> None:
-        self._blocks[-1].append(Change(target, "+", made(by)))
+        self._blocks[-1].append(Update(target, "+", made(by)))
 
     def decrease(self, target: Place, by: Operand = 1) -> None:
-        self._blocks[-1].append(Change(target, "-", made(by)))
+        self._blocks[-1].append(Update(target, "-", made(by)))
 
     def call(self, function: str, *arguments: Argument | int | float) -> None:
         self._blocks[-1].append(Evaluate(call(function, *arguments)))
 
-    def prefetch(self, place: Element) -> None:
+    def prefetch(self, place: ArrayElement) -> None:
         self._blocks[-1].append(Prefetch(place))
 
     def give(self, value: Operand) -> None:
@@ -106,12 +106,12 @@ class Code:
 
     # Blocks
 
-    def when(self, test: Expression) -> _Opened:
+    def when(self, test: Formula) -> _Opened:
         body: list[Statement] = []
         self._blocks[-1].append(If(test, body, []))
         return _Opened(self._blocks, body)
 
-    def or_when(self, test: Expression) -> _Opened:
+    def or_when(self, test: Formula) -> _Opened:
         """After `when`: what is done if its test fails and this one does not."""
         body: list[Statement] = []
         self._last_otherwise().append(If(test, body, []))
@@ -131,7 +131,7 @@ class Code:
                 return last.otherwise
             block = last.otherwise
 
-    def loop(self, test: Expression = TRUE) -> _Opened:
+    def loop(self, test: Formula = TRUE) -> _Opened:
         body: list[Statement] = []
         self._blocks[-1].append(While(test, body))
         return _Opened(self._blocks, body)
