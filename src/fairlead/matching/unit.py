@@ -30,8 +30,8 @@ from fairlead.model.position import Position
 
 if TYPE_CHECKING:
     from fairlead.matching.compiled.machine_code.interruption import Check
+    from fairlead.matching.compiled.running.batch import Prepared
     from fairlead.matching.compiled.running.lane import KernelLane
-    from fairlead.matching.compiled.running.shared_columns import Prepared
 
 KERNELS_FROM = 5_000
 """Work after which a plan moves to machine code, in events of the usual cost, 20 steps of about a microsecond each

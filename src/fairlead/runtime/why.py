@@ -28,9 +28,8 @@ from fairlead.matching.interpreted.instance import Instance, Key, Pending
 from fairlead.matching.interpreted.matcher import IncrementalSubscription
 from fairlead.matching.outcome import Match
 from fairlead.model.columns import Columns
-from fairlead.model.event import Event
+from fairlead.model.event import Event, Places
 from fairlead.model.partition import partition
-from fairlead.model.places import Places
 from fairlead.model.plan import Plan, Subscription
 from fairlead.model.position import Position, parse_position
 from fairlead.model.types import HEARTBEAT, Catalogue, Kind

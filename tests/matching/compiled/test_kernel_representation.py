@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -223,6 +224,21 @@ def test_a_way_out_follows_a_condition() -> None:
 
 
 # Machine code
+
+
+@pytest.mark.parametrize("end", [lambda code: code.give(1), Code.leave, Code.proceed])
+def test_nothing_follows_the_end_of_a_block(end: Callable[[Code], None]) -> None:
+    """What generators write is all reached: they are refused otherwise, whatever their program."""
+    code = Code()
+    with code.loop():
+        with code.when(a == b):
+            assert not code.is_ended
+            end(code)
+            assert code.is_ended
+            with pytest.raises(InvariantError, match="nothing follows the end of a block"):
+                code.leave()
+        assert not code.is_ended
+        code.assign(a, b)
 
 
 def test_both_ways_give_the_same() -> None:

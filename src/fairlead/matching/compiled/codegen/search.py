@@ -154,7 +154,8 @@ class Searching:
             for slot in sorted(self.opened(newest)):
                 code.assign(MEMBERS[slot], bound_to(slot))
             code.give(TRUE)
-        code.give(FALSE)
+        if not code.is_ended:
+            code.give(FALSE)
 
     def _open(self, code: Code, blocks: ExitStack, access: Access, newest: int | None, inner: bool) -> None:
         """The loop of a slot, and in it the tests of its events; what follows goes inside. What goes behind that is written as
@@ -187,13 +188,13 @@ class Searching:
         self._ends(code, slot, newest)
         final = once or not self.accesses.depends(slot, newest)  # one that passes is enough
         if once:
-            blocks.callback(code.leave)
+            blocks.callback(_leave, code)
         elif tests or not final:
             blocks.callback(self._advance, code, access)
         if tests:
             blocks.enter_context(code.when(all_of(*tests)))
         if final and not once:
-            blocks.callback(code.leave)
+            blocks.callback(_leave, code)
 
     def _opening(self, code: Code, newest: int | None) -> None:
         """What the newest event alone decides, and the ends between which THEN leaves the open slots."""
@@ -373,3 +374,9 @@ class Searching:
             count_step(code)
             code.assign(node, self.layout.field("NEXT")[node])
         return any_of(node == NONE, self.ref[node] >= right)
+
+
+def _leave(code: Code) -> None:
+    """Ends the loop, unless what is inside has returned a relation."""
+    if not code.is_ended:
+        code.leave()
