@@ -74,7 +74,7 @@ DEADLINE, CANCELLED, KEY, NEXT, PREVIOUS, BORN, MEMBERS = range(7)
 """Columns of WAITING."""
 _NAMES = ("DEADLINE", "CANCELLED", "KEY", "NEXT", "PREVIOUS", "BORN")
 FIRING: tuple[Array, ...] = (HEAP, WAITING, COUNTERS, KEYS, NODES, LINKS, FIRED_AT, FIRED_REF, FIRED_DUE, FIRED_BORN)
-"""The arrays that `fire` takes."""
+"""The array parameters of `fire`."""
 row, due, limit = variables("waiting_row due limit")
 forbidden = Variable("forbidden", TRUTH)
 
@@ -101,7 +101,7 @@ class Waiting:
         return call("fire", time, word, free, *FIRING)
 
     def on_time(self, code: Code, lane: Lane) -> None:
-        """Whatever comes first decides what is due: by its time, if it has one, and by what its batch is told (rounds.py)."""
+        """An event decides what is due: by its time, if it has one, and by the times that its batch carries (rounds.py)."""
         if not self.shape.waits:
             return
         waiting, earliest, told = counter("HEAP") > 0, of_row(HEAP[0], DEADLINE), TOLD.length > 0

@@ -17,9 +17,9 @@ NAMES = (
     "SPARE",  # the first free row of nodes side by side
     "SIDES",  # such rows that were ever in use
     "KEYS",  # keys that the kernel has numbered
-    "STEPS",  # what may be done before the next question whether to go on (interruption.py)
-    "ASK",  # the address of whom to ask
-    "STOPPED",  # whether the answer was no
+    "STEPS",  # steps left until the kernel asks whether to continue (interruption.py)
+    "ASK",  # the address of the function that it asks
+    "STOPPED",  # whether it must stop
     "QUEUED",  # events in all queues of all keys
 )
 FREE, FRESH, HINT, SEEN, HEAP, WAIT_FREE, WAIT_FRESH, FIRED, SPARE, SIDES, KEYS, STEPS, ASK, STOPPED, QUEUED = range(len(NAMES))

@@ -21,7 +21,7 @@ class HashIndex:
         self.shape, self.layout = shape, layout
 
     def link(self, code: Code, e: Variable, at: Variable) -> None:
-        """Node e, at the end of the chain of its number in queue `at`. Where it is in none its links lead nowhere."""
+        """Node e, at the end of the chain of its number in queue `at`. A node in no chain has no links."""
         BUCKET, BNEXT, BPREV = self.layout.take("BUCKET BNEXT BPREV")
         n = Variable("chain", WHOLE)
         code.assign(n, BUCKET[e])

@@ -15,7 +15,7 @@ arrives:
         return False
 
 Where THEN orders slots that are still open, the lowest event that each can have follows from those before it (under RECENT
-the highest from those behind it): `lowest0, lowest1, …` are found first, and if one is missing there is no relation at all.
+the highest from those after it): `lowest0, lowest1, …` are found first, and if one is missing there is no relation at all.
 
 Takes: a shape, its accesses and layout. Gives: functions of a kernel. Never: changes a queue.
 """
@@ -158,8 +158,8 @@ class Searching:
             code.give(FALSE)
 
     def _open(self, code: Code, blocks: ExitStack, access: Access, newest: int | None, inner: bool) -> None:
-        """The loop of a slot, and in it the tests of its events; what follows goes inside. What goes behind that is written as
-        the blocks are closed, the last first. `inner`: there is a loop around it."""
+        """The loop of a slot, and in it the tests of its events; what follows goes inside. What follows the tests is
+        written as the blocks are closed, the last first. `inner`: there is a loop around it."""
         slot, once = access.slot, access.way == "neighbour"
         tests = [self.placed(each.condition, newest) for each in self.accesses.tests_left(slot, newest)]
         tests += self._order_tests(slot, newest)
@@ -226,7 +226,7 @@ class Searching:
         return set(range(self.shape.size)) - (set() if newest is None else {self.shape.newest_slot(newest)})
 
     def ahead(self, slot: int, newest: int | None) -> list[int]:
-        """The open slots that have to stand before this one (behind it under RECENT)."""
+        """The open slots that have to stand before this one (after it under RECENT)."""
         pairs = [(o.after, o.before) if not self.shape.recent else (o.before, o.after) for o in self.shape.orders]
         return sorted({other for mine, other in pairs if mine == slot and other in self.opened(newest)})
 

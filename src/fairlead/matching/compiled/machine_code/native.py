@@ -1,7 +1,7 @@
 """Machine code as a function: what a process needs that finds its kernel in the cache. It makes none.
 
 The entry point in the object code takes one pointer, to a block of 64-bit words: for each argument the address and the
-lengths of an array, or a whole number; behind them room for the results, which the entry point writes (object_code.py makes
+lengths of an array, or a whole number; after them room for the results, which the entry point writes (object_code.py makes
 it).
 
 Takes: object code, and arguments. Gives: a tuple of whole numbers. Never: runs on an array of another type, number of

@@ -216,7 +216,7 @@ class Evaluation(Operations):
         return self._met(ways, type, [f"br label %{end}"] * len(ways), end)
 
     def _boolean(self, node: Boolean) -> Value:
-        """`and` and `or` give one of their operands, as in Python."""
+        """`and` and `or` evaluate to one of their operands, as in Python."""
         end, ways, ends = self._label("end"), [], []
         type = UNKNOWN
         for at, each in enumerate(node.values):
@@ -312,7 +312,7 @@ class Evaluation(Operations):
         return value
 
     def _check(self, holds: str, node: ArrayElement, what: int, index: str, length: str) -> None:
-        """Goes on only if it holds; otherwise the function reports what is wrong and returns."""
+        """Continues only if it holds; otherwise the function reports what is wrong and returns."""
         onwards, wrong = self._label("checked"), self._label("wrong")
         self._fork(Value(holds, TRUTH), onwards, wrong)
         self._start(wrong)

@@ -2,7 +2,7 @@
 
 `SlotColumn(3, 1)` is value column 3 of the event at slot 1. A value is an expression and the tests that say it is not NULL;
 they come first, so the expression is only reached where it has a value. A DOUBLE column holds NaN where it is NULL:
-comparisons are unknown for both, so those tests are *soft*: left out unless NULL and NaN must be told apart.
+comparisons are unknown for both, so those tests are *soft*: left out unless NULL and NaN must be distinguished.
 
 Takes: a condition. Gives: an expression that is true exactly where the condition is true (not false, not unknown), and adds the
 value columns and helpers it uses to the Shape. Raises `Refused` for what a kernel cannot do.

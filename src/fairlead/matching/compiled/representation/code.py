@@ -5,7 +5,7 @@
     with code.loop(node != NONE):
         code.assign(node, NEXT[node])
 
-Takes: statements as they come. Gives: a block, or a function of it. Never: changes statements of a block that is closed, or
+Takes: statements, in order. Gives: a block, or a function of it. Never: changes statements of a block that is closed, or
 writes a statement that cannot be reached.
 """
 

@@ -61,7 +61,7 @@ class KernelBatch:
 
     @cached_property
     def codes(self) -> npt.NDArray[Any]:
-        """As they come where a byte holds them; kernels are compiled for both."""
+        """Unchanged if a byte holds them; kernels are compiled for both."""
         given = np.ascontiguousarray(self.columns.code_array)
         return given if given.dtype == np.int8 else given.astype(np.int32, copy=False)
 

@@ -1,6 +1,6 @@
-"""A kernel that goes on where a state stands: its pool is filled from the columns of a Group, all nodes at once.
+"""A kernel resumes from a state: its pool is filled from the columns of a Group, all nodes at once.
 
-Nodes are numbered in the order of the Group, so in a queue the next node is simply the next number; behind them come the copies
+Nodes are numbered in the order of the Group, so in a queue the next node is simply the next number; after them come the copies
 of the members of what waits. Ordered indexes are not made here: a kernel makes them when it needs them.
 
 Takes: a kernel without state, a Group and the events. Gives: nothing, the kernel has it. Never: makes an object for an event.

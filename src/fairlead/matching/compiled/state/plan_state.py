@@ -1,5 +1,5 @@
-"""The state of a plan on kernels as columns (content.py), the same that event-by-event matching gives: an engine can begin with
-one matcher and go on with the other."""
+"""The state of a plan on kernels as columns (content.py), the same that event-by-event matching has: an engine can begin with
+one matcher and continue with the other."""
 
 from __future__ import annotations
 
