@@ -342,7 +342,7 @@ def _unmet(subscription: Subscription, number: int, conjunction: Conjunction, in
     types = subscription.branches[number].queue_types
     for needs in dict(conjunction.needs)[queue]:
         wanted = " and ".join(f"{n} {types[at]} ({len(instance.queues[at])} queued)" for at, n in needs)
-        yield f"THEN: {types[queue]} needs before it {wanted}, and all events to come stand after it"
+        yield f"THEN: {types[queue]} needs {wanted} before it, and later events stand after it"
 
 
 def _forbidding(conjunction: Conjunction, instance: Instance, members: tuple[Event, ...]) -> list[Event]:

@@ -427,4 +427,4 @@ def _show(done: Done, asked: SparkRunArguments) -> None:
         if number:
             screen.print(f"{name} in {path}", soft_wrap=True)
     if asked.stream:
-        screen.print(f"goes on from {asked.checkpoint}", soft_wrap=True)
+        screen.print(f"resumes from {asked.checkpoint}", soft_wrap=True)

@@ -148,7 +148,7 @@ def test_what_comes_behind_is_told_with_its_attributes() -> None:
         ("late", "A", 2),
         ("late", "A", 3),
     ]
-    assert {row["reason"] for row in found} == {"it comes behind what was released of the order"}
+    assert {row["reason"] for row in found} == {"late: later events of the order were already released"}
 
 
 def test_rows_without_an_order_value_are_refused_and_the_rest_goes_on() -> None:

@@ -68,7 +68,7 @@ ORDER = "fairlead_order"
 """The name of the observation of the order: held rows, broken ties and rule changes, for listeners (progress.py)."""
 BLIND = "\0"
 """Suffix of a type's name: rows of it that arrived when no subscription read it."""
-LATE_REASON = "it comes behind what was released of the order"
+LATE_REASON = "late: later events of the order were already released"
 
 
 @dataclass(frozen=True)
