@@ -96,20 +96,20 @@ class Semijoins:
         self.sides: list[tuple[Formula, Formula] | None] = []
         self.keys: list[Formula] = []
         self.groups: list[list[Formula]] = []
-        self.rows: list[Row] = []
-        self.plans: dict[int | None, Reduction] = {}
-        self.first: dict[int | None, int] = {}
-        """Where in the table the plan of a search begins."""
         if accesses.explosive:
             self._collect()
-            for newest in accesses.explosive:
-                self._plan(newest)
+        self.plans = {newest: Reduction(shape.size, self._bound(newest), self.constraints) for newest in accesses.explosive}
+
+    @property
+    def first(self) -> dict[int | None, int]:
+        """Where in the table the plan of a search begins."""
+        return self._tabulated[0]
 
     @property
     def table(self) -> npt.NDArray[np.int64]:
         import numpy as np
 
-        return np.array(self.rows, dtype=np.int64).reshape(-1, 8)
+        return np.array(self._tabulated[1], dtype=np.int64).reshape(-1, 8)
 
     def opening(self, code: Code, newest: int | None) -> None:
         """What a search begins with: the steps it may take. (None at all: tests ask for that.)"""
@@ -226,21 +226,29 @@ class Semijoins:
 
     # The table
 
-    def _plan(self, newest: int | None) -> None:
-        shape = self.shape
-        bound = None if newest is None else shape.newest_slot(newest)
-        plan = Reduction(shape.size, bound, self.constraints)
-        self.first[newest] = len(self.rows)
-        self.plans[newest] = plan
-        self.rows.append((len(plan.open), 0, 0, 0, 0, 0, 0, 0))
-        start = len(self.rows) + len(plan.open)
+    def _bound(self, newest: int | None) -> int | None:
+        return None if newest is None else self.shape.newest_slot(newest)
+
+    @cached_property
+    def _tabulated(self) -> tuple[dict[int | None, int], list[Row]]:
+        """Made only for a kernel: costs need nothing but the plans."""
+        first: dict[int | None, int] = {}
+        rows: list[Row] = []
+        for newest, plan in self.plans.items():
+            first[newest] = len(rows)
+            self._tabulate(plan, self._bound(newest), rows)
+        return first, rows
+
+    def _tabulate(self, plan: Reduction, bound: int | None, rows: list[Row]) -> None:
+        rows.append((len(plan.open), 0, 0, 0, 0, 0, 0, 0))
+        start = len(rows) + len(plan.open)
         steps: list[Row] = []
         for slot, stage in zip(plan.open, plan.stages, strict=True):
             begin = start + len(steps)
             steps += [self._filter(each, bound) for each in stage.filters]
             steps += [self._narrow(each, bound) for each in stage.narrows]
-            self.rows.append((slot, shape.queue_of_slot[slot], begin, start + len(steps), 0, 0, 0, 0))
-        self.rows += steps
+            rows.append((slot, self.shape.queue_of_slot[slot], begin, start + len(steps), 0, 0, 0, 0))
+        rows += steps
 
     def _filter(self, step: Filter, bound: int | None) -> Row:
         return (FILTER, step.slot, step.slot, 0, 0, 0, self._group(step.tests, bound), 1)
