@@ -1,4 +1,4 @@
-"""Expressions of a kernel to LLVM's text: values, conditions, elements of arrays, calls.
+"""Formulas of a kernel to LLVM's text: values, conditions, elements of arrays, calls.
 
 Conditions become jumps, with no more evaluated than Python does. No element is reached by way of two parameters, so all
 pointers are `noalias` (`links` and `nodes` are views of one memory, but of different elements, node_layout.py); indices are
@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from fairlead.dataclass import dataclass
 from fairlead.matching.compiled.machine_code.checked_build import OUTSIDE, UNWRITTEN, poison_of
+from fairlead.matching.compiled.machine_code.control_flow import ControlFlow
 from fairlead.matching.compiled.machine_code.instructions import LLVM, Operations, Value, literal
 from fairlead.matching.compiled.machine_code.native import ArrayType
 from fairlead.matching.compiled.representation.formulas import (
@@ -67,18 +68,13 @@ class Functions(Protocol):
     def function(self, name: str, arguments: tuple[ArgumentType, ...], caller: Operations) -> Made: ...
 
 
-class Evaluation(Operations):
-    """The lines of one function, block by block, and the values in them."""
+class Evaluation(ControlFlow):
+    """The values in the lines of one function."""
 
     module: Functions
     arrays: dict[str, ArrayType]
     types: dict[str, str]
     written: set[str]
-
-    def _begin(self) -> None:
-        self.lines, self.numbers, self.labels = [], 0, 0
-        self.block, self.open, self.reached = "entry", True, {"entry"}
-        self.changed = False
 
     @abstractmethod
     def unassigned(self, name: str) -> None:
@@ -87,35 +83,6 @@ class Evaluation(Operations):
     @abstractmethod
     def site_of(self, node: ArrayElement) -> int:
         """The place of an element in the program, as a number."""
-
-    # Blocks
-
-    def _label(self, what: str) -> str:
-        self.labels += 1
-        return f"{what}{self.labels}"
-
-    def _start(self, label: str) -> None:
-        """What nothing jumps to is left out."""
-        self.open = label in self.reached
-        if self.open:
-            self.lines.append(f"{label}:")
-            self.block = label
-
-    def _end(self, instruction: str) -> None:
-        self.lines.append(instruction)
-        self.open = False
-
-    def _jump(self, label: str) -> None:
-        if self.open:
-            self.reached.add(label)
-            self._end(f"br label %{label}")
-
-    def _fork(self, test: Value, yes: str, no: str) -> None:
-        if test.code in ("true", "false"):
-            self._jump(yes if test.code == "true" else no)
-            return
-        self.reached |= {yes, no}
-        self._end(f"br i1 {test.code}, label %{yes}, label %{no}")
 
     # Conditions
 
@@ -233,23 +200,6 @@ class Evaluation(Operations):
             self.reached.add(more)
             self._start(more)
         return self._met(ways, type, ends, end)
-
-    def _hole(self) -> int:
-        """The end of a block that is written once the type of all ways is known."""
-        self.lines.append("")
-        return len(self.lines) - 1
-
-    def _met(self, ways: list[tuple[Value, str, int]], type: str, ends: list[str], end: str) -> Value:
-        parts = []
-        lines = self.lines
-        for (value, block, hole), last in zip(ways, ends, strict=True):
-            self.lines = []
-            parts.append(f"[ {self.converted(value, type).code}, %{block} ]")
-            lines[hole] = "\n".join([*self.lines, last])
-        self.lines = lines
-        self.reached.add(end)
-        self._start(end)
-        return Value(self.put(f"phi {LLVM[type]} {', '.join(parts)}"), type)
 
     # Arrays
 
