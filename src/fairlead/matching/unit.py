@@ -175,7 +175,7 @@ class UnitEngine:
 
     def restore(self, content: Content) -> None:
         """Resume from the state of another unit, of either lane."""
-        if self.kernels_from is not None and len(content) >= KERNELS_FROM_LOADED:
+        if self.kernels_from == 0 or (self.kernels_from is not None and len(content) >= KERNELS_FROM_LOADED):
             self._to_kernels(content)
         else:
             self.event_lane.restore(content)
