@@ -44,8 +44,8 @@ from fairlead.model.relation import Relation
 
 if TYPE_CHECKING:
     from fairlead.matching.compiled.machine_code.interruption import Check
+    from fairlead.matching.compiled.running.batch import Prepared
     from fairlead.matching.compiled.running.lane import KernelLane
-    from fairlead.matching.compiled.running.shared_columns import Prepared
 
 
 def compile(text: str, file: str | PathLike[str] | None = None, *, dialect: str = "fairlead") -> Plan:

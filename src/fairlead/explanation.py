@@ -13,7 +13,7 @@ from typing import Any
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import UsageError
-from fairlead.guarantees import Runtime, SourceOrder, counterexample_named, derive, source_order
+from fairlead.guarantees import Runtime, SourceOrder, counterexample_named, derive, derive_on, source_order
 from fairlead.matching.compiled.planning.alike import Alike, in_words, indexed_conditions
 from fairlead.matching.compiled.planning.cost import Costs
 from fairlead.matching.compiled.planning.eligibility import refusal_of, refused
@@ -90,8 +90,8 @@ class Explanation:
         }
 
     @cached_property
-    def _elsewhere(self) -> dict[Runtime, Mapping[str, tuple[Guarantee, ...]]]:
-        return {each: derive(self.plan, each) for each in Runtime if each is not self.runtime}
+    def _elsewhere(self) -> Mapping[Runtime, Mapping[str, tuple[Guarantee, ...]]]:
+        return derive_on(self.plan, [each for each in Runtime if each is not self.runtime])
 
     def order_lines(self, subscription: Subscription) -> list[str]:
         """The publishers' order across types, and what other runtimes lose of the fourteen."""

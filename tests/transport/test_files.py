@@ -166,10 +166,9 @@ def test_progress_tells_every_byte_of_every_file(tmp_path: Path) -> None:
     assert min(told) >= 0
 
 
-def test_large_records_make_small_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlead.transport.files.text_lines.BATCH_BYTES_MAX", 1000)
+def test_large_records_make_small_batches(tmp_path: Path) -> None:
     path = jsonl(tmp_path / "in.jsonl", *["x" * 400] * 7)
-    assert [len(columns) for columns in read_files(path, CATALOGUE)] == [3, 3, 1]
+    assert [len(columns) for columns in read_files(path, CATALOGUE, batch_bytes_max=1000)] == [3, 3, 1]
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"])

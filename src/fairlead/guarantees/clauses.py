@@ -60,9 +60,9 @@ def lost_by_window(subscription: Subscription, branch: Branch, wanted: Property,
     if wanted is Property.EVENT_VALIDITY and free_slots(branch, subscription.matching, catalogue):
         why = "an event that finds no partner within the window leaves its queue"
     elif wanted is Property.CONJUNCTION_VALIDITY:
-        why = "an event far ahead in time moves the window past all that follow; kept while times never fall back by more"
+        why = "an event far in the future moves the window past those that follow; kept if times never fall back by more"
     elif wanted is Property.COVERING_AGREEMENT and len(branch.slots) > 1:
-        why = "who extends the pattern has a later clock, so an event can have left its window that the plain pattern matched"
+        why = "an extended pattern has a later clock: its window drops events that the plain pattern matched"
     else:
         return None
     return Guarantee(wanted, Verdict.LOST, clause, why, source)
@@ -77,9 +77,9 @@ def lost_by_absence(subscription: Subscription, branch: Branch, wanted: Property
     clause = f"WITHOUT {absence.type} {absence.alias} WITHIN {duration(absence.within_us)} OF {anchor}"
     consumed = "a relation that is cancelled has consumed its members"
     if wanted in ORDERS:
-        why = "relations are delivered by deadline, so event times that run against the order turn deliveries around"
+        why = "relations are delivered by deadline, so events whose times are out of order are delivered out of order"
     elif wanted is Property.COVERING_AGREEMENT:
-        why = "who extends the pattern reads more types, decides at an earlier event and can miss a late cancellation"
+        why = "an extended pattern reads more types, decides at an earlier event and can miss a cancellation"
     elif wanted is Property.EVENT_VALIDITY and free_slots(branch, subscription.matching, catalogue):
         why = consumed
     elif wanted is Property.CONJUNCTION_VALIDITY and not _pairs_in_turn(subscription, branch, catalogue):

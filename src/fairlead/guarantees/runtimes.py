@@ -54,7 +54,7 @@ def source_order(plan: Plan, subscription: Subscription, runtime: Runtime) -> So
         case Runtime.EMBEDDED:
             return SourceOrder(runtime, Verdict.KEPT, "the order of the input; with order_by as on Spark")
         case Runtime.SPARK:
-            why = "rows that are equal in all order columns stand by type, unless source and sequence tell them apart"
+            why = "rows that are equal in all order columns are ordered by type, unless source and sequence differ"
             return SourceOrder(runtime, Verdict.LOST, f"across {listed}: {why}", TIES)
         case Runtime.LIVE:
             why = "each has a stream of its own, and the log decides the order between streams, also with wait=True"
@@ -72,7 +72,7 @@ def lost_by_runtime(
         return _members_lost(name, ", ".join(members), wanted, runtime)
     shares = wanted is Property.CONJUNCTION_TOTAL_ORDER or (wanted is Property.COVERING_AGREEMENT and len(branch.slots) > 1)
     if several is not None and runtime is Runtime.LIVE and shares and not _is_prefix(plan, branch):
-        why = "who extends the pattern reads a merged stream that does not begin with its types, in an order of its own"
+        why = "an extended pattern reads a merged stream that does not begin with its types, in another order"
         clause = f"MATCH {' AND '.join(branch.queue_types)}"
         fix = "give the types names such that an extension's come after all of its own, by code points"
         return Guarantee(wanted, Verdict.LOST, clause, why, PAGE, fix, f"{runtime}/{wanted}")
@@ -87,7 +87,7 @@ def _members_lost(name: str, members: str, wanted: Property, runtime: Runtime) -
             why = f"{members} have streams of their own, which a subscriber of further types reads merged in another order"
         return Guarantee(wanted, Verdict.LOST, clause, why, PAGE, ONE_STREAM, trace)
     if wanted in (Property.TYPE_FIFO_ORDER, Property.TYPE_CAUSAL_ORDER):
-        why = f"rows of {members} that are equal in all order columns stand by type, unless source and sequence tell them apart"
+        why = f"rows of {members} that are equal in all order columns are ordered by type, unless source and sequence differ"
         return Guarantee(wanted, Verdict.LOST, clause, why, PAGE, TIES, trace)
     return None
 

@@ -28,9 +28,8 @@ from fairlead.matching.interpreted.instance import Instance, Key, Pending
 from fairlead.matching.interpreted.matcher import IncrementalSubscription
 from fairlead.matching.outcome import Match
 from fairlead.model.columns import Columns
-from fairlead.model.event import Event
+from fairlead.model.event import Event, Places
 from fairlead.model.partition import partition
-from fairlead.model.places import Places
 from fairlead.model.plan import Plan, Subscription
 from fairlead.model.position import Position, parse_position
 from fairlead.model.types import HEARTBEAT, Catalogue, Kind
@@ -343,7 +342,7 @@ def _unmet(subscription: Subscription, number: int, conjunction: Conjunction, in
     types = subscription.branches[number].queue_types
     for needs in dict(conjunction.needs)[queue]:
         wanted = " and ".join(f"{n} {types[at]} ({len(instance.queues[at])} queued)" for at, n in needs)
-        yield f"THEN: {types[queue]} needs before it {wanted}, and all events to come stand after it"
+        yield f"THEN: {types[queue]} needs {wanted} before it, and later events stand after it"
 
 
 def _forbidding(conjunction: Conjunction, instance: Instance, members: tuple[Event, ...]) -> list[Event]:

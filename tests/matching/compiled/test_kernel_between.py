@@ -80,13 +80,13 @@ def test_a_kernel_keeps_exactly_the_noted_events_that_the_incremental_matcher_ke
 
 def state_of(kernel: KernelBranch) -> dict[tuple[Any, ...], list[list[int]]]:
     pool, made = kernel.pool, {}
-    if pool.queued() == 0:
+    if pool.queued_count() == 0:
         return made
-    numbers = np.arange(pool.keys)
+    numbers = np.arange(pool.key_count)
     columns = kernel.keys.columns(numbers, [pa.int64()] * len(kernel.keys.parts))
-    keys = list(zip(*(column.to_pylist() for column in columns), strict=True)) if columns else [()] * pool.keys
+    keys = list(zip(*(column.to_pylist() for column in columns), strict=True)) if columns else [()] * pool.key_count
     for number, key in enumerate(keys):
-        nodes = [pool.walk(number, at) for at in range(pool.queues)]
+        nodes = [pool.walk(number, at) for at in range(pool.queues_per_key)]
         if any(nodes):
-            made[key] = [[major(int(pool.ni[node, kernel.source.layout["REF"]])) for node in each] for each in nodes]
+            made[key] = [[major(int(pool.nodes[node, kernel.source.layout["REF"]])) for node in each] for each in nodes]
     return made

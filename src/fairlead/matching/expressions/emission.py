@@ -50,6 +50,10 @@ from fairlead.model.values import DECIMAL_CONTEXT
 Leaf = Field | PositionOf | TimeOf | Aggregate
 
 
+class NoColumnForm(Exception):
+    """An expression that whole columns do not serve: it is evaluated relation by relation."""
+
+
 def compile_field(node: Expression, types: Sequence[EventType], wanted: DataType) -> Evaluator:
     """The scalar evaluator of an attribute of a derived event: a DECIMAL at its scale, NULL beyond its 38 digits."""
     evaluate_one = compile_value(node, types)
@@ -90,7 +94,7 @@ class Members:
     def emitted(self, node: Expression, wanted: DataType) -> pa.Array:
         try:
             return self._by_columns(node, wanted)
-        except (NotImplementedError, pa.ArrowInvalid):  # ArrowInvalid: a decimal that does not fit
+        except (NoColumnForm, pa.ArrowInvalid):  # ArrowInvalid: a decimal that does not fit
             return self._by_scalar(node, wanted)
 
     def _by_columns(self, node: Expression, wanted: DataType) -> pa.Array:
@@ -106,7 +110,7 @@ class Members:
 
                 return pc.coalesce(*(self._by_columns(each, wanted) for each in node.arguments))
         if any(each.kind not in NUMBERS for each in (node, *leaves(node))):
-            raise NotImplementedError
+            raise NoColumnForm(node)
         return as_arrow(self._numbers(node), wanted)
 
     def _numbers(self, node: Expression) -> Vector:
@@ -141,10 +145,10 @@ class Members:
             case Aggregate(attribute=str() as attribute):
                 kinds = [_kind(self.types[slot], attribute) for slot in leaf.slots]
                 if not kinds or not NUMBERS.issuperset(kinds):
-                    raise NotImplementedError
+                    raise NoColumnForm(leaf)
                 vectors = [self._numbers(Field(slot, attribute, kind)) for slot, kind in zip(leaf.slots, kinds, strict=True)]
                 return as_arrow(aggregated(leaf.function, vectors, leaf.kind), DataType(leaf.kind))
-        raise NotImplementedError
+        raise NoColumnForm(leaf)
 
     def _slot(self, slot: int) -> Taken:
         if slot not in self._slots:

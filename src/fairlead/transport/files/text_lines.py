@@ -10,7 +10,7 @@ import gzip
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from fairlead.errors import DataError
 from fairlead.model.limits import LIMITS
@@ -19,6 +19,14 @@ from fairlead.transport.admission.problems import oversized
 
 BATCH_BYTES_MAX = 64_000_000
 """A batch ends at this much text even if it has few rows: 64 events of the largest size."""
+
+
+class BatchSize(NamedTuple):
+    """Rows in a batch (None: as many as suit the format), and bytes at which it ends."""
+
+    rows: int | None = None
+    bytes_max: int = BATCH_BYTES_MAX
+
 
 Progress = Callable[[int], None]
 COPY_AGAIN = "copy the file again"
@@ -111,7 +119,7 @@ def decoded(content: bytes, ended: bool = True) -> str | DataError:
         return DataError("D016", problem, "save the file as UTF-8")
 
 
-def batches(parsed: Iterable[Parsed], file: str, rows_max: int) -> Iterator[RawRecords]:
+def batches(parsed: Iterable[Parsed], file: str, rows_max: int, bytes_max: int) -> Iterator[RawRecords]:
     """The records in batches of bounded rows and bytes."""
     lines: list[int] = []
     texts: list[str] = []
@@ -122,7 +130,7 @@ def batches(parsed: Iterable[Parsed], file: str, rows_max: int) -> Iterator[RawR
         texts.append(text)
         records.append(record)
         size += len(text)
-        if len(records) >= rows_max or size >= BATCH_BYTES_MAX:
+        if len(records) >= rows_max or size >= bytes_max:
             yield RawRecords(records, file, lines, texts)
             lines, texts, records, size = [], [], [], 0
     if records:

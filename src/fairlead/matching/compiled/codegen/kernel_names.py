@@ -10,7 +10,7 @@ LEAST_KEYS has of each queue a number that no key of its ordered index is below.
 
 from __future__ import annotations
 
-from fairlead.matching.compiled.representation.expressions import TRUTH, WHOLE, Array, Variable, named_constants, variables
+from fairlead.matching.compiled.representation.formulas import TRUTH, WHOLE, Array, Variable, named_constants, variables
 
 NODES, LINKS, TREES, CHAIN_LINKS = Array("nodes"), Array("links"), Array("trees"), Array("chain_links")
 QUEUES, KEYS, CHAINS, LEAST_KEYS, ROWS = Array("queues"), Array("keys"), Array("chains"), Array("least_keys"), Array("rows")

@@ -95,14 +95,14 @@ from fairlead.matching.compiled.planning.access import Accesses, can_be_loose, l
 from fairlead.matching.compiled.planning.shape import Lane, Shape, every_bit
 from fairlead.matching.compiled.representation.code import Code
 from fairlead.matching.compiled.representation.contents import uses_of
-from fairlead.matching.compiled.representation.expressions import (
+from fairlead.matching.compiled.representation.formulas import (
     FALSE,
     HIGHEST,
     NONE,
     TRUE,
     Array,
     Constant,
-    Expression,
+    Formula,
     Variable,
     all_of,
     any_of,
@@ -353,9 +353,9 @@ class _Loop:
         shape = self.shape
         members = [queue for queue in lane.queues if queue < len(shape.needed)]
         noting = [queue for queue in lane.queues if queue >= len(shape.needed)]
-        in_time: list[Expression] = [new] if shape.windowed and noting else []
+        in_time: list[Formula] = [new] if shape.windowed and noting else []
 
-        def accepted(queue: int) -> Expression:
+        def accepted(queue: int) -> Formula:
             return bit(b, shape.accept_bit(lane, queue))
 
         if len(members) < 2:
@@ -374,7 +374,7 @@ class _Loop:
             self._search_free(code)
             self._trim(code)
 
-    def _note_several(self, code: Code, queues: list[int], accepted: Callable[[int], Expression]) -> None:
+    def _note_several(self, code: Code, queues: list[int], accepted: Callable[[int], Formula]) -> None:
         for queue in queues:
             with code.when(accepted(queue)):
                 self._note(code, queue)
@@ -383,7 +383,7 @@ class _Loop:
         self.entering.enter(code, queue)
         self.waiting.cancel(code, queue)
 
-    def _enough(self, newest: int) -> list[Expression]:
+    def _enough(self, newest: int) -> list[Formula]:
         """Every queue has as many events as instances are needed, the newest event counted."""
         counts = [(at, n - 1 if at == newest else n) for at, n in enumerate(self.shape.needed)]
         return self.queues.have((at, n) for at, n in counts if n)

@@ -140,7 +140,7 @@ class Accesses:
 
     @cached_property
     def explosive(self) -> list[int | None]:
-        """The searches in which a loop can go on inside another that does: their steps are counted, so that they
+        """The searches in which a loop can continue inside another that does: their steps are counted, so that they
         can be reduced."""
         return [newest for newest in self.searches() if self._explodes(newest)]
 

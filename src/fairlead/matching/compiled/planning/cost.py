@@ -7,7 +7,7 @@ letters:
     c  events of the key that a WITHOUT clause has noted      w  relations of the key that wait for a deadline
 
 The search is nested loops (search.py), so a bound is a sum over the slots: how often a loop is entered, times how many
-events it visits until one passes, times what a step costs. A loop goes on after a failure further in only where another
+events it visits until one passes, times what a step costs. A loop continues after a failure further in only where another
 event could help (`Accesses.depends`).
 
 Takes: a shape. Gives: `Arrival`s with steps and bounds, as data and in words. Never: runs anything.

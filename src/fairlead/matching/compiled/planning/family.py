@@ -21,6 +21,6 @@ def family_key(subscription: Subscription, branch: Branch) -> Hashable:
 
 def sharing_key(subscription: Subscription, branch: Branch, catalogue: Catalogue) -> Hashable:
     """Branches with equal keys share a kernel: they are alike, and their subscriptions read the same types, so that they stand
-    at one level of the hierarchy and are told the same times. None for one that runs alone."""
+    at one level of the hierarchy and have the same clock. None for one that runs alone."""
     key = family_key(subscription, branch)
     return None if key is None else (key, subscription.reads(catalogue))

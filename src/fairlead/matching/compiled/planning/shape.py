@@ -9,8 +9,7 @@ from dataclasses import field, replace
 
 from fairlead.dataclass import dataclass
 from fairlead.matching.compiled.representation.contents import same
-from fairlead.matching.compiled.representation.expressions import Comparison, SlotColumn
-from fairlead.matching.compiled.representation.expressions import Expression as Formula
+from fairlead.matching.compiled.representation.formulas import Formula, NumberComparison, SlotColumn
 from fairlead.model.expression import (
     Aggregate,
     Arithmetic,
@@ -99,7 +98,7 @@ class Bound:
     def decides(self, test: Test) -> bool:
         """The test is this comparison and nothing more: what the index finds satisfies it."""
         mine = SlotColumn(self.column, self.slot)
-        both = Comparison(mine, self.sign, self.value), Comparison(self.value, SWAPPED[self.sign], mine)
+        both = NumberComparison(mine, self.sign, self.value), NumberComparison(self.value, SWAPPED[self.sign], mine)
         return any(same(test.condition, each) for each in both)
 
 

@@ -27,7 +27,7 @@ from fairlead.matching.compiled.planning.shape import (
     ValueColumn,
     at_slot_zero,
 )
-from fairlead.matching.compiled.representation.expressions import Expression, SlotField, all_of
+from fairlead.matching.compiled.representation.formulas import Formula, SlotField, all_of
 from fairlead.matching.expressions.closures import slot_types
 from fairlead.matching.interpreted.search import overlapping
 from fairlead.model.expression import Predicate
@@ -82,7 +82,7 @@ def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue, h
     return shape
 
 
-def _condition(across: Across, predicate: Predicate, must: bool = True) -> Expression:
+def _condition(across: Across, predicate: Predicate, must: bool = True) -> Formula:
     try:
         return across.condition(predicate.condition, must)
     except Refused as refused:

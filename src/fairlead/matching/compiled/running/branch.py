@@ -113,7 +113,7 @@ class KernelBranch:
         pool.room_for(keys, self.buckets(), rows * most + copies, rows if self.shape.waits else 0)
         if len(self.source.plans):
             pool.room_to_reduce(rows)
-        fired = pool.waiting() + rows if self.shape.waits else 0
+        fired = pool.waiting_count() + rows if self.shape.waits else 0
         checked = self.checked
         out_at, out_ref = unwritten(rows, np.int64, checked), unwritten((rows, size), np.int64, checked)
         given |= pool.arguments()
@@ -134,13 +134,13 @@ class KernelBranch:
             "last": last,
         }
         if self.interruption is not None:
-            self.interruption.begin(pool.st)
+            self.interruption.begin(pool.counters)
         found, _ = self.kernel(*(given[name] for name in self.source.arguments))
         if self.interruption is not None:
-            self.interruption.end(pool.st)
+            self.interruption.end(pool.counters)
         if self.numbered is not None:
-            pool.keys = self.numbered.count = int(pool.st[KEYS])
-        n = int(pool.st[FIRED]) if self.shape.waits else 0
+            pool.key_count = self.numbered.count = int(pool.counters[KEYS])
+        n = int(pool.counters[FIRED]) if self.shape.waits else 0
         fired_ones = (given[name][:n] for name in ("fired_at", "fired_ref", "fired_due", "fired_born"))
         at, refs, due_at, born = fired_ones
         decided = BranchMatches(at, refs, due_at, born=born)
@@ -182,7 +182,7 @@ class KernelBranch:
         if table is not None:
             table.room_for(min(len(batch), len(table.table) - table.count))
             given |= {"key_table": table.table, "key_values": table.back, "key_base": table.base}
-            self.pool.st[KEYS] = table.count
+            self.pool.counters[KEYS] = table.count
         return given
 
     def _table_over(self, batch: KernelBatch) -> NumberTable | None:
@@ -339,20 +339,20 @@ class KernelBranch:
 
     def live(self) -> Words:
         """The words of what is queued or waits, in any order."""
-        words: Words = self.pool.ni[self.pool.live(), self.source.layout["REF"]]
+        words: Words = self.pool.nodes[self.pool.live(), self.source.layout["REF"]]
         return words
 
     def held(self) -> int:
         """How many nodes are in use."""
-        return self.pool.queued() + self.pool.waiting() * self.pool.size
+        return self.pool.queued_count() + self.pool.waiting_count() * self.pool.size
 
     def renumber(self, old: Words, new: Words) -> None:
         """Events that were queued by provisional words (rising) get their final ones, which keep the order."""
         nodes, at = self.pool.live(), self.source.layout["REF"]
-        words = self.pool.ni[nodes, at]
+        words = self.pool.nodes[nodes, at]
         found = np.minimum(np.searchsorted(old, words), len(old) - 1)
         mine = old[found] == words
-        self.pool.ni[nodes[mine], at] = new[found[mine]]
+        self.pool.nodes[nodes[mine], at] = new[found[mine]]
 
     # A state that is dumped or loaded (dump.py, load.py)
 

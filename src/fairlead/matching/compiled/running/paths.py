@@ -69,7 +69,7 @@ def together(paths: list[Paths]) -> Paths:
 
 
 def extended(paths: Paths, step: Paths) -> Paths:
-    """One level more, behind the last that is used: paths of logged events have none, those of derived ones some."""
+    """One level more, after the last that is used: paths of logged events have none, those of derived ones some."""
     made = np.zeros((len(paths), paths.shape[1] + STEP), dtype=np.int64)
     made[:, : paths.shape[1]] = paths
     return put(made, used(paths), step)

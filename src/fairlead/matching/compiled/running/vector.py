@@ -99,7 +99,7 @@ def truth(condition: Condition, rows: TypeRows) -> Mask:
 
 
 def is_columnwise(condition: Condition) -> bool:
-    """Whether `truth` takes many rows without going through them, or their distinct values, one by one."""
+    """Whether `truth` handles many rows without going through them, or their distinct values, one by one."""
     return all(_is_columnwise(atom) for term in condition.terms for atom in term)
 
 
