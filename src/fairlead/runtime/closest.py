@@ -24,7 +24,7 @@ from fairlead.model.expression import (
     render,
     render_condition,
 )
-from fairlead.model.plan import Branch, NegationBetween
+from fairlead.model.plan import Branch
 from fairlead.model.types import Catalogue, Kind
 from fairlead.model.values import jsonable
 
@@ -95,7 +95,7 @@ class ClosestMiss:
                         yield members
 
     def _binding(self, members: Iterable[Event | None]) -> Binding:
-        return [*members, *[None] * len(self.branch.negated)]
+        return [*members, *[None] * len(self.branch.noting)]
 
     def _failing(self, binding: Binding, only: tuple[int, ...] | None = None) -> Iterator[str]:
         for predicate, check, values in self.compiled:
@@ -105,22 +105,18 @@ class ClosestMiss:
                 yield f"not true: {text} ({read})"
 
     def _out_of_order(self, members: tuple[Event, ...]) -> Iterator[str]:
-        for precedence in self.branch.precedences:
-            for a in precedence.left:
-                for b in precedence.right:
-                    left, right = members[a].position, members[b].position
-                    if left >= right:
-                        yield f"THEN: {self.names[a]} at {left} is not before {self.names[b]} at {right}"
+        for clause in self.branch.clauses:
+            for a, b in clause.orders:
+                left, right = members[a].position, members[b].position
+                if left >= right:
+                    yield f"{clause.keyword}: {self.names[a]} at {left} is not before {self.names[b]} at {right}"
 
     def _between(self, members: tuple[Event, ...], noted: Sequence[Sequence[Event]]) -> Iterator[str]:
-        for clause, events in zip(self.conjunction.negated, noted, strict=True):
-            negation = clause.clause
-            if isinstance(negation, NegationBetween):
-                left, right = self.names[negation.left], self.names[negation.right]
-                for each in events:
-                    if clause.forbidden(each, members, self.conjunction.width):
-                        text = f"WITHOUT {negation.type} {negation.alias} BETWEEN {left} AND {right}"
-                        yield f"{text}: the event at {each.position} stands between"
+        for at in self.conjunction.prompt:
+            noting = self.conjunction.noting[at]
+            for each in noted[at]:
+                if noting.forbidden(each, members, self.conjunction.width):
+                    yield f"{noting.clause.words(self.names)}: the event at {each.position} stands between"
 
 
 def _shown(value: Any, kind: Kind) -> Any:

@@ -1,7 +1,7 @@
 """The names that an expression may use in one branch, and what they stand for.
 
-Takes: the branch's elements (and, for EMIT, those of the other branches, which are NULL here; for a WITHOUT, its negated
-event). Gives: slots and attributes for references. Never: types an operator or a function.
+Takes: the branch's elements (and, for EMIT, those of the other branches, which are NULL here; for a clause that notes events,
+one of them). Gives: slots and attributes for references. Never: types an operator or a function.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class AliasMember:
 @dataclass(frozen=True)
 class Scope:
     members: Mapping[str, AliasMember]
-    negated: frozenset[str] = frozenset()
-    """Aliases of WITHOUT clauses, which only their own WHERE can see."""
+    hidden: frozenset[str] = frozenset()
+    """Aliases of noted events, which only the WHERE of their clause can see."""
 
     def knows(self, reference: syntax.Reference) -> bool:
         """Whether the branch has what a reference names: its alias, or an element with that attribute."""
@@ -82,7 +82,7 @@ class Scope:
         found = self.members.get(word.text)
         if found:
             return found
-        if word.text in self.negated:
+        if word.text in self.hidden:
             problem = f"'{word.text}' is the absent event of a WITHOUT, and only usable in the WHERE of that clause"
             raise Fault("L034", word.span, problem, "move the condition to a WHERE right after the WITHOUT")
         called = next((each.alias for each in self.members.values() if each.type.name == word.text), None)

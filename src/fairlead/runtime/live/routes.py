@@ -33,7 +33,7 @@ NAME = "e"
 
 def routes_of(plan: Plan, types: Sequence[str]) -> dict[str, Condition]:
     """By type, for the types that have one."""
-    if any(branch.absences for each in plan.subscriptions for branch in each.branches):
+    if any(each.waits for each in plan.subscriptions):
         return {}
     if any(plan.derived_types(each) for each in plan.subscriptions):
         return {}
@@ -64,7 +64,7 @@ def is_within(narrow: Condition, wide: Condition) -> bool:
 def _route(plan: Plan, name: str) -> Condition | None:
     terms: dict[tuple[Atom, ...], None] = {}
     for branch in (branch for each in plan.subscriptions for branch in each.branches):
-        if any(name in plan.catalogue.accepts(each.type) for each in branch.negated):
+        if any(name in plan.catalogue.accepts(each.type) for each in branch.noting):
             return None
         for at, slot in enumerate(branch.slots):
             if name in plan.catalogue.accepts(slot.type):

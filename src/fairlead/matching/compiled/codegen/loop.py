@@ -2,7 +2,7 @@
 
 For an event of lane l, in the order of matching/interpreted/conjunction.py: its values are read from the columns of the lane;
 the window moves; a relation with it is searched (search.py); what a match disposes of leaves; the event is queued unless it
-left with the match; noted events that can forbid nothing any more are forgotten. Relations of absences wait (absence.py).
+left with the match; noted events that can forbid nothing any more are forgotten. Relations can have to wait (waiting.py).
 
 Takes: a Shape. Gives: `Source`: the program, and the names of the arguments. Never: compiles or runs it.
 """
@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fairlead.dataclass import dataclass
-from fairlead.matching.compiled.codegen.absence import Waiting
 from fairlead.matching.compiled.codegen.counters import counter
 from fairlead.matching.compiled.codegen.disposal import Disposing
 from fairlead.matching.compiled.codegen.functions import helper
@@ -90,6 +89,7 @@ from fairlead.matching.compiled.codegen.ordered_index import (
 from fairlead.matching.compiled.codegen.queue_entry import Entering
 from fairlead.matching.compiled.codegen.queues import LATE, Queues
 from fairlead.matching.compiled.codegen.search import Searching
+from fairlead.matching.compiled.codegen.waiting import Waiting
 from fairlead.matching.compiled.machine_code.interruption import count_step, halted, is_halted
 from fairlead.matching.compiled.planning.access import Accesses, can_be_loose, leaves_loose
 from fairlead.matching.compiled.planning.shape import Lane, Shape, every_bit

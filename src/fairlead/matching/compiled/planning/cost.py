@@ -23,7 +23,7 @@ from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.codegen.search import Searching
 from fairlead.matching.compiled.planning.access import Access, Accesses, can_be_loose
 from fairlead.matching.compiled.planning.family import family_key
-from fairlead.matching.compiled.planning.shape import Lane, Shape, Test, at_slot_zero
+from fairlead.matching.compiled.planning.shape import Lane, NotedQueue, Shape, Test, at_slot_zero
 from fairlead.matching.compiled.planning.shape_builder import shape_of
 from fairlead.matching.reduction import Reduction
 from fairlead.model.expression import (
@@ -154,7 +154,7 @@ class Costs:
         self.shape, self.catalogue, self.accesses = shape, catalogue, Accesses(shape)
         self.searching = Searching(shape, self.accesses, Layout(shape, self.accesses))
         self.names = shape.branch.alias_names()
-        self.between = [each for each in shape.clauses if each.right is not None]
+        self.between = [each for each in shape.noted if not each.waits]
 
     def arrivals(self) -> list[Arrival]:
         return [self._arrival(lane) for lane in self.shape.lanes]
@@ -225,14 +225,10 @@ class Costs:
                 notes.append("it is queued: something has to come after it")
             if newest is None:
                 notes.append("it can be several members: everything is searched")
-        for clause in shape.clauses:
-            if clause.queue in lane.queues:
-                name = self.shape.branch.negated[clause.queue - len(shape.needed)].alias
-                if clause.right is None:
-                    costs.append(W)
-                    notes.append(f"noted for WITHOUT {name}, it is compared with what waits")
-                else:
-                    notes.append(f"noted for WITHOUT {name}")
+        for each in shape.noted:
+            if each.queue in lane.queues:
+                costs += [W] if each.waits else []
+                notes.append(f"noted for {each.title}" + (", it is compared with what waits" if each.waits else ""))
         return Arrival(lane.types, steps, shown(plus(*costs)), tuple(notes))
 
     # The search
@@ -244,7 +240,7 @@ class Costs:
         fallible = {slot: bool(self._tests(slot, newest) or self._bits(reached[slot])) for slot in opened}
         firm = not any(fallible.values()) and not any(each.way == "neighbour" for each in reached.values())
         unordered = {slot for slot in opened if not firm and self._order_texts(slot, newest)}
-        cost = plus(ONE, *(self._unspoilt(clause.queue) for clause in self.between))
+        cost = plus(ONE, *(self._unspoilt(each) for each in self.between))
         fails = bool(self.between)
         for slot in reversed(opened):
             cost = self._loop(reached[slot], newest, slot in unordered, fails, cost)
@@ -262,8 +258,8 @@ class Costs:
         passes = plus(N if plan.is_linear else times(N, N), times(N, LOG) if asks else ONE)
         for _ in range(plan.wide):
             passes = times(N, passes)
-        for clause in self.between:
-            passes = times(passes, self._unspoilt(clause.queue))
+        for each in self.between:
+            passes = times(passes, self._unspoilt(each))
         return passes
 
     def _loop(self, access: Access, newest: int | None, unordered: bool, fails: bool, inner: Cost) -> Cost:
@@ -299,9 +295,9 @@ class Costs:
         timed = isinstance(expression, Field) and schema.time_index == schema.index[expression.attribute]
         return not timed and not isinstance(expression, TimeOf | PositionOf)
 
-    def _unspoilt(self, queue: int) -> Cost:
-        clause = self.shape.branch.negated[queue - len(self.shape.needed)]
-        return plus(LOG, C if any(each.slots != (clause.slot,) for each in clause.predicates) else ONE)
+    @staticmethod
+    def _unspoilt(noted: NotedQueue) -> Cost:
+        return plus(LOG, C if noted.reads_members else ONE)
 
     def _tests(self, slot: int, newest: int | None) -> list[Test]:
         """The tests of a slot. That no event is two members at once (tests without a text) fails once for each other member."""

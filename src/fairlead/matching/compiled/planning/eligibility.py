@@ -92,7 +92,7 @@ def _is_suspect(plan: Plan, subscription: Subscription, branch: Branch) -> bool:
     if len(branch.slots) != 2:
         return len(branch.slots) > 2
     loose = subscription.disposal is Disposal.FIRST_PREFIX or subscription.matching.contiguous
-    return loose or bool(branch.negations) or overlapping(branch, plan.catalogue)
+    return loose or bool(branch.prompt) or overlapping(branch, plan.catalogue)
 
 
 def _expense(plan: Plan, subscription: Subscription, branch: Branch) -> Expense | None:

@@ -79,7 +79,7 @@ class Test:
 
 @dataclass(frozen=True)
 class Order:
-    """From THEN: the event at slot `before` stands before the one at slot `after`."""
+    """The event at slot `before` stands before the one at slot `after`."""
 
     before: int
     after: int
@@ -107,21 +107,30 @@ SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 @dataclass(frozen=True)
-class Clause:
-    """A WITHOUT: the events it notes are queued too, after the queues of members; `condition` tests one of them, at `slot`,
-    with the members. Between `left` and `right`; or after `left`, for `within` microseconds, if `right` is None."""
+class NotedQueue:
+    """The events that a clause notes: they are queued too, after the queues of members; `condition` tests one of them, at
+    `slot`, with the members. Between `since` and `until`; or after `since`, for `within` microseconds, if `until` is None: then
+    relations wait."""
 
     queue: int
     slot: int
-    left: int
-    right: int | None
+    since: int
+    until: int | None
     condition: Formula
     within: int = 0
+    title: str = ""
+    """The clause, for people."""
+    reads_members: bool = False
+    """The condition reads more than the places of members."""
+
+    @property
+    def waits(self) -> bool:
+        return self.until is None
 
 
 @dataclass(frozen=True)
 class Lane:
-    """Concrete types whose events go the same way: into `queues` (numbers of clauses behind those of members), by the key
+    """Concrete types whose events go the same way: into `queues` (those of noted events behind those of members), by the key
     `key`. A lane without queues only tells the time, for what waits for a deadline."""
 
     types: tuple[str, ...]
@@ -148,7 +157,7 @@ class Shape:
     """(slot, column): an event can be the member at the slot only if the column is not NULL there."""
     helpers: list[str] = field(default_factory=list)
     """The functions of functions.py that the tests call."""
-    clauses: list[Clause] = field(default_factory=list)
+    noted: list[NotedQueue] = field(default_factory=list)
     whole_key: str | None = None
     """The key is one whole number (the type of its column): a kernel numbers it by itself where numbers lie close together."""
     ranked: bool = False
@@ -166,13 +175,13 @@ class Shape:
 
     @property
     def queue_names(self) -> tuple[str, ...]:
-        """The type of each queue: those of the members, then one for each WITHOUT clause."""
-        return (*self.branch.queue_types, *(each.type for each in self.branch.negated))
+        """The type of each queue: those of the members, then one for each clause that notes events."""
+        return (*self.branch.queue_types, *(each.type for each in self.branch.noting))
 
     @property
     def stride(self) -> int:
         """Queues of one key."""
-        return len(self.needed) + len(self.branch.negated)
+        return len(self.needed) + len(self.branch.noting)
 
     @property
     def recent(self) -> bool:
@@ -188,8 +197,8 @@ class Shape:
 
     @property
     def waits(self) -> bool:
-        """It has absences: relations wait for a deadline."""
-        return bool(self.branch.absences)
+        """Relations wait for a deadline."""
+        return bool(self.branch.waiting)
 
     @property
     def windowed(self) -> bool:

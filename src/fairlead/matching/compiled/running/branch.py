@@ -88,7 +88,7 @@ class KernelBranch:
             [[own(p.condition) for p in each.predicates if p.slots == (slot,)] for slot in range(size)]
             for each in self.branches
         ]
-        self.noted = [[own(p.condition) for p in each.predicates if p.slots == (each.slot,)] for each in branch.negated]
+        self.noted = [[own(p.condition) for p in each.predicates if p.slots == (each.slot,)] for each in branch.noting]
         self.accepted = [Accepted([each[slot] for each in self.unary]) for slot in range(size)] if others else []
         self.keys = keys or KeyNumbering(max((len(lane.key) for lane in lanes), default=0))
         self.member_keys = WholeNumbering()
