@@ -58,7 +58,8 @@ def noting(mine: Belonging, shape: BranchPattern, source: RuleText) -> tuple[Not
     made = []
     for clause, member in mine.values():
         slots = [_slot(each, shape.members) for each in clause.anchors]
-        predicates = _predicates(clause, member, Scope({**shape.members, member.alias: member}, frozenset(mine)), source)
+        scope = Scope({**shape.members, member.alias: member}, {alias: each.word for alias, (each, _) in mine.items()})
+        predicates = _predicates(clause, member, scope, source)
         made.append(clause.planned(member, slots, shape.members, predicates))
     return tuple(made)
 

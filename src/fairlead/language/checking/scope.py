@@ -7,6 +7,7 @@ one of them). Gives: slots and attributes for references. Never: types an operat
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 
 from fairlead.dataclass import dataclass
 from fairlead.language.parsing import syntax
@@ -32,8 +33,8 @@ class AliasMember:
 @dataclass(frozen=True)
 class Scope:
     members: Mapping[str, AliasMember]
-    hidden: frozenset[str] = frozenset()
-    """Aliases of noted events, which only the WHERE of their clause can see."""
+    hidden: Mapping[str, str] = field(default_factory=dict)
+    """Aliases of noted events, which only the WHERE of their clause can see, each with the keyword of that clause."""
 
     def knows(self, reference: syntax.Reference) -> bool:
         """Whether the branch has what a reference names: its alias, or an element with that attribute."""
@@ -83,8 +84,9 @@ class Scope:
         if found:
             return found
         if word.text in self.hidden:
-            problem = f"'{word.text}' is the absent event of a WITHOUT, and only usable in the WHERE of that clause"
-            raise Fault("L034", word.span, problem, "move the condition to a WHERE right after the WITHOUT")
+            clause = self.hidden[word.text]
+            problem = f"'{word.text}' is the absent event of a {clause}, and only usable in the WHERE of that clause"
+            raise Fault("L034", word.span, problem, f"move the condition to a WHERE right after the {clause}")
         called = next((each.alias for each in self.members.values() if each.type.name == word.text), None)
         known = (*self.members, *(each.name for member in self.members.values() for each in member.type.attributes))
         meant = did_you_mean(word.text, known, f"known are {listed(self.members, 'and')}")

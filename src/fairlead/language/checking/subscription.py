@@ -6,7 +6,7 @@ its digest), the type it emits, and what lint needs. Never: looks at another sub
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -43,7 +43,7 @@ def checked(node: syntax.Subscription, catalogue: Catalogue, declared: frozenset
     built = shapes(node.pattern, catalogue)  # 2
     mine = belonging(node.noting, built, catalogue)  # 3
     mine = [in_canonical_order(each, shape, source) for each, shape in zip(mine, built, strict=True)]
-    hidden = frozenset(each.alias.text for each in node.noting)
+    hidden = {each.alias.text: each.word for each in node.noting}
     noted = [noting(each, shape, source) for each, shape in zip(mine, built, strict=True)]
     scopes = [Scope(shape.members, hidden) for shape in built]
     condition = _find(node, syntax.Where)  # 4
@@ -102,7 +102,7 @@ def _emitting(branches: tuple[Branch, ...], fields: tuple[Emission, ...]) -> tup
     return tuple(replace(branch, emission=each) for branch, each in zip(branches, fields, strict=True))
 
 
-def _joint_scopes(built: Sequence[BranchPattern], hidden: frozenset[str]) -> list[Scope]:
+def _joint_scopes(built: Sequence[BranchPattern], hidden: Mapping[str, str]) -> list[Scope]:
     """For EMIT: the aliases that another branch has, and this one has not, read as NULL."""
     everywhere = {alias: replace(member, slots=()) for shape in reversed(built) for alias, member in shape.members.items()}
     return [Scope({**everywhere, **shape.members}, hidden) for shape in built]

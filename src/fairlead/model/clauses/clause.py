@@ -103,11 +103,6 @@ class NotingClause(Clause):
         return (self.since,) if self.until is None else (self.since, self.until)
 
     @property
-    def title(self) -> str:
-        """Its name among the clauses of a branch, for people."""
-        raise NotImplementedError
-
-    @property
     def reads_members(self) -> bool:
         """Whether a noted event forbids a relation depends on more than where its members are."""
         return any(each.slots != (self.slot,) for each in self.predicates)

@@ -19,10 +19,6 @@ class Without(NotingClause):
 
     word = "without"
 
-    @property
-    def title(self) -> str:
-        return f"WITHOUT {self.alias}"
-
     def explained(self, names: Sequence[str]) -> str:
         where = " AND ".join(render_condition(each.condition, names) for each in self.predicates)
         return f"{self.type} {self.alias} {self._reach(names)}{' where ' + where if where else ''}"

@@ -83,6 +83,8 @@ class Order:
 
     before: int
     after: int
+    word: str
+    """Of the clause that asks for it."""
 
 
 @dataclass(frozen=True)
@@ -118,8 +120,9 @@ class NotedQueue:
     until: int | None
     condition: Formula
     within: int = 0
-    title: str = ""
-    """The clause, for people."""
+    word: str = ""
+    alias: str = ""
+    """Of the clause, for people."""
     reads_members: bool = False
     """The condition reads more than the places of members."""
 

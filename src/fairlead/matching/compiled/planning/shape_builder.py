@@ -57,7 +57,7 @@ def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue, h
             condition = _condition(across, predicate)
             sides = across.sides(predicate.condition)
             shape.tests.append(Test(frozenset(predicate.slots), condition, predicate.text, sides))
-    shape.orders += [Order(*pair) for pair in branch.orders]
+    shape.orders += [Order(*pair, clause.keyword) for clause in branch.clauses for pair in clause.orders]
     if shape.overlapping:
         shape.tests += _apart(shape, catalogue)
     for at, clause in enumerate(branch.noting):
@@ -66,7 +66,7 @@ def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue, h
         twins = [slot for slot, each in enumerate(branch.slots) if mine & set(catalogue.accepts(each.type))]
         rest += [SlotField("REF", clause.slot) != SlotField("REF", slot) for slot in twins]
         reach = clause.slot, clause.since, clause.until, all_of(*rest), clause.apart_us
-        shape.noted.append(NotedQueue(len(shape.needed) + at, *reach, clause.title, clause.reads_members))
+        shape.noted.append(NotedQueue(len(shape.needed) + at, *reach, clause.keyword, clause.alias, clause.reads_members))
     shape.bounds = bounds_of(shape, across)
     shape.equal, shape.equal_slots, shape.equal_text = equal_class(shape)
     shape.whole_key = None if shape.equal else _whole_key(shape, catalogue)
