@@ -26,7 +26,6 @@ from fairlead.model.expression import (
     Field,
     Predicate,
     TimeOf,
-    children,
     render,
 )
 from fairlead.model.plan import Branch, Subscription
@@ -123,7 +122,7 @@ def _nodes(branch: Branch) -> Iterator[Expression]:
     while stack:
         node = stack.pop()
         yield node
-        stack += children(node)
+        stack += node.parts
 
 
 def _uses_time(branch: Branch) -> bool:

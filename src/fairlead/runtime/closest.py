@@ -13,17 +13,7 @@ from typing import Any
 from fairlead.matching.expressions.closures import Check, Evaluator, compile_condition, compile_value, slot_types
 from fairlead.matching.interpreted.conjunction import Conjunction
 from fairlead.model.event import Event
-from fairlead.model.expression import (
-    Aggregate,
-    Expression,
-    Field,
-    PositionOf,
-    Predicate,
-    TimeOf,
-    children,
-    render,
-    render_condition,
-)
+from fairlead.model.expression import Predicate, leaves, render, render_condition
 from fairlead.model.plan import Branch
 from fairlead.model.types import Catalogue, Kind
 from fairlead.model.values import jsonable
@@ -44,7 +34,7 @@ class ClosestMiss:
         self.compiled: list[tuple[Predicate, Check, list[tuple[str, Kind, Evaluator]]]] = []
         for predicate in branch.predicates:
             leaves = {
-                render(leaf, self.names): leaf for term in predicate.condition.terms for atom in term for leaf in _leaves(atom)
+                render(leaf, self.names): leaf for term in predicate.condition.terms for atom in term for leaf in leaves(atom)
             }
             values = [(name, leaf.kind, compile_value(leaf, types)) for name, leaf in leaves.items()]
             self.compiled.append((predicate, compile_condition(predicate.condition, types), values))
@@ -121,10 +111,3 @@ class ClosestMiss:
 
 def _shown(value: Any, kind: Kind) -> Any:
     return "NULL" if value is None else jsonable(value, kind)
-
-
-def _leaves(node: Expression) -> Iterator[Expression]:
-    if isinstance(node, Field | PositionOf | TimeOf | Aggregate):
-        yield node
-    for child in children(node):
-        yield from _leaves(child)

@@ -20,8 +20,7 @@ from typing import cast
 
 from fairlead.errors import FairleadError
 from fairlead.language.compiler import compile_text
-from fairlead.matching.compiled.planning.shape import at_slot_zero
-from fairlead.model.expression import Aggregate, Atom, Condition, Expression, PositionOf, children, render_condition
+from fairlead.model.expression import Aggregate, Atom, Condition, Expression, PositionOf, at_slot_zero, render_condition
 from fairlead.model.plan import Branch, Plan
 from fairlead.model.types import EventType
 
@@ -98,4 +97,4 @@ def _of_event(condition: Condition) -> bool:
 
 
 def _plain(node: Expression) -> bool:
-    return not isinstance(node, PositionOf | Aggregate) and all(map(_plain, children(node)))
+    return not isinstance(node, PositionOf | Aggregate) and all(map(_plain, node.parts))

@@ -36,7 +36,7 @@ from fairlead.matching.compiled.planning.cost_bound import (
     times,
 )
 from fairlead.matching.compiled.planning.family import family_key
-from fairlead.matching.compiled.planning.shape import Lane, NotedQueue, Shape, Test, at_slot_zero
+from fairlead.matching.compiled.planning.shape import Lane, NotedQueue, Shape, Test
 from fairlead.matching.compiled.planning.shape_builder import shape_of
 from fairlead.matching.reduction import Reduction
 from fairlead.model.expression import (
@@ -47,6 +47,7 @@ from fairlead.model.expression import (
     PositionOf,
     Predicate,
     TimeOf,
+    at_slot_zero,
     render,
     render_condition,
     slots_of,

@@ -5,28 +5,13 @@ Gives: `Shape` and what it is made of. Never: decides whether a branch has a ker
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import field
 
 from fairlead.dataclass import dataclass
 from fairlead.matching.compiled.representation.contents import same
 from fairlead.matching.compiled.representation.expressions import Comparison, SlotColumn
 from fairlead.matching.compiled.representation.expressions import Expression as Formula
-from fairlead.model.expression import (
-    Aggregate,
-    Arithmetic,
-    Call,
-    Compare,
-    Expression,
-    Field,
-    In,
-    IsNull,
-    Like,
-    Literal,
-    Negative,
-    PositionOf,
-    TimeOf,
-    Truth,
-)
+from fairlead.model.expression import Expression
 from fairlead.model.plan import Branch, Disposal, Subscription
 from fairlead.model.types import Kind
 
@@ -258,22 +243,3 @@ def every_bit(shape: Shape, lane: Lane) -> int:
     bits = sum(1 << shape.accept_bit(lane, queue) for queue in lane.queues)
     bits += sum(1 << slot for slot, queue in enumerate(shape.queue_of_slot) if queue in lane.queues)
     return bits + sum(1 << shape.known_bit(at) for at, column in enumerate(shape.columns) if column.queue in lane.queues)
-
-
-def at_slot_zero(node: Expression) -> Expression:
-    """The same expression with its one slot numbered 0."""
-    match node:
-        case Field() | PositionOf() | TimeOf():
-            return replace(node, slot=0)
-        case Arithmetic() | Compare():
-            return replace(node, left=at_slot_zero(node.left), right=at_slot_zero(node.right))
-        case Call():
-            return replace(node, arguments=tuple(map(at_slot_zero, node.arguments)))
-        case Aggregate():
-            return replace(node, slots=(0,) * len(node.slots))
-        case In():
-            return replace(node, operand=at_slot_zero(node.operand), options=tuple(map(at_slot_zero, node.options)))
-        case Negative() | IsNull() | Like() | Truth():
-            return replace(node, operand=at_slot_zero(node.operand))
-        case Literal():
-            return node

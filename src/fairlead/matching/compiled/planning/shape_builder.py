@@ -25,7 +25,6 @@ from fairlead.matching.compiled.planning.shape import (
     Sides,
     Test,
     ValueColumn,
-    at_slot_zero,
 )
 from fairlead.matching.compiled.representation.expressions import Expression, SlotField, all_of
 from fairlead.matching.expressions.closures import slot_types
@@ -34,7 +33,7 @@ from fairlead.model.expression import Predicate
 from fairlead.model.plan import Branch, Subscription
 from fairlead.model.types import Catalogue, Kind
 
-__all__ = ["Refused", "Shape", "Test", "ValueColumn", "at_slot_zero", "shape_of"]
+__all__ = ["Refused", "Shape", "Test", "ValueColumn", "shape_of"]
 
 KEYS_MAX = 4
 """Of one type in one branch: every choice of them that can be equal has a lane, and each lane has its own code."""

@@ -30,7 +30,7 @@ from fairlead.matching.compiled.codegen.arguments import (
 )
 from fairlead.matching.compiled.codegen.kernel_names import KEY_TABLE, KEY_VALUES, TOLD, kbase
 from fairlead.matching.compiled.planning.join_conditions import TEXTS
-from fairlead.matching.compiled.planning.shape import Lane, Shape, ValueColumn, at_slot_zero, every_bit
+from fairlead.matching.compiled.planning.shape import Lane, Shape, ValueColumn, every_bit
 from fairlead.matching.compiled.running.acceptance import Accepted
 from fairlead.matching.compiled.running.batch import UNTOLD, KernelBatch, Mask
 from fairlead.matching.compiled.running.keys import (
@@ -42,7 +42,7 @@ from fairlead.matching.compiled.running.keys import (
     paired,
 )
 from fairlead.matching.compiled.running.vector import truth
-from fairlead.model.expression import Condition, Expression, Field
+from fairlead.model.expression import Condition, Expression, Field, at_slot_zero
 from fairlead.model.identity import MINOR_BITS
 from fairlead.model.plan import Branch
 from fairlead.model.types import Kind
