@@ -9,10 +9,10 @@ import pytest
 
 from fairlead.errors import LanguageError
 from fairlead.guarantees import ConjunctionShape, Runtime, counterexample, derive, derive_on, shape_of
-from fairlead.guarantees.clauses import duration
 from fairlead.guarantees.shape import SIMPLER, free_slots, is_at_most
 from fairlead.model.guarantee import Guarantee, Property, Verdict
 from fairlead.model.plan import Matching
+from fairlead.model.values import duration_words
 from tests.guarantees.worlds import compiled
 
 TYPES = "\n".join(f"TYPE {name} (k INT, x INT, at TIMESTAMP) TIME at" for name in "ABCDN") + "\n"
@@ -235,4 +235,4 @@ def test_the_free_slot_is_the_oldest_instance() -> None:
     [(300_000_000, "5 MINUTES"), (1_000_000, "1 SECOND"), (1_500_000, "1500 MILLISECONDS"), (7, "7 MICROSECONDS")],
 )
 def test_durations_read_as_they_are_written(size: int, words: str) -> None:
-    assert duration(size) == words
+    assert duration_words(size) == words

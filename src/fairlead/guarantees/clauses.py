@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 
 from fairlead.guarantees.shape import ConjunctionShape, free_slots, overlaps, shape_of
 from fairlead.model.guarantee import Guarantee, Property, Verdict
-from fairlead.model.plan import Absence, Branch, Disposal, Matching, Subscription
+from fairlead.model.plan import Branch, Disposal, Matching, Subscription
 from fairlead.model.types import Catalogue
+from fairlead.model.values import duration_words
 
 Claim = Callable[[Subscription, Branch, Property, Catalogue], Guarantee | None]
 PAGE = "docs/guarantees.md"
@@ -19,22 +20,6 @@ ORDERS_OF_A_TYPE = frozenset(
     {Property.TYPE_TOTAL_ORDER, Property.TYPE_FIFO_ORDER, Property.TYPE_LOCAL_ORDER, Property.TYPE_CAUSAL_ORDER}
 )
 ORDERS = ORDERS_OF_A_TYPE | {Property.CONJUNCTION_TOTAL_ORDER}
-_UNITS = (
-    (86_400_000_000, "DAY"),
-    (3_600_000_000, "HOUR"),
-    (60_000_000, "MINUTE"),
-    (1_000_000, "SECOND"),
-    (1_000, "MILLISECOND"),
-)
-
-
-def duration(microseconds: int) -> str:
-    """`5 MINUTES`: the largest unit that divides it."""
-    for size, unit in _UNITS:
-        if microseconds and microseconds % size == 0:
-            count = microseconds // size
-            return f"{count} {unit}" + ("S" if count != 1 else "")
-    return f"{microseconds} MICROSECONDS"
 
 
 def lost_by_overlap(subscription: Subscription, branch: Branch, wanted: Property, catalogue: Catalogue) -> Guarantee | None:
@@ -56,7 +41,7 @@ def lost_by_window(subscription: Subscription, branch: Branch, wanted: Property,
     """Events leave the queue by the clock of the subscriber's own events."""
     if subscription.within_us is None:
         return None
-    clause, source = f"WITHIN {duration(subscription.within_us)}", f"{PAGE}, WITHIN"
+    clause, source = f"WITHIN {duration_words(subscription.within_us)}", f"{PAGE}, WITHIN"
     if wanted is Property.EVENT_VALIDITY and free_slots(branch, subscription.matching, catalogue):
         why = "an event that finds no partner within the window leaves its queue"
     elif wanted is Property.CONJUNCTION_VALIDITY:
@@ -70,11 +55,9 @@ def lost_by_window(subscription: Subscription, branch: Branch, wanted: Property,
 
 def lost_by_absence(subscription: Subscription, branch: Branch, wanted: Property, catalogue: Catalogue) -> Guarantee | None:
     """Relations wait for a deadline, and a cancelled one has consumed its members."""
-    if not branch.absences:
+    if not branch.waiting:
         return None
-    absence = branch.absences[0]
-    anchor = branch.alias_names()[absence.anchor]
-    clause = f"WITHOUT {absence.type} {absence.alias} WITHIN {duration(absence.within_us)} OF {anchor}"
+    clause = branch.waiting[0].words(branch.alias_names())
     consumed = "a relation that is cancelled has consumed its members"
     if wanted in ORDERS:
         why = "relations are delivered by deadline, so events whose times are out of order are delivered out of order"
@@ -95,7 +78,7 @@ def _pairs_in_turn(subscription: Subscription, branch: Branch, catalogue: Catalo
     for interchangeable instances of one type under FIRST PREFIX, where each is every instance in turn."""
     if len(branch.slots) == 1:
         return True
-    if len(frozenset().union(*(_members(branch, each) for each in branch.absences))) > 1:
+    if len(frozenset().union(*(each.members(len(branch.slots)) for each in branch.waiting))) > 1:
         return False
     if shape_of(branch, catalogue) is ConjunctionShape.ALIKE:
         return subscription.disposal is Disposal.FIRST_PREFIX
@@ -104,11 +87,6 @@ def _pairs_in_turn(subscription: Subscription, branch: Branch, catalogue: Catalo
         and subscription.matching in (Matching.FIRST, Matching.FIRST_CONTIGUOUS)
         and subscription.disposal is not Disposal.INFIX_POSTFIX
     )
-
-
-def _members(branch: Branch, absence: Absence) -> frozenset[int]:
-    named = {slot for each in absence.predicates for slot in each.slots if slot < len(branch.slots)}
-    return frozenset({absence.anchor} | named)
 
 
 def kept_per_key(subscription: Subscription, branch: Branch, wanted: Property, catalogue: Catalogue) -> Guarantee | None:

@@ -79,7 +79,7 @@ def _asked_of_branch(branch: Branch) -> Hashable:
     """A condition on one event matters only if several instances of a type can differ in it (shape.alike)."""
     several = len(branch.queue_types) < len(branch.slots)
     conditions = tuple(each if several or len(each.slots) > 1 else each.slots for each in branch.predicates)
-    return branch.elements, branch.slots, conditions, branch.precedences, branch.negations, branch.absences
+    return branch.elements, branch.slots, conditions, branch.clauses
 
 
 def _own(plan: Plan, subscription: Subscription, wanted: Property, runtime: Runtime, by_rules: ByBranch) -> Guarantee:
@@ -127,7 +127,7 @@ def _kept(plan: Plan, subscription: Subscription, wanted: Property, runtime: Run
         free_slots(branch, subscription.matching, plan.catalogue) for branch in subscription.branches
     ):
         why = "every member depends on others, so no single event is promised a delivery"
-    if wanted is Property.CONJUNCTION_AGREEMENT and any(branch.absences for branch in subscription.branches):
+    if wanted is Property.CONJUNCTION_AGREEMENT and subscription.waits:
         why = "among subscribers that read the same types, since each of their events can decide an absence"
     return Guarantee(wanted, Verdict.KEPT, "", why, f"none found in {load_table().judged(wanted):,} cases")
 

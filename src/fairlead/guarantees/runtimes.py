@@ -128,7 +128,7 @@ def _is_prefix(plan: Plan, branch: Branch) -> bool:
     it extends begin its own. So both read them in one order."""
     names = branch.queue_types
     read = {name: _inputs(plan, name) for name in names}
-    whole = frozenset[str]().union(*read.values(), *(_inputs(plan, each.type) for each in branch.negated))
+    whole = frozenset[str]().union(*(_inputs(plan, name) for name in branch.types))
     if any(each > names[-1] for each in whole):
         return False
     tied = links(branch, plan.catalogue)

@@ -110,10 +110,7 @@ def links(branch: Branch, catalogue: Catalogue | None = None) -> tuple[frozenset
     """The sets of member slots that are linked. With a catalogue, overlapping types are linked too."""
     members = range(len(branch.slots))
     found = [frozenset(slot for slot in each.slots if slot in members) for each in branch.predicates]
-    found += [frozenset((*each.left, *each.right)) for each in branch.precedences]
-    for negation in branch.negations:
-        named = {slot for predicate in negation.predicates for slot in predicate.slots if slot in members}
-        found.append(frozenset({negation.left, negation.right} | named))
+    found += [each.members(len(members)) for each in branch.clauses if not each.waits]
     for one, other in overlaps(branch, catalogue):
         found.append(frozenset((*branch.slots_of_type[one], *branch.slots_of_type[other])))
     return tuple(each for each in found if len(each) > 1)
@@ -179,7 +176,7 @@ def free_slots(branch: Branch, matching: Matching, catalogue: Catalogue | None =
     """The slots that event validity is about: no link and no absence touches them, and later partners fit, since the slot is
     the oldest instance of its type."""
     tied = links(branch, catalogue)
-    bound = frozenset().union(*tied, *({each.anchor} for each in branch.absences))
+    bound = frozenset().union(*tied, *(each.anchors for each in branch.waiting))
     return tuple(slot for name in branch.queue_types if (slot := oldest_slot(branch, name, matching)) not in bound)
 
 

@@ -173,7 +173,7 @@ class WatchedSubscription(IncrementalSubscription):
         pairs = zip(subscription.branches, self.conjunctions, strict=True)
         self.closest = [ClosestMiss(branch, conjunction, catalogue) for branch, conjunction in pairs]
         self.early: list[deque[tuple[Key, int, Event]]] = [deque(maxlen=EARLY_MAX) for _ in self.conjunctions]
-        """By branch, events that THEN dropped: their key and queue."""
+        """By branch, events that an order dropped: their key and queue."""
         self.gone: list[deque[tuple[Key, int, Event, str]]] = [deque(maxlen=GONE_MAX) for _ in self.conjunctions]
         """By branch, events that WITHIN or a DISPOSAL dropped: their key, queue, and the cause."""
 
@@ -198,7 +198,8 @@ class WatchedSubscription(IncrementalSubscription):
                 watch.verdict, watch.reasons, watch.queued = "waiting", (), True
                 return
             if noted:
-                watch.verdict, watch.reasons = "noted", ("it counts for a WITHOUT clause only",)
+                word = conjunction.noting[noted[0]].clause.keyword
+                watch.verdict, watch.reasons = "noted", (f"it counts for a {word} clause only",)
                 return
             watch.verdict, watch.reasons = "refused", tuple(self.closest[number].refusals(event))
 
@@ -213,9 +214,10 @@ class WatchedSubscription(IncrementalSubscription):
         before = self.instances[number].get(key) or conjunction.create()
         undecided = [each for each in before.pending if not each.cancelled]
         queues = [[*queue, event] if at in entered else [*queue] for at, queue in enumerate(before.queues) if watch.queued]
-        negated = [[*events, event] if at in noted else [*events] for at, events in enumerate(before.negated) if watch.queued]
+        marked = [[*events, event] if at in noted else [*events] for at, events in enumerate(before.noted) if watch.queued]
         yield from super()._arrive(number, conjunction, key, event, entered, noted)
-        self._note_cancelled(watch, undecided, event)
+        words = [conjunction.noting[at].clause.keyword for at in noted if at in conjunction.patient]
+        self._note_cancelled(watch, undecided, event, words)
         after = self.instances[number].get(key)
         if watch.queued and (after is None or not _queued(after, self.target.position)):
             watch.queued = False
@@ -224,7 +226,7 @@ class WatchedSubscription(IncrementalSubscription):
                 clock = _time(after.clock if after else None)
                 watch.reasons = (f"WITHIN: at event {event.position} the key's clock had left it behind (clock {clock})",)
             if watch.verdict in ("expired", "disposed") and self.target.event is not None:
-                watch.reasons += self.closest[number].miss(queues, negated, self.target.event)
+                watch.reasons += self.closest[number].miss(queues, marked, self.target.event)
                 watch.reasons += self._left(number, key, queues)
 
     def _note_expired(self, number: int, conjunction: Conjunction, key: Key, event: Event) -> None:
@@ -262,11 +264,11 @@ class WatchedSubscription(IncrementalSubscription):
                     ),
                 )
 
-    def _note_cancelled(self, watch: WatchedBranch, undecided: list[Pending], event: Event) -> None:
+    def _note_cancelled(self, watch: WatchedBranch, undecided: list[Pending], event: Event, words: Sequence[str]) -> None:
         for each in undecided:
             if each.cancelled and self._is_member(each.match.members):
                 watch.verdict = "cancelled"
-                watch.reasons = (_in_relation(each.match.members), f"WITHOUT: the event at {event.position} forbids it")
+                watch.reasons = (_in_relation(each.match.members), f"{words[0]}: the event at {event.position} forbids it")
             elif each.cancelled and event.position == self.target.position and watch.verdict == "noted":
                 watch.reasons += (f"it cancelled the relation [{_shown(each.match.members)}]",)
 
@@ -293,13 +295,13 @@ class WatchedSubscription(IncrementalSubscription):
             watch.reasons = (_in_relation(members),)
             if pending:
                 watch.reasons += (f"which waits for its deadline {_time(pending.match.deadline)}",)
-            watch.reasons += tuple(f"WITHOUT: the event at {each.position} forbids it" for each in forbidding[:1])
+            watch.reasons += tuple(f"{word}: the event at {each.position} forbids it" for word, each in forbidding[:1])
         elif watch.verdict == "waiting" and not _queued(instance, self.target.position):
             watch.verdict = "disposed"
             done = "was delivered" if found else "was complete"
             words = self.subscription.disposal.words
             watch.reasons = (f"DISPOSAL {words}: dropped when the relation [{_shown(members)}] {done}",)
-        elif watch.verdict == "noted" and any(each.position == self.target.position for each in forbidding):
+        elif watch.verdict == "noted" and any(each.position == self.target.position for _, each in forbidding):
             watch.reasons += (f"it cancelled the relation [{_shown(members)}]",)
         yield from found
 
@@ -318,7 +320,7 @@ class WatchedSubscription(IncrementalSubscription):
                 continue
             instance = self.instances[number].get(watch.key)
             if instance is not None and self.target.event is not None:
-                watch.reasons = self.closest[number].miss(instance.queues, instance.negated, self.target.event)
+                watch.reasons = self.closest[number].miss(instance.queues, instance.noted, self.target.event)
                 watch.reasons += self._wrong_side(number, watch.key, instance, self.target.event)
                 watch.reasons += self._left(number, watch.key, instance.queues)
 
@@ -334,24 +336,25 @@ class WatchedSubscription(IncrementalSubscription):
         ]
         if not any(short) or any(len(queue) < n for queue, n in zip(queues, needed, strict=True)):
             return ()
-        return self.closest[number].miss(queues, instance.negated, target)
+        return self.closest[number].miss(queues, instance.noted, target)
 
 
 def _unmet(subscription: Subscription, number: int, conjunction: Conjunction, instance: Instance, queue: int) -> Iterator[str]:
     """What an event of the queue needs before it."""
-    types = subscription.branches[number].queue_types
+    branch = subscription.branches[number]
+    types, word = branch.queue_types, next(each.keyword for each in branch.clauses if each.orders)
     for needs in dict(conjunction.needs)[queue]:
         wanted = " and ".join(f"{n} {types[at]} ({len(instance.queues[at])} queued)" for at, n in needs)
-        yield f"THEN: {types[queue]} needs {wanted} before it, and later events stand after it"
+        yield f"{word}: {types[queue]} needs {wanted} before it, and later events stand after it"
 
 
-def _forbidding(conjunction: Conjunction, instance: Instance, members: tuple[Event, ...]) -> list[Event]:
-    """The noted events that forbid the absence of these members."""
+def _forbidding(conjunction: Conjunction, instance: Instance, members: tuple[Event, ...]) -> list[tuple[str, Event]]:
+    """The noted events that forbid these members, each with the word of the clause that noted it."""
     return [
-        event
-        for at in conjunction.absent
-        for event in instance.negated[at]
-        if conjunction.negated[at].forbidden(event, members, conjunction.width)
+        (noting.clause.keyword, event)
+        for noting, events in ((conjunction.noting[at], instance.noted[at]) for at in conjunction.patient)
+        for event in events
+        if noting.forbidden(event, members, conjunction.width)
     ]
 
 

@@ -72,9 +72,9 @@ def test_a_kernel_keeps_exactly_the_noted_events_that_the_incremental_matcher_ke
         for each in columns.events(plan.catalogue):
             list(matcher.arrive(each))
     assert state_of(kernel) == {
-        key: [[each.position.major for each in queue] for queue in (*instance.queues, *instance.negated)]
+        key: [[each.position.major for each in queue] for queue in (*instance.queues, *instance.noted)]
         for key, instance in matcher.instances[0].items()
-        if any(instance.queues) or any(instance.negated)
+        if any(instance.queues) or any(instance.noted)
     }
 
 

@@ -11,6 +11,7 @@ from fractions import Fraction
 
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, closest, did_you_mean, listed
+from fairlead.language.parsing.keywords import CLAUSE_KEYWORDS
 from fairlead.model.expression import Literal
 from fairlead.model.types import DataType, Kind
 from fairlead.model.values import INT_RANGE, canonical
@@ -24,7 +25,8 @@ UNITS: dict[str, int] = {
     "DAY": 86_400_000_000,
     "WEEK": 604_800_000_000,
 }
-CLAUSE_WORDS = ("WHERE", "PER", "WITHIN", "WITHOUT", "MATCHING", "DISPOSAL", "EMIT", "AND", "OR")
+FOLLOWING = (*CLAUSE_KEYWORDS, "AND", "OR")
+"""Words that can stand where a unit is missing."""
 DIGITS_MAX = 40
 """Characters of a number in a duration: 64 bits have 19 digits, so twice that only repeats zeros."""
 
@@ -91,5 +93,5 @@ def prefixed(node: syntax.Prefixed) -> Literal:
 
 def _unit_fix(text: str) -> str | None:
     plural = [f"{unit}S" for unit in UNITS]
-    meant = closest(text, (*plural, *UNITS, *CLAUSE_WORDS))
+    meant = closest(text, (*plural, *UNITS, *FOLLOWING))
     return f"did you mean {meant}?" if meant else f"use {listed(plural)}"

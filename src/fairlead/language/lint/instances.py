@@ -104,13 +104,8 @@ def _rising(predicate: Predicate, branch: Branch) -> tuple[str, str] | None:
 
 
 def _ordered(shape: BranchPattern) -> set[tuple[str, str]]:
-    """Pairs of aliases that a THEN puts in order."""
-    return {
-        (shape.slots[left].alias, shape.slots[right].alias)
-        for each in shape.precedences
-        for left in each.left
-        for right in each.right
-    }
+    """Pairs of aliases that are put in order."""
+    return {(shape.slots[left].alias, shape.slots[right].alias) for each in shape.clauses for left, right in each.orders}
 
 
 def _meant(reference: syntax.Reference, checked: Checked) -> str | None:

@@ -12,9 +12,10 @@ from difflib import SequenceMatcher
 from lark import Token, UnexpectedToken
 
 from fairlead.language.parsing.fault import Fault, Span, closest, listed
+from fairlead.language.parsing.keywords import ALL_KEYWORDS, CLAUSE_KEYWORDS
 
 _EXPRESSION = frozenset({"NAME", "INT", "DECIMAL", "STRING", "TRUE", "FALSE", "NULL", "MINUS", "LPAR"})
-_CLAUSES = ("_WHERE", "_PER", "_WITHIN", "_WITHOUT", "_MATCHING", "_DISPOSAL", "_EMIT")
+_CLAUSES = tuple(f"_{each}" for each in CLAUSE_KEYWORDS)
 _STATEMENTS = ("_TYPE", "_EVENT", "_SUBSCRIPTION")
 
 GROUPS: tuple[tuple[frozenset[str], str], ...] = (
@@ -22,7 +23,7 @@ GROUPS: tuple[tuple[frozenset[str], str], ...] = (
     (_EXPRESSION, "an expression"),
     (frozenset({"EQ", "ORDER", "_IS", "_IN", "_BETWEEN", "_LIKE", "NOT"}), "a comparison"),
     (frozenset({"PLUS", "MINUS", "STAR", "SLASH", "PERCENT"}), "an arithmetic sign"),
-    (frozenset(_CLAUSES), "a clause (WHERE, PER, WITHIN, WITHOUT, MATCHING, DISPOSAL, EMIT)"),
+    (frozenset(_CLAUSES), f"a clause ({', '.join(CLAUSE_KEYWORDS)})"),
     (frozenset(_STATEMENTS), "a statement (TYPE, EVENT UNION, SUBSCRIPTION)"),
 )
 """Sets of terminals with one name, the larger ones first."""
@@ -131,10 +132,3 @@ def _is_keyword(terminal: str) -> bool:
 
 def _keyword(terminal: str) -> str:
     return terminal.lstrip("_")
-
-
-ALL_KEYWORDS = (
-    *("TYPE", "EXTENDS", "TIME", "EVENT", "UNION", "SUBSCRIPTION", "MATCH", "WHERE", "PER", "WITHIN", "MATCHING", "DISPOSAL"),
-    *("EMIT", "WITHOUT", "AND", "OR", "THEN", "AS", "OF", "IS", "IN", "BETWEEN", "LIKE", "NOT", "NULL", "TRUE", "FALSE"),
-    *("FIRST", "RECENT", "CONTIGUOUS", "PREFIX", "INFIX", "POSTFIX"),
-)

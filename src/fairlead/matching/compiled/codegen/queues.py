@@ -58,7 +58,7 @@ from fairlead.matching.compiled.representation.formulas import (
     variables,
 )
 from fairlead.matching.compiled.representation.statements import KernelFunction
-from fairlead.matching.interpreted.precedence import is_circular, needs_in_front
+from fairlead.matching.interpreted.dead_events import is_circular, needs_in_front
 
 LATE = 2
 """The flag of a key with a queue that is not in the order of time."""
@@ -200,7 +200,7 @@ class Queues:
         return code.function("expire", k, horizon, free, KEYS, *self.state)
 
     def _trim(self) -> KernelFunction:
-        """Events that can be in no relation to come leave (see precedence.py)."""
+        """Events that can be in no relation to come leave (see dead_events.py)."""
         was = Variable("was", WHOLE)
         code = Code()
         if is_circular(self.needs):

@@ -44,7 +44,7 @@ from fairlead.matching.compiled.codegen.kernel_names import (
 )
 from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.planning.access import Accesses
-from fairlead.matching.compiled.planning.shape import Clause, Shape
+from fairlead.matching.compiled.planning.shape import NotedQueue, Shape
 from fairlead.matching.compiled.representation.code import Code
 from fairlead.matching.compiled.representation.contents import parts, replaced, same, slots_read
 from fairlead.matching.compiled.representation.formulas import (
@@ -167,14 +167,14 @@ class Semijoins:
         from fairlead.matching.compiled.codegen.semijoin_functions import SemijoinForm, reducing
 
         made = [self._begin(newest) for newest in self.first if newest is not None]
-        spoilt = [self._spoilt(at, each) for at, each in enumerate(self.shape.clauses) if each.right is not None]
+        spoilt = [self._spoilt(at, each) for at, each in enumerate(self.shape.noted) if not each.waits]
         form = SemijoinForm(self.shape.size, self.shape.stride, self.layout.links, self.shape.recent, self.state)
         return [*made, *spoilt, self._holds(), self._key(), *reducing(form)]
 
     @cached_property
     def state(self) -> tuple[Array, ...]:
         """The arrays that these functions take."""
-        noted = [each.condition for each in self.shape.clauses if each.right is not None]
+        noted = [each.condition for each in self.shape.noted if not each.waits]
         conditions = [*noted, *(each.condition for each in self.shape.tests)]
         ranked = any(part is RANKS for each in conditions for part in parts(each))
         trees, ranks = [TREES] if noted else [], [RANKS] if ranked else []
@@ -208,11 +208,11 @@ class Semijoins:
             self._add(Constraint(frozenset({one, two}), order=(one, two)), before)
         for pair in instances if shape.contiguous else []:
             self._add(Constraint(frozenset(pair), beside=pair), TRUE)
-        for at, clause in enumerate(shape.clauses):
-            if clause.right is not None:
+        for at, clause in enumerate(shape.noted):
+            if clause.until is not None:
                 read = slots_read(clause.condition) - {clause.slot}
                 self._add(
-                    Constraint(frozenset({clause.left, clause.right, *read})), negated(call(f"spoilt_{at}", k, *self.state))
+                    Constraint(frozenset({clause.since, clause.until, *read})), negated(call(f"spoilt_{at}", k, *self.state))
                 )
 
     @staticmethod
@@ -324,14 +324,14 @@ class Semijoins:
         code.give(self.keys[0] if self.keys else 0)
         return code.function("side_of", q, c, *self.state, rare=True)
 
-    def _spoilt(self, at: int, clause: Clause) -> KernelFunction:
+    def _spoilt(self, at: int, clause: NotedQueue) -> KernelFunction:
         """Whether an event that a clause noted forbids the members."""
-        assert clause.right is not None
+        assert clause.until is not None
         REF, NEXT = self.layout.take("REF NEXT")
         queue, code = k * self.shape.stride + clause.queue, Code()
         first, root = QUEUES[queue, HEAD], QUEUES[queue, ROOT]
-        code.assign(c, call("after", first, REF[MEMBERS[clause.left]], root, NODES, LINKS, TREES))
-        with code.loop(all_of(c != NONE, REF[c] < REF[MEMBERS[clause.right]])):
+        code.assign(c, call("after", first, REF[MEMBERS[clause.since]], root, NODES, LINKS, TREES))
+        with code.loop(all_of(c != NONE, REF[c] < REF[MEMBERS[clause.until]])):
             with code.when(self._placed(clause.condition)):
                 code.give(TRUE)
             code.assign(c, NEXT[c])

@@ -61,7 +61,7 @@ from fairlead.matching.compiled.codegen.ordered_index import key_of, row_name, s
 from fairlead.matching.compiled.codegen.reduced_search import Semijoins
 from fairlead.matching.compiled.machine_code.interruption import count_step, is_halted
 from fairlead.matching.compiled.planning.access import Access, Accesses
-from fairlead.matching.compiled.planning.shape import Clause, Shape
+from fairlead.matching.compiled.planning.shape import NotedQueue, Shape
 from fairlead.matching.compiled.representation.code import Code
 from fairlead.matching.compiled.representation.contents import replaced, uses_of
 from fairlead.matching.compiled.representation.formulas import (
@@ -148,8 +148,8 @@ class Searching:
                 access = self.accesses.of(slot, newest)
                 self._open(code, blocks, access, newest, inner)
                 inner = inner or access.way not in ("newest", "neighbour")
-            for clause in self.shape.clauses:
-                if clause.right is not None:
+            for clause in self.shape.noted:
+                if not clause.waits:
                     blocks.enter_context(code.when(self._unspoilt(code, clause, newest)))
             for slot in sorted(self.opened(newest)):
                 code.assign(MEMBERS[slot], bound_to(slot))
@@ -171,7 +171,7 @@ class Searching:
             tests.insert(0, bit(self.layout.field("BITS")[bound_to(slot)], slot))
         self._start(code, access, newest)
         bounded = inner and not once and newest in self.semijoins.first
-        last = slot == max(self.opened(newest)) and all(each.right is None for each in self.shape.clauses)
+        last = slot == max(self.opened(newest)) and all(each.waits for each in self.shape.noted)
         innermost = last and not once and not bounded
         if innermost:  # it only counts: asking would cost it a tenth
             code.assign(walked, 0)
@@ -363,11 +363,11 @@ class Searching:
             with code.when(NumberComparison(self.ref[bound_to(slot)], sign, self.ref[bound_to(other)])):
                 code.leave()
 
-    def _unspoilt(self, code: Code, clause: Clause, newest: int | None) -> Formula:
+    def _unspoilt(self, code: Code, clause: NotedQueue, newest: int | None) -> Formula:
         """Whether no noted event forbids the members, after looking for one."""
-        assert clause.right is not None
+        assert clause.until is not None
         at, node = self.at(clause.queue), bound_to(clause.slot)
-        left, right = (self.placed(SlotField("REF", each), newest) for each in (clause.left, clause.right))
+        left, right = (self.placed(SlotField("REF", each), newest) for each in (clause.since, clause.until))
         code.assign(node, call("after", QUEUES[at, HEAD], left, QUEUES[at, ROOT], NODES, LINKS, TREES))
         spoils = self.placed(clause.condition, newest)
         with code.loop(all_of(node != NONE, self.ref[node] < right, negated(spoils))):

@@ -20,7 +20,7 @@ from fairlead.matching.compiled.planning.condition_value import (
     combined,
     constant,
 )
-from fairlead.matching.compiled.planning.shape import ACCEPTED, TOO_MANY, Refused, Shape, ValueColumn, at_slot_zero
+from fairlead.matching.compiled.planning.shape import ACCEPTED, TOO_MANY, Refused, Shape, ValueColumn
 from fairlead.matching.compiled.representation.formulas import (
     HIGHEST,
     Constant,
@@ -45,6 +45,7 @@ from fairlead.model.expression import (
     Negative,
     PositionOf,
     TimeOf,
+    at_slot_zero,
     slots_of,
 )
 from fairlead.model.types import DataType, EventType, Kind

@@ -79,7 +79,7 @@ class Levels:
 
     def __init__(self, plan: Plan, read: frozenset[str]) -> None:
         self.plan, self.read, self.emitters = plan, read, Emitters(plan)
-        self.needed = bool(read) or any(branch.absences for each in plan.subscriptions for branch in each.branches)
+        self.needed = bool(read) or any(each.waits for each in plan.subscriptions)
 
     def begin(self, logged: KernelBatch, view: View) -> Level:
         return Level(self, logged, view)

@@ -1,11 +1,11 @@
-"""Absences: relations that wait for their deadline.
+"""Relations that wait for their deadline.
 
 A relation that waits is a row of WAITING: deadline, whether it was cancelled, its key, the next one of the key and the one
 before, the event that completed it, and a copy of the node of each member, so that later events can still be compared with
 them. HEAP holds the rows, the earliest deadline first, and among equal ones the earliest members. Whatever tells the time
 (any event of a type that the subscription reads or hears, model/clocks.py) first decides what was due before.
 
-Takes: a shape with absences. Gives: code that loop.py weaves into the loop; none for a shape without.
+Takes: a shape. Gives: code that loop.py weaves into the loop; none for a shape in which nothing waits.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from fairlead.matching.compiled.codegen.kernel_names import MEMBERS as FOUND
 from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.codegen.search import Searching
 from fairlead.matching.compiled.machine_code.interruption import count_step
-from fairlead.matching.compiled.planning.shape import Clause, Lane, Shape
+from fairlead.matching.compiled.planning.shape import Lane, NotedQueue, Shape
 from fairlead.matching.compiled.representation.code import Code
 from fairlead.matching.compiled.representation.formulas import (
     FALSE,
@@ -118,9 +118,9 @@ class Waiting:
             code.assign(counter("SEEN"), tm)
 
     def cancel(self, code: Code, queue: int) -> None:
-        """The event e, noted by an absence, cancels what waits and what it forbids."""
-        for clause in self.shape.clauses:
-            if clause.queue == queue and clause.right is None:
+        """The event e, just noted, cancels what waits and what it forbids."""
+        for clause in self.shape.noted:
+            if clause.queue == queue and clause.waits:
                 code.assign(row, KEYS[k, WAITS])
                 with code.loop(row != NONE):
                     count_step(code)
@@ -131,8 +131,8 @@ class Waiting:
                         code.assign(of_row(row, CANCELLED), 1)
                     code.assign(row, of_row(row, NEXT))
 
-    def _forbids(self, clause: Clause) -> Formula:
-        mine, anchor = clause.slot, clause.left
+    def _forbids(self, clause: NotedQueue) -> Formula:
+        mine, anchor = clause.slot, clause.since
         apart = intrinsic("abs", SlotField("TIME", mine) - SlotField("TIME", anchor))
         after = SlotField("REF", mine) > SlotField("REF", anchor)
         return self.searching.placed(all_of(after, apart <= clause.within, clause.condition), None)
@@ -144,10 +144,10 @@ class Waiting:
             self._copy(code, slot, slot == bound)
         code.assign(forbidden, FALSE)
         deadlines: list[Formula] = []
-        for clause in self.shape.clauses:
-            if clause.right is None:
+        for clause in self.shape.noted:
+            if clause.waits:
                 node = bound_to(clause.slot)
-                deadlines.append(self.layout.field("TIME")[bound_to(clause.left)] + clause.within)
+                deadlines.append(self.layout.field("TIME")[bound_to(clause.since)] + clause.within)
                 code.assign(node, QUEUES[self.searching.at(clause.queue), HEAD])
                 with code.loop(all_of(node != NONE, negated(forbidden))):
                     count_step(code)
