@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fairlead.errors import require
+from fairlead.errors import UnsupportedError
 from fairlead.model.event import Event
 from fairlead.model.limits import LIMITS
 from fairlead.model.position import Position
+
+
+def too_many(major: int) -> UnsupportedError:
+    """The places beside an event do not suffice."""
+    problem = f"more than {LIMITS.derived_per_event_max:,} derived events that subscriptions read would be beside event {major}"
+    fix = "send heartbeats more often, so that fewer deadlines pass at once, or add a condition to the rule that emits them"
+    return UnsupportedError("U004", problem, fix)
 
 
 class Places:
@@ -27,6 +34,7 @@ class Places:
             self.minor = 0
             return event
         place = self.free()
-        require(place.minor not in (0, LIMITS.derived_per_event_max), "too many derived events beside one", place=place)
+        if place.minor == 0 or place.minor > LIMITS.derived_per_event_max:
+            raise too_many(self.major)
         self.minor = place.minor
         return replace(event, position=place)
