@@ -140,7 +140,7 @@ class Engine:
         if until is None:
             return []
         if not TIMESTAMP_RANGE[0] <= until <= TIMESTAMP_RANGE[1]:
-            raise UsageError("A004", f"'until' is {until}, and no timestamp: they are of the years 1 to 9999", fix)
+            raise wrong_kind("Engine.finish", "until", until, "microseconds of the years 1 to 9999", fix)
         return self._in_one_order(lambda: [unit.finish(until) for unit in self.units])
 
     def _in_one_order(self, handled: Callable[[], Sequence[Relations | Delivered]]) -> Sequence[Relation]:

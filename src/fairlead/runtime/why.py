@@ -224,7 +224,7 @@ class WatchedSubscription(IncrementalSubscription):
         if is_queued and (after is None or not _queued(after, self.target.position)):
             watch.queued.remove(key)
             if watch.queued:
-                return  # under another key it goes on
+                return  # it is still queued under another key
             if watch.verdict == "waiting":
                 watch.verdict = "expired"
                 clock = _time(after.clock if after else None)

@@ -69,6 +69,6 @@ def test_a_clause_of_more_than_all_time_is_refused(rule: str, duration: str) -> 
 @pytest.mark.parametrize("kernels_from", [None, 0])
 def test_an_end_that_is_no_timestamp_is_refused_and_the_engine_goes_on(until: int, kernels_from: int | None) -> None:
     engine = Engine(compile_text(TYPES + RULES["an absence"].format("1 DAY", "1 DAY")), kernels_from=kernels_from)
-    with pytest.raises(UsageError, match="A004"):
+    with pytest.raises(UsageError, match="A010"):
         engine.finish(until)
     assert list(engine.finish(TIMESTAMP_RANGE[1])) == []
