@@ -41,6 +41,7 @@ from fairlead.model.partition import START, partition
 from fairlead.model.plan import Plan
 from fairlead.model.position import Position
 from fairlead.model.relation import Relation
+from fairlead.model.values import TIMESTAMP_RANGE
 
 if TYPE_CHECKING:
     from fairlead.matching.compiled.machine_code.interruption import Check
@@ -136,7 +137,11 @@ class Engine:
         """
         fix = "microseconds since 1970, or fairlead.match(…, until=datetime)"
         require_kind("Engine.finish", "until", until, (int, type(None)), "whole microseconds or None", fix)
-        return [] if until is None else self._in_one_order(lambda: [unit.finish(until) for unit in self.units])
+        if until is None:
+            return []
+        if not TIMESTAMP_RANGE[0] <= until <= TIMESTAMP_RANGE[1]:
+            raise wrong_kind("Engine.finish", "until", until, "microseconds of the years 1 to 9999", fix)
+        return self._in_one_order(lambda: [unit.finish(until) for unit in self.units])
 
     def _in_one_order(self, handled: Callable[[], Sequence[Relations | Delivered]]) -> Sequence[Relation]:
         """The relations of all units in the order of delivery: columns from kernels, objects from event-by-event matching.

@@ -173,6 +173,7 @@ CODES: dict[str, tuple[str, str]] = {
     # ---- not supported -------------------------------------------------------------------------------------------------------
     "U001": ("A condition or subscription does not compile to machine code.", "Rewrite it, or run event by event: `event_by_event=True`, `--event-by-event`."),
     "U003": ("Subscriptions would need more than 100,000 copies of those that they read from.", "Shorten the chains of `EMIT`, or split the rules."),
+    "U004": ("More than 1,000,000 derived events that subscriptions read would be beside one event.", "Send heartbeats more often, so that fewer deadlines pass at once, or add a condition to the rule that emits them."),
     "U101": ("pyspark is not installed.", "`pip install 'fairlead[spark,java]'`"),
     "U102": ("The version of pyspark or of the Spark session is not supported.", "Use Spark 4.1 or later, below 5."),
     "U103": ("pandas is not installed, or its version is not supported.", "`pip install 'pandas<3'`"),

@@ -252,3 +252,15 @@ def test_rule_tests_of_such_rules_are_refused_likewise(tmp_path: Path) -> None:
     assert refused.exit_code == 1
     assert "U001" in refused.stdout
     assert fairlead("test", tmp_path / "slow.fl", "--event-by-event").exit_code == 0
+
+
+def test_a_subscription_that_is_chosen_without_its_upstream_names_all_that_is_missing(tmp_path: Path) -> None:
+    rules = "TYPE A (x INT)\n" + "\n".join(
+        f"SUBSCRIPTION S{at} MATCH {'A' if at == 0 else f'E{at - 1}'} a EMIT E{at} (x = a.x)" for at in range(4)
+    )
+    (tmp_path / "rules.fl").write_text(rules)
+    lines = write_lines(tmp_path / "events.jsonl", [{"type": "A", "x": 1}])
+    result = fairlead("run", tmp_path / "rules.fl", "--events", lines, "-s", "S3", "-s", "S1")
+    assert result.exit_code == 2
+    assert "A291" in result.output
+    assert "add --subscription S2 --subscription S0" in result.output

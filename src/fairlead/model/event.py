@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fairlead.errors import require
+from fairlead.errors import UnsupportedError
 from fairlead.model.limits import LIMITS
 from fairlead.model.position import Position
 from fairlead.model.types import EventType
@@ -60,6 +60,13 @@ class Event:
         return f"{self.type}({values})@{self.position}"
 
 
+def too_many(major: int) -> UnsupportedError:
+    """The places beside an event do not suffice."""
+    problem = f"more than {LIMITS.derived_per_event_max:,} derived events that subscriptions read would be beside event {major}"
+    fix = "send heartbeats more often, so that fewer deadlines pass at once, or add a condition to the rule that emits them"
+    return UnsupportedError("U004", problem, fix)
+
+
 class Places:
     """The places beside one logged event, in increasing order (position.py has the numbering): first those before the event,
     then its own, then those after it."""
@@ -78,6 +85,7 @@ class Places:
             self.minor = 0
             return event
         place = self.free()
-        require(place.minor not in (0, LIMITS.derived_per_event_max), "too many derived events beside one", place=place)
+        if place.minor == 0 or place.minor > LIMITS.derived_per_event_max:
+            raise too_many(self.major)
         self.minor = place.minor
         return replace(event, position=place)

@@ -49,6 +49,11 @@ def number(node: syntax.Number, *, negative: bool = False) -> Literal:
     )
 
 
+CLAUSE_MAX = 10_000 * 36525 * 24 * 36 * 1_000_000
+"""10,000 years of 365.25 days in microseconds. Timestamps are of the years 1 to 9999, so that no window or absence needs more,
+and the deadline of any event, its time plus the duration, fits into 64 bits."""
+
+
 def microseconds(node: syntax.Duration) -> int:
     unit = node.unit.text.upper()
     size = UNITS.get(unit) or UNITS.get(unit.removesuffix("S"))
@@ -69,6 +74,9 @@ def duration(node: syntax.Duration) -> int:
     result = microseconds(node)
     if result <= 0:
         raise Fault("L007", node.span, "a duration must be longer than zero", "write, for example, 5 MINUTES")
+    if result > CLAUSE_MAX:
+        fix = "use at most 10,000 years (521,785 WEEKS): no two timestamps are further apart"
+        raise Fault("L007", node.span, "the duration is out of range", fix)
     return result
 
 
