@@ -22,6 +22,7 @@ RULES: tuple[Rule, ...] = (
     instances.index_missing,
     instances.recent_runs_backwards,
     instances.broken_rise,
+    instances.refused_between_neighbours,
     clauses.anything_cancels,
     clauses.condition_beside_the_absent_event,
     conditions.constant,
