@@ -301,6 +301,7 @@ CODES: dict[str, tuple[str, str]] = {
     "W013": ("Part of the plan does not compile to machine code, so a run fails with U001.", "Rewrite it, or run event by event."),
     "W014": ("One incoming event can take more than O(n log n) steps.", "See [complexity](complexity.md), and follow the fix in the message."),
     "W015": ("Instances that rise or fall one after another have neither `CONTIGUOUS` nor `PER`: others may stand between them.", "Add `CONTIGUOUS` or `PER`."),
+    "W016": ("`CONTIGUOUS` with a condition on every instance: an event that fits none of them is not queued, so it may stand between them.", "Add `WITHOUT T x BETWEEN q[1] AND q[3] WHERE NOT …` if none may."),
     "W101": ("The session has many more shuffle partitions than a stream has tasks.", "Set `spark.sql.shuffle.partitions` before the stream first starts."),
 }  # fmt: skip
 """Code to meaning and remedy, both as short sentences; Markdown's backquotes mark what is typed."""

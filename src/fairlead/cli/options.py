@@ -62,6 +62,12 @@ position_option = click.option(
     metavar="COLUMN",
     help="The field or column with the position, such as the offset in a log.",
 )
+order_by_option = click.option(
+    "--order-by",
+    multiple=True,
+    metavar="COLUMN",
+    help="Order the events of all files by this field or column, in memory; can be repeated.",
+)
 allow_nan_option = click.option("--allow-nan", is_flag=True, help="Accept NaN and infinities; without it they are bad records.")
 event_by_event_option = click.option(
     "--event-by-event",
@@ -73,3 +79,10 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 def print_json(value: Any, err: bool = False) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2), err=err)
+
+
+def require_one_order(order_by: tuple[str, ...], position: str | None) -> None:
+    if order_by and position is not None:
+        from fairlead.errors import UsageError
+
+        raise UsageError("A210", "both --order-by and --position are set", "use the one that the events are ordered by")

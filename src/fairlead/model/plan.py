@@ -249,6 +249,11 @@ class Plan:
     silent: frozenset[str] = frozenset()
     """Subscriptions that run only for the readers of the events that they emit: their relations are not delivered."""
 
+    def __repr__(self) -> str:
+        return (
+            f"Plan(types {[each.name for each in self.catalogue]}, subscriptions {[each.name for each in self.subscriptions]})"
+        )
+
     @property
     def types(self) -> Catalogue:
         """The declared and derived event types."""

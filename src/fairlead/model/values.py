@@ -253,7 +253,8 @@ def _timestamp(value: Any, text: bool) -> int:
     else:
         result = value * 1_000_000
     if not TIMESTAMP_RANGE[0] <= result <= TIMESTAMP_RANGE[1]:
-        raise ValueError(f"{_short(value)} is out of the range of TIMESTAMP (years 1 to 9999)")
+        seconds = " seconds since 1970" if isinstance(value, (int, float)) else ""
+        raise ValueError(f"{_short(value)}{seconds} is out of the range of TIMESTAMP (years 1 to 9999)")
     return result
 
 

@@ -169,7 +169,8 @@ def test_what_only_a_worker_sees_has_its_code_in_sparks_exception(spark: SparkSe
         found.collect()
     known = fl.fairlead_error(error.value)
     assert isinstance(known, DataError)
-    assert (known.code, known.fix) == ("D004", "use a value of type TIMESTAMP, or null")
+    assert known.code == "D004"
+    assert known.fix.startswith("use ISO 8601 text")
     with pytest.raises(DataError, match="D004 the row at 1 of the order"), fl.coded_errors():
         found.collect()
 

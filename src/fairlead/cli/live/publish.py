@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,12 @@ if TYPE_CHECKING:
     help="A file or directory: .jsonl, .cloudevents.jsonl, .csv (also .gz) or .parquet; can be repeated.",
 )
 @click.option("--type", "type_name", metavar="NAME", help="All records have this type; they need no field `type`.")
-@click.option("--declare", "rules", metavar="RULES", help="Declare the types of this file first.")
+@click.option(
+    "--declare",
+    "rules",
+    metavar="RULES",
+    help="Declare the types of this file first; keep the order of the batches for its subscriptions.",
+)
 @click.option("--source", metavar="NAME", help="The source name to publish under. [default: a new one]")
 @click.option(
     "--batch-rows",
@@ -58,8 +64,9 @@ def publish(
       fairlead publish --from quotes.csv --type StockQuote --source feed-7
       fairlead publish --from day.parquet --batch-rows 100
 
-    Events of one type keep their order. Between types, the log decides the order, once for all subscribers, as the types
-    of a batch arrive. Smaller batches (--batch-rows) keep closer to the order of the file, and take longer.
+    Events of one type keep their order. The types of a batch are stored one after the other, by their first event in the
+    batch. Smaller batches (--batch-rows) keep closer to the order of the file, and take longer. Subscribers of several
+    types see this order if --declare names their rules; otherwise the log decides the order between types, once for all.
     """
     from fairlead.cli.live.declare import declare_types
     from fairlead.cli.progress import Progress
@@ -69,9 +76,11 @@ def publish(
     found, text = resolve(files), read_rules(rules) if rules else ""
     began = perf_counter()
     counts: dict[str, int] = {}
+    last = ""
     with where.opened(source=source) as fl, Progress(bytes_of(found), shown=not quiet, to_stdout=False) as progress:
         if rules is not None:
             declare_types(fl, text, rules)
+        settle = _settling(fl, text)
         known = _catalogue(fl, type_name)
         validate_files(found, known, allow_nan=allow_nan, progress=progress.pass_over("checking"))
         reading = read_files(
@@ -79,13 +88,31 @@ def publish(
         )
         with closing(reading) as batches:
             for columns in batches:
-                for name, table in columns.tables.items():
-                    if table.num_rows:
-                        counts[name] = counts.get(name, 0) + fl.publish_many(name, table)
-                fl.flush()
+                for name in sorted(columns.places, key=lambda each: int(columns.places[each][0])):
+                    if counts and name != last:
+                        settle()
+                    counts[name] = counts.get(name, 0) + fl.publish_many(name, columns.tables[name], wait=True)
+                    last = name
                 progress.events(sum(counts.values()))
         told = fl.source
     _show(counts, told, perf_counter() - began, as_json, quiet)
+
+
+def _settling(fl: SyncClient, text: str) -> Callable[[], None]:
+    """What waits until the streams that the rules read contain what is stored. These streams exist from now on, because a
+    stream that is created later copies its types side by side, in any order."""
+    from fairlead.errors import LogError
+    from fairlead.runtime.live.registry import compile_names
+
+    if not text or not compile_names(text).subscriptions:
+        return lambda: None
+    try:
+        fl.settle(text)
+    except LogError as error:
+        if error.code != "N003":  # it may publish, and not create streams
+            raise
+        return lambda: None
+    return lambda: fl.settle(text)
 
 
 def _catalogue(fl: SyncClient, type_name: str | None) -> Catalogue:

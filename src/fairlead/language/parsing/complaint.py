@@ -62,6 +62,8 @@ def of_token(text: str, error: UnexpectedToken) -> Fault:
     for at in (span.start, span.start - 1):  # the slash before it may have been read as a division
         if text.startswith("/*", max(0, at)):
             return _open_comment(at)
+    if "_THEN" in expected and text.startswith("->", span.start):
+        return Fault("L001", Span(span.start, span.start + 2), "'->' is not expected here", "write THEN")
     return _misspelt(text, token, span, expected) or Fault("L001", span, _problem(token), _fix(token, expected))
 
 
@@ -74,6 +76,9 @@ def of_character(text: str, at: int) -> Fault:
         return Fault("L002", Span(at, len(text) if end < 0 else end), "this text has no closing quote", "add ' at its end")
     if character in '"`“”‘’':
         return Fault("L002", span, f"{character} does not start a text", "write text in single quotes: '…'")
+    for sign, fix in (("&&", "write AND"), ("||", "write OR between conditions; texts cannot be joined")):
+        if text.startswith(sign, at):
+            return Fault("L002", Span(at, at + 2), f"'{sign}' is not an operator of the language", fix)
     return Fault("L002", span, f"{character!r} is not a character of the language", "remove it")
 
 

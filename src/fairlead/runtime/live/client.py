@@ -21,6 +21,7 @@ from fairlead.deliver.receipt import Comparison, Receipt
 from fairlead.errors import UsageError
 from fairlead.model.arguments import require_kind
 from fairlead.model.types import Catalogue
+from fairlead.runtime.live.ending import settled
 from fairlead.runtime.live.export import Exported, export
 from fairlead.runtime.live.gathering import Gathering
 from fairlead.runtime.live.leases import sweep
@@ -147,6 +148,12 @@ class Client:
         """Wait until everything accepted so far is stored."""
         self._ready()
         await self._publisher.flush()
+
+    async def settle(self, rules: str) -> None:
+        """Return when the streams that the rules read contain everything stored so far: events that you publish after that are
+        after it in their order, whatever their type. Creates the streams that do not exist yet."""
+        _require_text("settle", "rules", rules)
+        await settled(self._ready(), await self._registry.read_plan(rules))
 
     def subscribe(self, rules: str, *, name: str | None = None, start: Start = "new", emit: bool = True) -> LiveSubscription:
         """Subscribe to the relations of rules. Use the result in `async with`.

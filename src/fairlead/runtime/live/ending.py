@@ -3,7 +3,8 @@
 A merged stream copies the blocks of its sources with a short delay. It contains everything that is stored now as soon as it has
 as many blocks as its sources have together.
 
-Takes: a stream and the types of its sources. Gives: the sequence of its end. Never: waits for events that are published later.
+Takes: a stream and the types of its sources, or rules. Gives: the sequence of its end. Never: waits for events
+that are published later.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairlead.errors import LogError
+from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT
+from fairlead.runtime.live.grouping import groups_of
 from fairlead.transport.log.names import type_stream
 from fairlead.transport.log.patience import Patience
 from fairlead.transport.log.protocol import Log, Stream
@@ -41,3 +44,12 @@ async def caught_up(log: Log, stream: Stream, types: Sequence[str]) -> int:
         if last > before:
             patience.renew()
     return last
+
+
+async def settled(log: Log, plan: Plan) -> None:
+    """Returns when the merged streams that a plan reads contain everything that is stored now: what is stored after that is
+    after it in their order. Creates the streams that do not exist yet. Raises LogError."""
+    for group in groups_of(plan):
+        if not group.reads_own:
+            for stream, part in zip(await group.streams(log), group.parts, strict=True):
+                await caught_up(log, stream, part.types)

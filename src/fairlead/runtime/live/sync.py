@@ -79,6 +79,9 @@ class SyncClient:
     def flush(self) -> None:
         self._call(self._client.flush())
 
+    def settle(self, rules: str) -> None:
+        self._call(self._client.settle(rules))
+
     def subscribe(self, rules: str, *, name: str | None = None, start: Start = "new", emit: bool = True) -> SyncSubscription:
         async def made() -> LiveSubscription:
             return self._client.subscribe(rules, name=name, start=start, emit=emit)
