@@ -21,7 +21,7 @@ from fairlead.model.types import Kind
 from fairlead.model.values import jsonable
 
 
-class Node:
+class ExpressionNode:
     """What everybody asks of a node. The answers here are those of a node without parts that reads no event."""
 
     @property
@@ -37,7 +37,7 @@ class Node:
         raise NotImplementedError
 
 
-class UnaryNode(Node):
+class UnaryNode(ExpressionNode):
     """A node over one part."""
 
     operand: Expression
@@ -50,7 +50,7 @@ class UnaryNode(Node):
         return replace(self, operand=parts[0])  # type: ignore[type-var]
 
 
-class BinaryNode(Node):
+class BinaryNode(ExpressionNode):
     """An operator between two parts."""
 
     operator: str
@@ -69,7 +69,7 @@ class BinaryNode(Node):
 
 
 @dataclass(frozen=True)
-class Literal(Node):
+class Literal(ExpressionNode):
     """A constant in canonical form. NULL has the kind that its context requires."""
 
     value: Any
@@ -88,7 +88,7 @@ class Literal(Node):
 
 
 @dataclass(frozen=True)
-class Field(Node):
+class Field(ExpressionNode):
     """`slot.attribute`"""
 
     slot: int
@@ -107,7 +107,7 @@ class Field(Node):
 
 
 @dataclass(frozen=True)
-class PositionOf(Node):
+class PositionOf(ExpressionNode):
     """`position(x)`: the number of x in the order. A derived event has the number of the logged event beside it."""
 
     slot: int
@@ -125,7 +125,7 @@ class PositionOf(Node):
 
 
 @dataclass(frozen=True)
-class TimeOf(Node):
+class TimeOf(ExpressionNode):
     """`time(x)`: the event time of x."""
 
     slot: int
@@ -162,7 +162,7 @@ class Negative(UnaryNode):
 
 
 @dataclass(frozen=True)
-class Call(Node):
+class Call(ExpressionNode):
     """A pure function of FUNCTIONS."""
 
     function: str
@@ -181,7 +181,7 @@ class Call(Node):
 
 
 @dataclass(frozen=True)
-class Aggregate(Node):
+class Aggregate(ExpressionNode):
     """count, sum, avg, min, max over the instances of one element. `attribute` is None for count(q)."""
 
     function: str
@@ -218,7 +218,7 @@ class IsNull(UnaryNode):
 
 
 @dataclass(frozen=True)
-class In(Node):
+class In(ExpressionNode):
     """`x IN (…)`: unknown if x is NULL or NaN, or if nothing equals and an option is NULL or NaN."""
 
     operand: Expression

@@ -22,7 +22,7 @@ from fairlead.model.types import Catalogue
 
 
 @syntax.node
-class Without(syntax.NotingNode):
+class WithoutNode(syntax.NotingNode):
     """`WITHOUT type alias BETWEEN anchors[0] AND anchors[1]`, or with a duration `… WITHIN duration OF anchors[0]`."""
 
     word: ClassVar[str] = "WITHOUT"
@@ -53,14 +53,14 @@ def _negated(span: Span, parts: list[Any]) -> tuple[syntax.Word, syntax.Word]:
     return named, next((each for each in parts if isinstance(each, syntax.Word)), named)
 
 
-def _between(span: Span, parts: list[Any]) -> Without:
+def _between(span: Span, parts: list[Any]) -> WithoutNode:
     (type_, alias), left, right = parts
-    return Without(type_, alias, (left, right), None, span)
+    return WithoutNode(type_, alias, (left, right), None, span)
 
 
-def _within(span: Span, parts: list[Any]) -> Without:
+def _within(span: Span, parts: list[Any]) -> WithoutNode:
     (type_, alias), length, anchor = parts
-    return Without(type_, alias, (anchor,), length, span)
+    return WithoutNode(type_, alias, (anchor,), length, span)
 
 
 BUILDERS: Mapping[str, Callable[[Span, list[Any]], Any]] = {
@@ -73,7 +73,7 @@ BUILDERS: Mapping[str, Callable[[Span, list[Any]], Any]] = {
 # Checks
 
 
-def _check_timed(clause: Without, member: AliasMember, anchor: AliasMember) -> None:
+def _check_timed(clause: WithoutNode, member: AliasMember, anchor: AliasMember) -> None:
     for word, type_ in ((clause.type, member.type), (clause.anchors[0].head, anchor.type)):
         if not type_.timed:
             problem = f"WITHOUT … WITHIN needs times, and events of type '{type_.name}' have none"
@@ -108,8 +108,8 @@ def condition_beside_the_absent_event(checked: Checked, catalogue: Catalogue) ->
                     )
 
 
-def _withouts(checked: Checked) -> list[Without]:
-    return [each for each in checked.node.clauses if isinstance(each, Without)]
+def _withouts(checked: Checked) -> list[WithoutNode]:
+    return [each for each in checked.node.clauses if isinstance(each, WithoutNode)]
 
 
 LINT: tuple[Rule, ...] = (anything_cancels, condition_beside_the_absent_event)

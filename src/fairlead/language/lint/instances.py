@@ -119,7 +119,7 @@ def refused_between_neighbours(checked: Checked, catalogue: Catalogue) -> Iterat
         unary = {each.slots[0] for each in branch.predicates if len(each.slots) == 1}
         for element in shape.nodes:
             name, slots = element.type.text, [at for at, slot in enumerate(branch.slots) if slot.type == element.type.text]
-            if len(slots) == 1 or name in said or not unary.issuperset(slots) or any(name == x.type for x in branch.negations):
+            if len(slots) == 1 or name in said or not unary.issuperset(slots) or any(name == x.type for x in branch.prompt):
                 continue
             said.add(name)
             problem = f"CONTIGUOUS allows any {name} between these that fits none of them: it is not queued"
