@@ -15,6 +15,7 @@ Takes: a shape and its accesses. Gives: functions, the table, and how a search c
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -46,7 +47,7 @@ from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.planning.access import Accesses
 from fairlead.matching.compiled.planning.shape import NotedQueue, Shape
 from fairlead.matching.compiled.representation.code import Code
-from fairlead.matching.compiled.representation.contents import parts, replaced, same, slots_read
+from fairlead.matching.compiled.representation.contents import content, parts, replaced, same, slots_read
 from fairlead.matching.compiled.representation.formulas import (
     FALSE,
     NONE,
@@ -95,7 +96,12 @@ class Semijoins:
         """Of each constraint; of WITHOUT … BETWEEN, whether its function finds nothing."""
         self.sides: list[tuple[Formula, Formula] | None] = []
         self.keys: list[Formula] = []
+        self._key_numbers: dict[Hashable, int] = {}
         self.groups: list[list[Formula]] = []
+        self._numbers: dict[Hashable, int] = {}
+        self._asked: dict[tuple[tuple[int, ...], int | None], int] = {}
+        """The number of a group by its content, and by its tests: a pair of slots asks once per stage, so 60 slots ask
+        100,000 times for 2,000 groups."""
         if accesses.explosive:
             self._collect()
         self.plans = {newest: Reduction(shape.size, self._bound(newest), self.constraints) for newest in accesses.explosive}
@@ -272,16 +278,21 @@ class Semijoins:
 
     def _side(self, value: Formula) -> int:
         """The number of a key: the value of the node c."""
-        return _number_of(self._placed(value, c), self.keys)
+        placed = self._placed(value, c)
+        number = self._key_numbers.setdefault(content(placed), len(self.keys))
+        if number == len(self.keys):
+            self.keys.append(placed)
+        return number
 
     def _group(self, tests: tuple[int, ...], bound: int | None) -> int:
         """The number of a group of tests on the members."""
-        placed = [self._beside(self.constraints[at].beside, bound, at) for at in tests]
-        for number, group in enumerate(self.groups):
-            if len(group) == len(placed) and all(map(same, group, placed)):
-                return number
-        self.groups.append(placed)
-        return len(self.groups) - 1
+        asked = tests, bound
+        if asked not in self._asked:
+            placed = [self._beside(self.constraints[at].beside, bound, at) for at in tests]
+            number = self._asked[asked] = self._numbers.setdefault(tuple(map(content, placed)), len(self.groups))
+            if number == len(self.groups):
+                self.groups.append(placed)
+        return self._asked[asked]
 
     def _beside(self, beside: tuple[int, int] | None, bound: int | None, test: int) -> Formula:
         """The newest event is in no queue yet: its neighbour is the last of it."""
@@ -337,14 +348,6 @@ class Semijoins:
             code.assign(c, NEXT[c])
         code.give(FALSE)
         return code.function(f"spoilt_{at}", k, *self.state)
-
-
-def _number_of(value: Formula, known: list[Formula]) -> int:
-    for number, each in enumerate(known):
-        if same(value, each):
-            return number
-    known.append(value)
-    return len(known) - 1
 
 
 def room(size: int, queued: int) -> int:

@@ -7,7 +7,7 @@ Takes: nodes. Gives: sets of names, or nodes with parts replaced. Never: changes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from fairlead.matching.compiled.representation.formulas import (
@@ -88,6 +88,18 @@ def same(one: Any, other: Any) -> bool:
         names = one.__match_args__  # type: ignore[union-attr]
         return all(same(getattr(one, name), getattr(other, name)) for name in names)
     return bool(one == other)
+
+
+def content(node: Any) -> Hashable:
+    """A key that is equal for expressions that are the same."""
+    if isinstance(node, Constant):
+        return Constant, type(node.value), node.value
+    if isinstance(node, tuple):
+        return tuple(map(content, node))
+    if isinstance(node, Formula | Array):
+        names = node.__match_args__  # type: ignore[union-attr]
+        return type(node), *(content(getattr(node, name)) for name in names)
+    return node  # type: ignore[no-any-return]
 
 
 def columns_read(node: Formula) -> set[tuple[int, int]]:
