@@ -4,7 +4,7 @@ A *slot* is a place in the signature. Slots 0..n-1 are the members; slots from n
 (clauses/). Every expression knows its kind, so evaluators need no type checks. Conditions are kept in
 disjunctive normal form: an OR of ANDs of atoms (see Condition).
 
-A node says what its parts are, how it is made again of others, and how it prints; whoever walks a tree asks it.
+A node says what its parts are, how it is made again of others, and how it prints; walks over a tree ask it.
 
 Gives: the node classes, `slots_of`, `leaves`, `with_leaves`, `render`. Never: evaluates (matching/expressions/ does, and
 testing/interpreter.py again, literally).

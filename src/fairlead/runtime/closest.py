@@ -33,10 +33,10 @@ class ClosestMiss:
         types = slot_types(branch, catalogue)
         self.compiled: list[tuple[Predicate, Check, list[tuple[str, Kind, Evaluator]]]] = []
         for predicate in branch.predicates:
-            leaves = {
+            read = {
                 render(leaf, self.names): leaf for term in predicate.condition.terms for atom in term for leaf in leaves(atom)
             }
-            values = [(name, leaf.kind, compile_value(leaf, types)) for name, leaf in leaves.items()]
+            values = [(name, leaf.kind, compile_value(leaf, types)) for name, leaf in read.items()]
             self.compiled.append((predicate, compile_condition(predicate.condition, types), values))
 
     def refusals(self, event: Event) -> Iterator[str]:
