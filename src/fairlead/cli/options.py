@@ -10,6 +10,8 @@ from typing import Any
 
 import click
 
+from fairlead.errors import UNSAFE
+
 EVENTS = "--events"
 
 
@@ -78,7 +80,8 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 
 def print_json(value: Any, err: bool = False) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2), err=err)
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2)
+    click.echo(UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text), err=err)
 
 
 def require_one_order(order_by: tuple[str, ...], position: str | None) -> None:

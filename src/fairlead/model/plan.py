@@ -16,7 +16,7 @@ from enum import Enum
 from functools import cached_property
 
 from fairlead.dataclass import dataclass
-from fairlead.errors import Place, bounded, require_registered
+from fairlead.errors import Place, bounded, printable, require_registered
 from fairlead.model.clauses.clause import Clause, NotingClause, Pair
 from fairlead.model.expression import Expression, Predicate
 from fairlead.model.guarantee import Guarantee
@@ -229,7 +229,7 @@ class LintWarning:
 
     def __str__(self) -> str:
         where = f" {self.place}" if self.place else ""
-        return f"{self.code}{where}: {bounded(self.problem)}\n  fix: {bounded(self.fix)}"
+        return printable(f"{self.code}{where}: {bounded(self.problem)}\n  fix: {bounded(self.fix)}")
 
 
 @dataclass(frozen=True)

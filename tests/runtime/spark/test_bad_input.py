@@ -82,6 +82,7 @@ def test_what_is_right_is_taken(spark: SparkSession) -> None:
         ("D022", "the type of a row", {"type_column": "k"}),
         ("D021", "is timestamp, not a whole number", {"order_by": None, "position": "at"}),
         ("A212", "not list", {"frames": []}),
+        ("A212", "not int", {"frames": {"Order": 5}}),
         ("A212", "the dict has no DataFrame", {"frames": {}}),
     ],
 )

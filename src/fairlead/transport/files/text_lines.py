@@ -78,7 +78,9 @@ class Lines:
                         raise DataError("D016", "the file is UTF-16 or UTF-32, not UTF-8", RECODE, str(self._path))
                     content = content.removeprefix(BOM)
                 if len(content) > most and len(content.rstrip(b"\r\n")) > most:
-                    yield number, content, ended or self._skip_rest(limit), oversized("the line")
+                    yield number, content, ended, oversized("the line")
+                    if not ended:  # only if somebody asks for the next line: this one may never end
+                        self._skip_rest(limit)
                 else:
                     yield number, content, ended, None
         except EOFError:
@@ -88,11 +90,10 @@ class Lines:
         except OSError as error:
             raise unreadable(self._path, error) from None
 
-    def _skip_rest(self, limit: int) -> bool:
+    def _skip_rest(self, limit: int) -> None:
         while rest := self._stream.readline(limit):
             if rest.endswith(b"\n"):
-                return True
-        return False
+                return
 
 
 def unreadable(path: Path, error: OSError) -> DataError:
@@ -130,7 +131,8 @@ def batches(parsed: Iterable[Parsed], file: str, rows_max: int, bytes_max: int) 
         texts.append(text)
         records.append(record)
         size += len(text)
-        if len(records) >= rows_max or size >= bytes_max:
+        too_long = isinstance(record, DataError) and record.code == "D007"  # what follows may be gigabytes of the same line
+        if len(records) >= rows_max or size >= bytes_max or too_long:
             yield RawRecords(records, file, lines, texts)
             lines, texts, records, size = [], [], [], 0
     if records:
