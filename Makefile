@@ -42,7 +42,7 @@ quick: .venv/installed-dev  ## what needs no Spark, no server and no patience: s
 	$(BIN)/ruff format --check src tests examples benchmarks
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	FAIRLEAD_KEPT_KERNELS=1 $(BIN)/python -m pytest -m "not spark and not server and not slow" -n auto --dist loadgroup
+	FAIRLEAD_QUICK=1 FAIRLEAD_KEPT_KERNELS=1 $(BIN)/python -m pytest -m "not spark and not server and not slow" -n auto --dist loadgroup
 
 lint: .venv/installed-dev  ## ruff only
 	$(BIN)/ruff check src tests examples benchmarks

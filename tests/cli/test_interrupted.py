@@ -28,7 +28,7 @@ SUBSCRIPTION S MATCH T0 a AND T1 b AND T2 c AND T3 d AND T4 e WHERE a.x + b.x + 
 """
 """Nothing but trying finds out that there is none: with 1,000 events of each type that takes an hour."""
 EACH = f"{TYPES}\nSUBSCRIPTION E MATCH T0 a\n"
-CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
+CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 pytestmark = pytest.mark.slow  # each starts a process or two
 SIGNALS = pytest.mark.parametrize("number", CODES)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from random import Random
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -137,6 +138,45 @@ def test_the_size_of_a_batch_does_not_change_the_receipt(market: Path) -> None:
     assert len(receipts) == 1
 
 
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("batch", ["1", "1000"])
+def test_ordered_files_give_what_match_gives_whatever_their_order(market: Path, seed: int, batch: str) -> None:
+    """Several files of shuffled records with equal times, and records that are there twice."""
+    events = [
+        {**each, "at": at(second // 2), "_source": f"s{second % 3}", "_sequence": second}
+        for second, each in enumerate(RALLY * 20)
+    ]
+    expected = match(compile(MARKET), [*events, *events[:7]], order_by="at")
+    assert len(expected) > 1
+    shuffled = [*events, *events[:7]]
+    Random(seed).shuffle(shuffled)
+    files = [write_lines(market / f"{at}.jsonl", shuffled[at::3]) for at in range(3)]
+    given = (market / "market.fl", "--events", *files, "--order-by", "at", "--batch-rows", batch)
+    summary = json.loads(fairlead("run", *given, "--json").stdout)
+    assert (summary["receipt"], summary["duplicates"]) == (expected.receipt.digest, 7)
+    lines = fairlead("run", *given, "--out", "-", "-q").stdout.splitlines()
+    assert [json.loads(line)["id"] for line in lines] == [each.id for each in expected]
+    position = expected[0].positions[0]
+    asked = json.loads(fairlead("why", *given[:-2], "--at", str(position), "--json").stdout)
+    assert asked["event"]["at"] == expected[0].events[0]["at"].isoformat().replace("+00:00", "Z")
+    assert [each["verdict"] for each in asked["findings"]] == ["matched"]
+
+
+def test_nothing_in_order_is_nothing(market: Path) -> None:
+    (market / "none.jsonl").write_text("")
+    result = fairlead("run", market / "market.fl", "--events", market / "none.jsonl", "--order-by", "at", "--json")
+    assert json.loads(result.stdout)["relations"] == {"Rally": 0}
+
+
+def test_warnings_about_the_rules_are_counted(market: Path) -> None:
+    text = MARKET.replace("PER symbol\n", "").replace("q[1].at > r.at", "q[1].symbol = r.symbol")
+    (market / "joined.fl").write_text(text)
+    shown = fairlead("run", market / "joined.fl", "--events", market / "quotes.jsonl").stdout
+    found = len(compile(text).warnings)
+    assert f"{found} warning{'s' if found > 1 else ''} about the rules: fairlead lint" in shown
+    assert "about the rules" not in fairlead("run", market / "market.fl", "--events", market / "quotes.jsonl").stdout
+
+
 def test_an_empty_file_has_no_relations(market: Path) -> None:
     result = fairlead(
         "run", market / "market.fl", "--events", write_lines(market / "none.jsonl", []), "--out", market / "o.jsonl"
@@ -161,6 +201,9 @@ def test_only_the_first_relations_are_shown(market: Path) -> None:
         (["--on-bad", "ignore"], "Invalid value for '--on-bad'"),
         (["--batch-rows", "0"], "Invalid value for '--batch-rows'"),
         (["--nonsense"], "No such option"),
+        (["--order-by", "at", "--position", "at"], "A210"),
+        (["--order-by", "at", "--on-bad", "skip"], "--order-by is not supported with --state"),
+        (["--order-by", "at", "--state", "s.state"], "--order-by is not supported with --state"),
     ],
 )
 def test_wrong_usage_exits_with_2(market: Path, arguments: list[str], message: str) -> None:
@@ -252,3 +295,15 @@ def test_rule_tests_of_such_rules_are_refused_likewise(tmp_path: Path) -> None:
     assert refused.exit_code == 1
     assert "U001" in refused.stdout
     assert fairlead("test", tmp_path / "slow.fl", "--event-by-event").exit_code == 0
+
+
+def test_a_subscription_that_is_chosen_without_its_upstream_names_all_that_is_missing(tmp_path: Path) -> None:
+    rules = "TYPE A (x INT)\n" + "\n".join(
+        f"SUBSCRIPTION S{at} MATCH {'A' if at == 0 else f'E{at - 1}'} a EMIT E{at} (x = a.x)" for at in range(4)
+    )
+    (tmp_path / "rules.fl").write_text(rules)
+    lines = write_lines(tmp_path / "events.jsonl", [{"type": "A", "x": 1}])
+    result = fairlead("run", tmp_path / "rules.fl", "--events", lines, "-s", "S3", "-s", "S1")
+    assert result.exit_code == 2
+    assert "A291" in result.output
+    assert "add --subscription S2 --subscription S0" in result.output

@@ -286,3 +286,38 @@ def test_an_unknown_subscription_is_an_error(tmp_path: Path) -> None:
     result = fairlead("why", tmp_path / "rules.fl", "--events", lines, "--at", "4", "--subscription", "Nope")
     assert result.exit_code == 2
     assert "use one of: Rally" in result.stderr
+
+
+OVERLAP = """\
+TYPE A (k INT, j INT, v INT, at TIMESTAMP) TIME at
+TYPE B EXTENDS A ()
+TYPE C (k INT, j INT, v INT, at TIMESTAMP) TIME at
+SUBSCRIPTION S
+"""
+
+
+def several(name: str, k: int, j: int, second: int) -> dict[str, Any]:
+    return {"type": name, "k": k, "j": j, "v": 0, "at": at(second)}
+
+
+def test_an_event_that_leaves_one_of_its_queues_is_not_too_early_while_it_is_in_another(tmp_path: Path) -> None:
+    """The first B can be no second one (nothing is before it), but it is an A too, and the second B is after it."""
+    events = [several("B", 1, 1, 0), several("B", 1, 1, 1)]
+    assert finding(tmp_path, OVERLAP + "MATCH A a THEN B b", events, 0) == ("matched", "in the relation [0, 1]")
+
+
+def test_an_event_is_watched_under_all_its_keys(tmp_path: Path) -> None:
+    """As an A its key is k, as a B it is j: nobody has the first key, the third event has the second one."""
+    rules = OVERLAP + "MATCH A a AND B b PER a.k = b.j"
+    events = [several("B", 1, 2, 0), several("A", 2, 0, 1)]
+    assert finding(tmp_path, rules, events, 0) == ("matched", "in the relation [1, 0]")
+
+
+def test_an_event_of_a_cancelled_relation_can_be_in_another_one(tmp_path: Path) -> None:
+    """FIRST PREFIX keeps the second A: its first relation is cancelled, a later one waits, then is delivered."""
+    rules = OVERLAP + "MATCH A a[2] WITHOUT C c WITHIN 5 SECONDS OF a[2] DISPOSAL FIRST PREFIX"
+    events = [several("A", 1, 1, 0), several("A", 1, 1, 1), several("C", 1, 1, 2), several("A", 1, 1, 8)]
+    assert finding(tmp_path, rules, events, 1)[0] == "pending"
+    verdict, reason = finding(tmp_path, rules, events, 1, "--until", at(20))
+    assert (verdict, reason) == ("matched", "in the relation [1, 3]")
+    assert finding(tmp_path, rules, events, 0)[0] == "cancelled"

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -54,6 +55,13 @@ def test_the_commands_work_as_printed(tmp_path: Path) -> None:
     run(shell, tmp_path)
     with Server(tmp_path / "server", durable=False) as server:
         assert run(live, tmp_path, FAIRLEAD_URL=server.url).splitlines()[-1].startswith("equal: ")
+    embedded, followed = (
+        [json.loads(line) for line in (tmp_path / name).read_text("utf-8").splitlines()]
+        for name in ("relations.jsonl", "desk-1.jsonl")
+    )
+    assert [(each["subscription"], each["events"]) for each in followed] == [
+        (each["subscription"], each["events"]) for each in embedded
+    ]
 
 
 @pytest.mark.parametrize("named", sorted(set(re.findall(r"`fairlead ([a-z]+(?: [a-z]+)?)[^`]*`", PAGE.read_text("utf-8")))))

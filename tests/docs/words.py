@@ -98,10 +98,11 @@ def findings(text: str, page: str | Path) -> list[Finding]:
 
 
 def source_prose(source: str) -> Iterator[tuple[int, str]]:
-    """The paragraphs of docstrings and comments of a module, each in one line, with the number of its first line."""
+    """The paragraphs of a module's docstrings, comments and texts (a word alone is none), each in one line, with the number of
+    its first line."""
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            yield from _paragraphs(enumerate(node.value.value.splitlines(), node.lineno))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
+            yield from _paragraphs(enumerate(node.value.splitlines(), node.lineno))
     comments = [each for each in tokenize.generate_tokens(io.StringIO(source).readline) if each.type == tokenize.COMMENT]
     for _, together in groupby(enumerate(comments), key=lambda each: _block(*each)):
         yield from _paragraphs((comment.start[0], comment.string.lstrip("# ")) for _, comment in together)

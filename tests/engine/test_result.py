@@ -76,5 +76,18 @@ def test_wrong_arguments_are_refused_with_a_code(plan: fairlead.Plan) -> None:
         fairlead.match(plan, EVENTS, until="tomorrow")
     with pytest.raises(UsageError, match="A102"):
         fairlead.match(plan, "events.jsonl")
+    with pytest.raises(UsageError, match=r"A102 [^\n]*\n  fix: pass one table for all types"):
+        fairlead.match(plan, {"StockQuote": pa.table({"symbol": ["IBM"]})})
     with pytest.raises(DataError, match=r"D001 record 1"):
         fairlead.match(plan, [EVENTS[0], {"type": "StockQuota"}])
+
+
+def test_a_prompt_shows_a_line_and_completes_public_names(plan: fairlead.Plan) -> None:
+    """What a notebook prints after each cell, however many relations there are."""
+    result = fairlead.match(plan, EVENTS * 50)
+    for shown in (result, plan, result.receipt):
+        assert "\n" not in repr(shown)
+        assert len(repr(shown)) < 200
+    assert repr(result).startswith(f"Result({len(result)} relations of {result.events} events, receipt ")
+    assert "subscriptions ['Rally']" in repr(plan)
+    assert {*fairlead.__all__, "spark", "__version__"} <= set(dir(fairlead))

@@ -72,10 +72,10 @@ def test_both_matchers_write_the_fixture_byte_for_byte(kernels_from: int | None)
 
 
 @pytest.mark.parametrize("kernels", [False, True])
-def test_a_written_state_loads_and_goes_on(kernels: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlead.matching.unit.KERNELS_FROM_LOADED", 0 if kernels else 1000)
+def test_a_written_state_loads_and_goes_on(kernels: bool) -> None:
     written = everything.FIXTURE.read_bytes()
-    loaded, whole = Engine.load(everything.plan(), written), everything.engine_before()
+    loaded = Engine.load(everything.plan(), written, kernels_from=0) if kernels else Engine.load(everything.plan(), written)
+    whole = everything.engine_before()
     assert (loaded.lane is not None) is kernels
     expected = everything.fed(whole, everything.AFTER, len(everything.BEFORE))
     assert {each.subscription for each in expected} == {"Keys", "Pairs", "Either", "Low", "High", "Unpaid", "Twice"}

@@ -20,6 +20,7 @@ from fairlead.engine import Engine
 from fairlead.errors import LanguageError, UnsupportedError
 from fairlead.language import compile_text
 from fairlead.matching import unit
+from fairlead.matching.compiled.planning.eligibility import expenses
 from fairlead.matching.results.result_table import table_of_objects
 from fairlead.model.columns import Columns
 from fairlead.model.event import Event
@@ -111,6 +112,9 @@ def run(trial: Trial) -> None:
         plan = compile_text(str(trial.rules))
     except LanguageError:
         seen["refused"] += 1
+        return
+    if not trial.literal and any(expenses(plan)):
+        seen["costly"] += 1  # `lint` says so (W014): on hundreds of events, kernels as Python take minutes
         return
     batches = list(_columns(plan, trial))
     literal = Literal(plan) if trial.literal else None

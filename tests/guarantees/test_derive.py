@@ -8,11 +8,11 @@ from itertools import product
 import pytest
 
 from fairlead.errors import LanguageError
-from fairlead.guarantees import ConjunctionShape, counterexample, derive, shape_of
-from fairlead.guarantees.clauses import duration
+from fairlead.guarantees import ConjunctionShape, Runtime, counterexample, derive, derive_on, shape_of
 from fairlead.guarantees.shape import SIMPLER, free_slots, is_at_most
 from fairlead.model.guarantee import Guarantee, Property, Verdict
 from fairlead.model.plan import Matching
+from fairlead.model.values import duration_words
 from tests.guarantees.worlds import compiled
 
 TYPES = "\n".join(f"TYPE {name} (k INT, x INT, at TIMESTAMP) TIME at" for name in "ABCDN") + "\n"
@@ -31,6 +31,15 @@ def test_every_subscription_gets_fourteen_verdicts_in_order() -> None:
     found = derive(compiled(TYPES + "SUBSCRIPTION S MATCH A a SUBSCRIPTION R MATCH B b"))
     assert list(found) == ["S", "R"]
     assert [each.property for each in found["S"]] == list(Property)
+
+
+def test_several_runtimes_at_once_are_each_of_them_alone() -> None:
+    """A union, so that they differ; each plan is compiled anew, so that nothing found for one serves another."""
+    text = f"{TYPES}EVENT UNION P = A + B SUBSCRIPTION S MATCH P a AND C c OR D d PER k SUBSCRIPTION R MATCH P a AND A b"
+    together = derive_on(compiled(text), Runtime)
+    assert together == {each: derive(compiled(text), each) for each in Runtime}
+    assert together == derive_on(compiled(text), reversed(Runtime))
+    assert len({repr(each) for each in together.values()}) == len(Runtime)
 
 
 PATTERNS = ("A a", "A a[2]", "A a AND B b", "A a THEN B b", "A a[2] AND B b", "A a AND N n", "A a OR A a AND B b")
@@ -226,4 +235,4 @@ def test_the_free_slot_is_the_oldest_instance() -> None:
     [(300_000_000, "5 MINUTES"), (1_000_000, "1 SECOND"), (1_500_000, "1500 MILLISECONDS"), (7, "7 MICROSECONDS")],
 )
 def test_durations_read_as_they_are_written(size: int, words: str) -> None:
-    assert duration(size) == words
+    assert duration_words(size) == words

@@ -101,7 +101,7 @@ def test_the_order_of_without_clauses_does_not_matter_and_equal_ones_are_one(per
 def _said(subscription: Subscription) -> str:
     """All of it, but for names and texts."""
     branches = [
-        (branch.slots, branch.keys, [(each.type, each.slot, [one.slots for one in each.predicates]) for each in branch.negated])
+        (branch.slots, branch.keys, [(each.type, each.slot, [one.slots for one in each.predicates]) for each in branch.noting])
         for branch in subscription.branches
     ]
     return f"{subscription.digest} {branches}"

@@ -3,7 +3,8 @@
 import pytest
 
 from fairlead.language import compile_text
-from fairlead.model.plan import Absence, Disposal, Matching, NegationBetween
+from fairlead.model.clauses.without import Absence, NegationBetween
+from fairlead.model.plan import Disposal, Matching
 
 from .sentences import branch, refused_in, subscription
 
@@ -79,7 +80,7 @@ def test_per_reaches_every_branch():
 
 def test_negation_between_members():
     found = branch("Order o THEN Trade t[2] WITHOUT Note BETWEEN o AND t[2] WHERE Note.id = o.id AND code > 3")
-    (negation,) = found.negations
+    (negation,) = found.prompt
     assert negation == NegationBetween("Note", "Note", 3, 0, 2, negation.predicates)
     assert [(each.text, each.slots) for each in negation.predicates] == [("Note.id = o.id", (0, 3)), ("code > 3", (3,))]
     assert found.alias_names() == ["o", "t[1]", "t[2]", "Note"]
@@ -87,7 +88,7 @@ def test_negation_between_members():
 
 def test_absence_within_a_time():
     found = branch("Order o WHERE o.size > 1 WITHOUT Trade s WITHIN 2 HOURS OF o WHERE s.id = o.id")
-    (absence,) = found.absences
+    (absence,) = found.waiting
     assert absence == Absence("s", "Trade", 1, 0, 7_200_000_000, absence.predicates)
     assert [each.text for each in found.predicates] == ["o.size > 1"]
 
@@ -96,20 +97,20 @@ def test_several_withouts_have_slots_in_the_order_of_what_they_say():
     absence, between = "WITHOUT Order x WITHIN 1 HOUR OF o WHERE x.id = o.id", "WITHOUT Note n BETWEEN o AND t"
     for clauses in (f"{absence} {between}", f"{between} {absence}"):
         found = branch(f"Order o THEN Trade t {clauses}")
-        assert (found.negations[0].slot, found.absences[0].slot) == (2, 3)
-        assert found.absences[0].predicates[0].slots == (0, 3)
+        assert (found.prompt[0].slot, found.waiting[0].slot) == (2, 3)
+        assert found.waiting[0].predicates[0].slots == (0, 3)
 
 
 def test_a_without_belongs_to_the_branches_that_have_its_members():
     found = subscription("Order o OR Trade t OR (Trade t AND Order o) WITHOUT Order n WITHIN 1 DAY OF o WHERE n.id = o.id")
-    assert [len(found.branches[at].absences) for at in found.in_text_order] == [1, 0, 1]
+    assert [len(found.branches[at].waiting) for at in found.in_text_order] == [1, 0, 1]
 
 
 def test_only_the_where_right_after_a_without_belongs_to_it():
     rule = "Order o WITHOUT Trade t WITHIN 1 DAY OF o WHERE t.id = o.id WHERE o.size > 1"
     found = branch(rule)
     assert [each.text for each in found.predicates] == ["o.size > 1"]
-    assert [each.text for each in found.absences[0].predicates] == ["t.id = o.id"]
+    assert [each.text for each in found.waiting[0].predicates] == ["t.id = o.id"]
 
 
 @pytest.mark.parametrize(

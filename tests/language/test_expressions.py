@@ -201,6 +201,7 @@ def test_numbers_compare_with_numbers():
         ("L043", "o.id «+» 'x' = 'y'", "numbers"),
         ("L043", "-«o.id» = 'y'", "sign"),
         ("L044", "«lenght»(o.id) = 1", "did you mean 'length'?"),
+        ("L044", "«round»(o.size) = 1", "there are "),
         ("L045", "«length(o.size)» = 1", "characters"),
         ("L045", "«length(o.id, 2)» = 1", "characters"),
         ("L045", "«coalesce(o.id, 2)» = 1", "not NULL"),

@@ -109,6 +109,47 @@ def test_a_rise_of_neighbours_or_of_one_key_is_quiet(more):
     assert "W015" not in warned(RISE + more)
 
 
+LARGE = "Trade t[3] WHERE t[1].size > 5 AND t[2].size > 5 AND t[3].size > 5 PER id"
+
+
+def test_neighbours_between_which_refused_events_may_stand():
+    (found,) = warnings(f"{LARGE} MATCHING FIRST CONTIGUOUS")
+    assert (found.code, found.place.width) == ("W016", len("Trade t[3]"))
+    assert "WITHOUT Trade x BETWEEN t[1] AND t[3] WHERE NOT" in found.fix
+    recent = next(each for each in warnings(f"{LARGE} MATCHING RECENT CONTIGUOUS") if each.code == "W016")
+    assert "BETWEEN t[3] AND t[1]" in recent.fix
+    two = "Trade t[2] THEN Trade u WHERE t[1].size > 5 AND t[2].size > 5 AND u.size < 5 PER id MATCHING FIRST CONTIGUOUS"
+    assert "BETWEEN t[1] AND u " in warnings(two)[0].fix
+
+
+@pytest.mark.parametrize(
+    "quiet",
+    [
+        LARGE,
+        f"{LARGE.replace('t[2].size > 5 AND ', '')} MATCHING FIRST CONTIGUOUS",  # every Trade fits the second
+        "Trade t[3] WHERE t[1].size > t[2].size PER id MATCHING FIRST CONTIGUOUS",
+        "Trade t WHERE t.size > 5 PER id MATCHING FIRST CONTIGUOUS",
+        f"{LARGE} MATCHING FIRST CONTIGUOUS WITHOUT Trade x BETWEEN t[1] AND t[3] WHERE x.size <= 5",
+    ],
+)
+def test_neighbours_that_are_neighbours_are_quiet(quiet):
+    assert "W016" not in warned(quiet)
+
+
+def test_an_attribute_that_all_instances_share_needs_no_index():
+    assert warned("Trade t[2] PER id EMIT E(id = t.id)") == []
+    assert warned("Trade t[2] AND Order o PER t.id = o.id EMIT E(id = t.id)") == []
+    assert warned("Trade t[2] PER id EMIT E(size = t.size)") == ["W004"]
+    assert warned("(Trade t[2] THEN Order o) OR Trade t[2] PER id EMIT E(id = t.id, size = t.size)") == ["W004"]
+
+
+def test_the_fix_of_a_join_within_one_type_compiles():
+    """A type has one key, so PER t.id = u.other is not a way out."""
+    (found,) = warnings("Trade t THEN Trade u WHERE t.id = u.ticker")
+    assert (found.code, "PER" in found.fix) == ("W001", False)
+    assert warned("Trade t THEN Trade u WHERE t.id = u.ticker WITHIN 1 HOUR DISPOSAL INFIX") == ["W001"]
+
+
 @pytest.mark.parametrize(
     "quiet",
     [

@@ -2,7 +2,8 @@
 
 import pytest
 
-from fairlead.model.plan import Precedence, Slot
+from fairlead.model.clauses.then import Precedence
+from fairlead.model.plan import Slot
 
 from .sentences import branch, refused_in, subscription
 
@@ -26,24 +27,24 @@ def test_the_alias_defaults_to_the_name_of_the_type_and_as_is_optional():
 
 
 def test_and_puts_nothing_in_order():
-    assert branch("Trade t AND Order o").precedences == ()
+    assert branch("Trade t AND Order o").clauses == ()
 
 
 def test_then_puts_every_event_on_its_left_before_every_event_on_its_right():
-    assert branch("Trade t[2] THEN Order o").precedences == (Precedence((1, 2), (0,)),)
+    assert branch("Trade t[2] THEN Order o").clauses == (Precedence((1, 2), (0,)),)
 
 
 def test_and_binds_tighter_than_then():
-    assert branch("Order o AND Note n THEN Trade t").precedences == (Precedence((0, 1), (2,)),)
-    assert branch("(Order o AND Note n) THEN Trade t").precedences == (Precedence((0, 1), (2,)),)
-    assert branch("Order o AND (Note n THEN Trade t)").precedences == (Precedence((0,), (2,)),)  # Note is slot 0
+    assert branch("Order o AND Note n THEN Trade t").clauses == (Precedence((0, 1), (2,)),)
+    assert branch("(Order o AND Note n) THEN Trade t").clauses == (Precedence((0, 1), (2,)),)
+    assert branch("Order o AND (Note n THEN Trade t)").clauses == (Precedence((0,), (2,)),)  # Note is slot 0
 
 
 def test_a_chain_of_then_is_transitive_however_it_is_bracketed():
-    chain = branch("Trade t THEN Note n THEN Order o").precedences  # slots: Note 0, Order 1, Trade 2
+    chain = branch("Trade t THEN Note n THEN Order o").clauses  # slots: Note 0, Order 1, Trade 2
     assert chain == (Precedence((0, 2), (1,)), Precedence((2,), (0,)))
-    assert branch("(Trade t THEN Note n) THEN Order o").precedences == chain
-    assert branch("Trade t THEN (Note n THEN Order o)").precedences == chain
+    assert branch("(Trade t THEN Note n) THEN Order o").clauses == chain
+    assert branch("Trade t THEN (Note n THEN Order o)").clauses == chain
 
 
 def test_or_makes_branches_that_know_their_place_in_the_text():

@@ -64,8 +64,8 @@ ACROSS = "TOPIC t (B);"
     [
         ("MATCH A a THEN B b", "THEN"),
         ("MATCH A a AND C c THEN B b", "THEN"),
-        ("MATCH A a AND C c WITHOUT B b BETWEEN a AND c WHERE b.x = a.x", "WITHOUT … BETWEEN"),
-        ("MATCH A a AND B b WITHOUT C c BETWEEN a AND b WHERE c.x = a.x", "WITHOUT … BETWEEN"),
+        ("MATCH A a AND C c WITHOUT B b BETWEEN a AND c WHERE b.x = a.x", "WITHOUT"),
+        ("MATCH A a AND B b WITHOUT C c BETWEEN a AND b WHERE c.x = a.x", "WITHOUT"),
         ("MATCH A a AND B b MATCHING RECENT", "MATCHING RECENT"),
         ("MATCH A a[2] AND B b MATCHING FIRST CONTIGUOUS", "MATCHING FIRST CONTIGUOUS"),
         ("MATCH (A a AND C c) OR (B b THEN C d)", "THEN"),

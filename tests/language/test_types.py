@@ -62,6 +62,10 @@ def test_words_of_the_language_may_be_attributes():
     [
         ("L011", "TYPE T (a «STRIN»)", "did you mean 'STRING'?"),
         ("L011", "TYPE T (a «VARCHARACTERS»)", "use BOOLEAN"),
+        ("L011", "TYPE T (a «VARCHAR»(10))", "use STRING"),
+        ("L011", "TYPE T (a «bool»)", "use BOOLEAN"),
+        ("L011", "TYPE T (a «Float»)", "use DOUBLE"),
+        ("L011", "TYPE T (a «DateTime»)", "use TIMESTAMP"),
         ("L011", "TYPE T (a INT(«5»))", "only DECIMAL"),
         ("L011", "TYPE T (a DECIMAL(«39», 2))", "precision is 1 to 38"),
         ("L011", "TYPE T (a DECIMAL(«3», 4))", "scale 0 to the precision"),

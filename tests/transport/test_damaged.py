@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -55,3 +56,21 @@ def test_a_dictionary_that_lacks_what_rows_refer_to_is_refused() -> None:
     broken = pa.DictionaryArray.from_arrays(pa.array([0, 5], pa.int32()), pa.array(["x"]), safe=False)
     with pytest.raises(DataError, match="D032"):
         list(read_events(pa.table({"s": broken}), plan.catalogue))
+
+
+def test_tables_and_blocks_with_damaged_memory_end_no_process() -> None:
+    command = [sys.executable, "-m", "tests.fuzz.tables", "0", "600"]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert result.returncode == 0, f"seed {result.stdout.split()[-1:]}: {result.stderr[-1000:]}"
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary(), pa.large_binary()], ids=str)
+@pytest.mark.parametrize("middle", [10**8, -(10**8)])
+def test_offsets_that_leave_the_memory_are_refused_with_their_column(kind: pa.DataType, middle: int) -> None:
+    width = np.int64 if kind in (pa.large_string(), pa.large_binary()) else np.int32
+    offsets = pa.py_buffer(np.array([0, middle, 3], width))
+    forged = pa.Array.from_buffers(kind, 2, [None, offsets, pa.py_buffer(b"abc")])
+    plan = compile_text("TYPE A (s STRING, b BINARY)")
+    for name, other in (("s", "b"), ("b", "s")):
+        with pytest.raises(DataError, match=f"D032 column '{name}'"):
+            list(read_events(pa.table({name: forged, other: pa.nulls(2)}), plan.catalogue))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -166,10 +169,9 @@ def test_progress_tells_every_byte_of_every_file(tmp_path: Path) -> None:
     assert min(told) >= 0
 
 
-def test_large_records_make_small_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlead.transport.files.text_lines.BATCH_BYTES_MAX", 1000)
+def test_large_records_make_small_batches(tmp_path: Path) -> None:
     path = jsonl(tmp_path / "in.jsonl", *["x" * 400] * 7)
-    assert [len(columns) for columns in read_files(path, CATALOGUE)] == [3, 3, 1]
+    assert [len(columns) for columns in read_files(path, CATALOGUE, batch_bytes_max=1000)] == [3, 3, 1]
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"])
@@ -230,3 +232,31 @@ def test_times_that_cannot_be_are_shown_as_what_they_are(tmp_path: Path, unit: s
     with pytest.raises(DataError, match=f"D004 .*{shown}") as caught:
         list(read_files(tmp_path / "in.parquet", catalogue))
     assert "Opaque" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.csv", "x.cloudevents.jsonl"])
+@pytest.mark.parametrize("head", [b"", b"type,symbol,value,at\n"])
+def test_a_line_without_end_is_refused_without_reading_on(name: str, head: bytes, tmp_path: Path) -> None:
+    """A pipe that nobody ends: reading on would wait for ever."""
+    path = tmp_path / name
+    os.mkfifo(path)
+    pipe = os.open(path, os.O_RDWR)
+    sent = head + b'{"' * 600_000
+
+    def send() -> None:
+        rest = sent
+        while rest:
+            rest = rest[os.write(pipe, rest) :]
+
+    sender = threading.Thread(target=send, daemon=True)
+    sender.start()
+    try:
+        with pytest.raises(DataError, match="D0"):
+            list(read_files(path, CATALOGUE))
+    finally:
+        drain = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        while sender.is_alive():
+            with suppress(BlockingIOError):
+                os.read(drain, 65_536)
+        os.close(drain)
+        os.close(pipe)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,15 @@ import fairlead
 from fairlead.errors import DataError, Place
 from fairlead.model.limits import LIMITS
 from fairlead.model.plan import Plan
+from fairlead.model.types import Attribute, Catalogue, DataType, EventType, Kind
 from fairlead.transport import Rejected, open_relations, read_files, read_records, read_table
-from tests.transport.samples import CATALOGUE, ONE_TYPE, login, quote, write
+from tests.transport.samples import CATALOGUE, EVERY, ONE_TYPE, login, quote, write
 
 BIG = "x" * (LIMITS.event_bytes_max + 1)
 BAD_RECORDS: list[tuple[str, Any, str]] = [
     ("D001", {"type": "StokQuote"}, "did you mean 'StockQuote'?"),
     ("D001", {"type": "login", "user": "a", "attempts": 1}, "did you mean 'Login'?"),
-    ("D001", {"type": "Zebra"}, "declared types: StockQuote, Login, Tick, Heartbeat"),
+    ("D001", {"type": "Zebra"}, "declare it with TYPE, or use one of the declared types: StockQuote, Login, Tick, Heartbeat"),
     ("D002", {"type": "Login", "usr": "a", "attempts": 1}, "did you mean 'user'?"),
     ("D002", login(colour="red"), "event type 'Login' has no attribute 'colour'"),
     ("D002", {"type": "Tick", "value": None}, "event type 'Tick' has no attribute 'value'"),
@@ -36,7 +38,7 @@ BAD_RECORDS: list[tuple[str, Any, str]] = [
     ("D004", quote(value=True), "expected DOUBLE, got bool True"),
     ("D004", quote(at="yesterday"), "expected TIMESTAMP (ISO 8601), got str 'yesterday'"),
     ("D004", quote(at="2024-01-01T00:00:00.1234567Z"), "finer than a microsecond"),
-    ("D004", quote(at=10**13), "out of the range of TIMESTAMP"),
+    ("D004", quote(at=10**13), "10000000000000 seconds since 1970 is out of the range of TIMESTAMP"),
     ("D005", quote(value=float("nan")), "attribute 'value' of 'StockQuote' is nan, not a finite number"),
     ("D005", quote(value=float("-inf")), "is -inf, not a finite number"),
     ("D005", quote(at=float("nan")), "TIMESTAMP does not support nan"),
@@ -249,3 +251,32 @@ def test_a_row_of_a_stream_that_the_rules_do_not_read_is_named() -> None:
     with pytest.raises(DataError) as error:
         fairlead.match(plan, pa.table(rows), position="position", stream="stream")
     assert (error.value.code, error.value.place) == ("D025", "row 1, column 'stream'")
+
+
+@pytest.mark.parametrize(
+    ("attribute", "is_time"), [*((each, False) for each in EVERY.attributes), (Attribute("at", DataType(Kind.TIMESTAMP)), True)]
+)
+def test_the_fix_of_a_bad_value_says_what_a_value_looks_like(attribute: Attribute, is_time: bool) -> None:
+    """An attribute of every kind. An event time cannot be null, and the fix does not offer it."""
+    catalogue = Catalogue((EventType("T", (attribute,), time_attribute=attribute.name if is_time else None),))
+    error = caught(read_records([{"type": "T", attribute.name: object()}], catalogue))
+    assert error.code == "D004"
+    assert error.fix.startswith("use ")
+    assert error.fix.endswith(", or null") is not is_time
+    assert str(attribute.type) not in error.fix
+    for example in re.findall(r"\d{4}-\S+Z", error.fix):
+        assert len(list(read_records([{"type": "T", attribute.name: example}], catalogue))) == 1
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ("type;user;attempts", "separate the columns with commas, not ';'"),
+        ("type\tuser\tattempts", "separate the columns with commas, not '\\t'"),
+        ("type,user,attempts,colour", "remove it, or add it to a TYPE; known columns: "),
+        ("type,user", "add a column 'attempts'; an empty cell is null"),
+    ],
+)
+def test_the_fix_of_a_header_of_csv(header: str, said: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "in.csv", header, "Login,ann")
+    assert said in str(caught(read_files(path, CATALOGUE)))

@@ -255,3 +255,13 @@ def test_all_data_types_may_be_null_in_a_column_without_a_type_of_its_own() -> N
     names = [each.name for each in ALL_TYPES["Every"].attributes]
     table = pa.table({"type": ["Every"], **{name: pa.nulls(1) for name in names}})
     assert events(read_table(table, ALL_TYPES), ALL_TYPES)[0].row == (None,) * len(names)
+
+
+@pytest.mark.parametrize("freq", ["D", "h", "us", "Y"])
+def test_periods_are_refused_as_their_numbers_count_any_unit(freq: str) -> None:
+    frame = pandas.DataFrame({"x": pandas.period_range("2026-01-01", periods=2, freq=freq)})
+    for table in (frame, pa.Table.from_pandas(frame)):
+        for kind in (Kind.TIMESTAMP, Kind.BIGINT):
+            declared = EventType("T", attributes(x=DataType(kind)))
+            with pytest.raises(DataError, match="D004 column 'x'"):
+                list(read_table(table, Catalogue([declared])))

@@ -142,12 +142,11 @@ def test_small_row_groups_do_not_make_small_batches(tmp_path: Path, row_group_si
 
 
 @pytest.mark.parametrize("repeat", [True, False])
-def test_large_rows_of_parquet_make_small_batches(tmp_path: Path, repeat: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlead.transport.files.parquet.BATCH_BYTES_MAX", 100_000)
+def test_large_rows_of_parquet_make_small_batches(tmp_path: Path, repeat: bool) -> None:
     path = tmp_path / "in.parquet"
     rows = [login("x" * 5_000 if repeat else f"{number:05000}") for number in range(100)]
     pq.write_table(pa.Table.from_pylist(rows), path)
-    found = list(read_files(path, CATALOGUE))
+    found = list(read_files(path, CATALOGUE, batch_bytes_max=100_000))
     assert max(map(len, found)) <= 20
     assert [event["user"] for event in events(found)] == [each["user"] for each in rows]
 

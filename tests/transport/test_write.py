@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -165,3 +166,16 @@ def test_rejected_records_are_written_with_their_reasons_and_counted(tmp_path: P
     ]
     assert found[1]["problem"] == "attribute 'attempts' of 'Login': expected INT, got str 'x'"
     assert json.loads(found[1]["record"]) == login(attempts="x")
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.parquet"])
+def test_a_link_of_the_guessed_name_is_not_followed(name: str, tmp_path: Path) -> None:
+    """In a folder that others can write to, the name of the incomplete file may be taken: by a link to a file of the user."""
+    precious = tmp_path / "precious"
+    precious.write_text("keep")
+    (tmp_path / f".{name}.{os.getpid()}.part").symlink_to(precious)
+    with open_relations(tmp_path / name, compile_text("TYPE A (x INT) SUBSCRIPTION S MATCH A a")):
+        pass
+    assert precious.read_text() == "keep"
+    assert (tmp_path / name).is_file()
+    assert not (tmp_path / name).is_symlink()

@@ -15,7 +15,7 @@ import signal
 import sys
 from types import FrameType
 
-from fairlead.cli.signals import comes_too_late
+from fairlead.cli.signals import ENDING, HELD, comes_too_late
 
 COLLECTED_AFTER = 100_000
 """Objects created before the garbage collector runs: importing creates hundreds of thousands that stay, matching next to none.
@@ -35,7 +35,9 @@ def main() -> None:
         from fairlead.cli.command_table import cli
 
         signal.signal(signal.SIGINT, _interrupted)
-        signal.signal(signal.SIGTERM, _terminated)
+        for number in ENDING:
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
+                signal.signal(number, _terminated)
         cli(prog_name="fairlead")
     finally:
         _end_at_once()
@@ -43,8 +45,9 @@ def main() -> None:
 
 
 def _end_at_once() -> None:
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _ended)
+    for number in HELD:
+        if number == signal.SIGINT or signal.getsignal(number) is not signal.SIG_IGN:  # nohup
+            signal.signal(number, _ended)
 
 
 def _ended(number: int, frame: FrameType | None) -> None:
@@ -64,6 +67,4 @@ def _terminated(number: int, frame: FrameType | None) -> None:
     """An exception instead of a sudden end, so that incomplete files are removed."""
     if comes_too_late():
         return
-    from fairlead.cli.shell import TERMINATED
-
-    sys.exit(TERMINATED)
+    sys.exit(128 + number)

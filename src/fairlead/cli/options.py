@@ -10,6 +10,8 @@ from typing import Any
 
 import click
 
+from fairlead.errors import UNSAFE
+
 EVENTS = "--events"
 
 
@@ -62,6 +64,12 @@ position_option = click.option(
     metavar="COLUMN",
     help="The field or column with the position, such as the offset in a log.",
 )
+order_by_option = click.option(
+    "--order-by",
+    multiple=True,
+    metavar="COLUMN",
+    help="Order the events of all files by this field or column, in memory; can be repeated.",
+)
 allow_nan_option = click.option("--allow-nan", is_flag=True, help="Accept NaN and infinities; without it they are bad records.")
 event_by_event_option = click.option(
     "--event-by-event",
@@ -72,4 +80,12 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 
 def print_json(value: Any, err: bool = False) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2), err=err)
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2)
+    click.echo(UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text), err=err)
+
+
+def require_one_order(order_by: tuple[str, ...], position: str | None) -> None:
+    if order_by and position is not None:
+        from fairlead.errors import UsageError
+
+        raise UsageError("A210", "both --order-by and --position are set", "use the one that the events are ordered by")

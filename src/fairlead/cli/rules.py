@@ -40,12 +40,16 @@ def chosen(plan: Plan, names: Collection[str]) -> Plan:
         return plan
     from fairlead.model.arguments import subscription_named
 
-    for name in names:
+    needed = list(names)
+    for name in needed:  # grows: what they read, and what that reads
         read = plan.derived_types(subscription_named(plan, name))
-        missing = [one.name for each in read for one in plan.emitters[each] if one.name not in names]
-        if missing:
-            problem = f"'{name}' reads what {', '.join(missing)} emits"
-            raise UsageError("A291", problem, f"add --subscription {missing[0]}")
+        emitters = dict.fromkeys(one.name for each in read for one in plan.emitters[each])
+        needed += [each for each in emitters if each not in needed]
+    missing = [each for each in needed if each not in names]
+    if missing:
+        shown = ", ".join(f"'{each}'" for each in missing)
+        problem = f"the chosen subscriptions read derived events of {shown}"
+        raise UsageError("A291", problem, f"add {' '.join(f'--subscription {each}' for each in missing)}")
     return replace(plan, subscriptions=tuple(each for each in plan.subscriptions if each.name in names))
 
 

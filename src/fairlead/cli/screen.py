@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from fairlead.errors import pictured
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions
+    from rich.segment import Segment
     from rich.table import Table
     from rich.text import Text
 
@@ -22,9 +25,20 @@ VERDICT_STYLES = {"kept": "green", "kept per key": "yellow", "lost": "red"}
 
 def console(err: bool = False) -> Console:
     from rich.console import Console
+    from rich.segment import Segment
+
+    class SafeConsole(Console):
+        """Rules and events come from strangers: their control characters are shown, not obeyed. Rich's own are marked."""
+
+        def render(self, renderable: Any, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+            for text, style, control in super().render(renderable, options):
+                yield Segment(text if control else pictured(text), style, control)
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # for the shell: Rich would end the process with another exit code
 
     stream = sys.stderr if err else sys.stdout
-    return Console(file=stream, highlight=False, markup=False, emoji=False, width=None if stream.isatty() else PIPE_WIDTH)
+    return SafeConsole(file=stream, highlight=False, markup=False, emoji=False, width=None if stream.isatty() else PIPE_WIDTH)
 
 
 def table(*columns: str, right: Iterable[str] = (), widths: Mapping[str, int] | None = None) -> Table:

@@ -15,7 +15,9 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-HELD = (signal.SIGINT, signal.SIGTERM)
+ENDING = (signal.SIGTERM, *((signal.SIGHUP,) if hasattr(signal, "SIGHUP") else ()))
+"""A closed terminal ends a command as termination does, and leaves no incomplete file either."""
+HELD = (signal.SIGINT, *ENDING)
 TOO_LATE = b"complete: all files are written; the signal came too late\n"
 _complete: list[str] = []
 
@@ -50,7 +52,7 @@ def undisturbed() -> Iterator[None]:
     def note(number: int, frame: FrameType | None) -> Any:
         came.append(number)
 
-    before = {number: signal.signal(number, note) for number in HELD}
+    before = {number: signal.signal(number, note) for number in HELD if signal.getsignal(number) is not signal.SIG_IGN}
     try:
         yield
     finally:
@@ -71,7 +73,7 @@ def noted() -> Iterator[list[int]]:
     if threading.current_thread() is not threading.main_thread():
         yield came
         return
-    before = {number: signal.signal(number, note) for number in HELD}
+    before = {number: signal.signal(number, note) for number in HELD if signal.getsignal(number) is not signal.SIG_IGN}
     try:
         yield came
     finally:

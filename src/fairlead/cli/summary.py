@@ -99,11 +99,13 @@ class Summary:
             console.print(self._relations())
         if any(not each.kept for verdicts in self.plan.guarantees.values() for each in verdicts):
             console.print()
-            console.print(f"what is lost, where and why: fairlead explain {self.job.rules} --counterexample")
+            console.print(f"which properties are lost, where and why: fairlead explain {self.job.rules} --counterexample")
         for name in self.waiting:
             console.print(f"{name}: relations wait for a deadline that no event it reads has passed; --until TIME decides them")
         for warning in self.slow:
             console.print(f"warning {warning}", soft_wrap=True)
+        if others := len(self.plan.warnings) - len(self.slow):
+            console.print(f"{counted(others, 'warning')} about the rules: fairlead lint {self.job.rules}", soft_wrap=True)
         console.print()
         if self.job.state is not None:
             console.print(f"state in {self.job.state}; {self.change.summary()}", soft_wrap=True)

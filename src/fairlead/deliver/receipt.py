@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -38,8 +39,8 @@ class Receipt:
     count: int
     digest: str
     stride: int = 1
-    samples: tuple[str, ...] = ()
-    ids: bytes | None = None
+    samples: tuple[str, ...] = field(default=(), repr=False)
+    ids: bytes | None = field(default=None, repr=False)
     """All ids, 16 bytes each, if the relations are in memory anyway."""
 
     def to_json(self) -> dict[str, Any]:

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 
 from fairlead.guarantees.shape import ConjunctionShape, free_slots, overlaps, shape_of
 from fairlead.model.guarantee import Guarantee, Property, Verdict
-from fairlead.model.plan import Absence, Branch, Disposal, Matching, Subscription
+from fairlead.model.plan import Branch, Disposal, Matching, Subscription
 from fairlead.model.types import Catalogue
+from fairlead.model.values import duration_words
 
 Claim = Callable[[Subscription, Branch, Property, Catalogue], Guarantee | None]
 PAGE = "docs/guarantees.md"
@@ -19,22 +20,6 @@ ORDERS_OF_A_TYPE = frozenset(
     {Property.TYPE_TOTAL_ORDER, Property.TYPE_FIFO_ORDER, Property.TYPE_LOCAL_ORDER, Property.TYPE_CAUSAL_ORDER}
 )
 ORDERS = ORDERS_OF_A_TYPE | {Property.CONJUNCTION_TOTAL_ORDER}
-_UNITS = (
-    (86_400_000_000, "DAY"),
-    (3_600_000_000, "HOUR"),
-    (60_000_000, "MINUTE"),
-    (1_000_000, "SECOND"),
-    (1_000, "MILLISECOND"),
-)
-
-
-def duration(microseconds: int) -> str:
-    """`5 MINUTES`: the largest unit that divides it."""
-    for size, unit in _UNITS:
-        if microseconds and microseconds % size == 0:
-            count = microseconds // size
-            return f"{count} {unit}" + ("S" if count != 1 else "")
-    return f"{microseconds} MICROSECONDS"
 
 
 def lost_by_overlap(subscription: Subscription, branch: Branch, wanted: Property, catalogue: Catalogue) -> Guarantee | None:
@@ -56,13 +41,13 @@ def lost_by_window(subscription: Subscription, branch: Branch, wanted: Property,
     """Events leave the queue by the clock of the subscriber's own events."""
     if subscription.within_us is None:
         return None
-    clause, source = f"WITHIN {duration(subscription.within_us)}", f"{PAGE}, WITHIN"
+    clause, source = f"WITHIN {duration_words(subscription.within_us)}", f"{PAGE}, WITHIN"
     if wanted is Property.EVENT_VALIDITY and free_slots(branch, subscription.matching, catalogue):
         why = "an event that finds no partner within the window leaves its queue"
     elif wanted is Property.CONJUNCTION_VALIDITY:
-        why = "an event far ahead in time moves the window past all that follow; kept while times never fall back by more"
+        why = "an event far in the future moves the window past those that follow; kept if times never fall back by more"
     elif wanted is Property.COVERING_AGREEMENT and len(branch.slots) > 1:
-        why = "who extends the pattern has a later clock, so an event can have left its window that the plain pattern matched"
+        why = "an extended pattern has a later clock: its window drops events that the plain pattern matched"
     else:
         return None
     return Guarantee(wanted, Verdict.LOST, clause, why, source)
@@ -70,16 +55,14 @@ def lost_by_window(subscription: Subscription, branch: Branch, wanted: Property,
 
 def lost_by_absence(subscription: Subscription, branch: Branch, wanted: Property, catalogue: Catalogue) -> Guarantee | None:
     """Relations wait for a deadline, and a cancelled one has consumed its members."""
-    if not branch.absences:
+    if not branch.waiting:
         return None
-    absence = branch.absences[0]
-    anchor = branch.alias_names()[absence.anchor]
-    clause = f"WITHOUT {absence.type} {absence.alias} WITHIN {duration(absence.within_us)} OF {anchor}"
+    clause = branch.waiting[0].words(branch.alias_names())
     consumed = "a relation that is cancelled has consumed its members"
     if wanted in ORDERS:
-        why = "relations are delivered by deadline, so event times that run against the order turn deliveries around"
+        why = "relations are delivered by deadline, so events whose times are out of order are delivered out of order"
     elif wanted is Property.COVERING_AGREEMENT:
-        why = "who extends the pattern reads more types, decides at an earlier event and can miss a late cancellation"
+        why = "an extended pattern reads more types, decides at an earlier event and can miss a cancellation"
     elif wanted is Property.EVENT_VALIDITY and free_slots(branch, subscription.matching, catalogue):
         why = consumed
     elif wanted is Property.CONJUNCTION_VALIDITY and not _pairs_in_turn(subscription, branch, catalogue):
@@ -95,7 +78,7 @@ def _pairs_in_turn(subscription: Subscription, branch: Branch, catalogue: Catalo
     for interchangeable instances of one type under FIRST PREFIX, where each is every instance in turn."""
     if len(branch.slots) == 1:
         return True
-    if len(frozenset().union(*(_members(branch, each) for each in branch.absences))) > 1:
+    if len(frozenset().union(*(each.members(len(branch.slots)) for each in branch.waiting))) > 1:
         return False
     if shape_of(branch, catalogue) is ConjunctionShape.ALIKE:
         return subscription.disposal is Disposal.FIRST_PREFIX
@@ -104,11 +87,6 @@ def _pairs_in_turn(subscription: Subscription, branch: Branch, catalogue: Catalo
         and subscription.matching in (Matching.FIRST, Matching.FIRST_CONTIGUOUS)
         and subscription.disposal is not Disposal.INFIX_POSTFIX
     )
-
-
-def _members(branch: Branch, absence: Absence) -> frozenset[int]:
-    named = {slot for each in absence.predicates for slot in each.slots if slot < len(branch.slots)}
-    return frozenset({absence.anchor} | named)
 
 
 def kept_per_key(subscription: Subscription, branch: Branch, wanted: Property, catalogue: Catalogue) -> Guarantee | None:

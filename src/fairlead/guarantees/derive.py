@@ -15,7 +15,7 @@ Takes: a plan. Gives: guarantees in the order of Property, by subscription name.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 from functools import reduce
 
@@ -31,18 +31,34 @@ from fairlead.model.plan import Branch, Plan, Subscription
 
 Verdicts = tuple[Guarantee, ...]
 """One for each Property, in their order."""
+ByBranch = tuple[tuple[Guarantee, ...], ...]
+"""What the rules say about one property, whatever the runtime: the losses of each branch, in the order of the rules."""
+Rules = dict[Hashable, tuple[ByBranch, ...]]
 _SEVERITY = {Verdict.LOST: 0, Verdict.PER_KEY: 1, Verdict.KEPT: 2}
 
 
 def derive(plan: Plan, runtime: Runtime = Runtime.EMBEDDED) -> dict[str, tuple[Guarantee, ...]]:
     """By subscription. `runtime`: its effect on the order of each publisher's events counts too."""
+    return derive_on(plan, (runtime,))[runtime]
+
+
+def derive_on(plan: Plan, runtimes: Iterable[Runtime]) -> dict[Runtime, dict[str, tuple[Guarantee, ...]]]:
+    """On several runtimes: what the rules say is the same on all, and found once."""
+    rules: Rules = {}
+    return {runtime: _derived(plan, runtime, rules) for runtime in runtimes}
+
+
+def _derived(plan: Plan, runtime: Runtime, rules: Rules) -> dict[str, Verdicts]:
     judged: dict[Hashable, Verdicts] = {}
     found: dict[str, Verdicts] = {}
     inherited: dict[str, Verdicts] = {}
     for each in plan.emitters_first:
         asked = _asked(each)
         if asked not in judged:
-            judged[asked] = tuple(_own(plan, each, wanted, runtime) for wanted in Property)
+            if asked not in rules:
+                rules[asked] = tuple(_by_rules(plan, each, wanted) for wanted in Property)
+            said = zip(Property, rules[asked], strict=True)
+            judged[asked] = tuple(_own(plan, each, wanted, runtime, by_rules) for wanted, by_rules in said)
         verdicts = judged[asked]
         for name in plan.derived_types(each):
             if name not in inherited:
@@ -63,19 +79,23 @@ def _asked_of_branch(branch: Branch) -> Hashable:
     """A condition on one event matters only if several instances of a type can differ in it (shape.alike)."""
     several = len(branch.queue_types) < len(branch.slots)
     conditions = tuple(each if several or len(each.slots) > 1 else each.slots for each in branch.predicates)
-    return branch.elements, branch.slots, conditions, branch.precedences, branch.negations, branch.absences
+    return branch.elements, branch.slots, conditions, branch.clauses
 
 
-def _own(plan: Plan, subscription: Subscription, wanted: Property, runtime: Runtime) -> Guarantee:
+def _own(plan: Plan, subscription: Subscription, wanted: Property, runtime: Runtime, by_rules: ByBranch) -> Guarantee:
     """The worst verdict of any rule for any branch; the first such one in the order of branches and rules."""
     verdict = _kept(plan, subscription, wanted, runtime)
-    for branch in subscription.branches:
-        for said in _said(plan, subscription, branch, wanted, runtime):
-            verdict = _worse(verdict, said)
+    for branch, said in zip(subscription.branches, by_rules, strict=True):
+        by_runtime = lost_by_runtime(plan, subscription, branch, wanted, runtime)
+        verdict = reduce(_worse, said if by_runtime is None else (*said, by_runtime), verdict)
     return verdict
 
 
-def _said(plan: Plan, subscription: Subscription, branch: Branch, wanted: Property, runtime: Runtime) -> Iterator[Guarantee]:
+def _by_rules(plan: Plan, subscription: Subscription, wanted: Property) -> ByBranch:
+    return tuple(tuple(_said(plan, subscription, branch, wanted)) for branch in subscription.branches)
+
+
+def _said(plan: Plan, subscription: Subscription, branch: Branch, wanted: Property) -> Iterator[Guarantee]:
     by_options = lost_by_options(subscription, branch, wanted, plan.catalogue)
     if by_options is not None:
         yield by_options
@@ -86,9 +106,6 @@ def _said(plan: Plan, subscription: Subscription, branch: Branch, wanted: Proper
             shown = load_clause_traces().loss(clause, cell_of(subscription), wanted, shape)
             if shown is not None:
                 yield replace(claimed, trace=shown.name)
-    by_runtime = lost_by_runtime(plan, subscription, branch, wanted, runtime)
-    if by_runtime is not None:
-        yield by_runtime
 
 
 def _worse(one: Guarantee, other: Guarantee) -> Guarantee:
@@ -110,7 +127,7 @@ def _kept(plan: Plan, subscription: Subscription, wanted: Property, runtime: Run
         free_slots(branch, subscription.matching, plan.catalogue) for branch in subscription.branches
     ):
         why = "every member depends on others, so no single event is promised a delivery"
-    if wanted is Property.CONJUNCTION_AGREEMENT and any(branch.absences for branch in subscription.branches):
+    if wanted is Property.CONJUNCTION_AGREEMENT and subscription.waits:
         why = "among subscribers that read the same types, since each of their events can decide an absence"
     return Guarantee(wanted, Verdict.KEPT, "", why, f"none found in {load_table().judged(wanted):,} cases")
 

@@ -79,11 +79,9 @@ def _pattern_clause(branch: Branch, catalogue: Catalogue) -> str:
     for predicate in branch.predicates:
         if len(predicate.slots) > 1:
             return f"WHERE {predicate.text}" if predicate.text else "WHERE"
-    if branch.precedences:
-        return "THEN"
-    for negation in branch.negations:
-        names = branch.alias_names()
-        return f"WITHOUT {negation.type} {negation.alias} BETWEEN {names[negation.left]} AND {names[negation.right]}"
+    for clause in branch.clauses:
+        if not clause.waits:
+            return clause.words(branch.alias_names())
     if links(branch, catalogue):
         return f"MATCH {' AND '.join(branch.queue_types)}"
     for element in branch.elements:

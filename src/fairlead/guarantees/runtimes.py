@@ -51,7 +51,7 @@ def source_order(plan: Plan, subscription: Subscription, runtime: Runtime) -> So
         case Runtime.EMBEDDED:
             return SourceOrder(runtime, Verdict.KEPT, "the order of the input; with order_by as on Spark")
         case Runtime.SPARK:
-            why = "rows that are equal in all order columns stand by type, unless source and sequence tell them apart"
+            why = "rows that are equal in all order columns are ordered by type, unless source and sequence differ"
             return SourceOrder(runtime, Verdict.LOST, f"across {', '.join(types)}: {why}", TIES)
         case Runtime.LIVE:
             topics = plan.catalogue.topics_of(types)
@@ -73,7 +73,7 @@ def lost_by_runtime(
 def _members_lost(name: str, members: str, wanted: Property, runtime: Runtime) -> Guarantee | None:
     clause, trace = f"MATCH {name}", f"{runtime}/{wanted}"
     if wanted in (Property.TYPE_FIFO_ORDER, Property.TYPE_CAUSAL_ORDER):
-        why = f"rows of {members} that are equal in all order columns stand by type, unless source and sequence tell them apart"
+        why = f"rows of {members} that are equal in all order columns are ordered by type, unless source and sequence differ"
         return Guarantee(wanted, Verdict.LOST, clause, why, PAGE, TIES, trace)
     return None
 

@@ -15,8 +15,11 @@ branch of this shape loses it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
+from functools import lru_cache, wraps
 from itertools import combinations
+from typing import Protocol, TypeVar
 
 from fairlead.model.expression import render_condition
 from fairlead.model.plan import Branch, Matching
@@ -68,19 +71,52 @@ def is_at_most(simple: ConjunctionShape, rich: ConjunctionShape) -> bool:
     return simple is rich or any(is_at_most(simple, below) for below in SIMPLER[rich])
 
 
+Found = TypeVar("Found", covariant=True)
+
+
+class OfBranch(Protocol[Found]):
+    def __call__(self, branch: Branch, catalogue: Catalogue | None = None) -> Found: ...
+
+
+class _Asked:
+    """A branch and its catalogue, equal if they are the same objects: comparing their contents would cost as much as asking."""
+
+    __slots__ = ("branch", "catalogue")
+
+    def __init__(self, branch: Branch, catalogue: Catalogue | None) -> None:
+        self.branch, self.catalogue = branch, catalogue
+
+    def __hash__(self) -> int:
+        return id(self.branch)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Asked) and self.branch is other.branch and self.catalogue is other.catalogue
+
+
+def once_per_branch(compute: Callable[[Branch, Catalogue | None], Found]) -> OfBranch[Found]:
+    """Every property of every runtime asks the same about a branch; a subscription of 16 branches is asked about in turn."""
+    computed = lru_cache(maxsize=16)(lambda asked: compute(asked.branch, asked.catalogue))
+
+    @wraps(compute)
+    def found(branch: Branch, catalogue: Catalogue | None = None) -> Found:
+        result: Found = computed(_Asked(branch, catalogue))
+        return result
+
+    return found
+
+
+@once_per_branch
 def links(branch: Branch, catalogue: Catalogue | None = None) -> tuple[frozenset[int], ...]:
     """The sets of member slots that are linked. With a catalogue, overlapping types are linked too."""
     members = range(len(branch.slots))
     found = [frozenset(slot for slot in each.slots if slot in members) for each in branch.predicates]
-    found += [frozenset((*each.left, *each.right)) for each in branch.precedences]
-    for negation in branch.negations:
-        named = {slot for predicate in negation.predicates for slot in predicate.slots if slot in members}
-        found.append(frozenset({negation.left, negation.right} | named))
+    found += [each.members(len(members)) for each in branch.clauses if not each.waits]
     for one, other in overlaps(branch, catalogue):
         found.append(frozenset((*branch.slots_of_type[one], *branch.slots_of_type[other])))
     return tuple(each for each in found if len(each) > 1)
 
 
+@once_per_branch
 def overlaps(branch: Branch, catalogue: Catalogue | None) -> tuple[tuple[str, str], ...]:
     """The pairs of types of the branch such that one event can be in both queues."""
     if catalogue is None:
@@ -104,6 +140,7 @@ def alike(branch: Branch, name: str, tied: tuple[frozenset[int], ...]) -> bool:
     return len({unary_texts(branch, slot) for slot in slots}) == 1 and not any(link & set(slots) for link in tied)
 
 
+@once_per_branch
 def shape_of(branch: Branch, catalogue: Catalogue | None = None) -> ConjunctionShape:
     tied = links(branch, catalogue)
     return _shape(branch, tied, [name for name in branch.queue_types if len(branch.slots_of_type[name]) > 1])
@@ -139,7 +176,7 @@ def free_slots(branch: Branch, matching: Matching, catalogue: Catalogue | None =
     """The slots that event validity is about: no link and no absence touches them, and later partners fit, since the slot is
     the oldest instance of its type."""
     tied = links(branch, catalogue)
-    bound = frozenset().union(*tied, *({each.anchor} for each in branch.absences))
+    bound = frozenset().union(*tied, *(each.anchors for each in branch.waiting))
     return tuple(slot for name in branch.queue_types if (slot := oldest_slot(branch, name, matching)) not in bound)
 
 

@@ -14,7 +14,7 @@ from fairlead.language.checking.subscription import Checked, checked
 from fairlead.language.checking.topics import with_topics
 from fairlead.language.checking.types import catalogue_of, with_type
 from fairlead.language.dialects import DIALECTS, FAIRLEAD, FrontEnd
-from fairlead.language.lint import lint
+from fairlead.language.lint.pipeline import lint
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault
 from fairlead.language.parsing.text import RuleText

@@ -155,13 +155,15 @@ class Reduction:
 
 
 def _closed(orders: Iterable[tuple[int, int]]) -> frozenset[tuple[int, int]]:
-    """The orders with all that follow from them."""
-    known = set(orders)
-    while True:
-        more = {(a, d) for a, b in known for c, d in known if b == c} - known
-        if not more:
-            return frozenset(known)
-        known |= more
+    """The orders with all that follow from them (Warshall: a branch of 64 events has up to 2,016 of them)."""
+    after: dict[int, set[int]] = {}
+    for one, two in orders:
+        after.setdefault(one, set()).add(two)
+    for middle in sorted(after):
+        for reached in after.values():
+            if middle in reached:
+                reached |= after[middle]
+    return frozenset((one, two) for one, reached in after.items() for two in reached)
 
 
 def reduced_orders(orders: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

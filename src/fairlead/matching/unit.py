@@ -30,8 +30,8 @@ from fairlead.model.position import Position
 
 if TYPE_CHECKING:
     from fairlead.matching.compiled.machine_code.interruption import Check
+    from fairlead.matching.compiled.running.batch import Prepared
     from fairlead.matching.compiled.running.lane import KernelLane
-    from fairlead.matching.compiled.running.shared_columns import Prepared
 
 KERNELS_FROM = 5_000
 """Work after which a plan moves to machine code, in events of the usual cost, 20 steps of about a microsecond each
@@ -175,7 +175,7 @@ class UnitEngine:
 
     def restore(self, content: Content) -> None:
         """Resume from the state of another unit, of either lane."""
-        if self.kernels_from is not None and len(content) >= KERNELS_FROM_LOADED:
+        if self.kernels_from == 0 or (self.kernels_from is not None and len(content) >= KERNELS_FROM_LOADED):
             self._to_kernels(content)
         else:
             self.event_lane.restore(content)

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from fairlead.dataclass import dataclass
+from fairlead.model.clauses.clause import Clause, NotingClause
 from fairlead.model.expression import (
     Aggregate,
     Atom,
@@ -25,10 +26,9 @@ from fairlead.model.expression import (
     Field,
     Predicate,
     TimeOf,
-    children,
     render,
 )
-from fairlead.model.plan import Absence, Branch, Negated, NegationBetween, Subscription
+from fairlead.model.plan import Branch, Subscription
 from fairlead.model.types import HEARTBEAT, Catalogue
 
 MIRRORED = {">": "<", ">=": "<="}
@@ -73,8 +73,7 @@ def identity_of(subscription: Subscription, catalogue: Catalogue, upstream: Mapp
     for branch in subscription.branches:
         lines += branch_lines(branch, catalogue)
     digest = _hashed(lines)
-    own = any(branch.absences for branch in subscription.branches)
-    return Identity(digest, _hashed([digest, *times, *timed_above]), own or waits)
+    return Identity(digest, _hashed([digest, *times, *timed_above]), subscription.waits or waits)
 
 
 def _from(upstream: Mapping[str, Sequence[Identity]], named: Iterable[tuple[str, str]]) -> list[str]:
@@ -94,7 +93,7 @@ def _type_lines(subscription: Subscription, catalogue: Catalogue) -> Iterator[st
     """For each named type: what it accepts, and what is read of it."""
     read: dict[str, set[str]] = {name: set() for name in subscription.types}
     for branch in subscription.branches:
-        types = [*branch.signature, *(each.type for each in branch.negated)]
+        types = [*branch.signature, *(each.type for each in branch.noting)]
         for node in _nodes(branch):
             match node:
                 case Field():
@@ -111,7 +110,7 @@ def _type_lines(subscription: Subscription, catalogue: Catalogue) -> Iterator[st
 
 def _predicates(branch: Branch) -> Iterator[Predicate]:
     yield from branch.predicates
-    for clause in branch.negated:
+    for clause in branch.clauses:
         yield from clause.predicates
 
 
@@ -123,20 +122,20 @@ def _nodes(branch: Branch) -> Iterator[Expression]:
     while stack:
         node = stack.pop()
         yield node
-        stack += children(node)
+        stack += node.parts
 
 
 def _uses_time(branch: Branch) -> bool:
-    return bool(branch.absences) or any(isinstance(node, TimeOf) for node in _nodes(branch))
+    return bool(branch.waiting) or any(isinstance(node, TimeOf) for node in _nodes(branch))
 
 
 def branch_lines(branch: Branch, catalogue: Catalogue) -> list[str]:
     """The content of a branch, without its aliases."""
     names = branch.canonical_names()
     lines = [f"branch {' '.join(names)}", *_where("where", branch.predicates, names)]
-    lines += sorted(f"then {each.left} {each.right}" for each in branch.precedences)
-    for negation in branch.negated:
-        lines += _clause_lines(negation, names)
+    lines += sorted(each.line for each in branch.clauses if not isinstance(each, NotingClause))
+    for clause in branch.noting:
+        lines += _clause_lines(clause, names)
     lines += [f"key {name} {' '.join(attributes)}" for name, attributes in branch.keys]
     if branch.emission:
         schema = catalogue[branch.emission.type]
@@ -145,23 +144,18 @@ def branch_lines(branch: Branch, catalogue: Catalogue) -> list[str]:
     return lines
 
 
-def clauses_in_order(clauses: Iterable[Negated], members: Sequence[str]) -> list[Negated]:
-    """The WITHOUT clauses of a branch, each once, ordered by content. A relation has to meet all of them, and none can refer to
-    another's event, so their order in a text means nothing; but states use this order."""
-    said: dict[tuple[str, ...], Negated] = {}
+def clauses_in_order(clauses: Iterable[NotingClause], members: Sequence[str]) -> list[NotingClause]:
+    """The clauses of a branch that note events, each once, ordered by content. A relation has to meet all of them, and none
+    can refer to another's event, so their order in a text means nothing; but states use this order."""
+    said: dict[tuple[str, ...], NotingClause] = {}
     for each in clauses:
         names = [*members, *["" for _ in range(each.slot - len(members))], "!"]
         said.setdefault(tuple(_clause_lines(each, names)), each)
     return [said[text] for text in sorted(said)]
 
 
-def _clause_lines(clause: Negated, names: Sequence[str]) -> list[str]:
-    match clause:
-        case NegationBetween():
-            line = f"without {clause.type} between {clause.left} {clause.right}"
-        case Absence():
-            line = f"without {clause.type} within {clause.within_us} of {clause.anchor}"
-    return [line, *_where("  where", clause.predicates, names)]
+def _clause_lines(clause: Clause, names: Sequence[str]) -> list[str]:
+    return [clause.line, *_where("  where", clause.predicates, names)]
 
 
 def _where(word: str, predicates: Sequence[Predicate], names: Sequence[str]) -> list[str]:

@@ -17,14 +17,9 @@ from collections.abc import Mapping
 from fairlead.model.plan import Plan, Subscription
 
 
-def waits(subscription: Subscription) -> bool:
-    """It has absences to decide, so it needs the time."""
-    return any(branch.absences for branch in subscription.branches)
-
-
 def heard_types(plan: Plan) -> Mapping[str, frozenset[str]]:
     """By subscription, the types of the input that it does not read and that advance its clock; only if there are some."""
-    upstream = [each for each in plan.subscriptions if each.emits is not None and waits(each)]
+    upstream = [each for each in plan.subscriptions if each.emits is not None and each.waits]
     if not upstream:
         return {}
     reads = {each.name: each.reads(plan.catalogue) for each in plan.subscriptions}

@@ -1,15 +1,17 @@
 """One event in the order: its type, its values, its source and its position.
 
 `row` holds the canonical values in the order of the type's attributes (see values.py); `values` and indexing return them as
-users know them.
+users know them. `Places` assigns the positions of derived events, which stand beside a logged one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from fairlead.errors import UnsupportedError
+from fairlead.model.limits import LIMITS
 from fairlead.model.position import Position
 from fairlead.model.types import EventType
 from fairlead.model.values import jsonable, shown
@@ -56,3 +58,34 @@ class Event:
     def __repr__(self) -> str:
         values = ", ".join(f"{name}={value!r}" for name, value in self.values.items())
         return f"{self.type}({values})@{self.position}"
+
+
+def too_many(major: int) -> UnsupportedError:
+    """The places beside an event do not suffice."""
+    problem = f"more than {LIMITS.derived_per_event_max:,} derived events that subscriptions read would be beside event {major}"
+    fix = "send heartbeats more often, so that fewer deadlines pass at once, or add a condition to the rule that emits them"
+    return UnsupportedError("U004", problem, fix)
+
+
+class Places:
+    """The places beside one logged event, in increasing order (position.py has the numbering): first those before the event,
+    then its own, then those after it."""
+
+    def __init__(self, major: int) -> None:
+        self.major = major
+        self.minor = -LIMITS.derived_per_event_max - 1
+
+    def free(self) -> Position:
+        """The next free place."""
+        return Position(self.major, self.minor + 1)
+
+    def settle(self, event: Event) -> Event:
+        """The event at its place: a logged event at its own, a derived one at the next free one."""
+        if not event.schema.derived:
+            self.minor = 0
+            return event
+        place = self.free()
+        if place.minor == 0 or place.minor > LIMITS.derived_per_event_max:
+            raise too_many(self.major)
+        self.minor = place.minor
+        return replace(event, position=place)

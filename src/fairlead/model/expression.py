@@ -1,15 +1,19 @@
 """Typed expressions over the slots of a conjunction, as a frozen tree, and how they print.
 
-A *slot* is a place in the signature. Slots 0..n-1 are the members; slots from n on are the negated events of the
-WITHOUT clauses. Every expression knows its kind, so evaluators need no type checks. Conditions are kept in
+A *slot* is a place in the signature. Slots 0..n-1 are the members; slots from n on are events that clauses note
+(clauses/). Every expression knows its kind, so evaluators need no type checks. Conditions are kept in
 disjunctive normal form: an OR of ANDs of atoms (see Condition).
 
-Gives: the node classes, `slots_of`, `render`. Never: evaluates (match/ does, testing/ does it again, literally).
+A node says what its parts are, how it is made again of others, and how it prints; walks over a tree ask it.
+
+Gives: the node classes, `slots_of`, `leaves`, `with_leaves`, `render`. Never: evaluates (matching/expressions/ does, and
+testing/interpreter.py again, literally).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from fairlead.dataclass import dataclass
@@ -17,41 +21,129 @@ from fairlead.model.types import Kind
 from fairlead.model.values import jsonable
 
 
+class ExpressionNode:
+    """What everybody asks of a node. The answers here are those of a node without parts that reads no event."""
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return ()
+
+    def with_parts(self, *parts: Any) -> Any:
+        """The same node over other parts, as many as it has."""
+        return self
+
+    def text(self, names: Sequence[str]) -> str:
+        """The expression as text, with `names[slot]` for each slot."""
+        raise NotImplementedError
+
+
+class UnaryNode(ExpressionNode):
+    """A node over one part."""
+
+    operand: Expression
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return (self.operand,)
+
+    def with_parts(self, *parts: Any) -> Any:
+        return replace(self, operand=parts[0])  # type: ignore[type-var]
+
+
+class BinaryNode(ExpressionNode):
+    """An operator between two parts."""
+
+    operator: str
+    left: Expression
+    right: Expression
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return (self.left, self.right)
+
+    def with_parts(self, *parts: Any) -> Any:
+        return replace(self, left=parts[0], right=parts[1])  # type: ignore[type-var]
+
+    def text(self, names: Sequence[str]) -> str:
+        return f"({self.left.text(names)} {self.operator} {self.right.text(names)})"
+
+
 @dataclass(frozen=True)
-class Literal:
+class Literal(ExpressionNode):
     """A constant in canonical form. NULL has the kind that its context requires."""
 
     value: Any
     kind: Kind
 
+    def text(self, names: Sequence[str]) -> str:
+        if self.value is None:
+            return "NULL"
+        if self.kind in (Kind.STRING, Kind.BINARY):
+            return _quoted(str(jsonable(self.value, self.kind)))
+        if self.kind is Kind.TIMESTAMP:
+            return f"TIMESTAMP {_quoted(str(jsonable(self.value, self.kind)))}"
+        if self.kind is Kind.INTERVAL:
+            return f"{self.value} MICROSECONDS"
+        return str(self.value).upper() if self.kind is Kind.BOOLEAN else str(self.value)
+
 
 @dataclass(frozen=True)
-class Field:
+class Field(ExpressionNode):
     """`slot.attribute`"""
 
     slot: int
     attribute: str
     kind: Kind
 
+    @property
+    def slots(self) -> tuple[int, ...]:
+        return (self.slot,)
+
+    def at_slot(self, slot: int) -> Field:
+        return replace(self, slot=slot)
+
+    def text(self, names: Sequence[str]) -> str:
+        return f"{names[self.slot]}.{self.attribute}"
+
 
 @dataclass(frozen=True)
-class PositionOf:
+class PositionOf(ExpressionNode):
     """`position(x)`: the number of x in the order. A derived event has the number of the logged event beside it."""
 
     slot: int
     kind: Kind = Kind.BIGINT
 
+    @property
+    def slots(self) -> tuple[int, ...]:
+        return (self.slot,)
+
+    def at_slot(self, slot: int) -> PositionOf:
+        return replace(self, slot=slot)
+
+    def text(self, names: Sequence[str]) -> str:
+        return f"position({names[self.slot]})"
+
 
 @dataclass(frozen=True)
-class TimeOf:
+class TimeOf(ExpressionNode):
     """`time(x)`: the event time of x."""
 
     slot: int
     kind: Kind = Kind.TIMESTAMP
 
+    @property
+    def slots(self) -> tuple[int, ...]:
+        return (self.slot,)
+
+    def at_slot(self, slot: int) -> TimeOf:
+        return replace(self, slot=slot)
+
+    def text(self, names: Sequence[str]) -> str:
+        return f"time({names[self.slot]})"
+
 
 @dataclass(frozen=True)
-class Arithmetic:
+class Arithmetic(BinaryNode):
     """`+ - * / %`. `/` is always DOUBLE; a zero divisor and an integer result beyond 64 bits are NULL."""
 
     operator: str
@@ -61,22 +153,35 @@ class Arithmetic:
 
 
 @dataclass(frozen=True)
-class Negative:
+class Negative(UnaryNode):
     operand: Expression
     kind: Kind
 
+    def text(self, names: Sequence[str]) -> str:
+        return f"(-{self.operand.text(names)})"
+
 
 @dataclass(frozen=True)
-class Call:
+class Call(ExpressionNode):
     """A pure function of FUNCTIONS."""
 
     function: str
     arguments: tuple[Expression, ...]
     kind: Kind
 
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return self.arguments
+
+    def with_parts(self, *parts: Any) -> Any:
+        return replace(self, arguments=parts)
+
+    def text(self, names: Sequence[str]) -> str:
+        return f"{self.function}({', '.join(each.text(names) for each in self.arguments)})"
+
 
 @dataclass(frozen=True)
-class Aggregate:
+class Aggregate(ExpressionNode):
     """count, sum, avg, min, max over the instances of one element. `attribute` is None for count(q)."""
 
     function: str
@@ -84,9 +189,16 @@ class Aggregate:
     attribute: str | None
     kind: Kind
 
+    def at_slot(self, slot: int) -> Aggregate:
+        return replace(self, slots=(slot,) * len(self.slots))
+
+    def text(self, names: Sequence[str]) -> str:
+        dot = f".{self.attribute}" if self.attribute else ""
+        return f"{self.function}({' '.join(names[slot] + dot for slot in self.slots)})"
+
 
 @dataclass(frozen=True)
-class Compare:
+class Compare(BinaryNode):
     """`= != < <= > >=`; unknown if a side is NULL or NaN."""
 
     operator: str
@@ -96,14 +208,17 @@ class Compare:
 
 
 @dataclass(frozen=True)
-class IsNull:
+class IsNull(UnaryNode):
     operand: Expression
     negated: bool = False
     kind: Kind = Kind.BOOLEAN
 
+    def text(self, names: Sequence[str]) -> str:
+        return f"({self.operand.text(names)} IS {_not(self.negated)}NULL)"
+
 
 @dataclass(frozen=True)
-class In:
+class In(ExpressionNode):
     """`x IN (…)`: unknown if x is NULL or NaN, or if nothing equals and an option is NULL or NaN."""
 
     operand: Expression
@@ -111,9 +226,20 @@ class In:
     negated: bool = False
     kind: Kind = Kind.BOOLEAN
 
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return (self.operand, *self.options)
+
+    def with_parts(self, *parts: Any) -> Any:
+        return replace(self, operand=parts[0], options=parts[1:])
+
+    def text(self, names: Sequence[str]) -> str:
+        options = ", ".join(each.text(names) for each in self.options)
+        return f"({self.operand.text(names)} {_not(self.negated)}IN ({options}))"
+
 
 @dataclass(frozen=True)
-class Like:
+class Like(UnaryNode):
     """`x LIKE pattern`: % any characters, _ one character, backslash escapes."""
 
     operand: Expression
@@ -121,18 +247,34 @@ class Like:
     negated: bool = False
     kind: Kind = Kind.BOOLEAN
 
+    def text(self, names: Sequence[str]) -> str:
+        return f"({self.operand.text(names)} {_not(self.negated)}LIKE {_quoted(self.pattern)})"
+
 
 @dataclass(frozen=True)
-class Truth:
+class Truth(UnaryNode):
     """A BOOLEAN expression used as a condition, possibly under NOT."""
 
     operand: Expression
     negated: bool = False
     kind: Kind = Kind.BOOLEAN
 
+    def text(self, names: Sequence[str]) -> str:
+        return f"{_not(self.negated)}{self.operand.text(names)}"
+
+
+def _not(negated: bool) -> str:
+    return "NOT " if negated else ""
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
 
 Atom = Compare | IsNull | In | Like | Truth
-Expression = Literal | Field | PositionOf | TimeOf | Arithmetic | Negative | Call | Aggregate | Atom
+Leaf = Field | PositionOf | TimeOf | Aggregate
+"""What reads events: `slots` says which, `at_slot` is the same of another."""
+Expression = Literal | Leaf | Arithmetic | Negative | Call | Atom
 
 
 @dataclass(frozen=True)
@@ -213,29 +355,30 @@ FUNCTIONS: dict[str, Function] = {
 AGGREGATES = ("count", "sum", "avg", "min", "max")
 
 
-def children(node: Expression) -> tuple[Expression, ...]:
-    match node:
-        case Arithmetic() | Compare():
-            return (node.left, node.right)
-        case Negative() | IsNull() | Like() | Truth():
-            return (node.operand,)
-        case In():
-            return (node.operand, *node.options)
-        case Call():
-            return node.arguments
-    return ()
+def leaves(node: Expression) -> Iterator[Leaf]:
+    """Every part of an expression that reads events, from left to right."""
+    if isinstance(node, Leaf):
+        yield node
+    for part in node.parts:
+        yield from leaves(part)
+
+
+def with_leaves(node: Expression, change: Callable[[Leaf], Expression]) -> Expression:
+    """The same expression with each leaf replaced."""
+    if isinstance(node, Leaf):
+        return change(node)
+    made: Expression = node.with_parts(*(with_leaves(part, change) for part in node.parts))
+    return made
+
+
+def at_slot_zero(node: Expression) -> Expression:
+    """The same expression with its one slot numbered 0."""
+    return with_leaves(node, lambda leaf: leaf.at_slot(0))
 
 
 def slots_of(node: Expression) -> frozenset[int]:
     """Every slot that an expression reads."""
-    match node:
-        case Field() | PositionOf() | TimeOf():
-            return frozenset({node.slot})
-        case Aggregate():
-            return frozenset(node.slots)
-        case Literal():
-            return frozenset()
-    return frozenset().union(*map(slots_of, children(node)))
+    return frozenset(slot for leaf in leaves(node) for slot in leaf.slots)
 
 
 def condition_slots(condition: Condition) -> tuple[int, ...]:
@@ -244,51 +387,9 @@ def condition_slots(condition: Condition) -> tuple[int, ...]:
 
 def render(node: Expression, names: Sequence[str]) -> str:
     """The expression as text, with `names[slot]` for each slot: aliases for people, type[instance] for digests."""
-    match node:
-        case Literal():
-            return _literal(node)
-        case Field():
-            return f"{names[node.slot]}.{node.attribute}"
-        case PositionOf():
-            return f"position({names[node.slot]})"
-        case TimeOf():
-            return f"time({names[node.slot]})"
-        case Arithmetic() | Compare():
-            return f"({render(node.left, names)} {node.operator} {render(node.right, names)})"
-        case Negative():
-            return f"(-{render(node.operand, names)})"
-        case Call():
-            return f"{node.function}({', '.join(render(each, names) for each in node.arguments)})"
-        case Aggregate():
-            dot = f".{node.attribute}" if node.attribute else ""
-            return f"{node.function}({' '.join(names[slot] + dot for slot in node.slots)})"
-        case IsNull():
-            return f"({render(node.operand, names)} IS {'NOT ' if node.negated else ''}NULL)"
-        case In():
-            options = ", ".join(render(each, names) for each in node.options)
-            return f"({render(node.operand, names)} {'NOT ' if node.negated else ''}IN ({options}))"
-        case Like():
-            return f"({render(node.operand, names)} {'NOT ' if node.negated else ''}LIKE {_quoted(node.pattern)})"
-        case Truth():
-            return f"{'NOT ' if node.negated else ''}{render(node.operand, names)}"
+    return node.text(names)
 
 
 def render_condition(condition: Condition, names: Sequence[str]) -> str:
     terms = [" AND ".join(render(atom, names) for atom in term) or "TRUE" for term in condition.terms]
     return " OR ".join(terms) if terms else "FALSE"
-
-
-def _literal(node: Literal) -> str:
-    if node.value is None:
-        return "NULL"
-    if node.kind in (Kind.STRING, Kind.BINARY):
-        return _quoted(str(jsonable(node.value, node.kind)))
-    if node.kind is Kind.TIMESTAMP:
-        return f"TIMESTAMP {_quoted(str(jsonable(node.value, node.kind)))}"
-    if node.kind is Kind.INTERVAL:
-        return f"{node.value} MICROSECONDS"
-    return str(node.value).upper() if node.kind is Kind.BOOLEAN else str(node.value)
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

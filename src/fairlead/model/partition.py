@@ -108,7 +108,7 @@ def partition(plan: Plan, since: Mapping[str, int] | None = None) -> tuple[Unit,
     for each in delivered:  # 3
         if each.name not in placed:
             first = next(iter(homes.values()))
-            stays, moment = any(branch.absences for branch in each.branches), begun.get(each.name, START)
+            stays, moment = each.waits, begun.get(each.name, START)
             copy = next((one for one in apart if each.name in one.above and one.since == moment), None)
             if copy is not None and not stays:
                 copy.delivered.add(each.name)  # it runs there anyway
@@ -135,7 +135,7 @@ def upstream_of(plan: Plan, *subscriptions: Subscription) -> frozenset[str]:
 def needs_one_order(plan: Plan, subscription: Subscription) -> bool:
     """Whether its branches need one order of everything that it reads: derived events and decisions of deadlines have places in
     it. Other branches are functions of the events of their own types, and other keys of those of the key."""
-    return bool(plan.derived_types(subscription)) or any(branch.absences for branch in subscription.branches)
+    return bool(plan.derived_types(subscription)) or subscription.waits
 
 
 def logged_types(plan: Plan, names: Iterable[str]) -> frozenset[str]:
@@ -160,7 +160,7 @@ def derivations(plan: Plan, names: Iterable[str]) -> Counter[str] | None:
         if each.emits not in read:
             continue
         for branch in each.branches:
-            if branch.absences:
+            if branch.waiting:
                 return None
             keys = dict(branch.keys)
             for name, _ in {(name, keys.get(named)) for named, name in _accepted(branch.queue_types, plan.catalogue)}:
@@ -225,7 +225,7 @@ def _apart(plan: Plan, names: set[str], since: int) -> Iterator[_Apart]:
     for each in plan.subscriptions:
         if each.name in names:
             above = upstream[each.name]
-            waits = any(branch.absences for name in above for branch in plan[name].branches)
+            waits = any(plan[name].waits for name in above)
             together.setdefault((above, _reads(plan, (each.name,)) if waits else frozenset()), []).append(each.name)
     for (above, reads), mine in together.items():
         both = {*above, *mine}

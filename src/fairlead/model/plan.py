@@ -1,6 +1,6 @@
 """A Plan: the checked, compiled form of a rule text, the input of every matcher and runtime.
 
-    Plan ─ Subscription ─ Branch (a conjunction) ─ Slot, Predicate, Precedence, Negation, Emission
+    Plan ─ Subscription ─ Branch (a conjunction) ─ Slot, Predicate, Clause, Emission
 
 Gives: frozen values with the signature already in order (types by name, then instance number), branches in canonical order, and
 a digest that equivalent subscriptions share, whatever their names (canonical.py).
@@ -16,7 +16,8 @@ from enum import Enum
 from functools import cached_property
 
 from fairlead.dataclass import dataclass
-from fairlead.errors import Place, bounded, require_registered
+from fairlead.errors import Place, bounded, printable, require_registered
+from fairlead.model.clauses.clause import Clause, NotingClause, Pair
 from fairlead.model.expression import Expression, Predicate
 from fairlead.model.guarantee import Guarantee
 from fairlead.model.types import Catalogue
@@ -94,43 +95,6 @@ class Slot:
 
 
 @dataclass(frozen=True)
-class Precedence:
-    """From THEN: every event in `left` has a smaller position than every event in `right`."""
-
-    left: tuple[int, ...]
-    right: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class NegationBetween:
-    """`WITHOUT type alias BETWEEN left AND right`: no such event, other than a member, at a position strictly after left's and
-    before right's. If right precedes left there is nothing between."""
-
-    alias: str
-    type: str
-    slot: int
-    left: int
-    right: int
-    predicates: tuple[Predicate, ...] = ()
-
-
-@dataclass(frozen=True)
-class Absence:
-    """`WITHOUT type alias WITHIN d OF anchor`: no such event, other than a member, after the anchor in the order whose
-    time is within d of the anchor's. Decided at the deadline, time(anchor) + d."""
-
-    alias: str
-    type: str
-    slot: int
-    anchor: int
-    within_us: int
-    predicates: tuple[Predicate, ...] = ()
-
-
-Negated = NegationBetween | Absence
-
-
-@dataclass(frozen=True)
 class Emission:
     """`EMIT type(name = expression, …)`"""
 
@@ -145,11 +109,10 @@ class Branch:
     elements: tuple[Element, ...]
     slots: tuple[Slot, ...]
     predicates: tuple[Predicate, ...] = ()
-    precedences: tuple[Precedence, ...] = ()
-    negations: tuple[NegationBetween, ...] = ()
-    absences: tuple[Absence, ...] = ()
+    clauses: tuple[Clause, ...] = ()
+    """Those that note events come last, by their slots."""
     keys: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """For each type of the branch (negated ones too) the attributes of its key; empty without PER."""
+    """For each type of the branch (those of noted events too) the attributes of its key; empty without PER."""
     emission: Emission | None = None
 
     @cached_property
@@ -163,28 +126,42 @@ class Branch:
 
     @cached_property
     def types(self) -> tuple[str, ...]:
-        """Every type that the branch reads, negated ones last."""
-        return tuple(dict.fromkeys((*self.queue_types, *(each.type for each in self.negated))))
+        """Every type that the branch reads, those of noted events last."""
+        return tuple(dict.fromkeys((*self.queue_types, *(each.type for each in self.noting))))
 
     @cached_property
-    def negated(self) -> tuple[Negated, ...]:
-        """All WITHOUT clauses, in the order of their slots."""
-        clauses: list[Negated] = [*self.negations, *self.absences]
-        return tuple(sorted(clauses, key=lambda each: each.slot))
+    def orders(self) -> tuple[Pair, ...]:
+        """Pairs of members that clauses put in order."""
+        return tuple(pair for each in self.clauses for pair in each.orders)
+
+    @cached_property
+    def noting(self) -> tuple[NotingClause, ...]:
+        """The clauses that note events, in the order of their slots."""
+        return tuple(each for each in self.clauses if isinstance(each, NotingClause))
+
+    @cached_property
+    def prompt(self) -> tuple[NotingClause, ...]:
+        """Those of them that decide on a relation when its members are found."""
+        return tuple(each for each in self.noting if not each.waits)
+
+    @cached_property
+    def waiting(self) -> tuple[NotingClause, ...]:
+        """Those of them that decide on a relation when their time has passed."""
+        return tuple(each for each in self.noting if each.waits)
 
     @cached_property
     def signature(self) -> tuple[str, ...]:
         return tuple(slot.type for slot in self.slots)
 
     def alias_names(self) -> list[str]:
-        """The name of each slot for users, negated ones at the end."""
+        """The name of each slot for users, those of noted events at the end."""
         counts = {element.alias: element.quantifier.most for element in self.elements}
         members = [s.alias if counts[s.alias] == 1 else f"{s.alias}[{s.alias_index}]" for s in self.slots]
-        return members + [each.alias for each in self.negated]
+        return members + [each.alias for each in self.noting]
 
     def canonical_names(self) -> list[str]:
         """Names that do not depend on aliases, for digests."""
-        return [f"{slot.type}[{slot.instance}]" for slot in self.slots] + [f"!{each.slot}" for each in self.negated]
+        return [f"{slot.type}[{slot.instance}]" for slot in self.slots] + [f"!{each.slot}" for each in self.noting]
 
 
 @dataclass(frozen=True)
@@ -223,6 +200,11 @@ class Subscription:
         return replace(self, branches=tuple(self.branches[at] for at in numbers), numbers=tuple(map(self.number, numbers)))
 
     @cached_property
+    def waits(self) -> bool:
+        """Some of its relations wait until a time has passed, so it needs the time."""
+        return any(branch.waiting for branch in self.branches)
+
+    @cached_property
     def types(self) -> tuple[str, ...]:
         """Every type named by the subscription, sorted."""
         return tuple(sorted({name for branch in self.branches for name in branch.types}))
@@ -247,7 +229,7 @@ class LintWarning:
 
     def __str__(self) -> str:
         where = f" {self.place}" if self.place else ""
-        return f"{self.code}{where}: {bounded(self.problem)}\n  fix: {bounded(self.fix)}"
+        return printable(f"{self.code}{where}: {bounded(self.problem)}\n  fix: {bounded(self.fix)}")
 
 
 @dataclass(frozen=True)
@@ -266,6 +248,11 @@ class Plan:
     """For a part of a plan: that plan, whose tables it fills."""
     silent: frozenset[str] = frozenset()
     """Subscriptions that run only for the readers of the events that they emit: their relations are not delivered."""
+
+    def __repr__(self) -> str:
+        return (
+            f"Plan(types {[each.name for each in self.catalogue]}, subscriptions {[each.name for each in self.subscriptions]})"
+        )
 
     @property
     def types(self) -> Catalogue:

@@ -29,6 +29,13 @@ FINER_THAN_MICROSECONDS = re.compile(r"[.,][0-9]{6}[0-9]*[1-9]")  # fromisoforma
 SECONDS_AS_TEXT = re.compile(r"[+-]?[0-9]+([.][0-9]+)?")
 BRIEF_BITS = 256
 """Whole numbers up to this size are shown with all their digits, 78 of them."""
+_UNITS = (
+    (86_400_000_000, "DAY"),
+    (3_600_000_000, "HOUR"),
+    (60_000_000, "MINUTE"),
+    (1_000_000, "SECOND"),
+    (1_000, "MILLISECOND"),
+)
 TIMESTAMP_RANGE = (-62_135_596_800_000_000, 253_402_300_799_999_999)  # years 1 to 9999, the range of datetime
 
 
@@ -36,6 +43,15 @@ def microseconds(moment: datetime) -> int:
     """Exact microseconds since the epoch; a naive datetime is UTC."""
     aware = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
     return (aware - EPOCH) // timedelta(microseconds=1)
+
+
+def duration_words(length_us: int) -> str:
+    """`5 MINUTES`: the largest unit that divides it."""
+    for size, unit in _UNITS:
+        if length_us and length_us % size == 0:
+            count = length_us // size
+            return f"{count} {unit}" + ("S" if count != 1 else "")
+    return f"{length_us} MICROSECONDS"
 
 
 def canonical(value: Any, wanted: DataType, *, text: bool = False) -> Any:
@@ -237,7 +253,8 @@ def _timestamp(value: Any, text: bool) -> int:
     else:
         result = value * 1_000_000
     if not TIMESTAMP_RANGE[0] <= result <= TIMESTAMP_RANGE[1]:
-        raise ValueError(f"{_short(value)} is out of the range of TIMESTAMP (years 1 to 9999)")
+        seconds = " seconds since 1970" if isinstance(value, (int, float)) else ""
+        raise ValueError(f"{_short(value)}{seconds} is out of the range of TIMESTAMP (years 1 to 9999)")
     return result
 
 

@@ -88,7 +88,7 @@ class Continuity:
 
     def begin(self, type: str, source: str, number: int, count: int) -> None:
         """The last block of a source that the log had before the reader's first position."""
-        require((type, source) not in self._last, "what came before is told before reading", type=type, source=source)
+        require((type, source) not in self._last, "earlier blocks are set before reading", type=type, source=source)
         self._last[type, source] = number, count
 
     def last(self, type: str, source: str) -> int | None:

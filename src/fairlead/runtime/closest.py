@@ -13,18 +13,8 @@ from typing import Any
 from fairlead.matching.expressions.closures import Check, Evaluator, compile_condition, compile_value, slot_types
 from fairlead.matching.interpreted.conjunction import Conjunction
 from fairlead.model.event import Event
-from fairlead.model.expression import (
-    Aggregate,
-    Expression,
-    Field,
-    PositionOf,
-    Predicate,
-    TimeOf,
-    children,
-    render,
-    render_condition,
-)
-from fairlead.model.plan import Branch, NegationBetween
+from fairlead.model.expression import Predicate, leaves, render, render_condition
+from fairlead.model.plan import Branch
 from fairlead.model.types import Catalogue, Kind
 from fairlead.model.values import jsonable
 
@@ -43,10 +33,10 @@ class ClosestMiss:
         types = slot_types(branch, catalogue)
         self.compiled: list[tuple[Predicate, Check, list[tuple[str, Kind, Evaluator]]]] = []
         for predicate in branch.predicates:
-            leaves = {
-                render(leaf, self.names): leaf for term in predicate.condition.terms for atom in term for leaf in _leaves(atom)
+            read = {
+                render(leaf, self.names): leaf for term in predicate.condition.terms for atom in term for leaf in leaves(atom)
             }
-            values = [(name, leaf.kind, compile_value(leaf, types)) for name, leaf in leaves.items()]
+            values = [(name, leaf.kind, compile_value(leaf, types)) for name, leaf in read.items()]
             self.compiled.append((predicate, compile_condition(predicate.condition, types), values))
 
     def refusals(self, event: Event) -> Iterator[str]:
@@ -95,7 +85,7 @@ class ClosestMiss:
                         yield members
 
     def _binding(self, members: Iterable[Event | None]) -> Binding:
-        return [*members, *[None] * len(self.branch.negated)]
+        return [*members, *[None] * len(self.branch.noting)]
 
     def _failing(self, binding: Binding, only: tuple[int, ...] | None = None) -> Iterator[str]:
         for predicate, check, values in self.compiled:
@@ -105,30 +95,19 @@ class ClosestMiss:
                 yield f"not true: {text} ({read})"
 
     def _out_of_order(self, members: tuple[Event, ...]) -> Iterator[str]:
-        for precedence in self.branch.precedences:
-            for a in precedence.left:
-                for b in precedence.right:
-                    left, right = members[a].position, members[b].position
-                    if left >= right:
-                        yield f"THEN: {self.names[a]} at {left} is not before {self.names[b]} at {right}"
+        for clause in self.branch.clauses:
+            for a, b in clause.orders:
+                left, right = members[a].position, members[b].position
+                if left >= right:
+                    yield f"{clause.keyword}: {self.names[a]} at {left} is not before {self.names[b]} at {right}"
 
     def _between(self, members: tuple[Event, ...], noted: Sequence[Sequence[Event]]) -> Iterator[str]:
-        for clause, events in zip(self.conjunction.negated, noted, strict=True):
-            negation = clause.clause
-            if isinstance(negation, NegationBetween):
-                left, right = self.names[negation.left], self.names[negation.right]
-                for each in events:
-                    if clause.forbidden(each, members, self.conjunction.width):
-                        text = f"WITHOUT {negation.type} {negation.alias} BETWEEN {left} AND {right}"
-                        yield f"{text}: the event at {each.position} stands between"
+        for at in self.conjunction.prompt:
+            noting = self.conjunction.noting[at]
+            for each in noted[at]:
+                if noting.forbidden(each, members, self.conjunction.width):
+                    yield f"{noting.clause.words(self.names)}: the event at {each.position} stands between"
 
 
 def _shown(value: Any, kind: Kind) -> Any:
     return "NULL" if value is None else jsonable(value, kind)
-
-
-def _leaves(node: Expression) -> Iterator[Expression]:
-    if isinstance(node, Field | PositionOf | TimeOf | Aggregate):
-        yield node
-    for child in children(node):
-        yield from _leaves(child)

@@ -143,6 +143,9 @@ class Result:
     events: int
     duplicates: int
 
+    def __repr__(self) -> str:
+        return f"Result({len(self)} relations of {self.events} events, receipt {self.receipt.digest})"
+
     @cached_property
     def relations(self) -> tuple[Relation, ...]:
         return tuple(chain.from_iterable(self.batches))

@@ -91,9 +91,25 @@ def _folder(cache: str, name: str) -> Path | None:
     folder = Path(cache) / name
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        seen = folder.stat()
-    except OSError:
+        folder = folder.resolve(strict=True)  # a link could point elsewhere tomorrow
+        seen = [each.stat() for each in (folder, *folder.parents)]
+    except (OSError, RuntimeError):
         return None
-    if hasattr(os, "getuid") and (seen.st_uid != os.getuid() or seen.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
+    if hasattr(os, "getuid") and not (_is_ours(seen[0]) and all(map(_is_kept, seen[1:]))):
         return None
     return folder
+
+
+def _is_ours(seen: os.stat_result) -> bool:
+    return seen.st_uid == os.getuid() and not seen.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _is_kept(seen: os.stat_result) -> bool:
+    """Whether nobody but this user and root can put another folder in place of one in it: not after a check either. The group
+    of a user alone has the user's number by convention."""
+    if seen.st_uid not in (0, os.getuid()):
+        return False
+    if seen.st_mode & stat.S_ISVTX:
+        return True
+    alone = seen.st_gid == seen.st_uid
+    return not seen.st_mode & (stat.S_IWOTH if alone else stat.S_IWOTH | stat.S_IWGRP)

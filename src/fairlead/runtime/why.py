@@ -28,9 +28,8 @@ from fairlead.matching.interpreted.instance import Instance, Key, Pending
 from fairlead.matching.interpreted.matcher import IncrementalSubscription
 from fairlead.matching.outcome import Match
 from fairlead.model.columns import Columns
-from fairlead.model.event import Event
+from fairlead.model.event import Event, Places
 from fairlead.model.partition import partition
-from fairlead.model.places import Places
 from fairlead.model.plan import Plan, Subscription
 from fairlead.model.position import Position, parse_position
 from fairlead.model.types import HEARTBEAT, Catalogue, Kind
@@ -73,8 +72,10 @@ class WatchedBranch:
 
     verdict: str = "not read"
     reasons: tuple[str, ...] = ()
-    key: Key | None = None
-    queued: bool = False
+    keys: tuple[Key, ...] = ()
+    """Those under which it arrives; several where overlapping types name different key attributes."""
+    queued: list[Key] = field(default_factory=list)
+    """Of these, those under which it is, or will be, in a queue."""
 
 
 @dataclass
@@ -174,7 +175,7 @@ class WatchedSubscription(IncrementalSubscription):
         pairs = zip(subscription.branches, self.conjunctions, strict=True)
         self.closest = [ClosestMiss(branch, conjunction, catalogue) for branch, conjunction in pairs]
         self.early: list[deque[tuple[Key, int, Event]]] = [deque(maxlen=EARLY_MAX) for _ in self.conjunctions]
-        """By branch, events that THEN dropped: their key and queue."""
+        """By branch, events that an order dropped: their key and queue."""
         self.gone: list[deque[tuple[Key, int, Event, str]]] = [deque(maxlen=GONE_MAX) for _ in self.conjunctions]
         """By branch, events that WITHIN or a DISPOSAL dropped: their key, queue, and the cause."""
 
@@ -193,39 +194,44 @@ class WatchedSubscription(IncrementalSubscription):
             if keyless:
                 watch.reasons = (f"PER {', '.join(self.subscription.per)}: {_keyless(event, keyless[0])}",)
         for key, route in conjunction.arrivals(event):
-            watch.key = key
+            watch.keys += (key,)
             entered, noted = conjunction.accept(route, event)
             if entered:
-                watch.verdict, watch.reasons, watch.queued = "waiting", (), True
-                return
-            if noted:
-                watch.verdict, watch.reasons = "noted", ("it counts for a WITHOUT clause only",)
-                return
-            watch.verdict, watch.reasons = "refused", tuple(self.closest[number].refusals(event))
+                watch.verdict, watch.reasons = "waiting", ()
+                watch.queued.append(key)
+            elif noted and not watch.queued:
+                word = conjunction.noting[noted[0]].clause.keyword
+                watch.verdict, watch.reasons = "noted", (f"it counts for a {word} clause only",)
+            elif watch.verdict == "no key":
+                watch.verdict, watch.reasons = "refused", tuple(self.closest[number].refusals(event))
 
     def _arrive(
         self, number: int, conjunction: Conjunction, key: Key, event: Event, entered: list[int], noted: list[int]
     ) -> Iterator[Match]:
         watch = self.target.watches.get((self.subscription.name, number))
         self._note_expired(number, conjunction, key, event)
-        if watch is None or watch.key != key:
+        if watch is None or key not in watch.keys:
             yield from super()._arrive(number, conjunction, key, event, entered, noted)
             return
         before = self.instances[number].get(key) or conjunction.create()
         undecided = [each for each in before.pending if not each.cancelled]
-        queues = [[*queue, event] if at in entered else [*queue] for at, queue in enumerate(before.queues) if watch.queued]
-        negated = [[*events, event] if at in noted else [*events] for at, events in enumerate(before.negated) if watch.queued]
+        is_queued = key in watch.queued
+        queues = [[*queue, event] if at in entered else [*queue] for at, queue in enumerate(before.queues) if is_queued]
+        marked = [[*events, event] if at in noted else [*events] for at, events in enumerate(before.noted) if is_queued]
         yield from super()._arrive(number, conjunction, key, event, entered, noted)
-        self._note_cancelled(watch, undecided, event)
+        words = [conjunction.noting[at].clause.keyword for at in noted if at in conjunction.patient]
+        self._note_cancelled(number, watch, undecided, event, words)
         after = self.instances[number].get(key)
-        if watch.queued and (after is None or not _queued(after, self.target.position)):
-            watch.queued = False
+        if is_queued and (after is None or not _queued(after, self.target.position)):
+            watch.queued.remove(key)
+            if watch.queued:
+                return  # it is still queued under another key
             if watch.verdict == "waiting":
                 watch.verdict = "expired"
                 clock = _time(after.clock if after else None)
                 watch.reasons = (f"WITHIN: at event {event.position} the key's clock had left it behind (clock {clock})",)
             if watch.verdict in ("expired", "disposed") and self.target.event is not None:
-                watch.reasons += self.closest[number].miss(queues, negated, self.target.event)
+                watch.reasons += self.closest[number].miss(queues, marked, self.target.event)
                 watch.reasons += self._left(number, key, queues)
 
     def _note_expired(self, number: int, conjunction: Conjunction, key: Key, event: Event) -> None:
@@ -254,7 +260,7 @@ class WatchedSubscription(IncrementalSubscription):
         watch = self.target.watches.get((self.subscription.name, number))
         for queue, event in conjunction.forget(instance):
             self.early[number].append((key, queue, event))
-            if watch is not None and watch.verdict == "waiting" and event.position == self.target.position:
+            if watch is not None and event.position == self.target.position and self._leaves(watch, key, instance):
                 watch.verdict, watch.reasons = (
                     "too early",
                     (
@@ -263,13 +269,31 @@ class WatchedSubscription(IncrementalSubscription):
                     ),
                 )
 
-    def _note_cancelled(self, watch: WatchedBranch, undecided: list[Pending], event: Event) -> None:
+    def _leaves(self, watch: WatchedBranch, key: Key, instance: Instance) -> bool:
+        """It waited, and is now in no queue: not in another of this key either, nor under another key."""
+        waited = watch.verdict == "waiting" and watch.queued == [key]
+        return waited and not _queued(instance, self.target.position)
+
+    def _note_cancelled(
+        self, number: int, watch: WatchedBranch, undecided: list[Pending], event: Event, words: Sequence[str]
+    ) -> None:
         for each in undecided:
-            if each.cancelled and self._is_member(each.match.members):
+            if each.cancelled and watch.verdict != "matched" and self._is_member(each.match.members):
                 watch.verdict = "cancelled"
-                watch.reasons = (_in_relation(each.match.members), f"WITHOUT: the event at {event.position} forbids it")
+                watch.reasons = (_in_relation(each.match.members), f"{words[0]}: the event at {event.position} forbids it")
+                self._note_pending(number, watch)
             elif each.cancelled and event.position == self.target.position and watch.verdict == "noted":
                 watch.reasons += (f"it cancelled the relation [{_shown(each.match.members)}]",)
+
+    def _note_pending(self, number: int, watch: WatchedBranch) -> None:
+        """With DISPOSAL FIRST PREFIX an event can be in several relations: of these, one that still waits."""
+        instances = [self.instances[number].get(key) for key in watch.keys]
+        pending = [each for instance in instances if instance is not None for each in instance.pending if not each.cancelled]
+        for each in pending:
+            if self._is_member(each.match.members):
+                watch.verdict = "pending"
+                watch.reasons = (_in_relation(each.match.members), _waits(each))
+                return
 
     def _is_member(self, members: tuple[Event, ...]) -> bool:
         return any(member.position == self.target.position for member in members)
@@ -284,23 +308,24 @@ class WatchedSubscription(IncrementalSubscription):
                 continue
             self.gone[number].append((key, queue, member, f"left with the relation [{_shown(members)}] (DISPOSAL)"))
         found = list(super()._complete(number, conjunction, key, instance, members))
-        if watch is None or watch.key != key:
+        if watch is None or key not in watch.keys:
             yield from found
             return
         pending = next((each for each in instance.pending if each.match.members == members), None)
         forbidding = [] if found or pending else _forbidding(conjunction, instance, members)
-        if watch.verdict == "waiting" and self._is_member(members):
-            watch.verdict = "matched" if found else "pending" if pending else "cancelled"
-            watch.reasons = (_in_relation(members),)
-            if pending:
-                watch.reasons += (f"which waits for its deadline {_time(pending.match.deadline)}",)
-            watch.reasons += tuple(f"WITHOUT: the event at {each.position} forbids it" for each in forbidding[:1])
-        elif watch.verdict == "waiting" and not _queued(instance, self.target.position):
+        if self._is_member(members):
+            told = "matched" if found else "pending" if pending else "cancelled"
+            if watch.verdict != "matched" and (told != "cancelled" or watch.verdict != "pending"):
+                watch.verdict, watch.reasons = told, (_in_relation(members),)
+                if pending:
+                    watch.reasons += (_waits(pending),)
+                watch.reasons += tuple(f"{word}: the event at {each.position} forbids it" for word, each in forbidding[:1])
+        elif self._leaves(watch, key, instance):
             watch.verdict = "disposed"
             done = "was delivered" if found else "was complete"
             words = self.subscription.disposal.words
             watch.reasons = (f"DISPOSAL {words}: dropped when the relation [{_shown(members)}] {done}",)
-        elif watch.verdict == "noted" and any(each.position == self.target.position for each in forbidding):
+        elif watch.verdict == "noted" and any(each.position == self.target.position for _, each in forbidding):
             watch.reasons += (f"it cancelled the relation [{_shown(members)}]",)
         yield from found
 
@@ -308,20 +333,21 @@ class WatchedSubscription(IncrementalSubscription):
         pending = self.pending[0]
         watch = self.target.watches.get((self.subscription.name, pending.match.branch))
         found = super().take_due()
-        if watch is not None and watch.verdict == "pending" and self._is_member(pending.match.members):
+        if watch is not None and found is not None and watch.verdict != "matched" and self._is_member(pending.match.members):
             watch.verdict, watch.reasons = "matched", (_in_relation(pending.match.members),)
         return found
 
     def conclude(self) -> None:
         """At the end: what waiting relations still lack."""
         for (name, number), watch in self.target.watches.items():
-            if name != self.subscription.name or watch.verdict != "waiting" or watch.key is None:
+            if name != self.subscription.name or watch.verdict != "waiting" or not watch.queued:
                 continue
-            instance = self.instances[number].get(watch.key)
+            key = watch.queued[0]
+            instance = self.instances[number].get(key)
             if instance is not None and self.target.event is not None:
-                watch.reasons = self.closest[number].miss(instance.queues, instance.negated, self.target.event)
-                watch.reasons += self._wrong_side(number, watch.key, instance, self.target.event)
-                watch.reasons += self._left(number, watch.key, instance.queues)
+                watch.reasons = self.closest[number].miss(instance.queues, instance.noted, self.target.event)
+                watch.reasons += self._wrong_side(number, key, instance, self.target.event)
+                watch.reasons += self._left(number, key, instance.queues)
 
     def _wrong_side(self, number: int, key: Key, instance: Instance, target: Event) -> tuple[str, ...]:
         """If a partner is missing, the conditions that fail for events that came too early."""
@@ -335,29 +361,34 @@ class WatchedSubscription(IncrementalSubscription):
         ]
         if not any(short) or any(len(queue) < n for queue, n in zip(queues, needed, strict=True)):
             return ()
-        return self.closest[number].miss(queues, instance.negated, target)
+        return self.closest[number].miss(queues, instance.noted, target)
 
 
 def _unmet(subscription: Subscription, number: int, conjunction: Conjunction, instance: Instance, queue: int) -> Iterator[str]:
     """What an event of the queue needs before it."""
-    types = subscription.branches[number].queue_types
+    branch = subscription.branches[number]
+    types, word = branch.queue_types, next(each.keyword for each in branch.clauses if each.orders)
     for needs in dict(conjunction.needs)[queue]:
         wanted = " and ".join(f"{n} {types[at]} ({len(instance.queues[at])} queued)" for at, n in needs)
-        yield f"THEN: {types[queue]} needs before it {wanted}, and all events to come stand after it"
+        yield f"{word}: {types[queue]} needs {wanted} before it, and later events stand after it"
 
 
-def _forbidding(conjunction: Conjunction, instance: Instance, members: tuple[Event, ...]) -> list[Event]:
-    """The noted events that forbid the absence of these members."""
+def _forbidding(conjunction: Conjunction, instance: Instance, members: tuple[Event, ...]) -> list[tuple[str, Event]]:
+    """The noted events that forbid these members, each with the word of the clause that noted it."""
     return [
-        event
-        for at in conjunction.absent
-        for event in instance.negated[at]
-        if conjunction.negated[at].forbidden(event, members, conjunction.width)
+        (noting.clause.keyword, event)
+        for noting, events in ((conjunction.noting[at], instance.noted[at]) for at in conjunction.patient)
+        for event in events
+        if noting.forbidden(event, members, conjunction.width)
     ]
 
 
 def _queued(instance: Instance, position: Position) -> bool:
     return any(event.position == position for queue in instance.queues for event in queue)
+
+
+def _waits(pending: Pending) -> str:
+    return f"which waits for its deadline {_time(pending.match.deadline)}"
 
 
 def _in_relation(members: tuple[Event, ...]) -> str:

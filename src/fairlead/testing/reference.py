@@ -15,13 +15,16 @@ from typing import Any
 from fairlead.matching.expressions.functions import unknown
 from fairlead.matching.outcome import Due, Match
 from fairlead.matching.unit import UnitEngine
+from fairlead.model.clauses.then import Precedence
+from fairlead.model.clauses.without import Absence, NegationBetween
 from fairlead.model.event import Event
-from fairlead.model.plan import Branch, Disposal, Negated, NegationBetween, Plan, Subscription
+from fairlead.model.plan import Branch, Disposal, Plan, Subscription
 from fairlead.model.relation import Relation
 from fairlead.model.types import Catalogue
 from fairlead.testing.interpreter import holds
 
 Members = tuple[Event, ...]
+Negated = NegationBetween | Absence
 
 
 class ReferenceConjunction:
@@ -30,13 +33,17 @@ class ReferenceConjunction:
     def __init__(self, subscription: Subscription, branch: Branch) -> None:
         self.subscription, self.branch = subscription, branch
         self.queues: dict[str, list[Event]] = {name: [] for name in branch.queue_types}
-        self.negated: dict[int, list[Event]] = {each.slot: [] for each in branch.negated}
+        self.precedences = [each for each in branch.clauses if isinstance(each, Precedence)]
+        self.negations = [each for each in branch.clauses if isinstance(each, NegationBetween)]
+        self.absences = [each for each in branch.clauses if isinstance(each, Absence)]
+        self.withouts: list[Negated] = [*self.negations, *self.absences]
+        self.negated: dict[int, list[Event]] = {each.slot: [] for each in self.withouts}
         self.clock: int | None = None
 
     def arrive(self, event: Event, names: list[str]) -> Members | None:
         """ENQUEUE, then MATCH, then DEQUEUE, for an event that the types `names` of the branch accept."""
         entered = [name for name in self.queues if name in names and self.accepts(name, event)]
-        noted = [n for n in self.branch.negated if n.type in names and self.notes(n, event)]
+        noted = [n for n in self.withouts if n.type in names and self.notes(n, event)]
         if not entered and not noted:
             return None
         for name in entered:
@@ -95,8 +102,8 @@ class ReferenceConjunction:
         binding = dict(enumerate(members))
         return (
             all(holds(predicate.condition, binding) for predicate in self.branch.predicates)
-            and all(members[a].position < members[b].position for p in self.branch.precedences for a in p.left for b in p.right)
-            and not any(self.forbidden(each, members) for each in self.branch.negations)
+            and all(members[a].position < members[b].position for p in self.precedences for a in p.left for b in p.right)
+            and not any(self.forbidden(each, members) for each in self.negations)
         )
 
     def forbidden(self, negation: Negated, members: Members) -> bool:
@@ -153,12 +160,12 @@ class ReferenceSubscription:
                 members = conjunction.arrive(event, names)
                 if members is None:
                     continue
-                deadlines = [(members[each.anchor].time or 0) + each.within_us for each in branch.absences]
+                deadlines = [(members[each.anchor].time or 0) + each.within_us for each in conjunction.absences]
                 match = Match(number, members, max(deadlines, default=None))
                 if match.deadline is None:
                     delivered.append(match)
                 elif self.seen is not None and self.seen > match.deadline:
-                    if not any(conjunction.forbidden(each, members) for each in branch.absences):
+                    if not any(conjunction.forbidden(each, members) for each in conjunction.absences):
                         delivered.append(match)
                 else:
                     self.pending.append(((match.deadline, tuple(e.position for e in members), number), match, conjunction))
@@ -185,8 +192,7 @@ class ReferenceSubscription:
         entry = min(self.pending, key=lambda each: each[0])
         self.pending.remove(entry)
         _, match, conjunction = entry
-        absences = self.subscription.branches[match.branch].absences
-        return None if any(conjunction.forbidden(each, match.members) for each in absences) else match
+        return None if any(conjunction.forbidden(each, match.members) for each in conjunction.absences) else match
 
 
 class ReferenceMatcher:

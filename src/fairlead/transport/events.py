@@ -18,5 +18,7 @@ def read_events(events: Any, catalogue: Catalogue, **options: Any) -> Iterator[C
         return read_table(events, catalogue, **options)
     if isinstance(events, (str, bytes, dict)) or not hasattr(events, "__iter__"):
         fix = "pass an iterable of dicts, or a table of pyarrow, pandas or polars; `fairlead run` reads files"
+        if isinstance(events, dict) and events and all(map(is_table, events.values())):
+            fix = "pass one table for all types: add a column `type` to each and concatenate them; `order_by` sorts the rows"
         raise UsageError("A102", f"expected events as dicts or a table, got {type(events).__name__}", fix)
     return read_records(events, catalogue, **options)

@@ -100,7 +100,7 @@ STREAM = [
     _query("after", "The id of the last delivery that the listener has; Last-Event-ID has precedence."),
     _query("format", "Relations as they are, or as CloudEvents.", {"enum": list(FORMATS), "default": FORMATS[0]}),
 ]
-LAST_ID = _query("Last-Event-ID", "Resume behind this delivery; up to it, all is acknowledged.", where="header")
+LAST_ID = _query("Last-Event-ID", "Resume after this delivery; it and all before it are acknowledged.", where="header")
 WINDOW_QUERY = _query(
     "window",
     "Relations sent and not acknowledged.",

@@ -287,6 +287,39 @@ def test_rules_of_several_streams_are_exported_one_by_one(url: str) -> None:
         assert ids(fine("run", "two.fl", *events, "-s", name, "--out", "-", "-q").stdout) == live[name]
 
 
+ORDERED = """
+TYPE A (k STRING, at TIMESTAMP) TIME at
+TYPE B (k STRING, at TIMESTAMP) TIME at
+TYPE C (k STRING, at TIMESTAMP) TIME at
+SUBSCRIPTION Pair MATCH B b THEN A a PER k
+SUBSCRIPTION Triple MATCH C c THEN B b THEN A a PER k
+SUBSCRIPTION Alone MATCH C c WITHOUT A a WITHIN 1 HOUR OF c PER k
+"""
+
+
+@pytest.mark.parametrize("rows", [None, 3, 1])
+def test_subscribers_see_the_batches_of_a_file_in_its_order(url: str, rows: int | None) -> None:
+    """The types of a batch in the order of their first events, here against that of their names: as `run` over the file."""
+    Path("ordered.fl").write_text(ORDERED)
+    events = [{"type": name, "k": key, "at": at(second)} for second, name in enumerate("CBA") for key in "xyz"]
+    write_lines(Path("ordered.jsonl"), [*events, {"type": "Heartbeat", "at": "2027-01-01T00:00:00Z"}])
+    size = () if rows is None else ("--batch-rows", str(rows))
+    fine("publish", "--from", "ordered.jsonl", "--declare", "ordered.fl", "-q", *size)
+    live = [
+        json.loads(line) for line in fine("tail", "ordered.fl", "--start", "earliest", "--until-end", "-q").stdout.splitlines()
+    ]
+    file = [
+        json.loads(line)
+        for line in fine("run", "ordered.fl", "--events", "ordered.jsonl", "--out", "-", "-q").stdout.splitlines()
+    ]
+
+    def told(relations: list[dict[str, Any]]) -> list[Any]:
+        return sorted((each["subscription"], json.dumps(each["events"])) for each in relations)
+
+    assert len(file) == 6
+    assert told(live) == told(file)
+
+
 def test_run_takes_only_subscriptions_that_are_there(tmp_path: Path) -> None:
     rules = tmp_path / "two.fl"
     rules.write_text(f"{MARKET}\nSUBSCRIPTION Twice MATCH RallySeen s[2] PER symbol\n")

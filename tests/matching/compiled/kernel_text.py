@@ -11,29 +11,28 @@ import ast
 from typing import NoReturn
 
 from fairlead.errors import InvariantError
-from fairlead.matching.compiled.representation.expressions import (
+from fairlead.matching.compiled.representation.formulas import (
     Array,
+    ArrayElement,
     Between,
     Binary,
     Boolean,
-    Call,
     Choice,
-    Comparison,
     Constant,
-    Element,
-    Expression,
+    Formula,
+    FunctionCall,
     Intrinsic,
     Length,
+    NumberComparison,
     Unary,
     Variable,
 )
 from fairlead.matching.compiled.representation.statements import (
     Assign,
-    Change,
     Evaluate,
     For,
-    Function,
     If,
+    KernelFunction,
     Leave,
     Place,
     Prefetch,
@@ -41,6 +40,7 @@ from fairlead.matching.compiled.representation.statements import (
     Program,
     Return,
     Statement,
+    Update,
     While,
 )
 
@@ -101,10 +101,10 @@ class _Parser:
     def __init__(self, node: ast.FunctionDef, arrays: set[str], functions: set[str]) -> None:
         self.node, self.arrays, self.functions = node, arrays, functions
 
-    def function(self) -> Function:
+    def function(self) -> KernelFunction:
         names = [each.arg for each in self.node.args.args]
         parameters = tuple(Array(name) if name in self.arrays else Variable(name) for name in names)
-        return Function(self.node.name, parameters, self._block(self.node.body))
+        return KernelFunction(self.node.name, parameters, self._block(self.node.body))
 
     def _block(self, body: list[ast.stmt]) -> tuple[Statement, ...]:
         return tuple(self._statement(each) for each in body if not isinstance(each, ast.Pass))
@@ -116,7 +116,7 @@ class _Parser:
             case ast.Assign(targets=[target], value=value):
                 return Assign((self._place(target),), (self._value(value),))
             case ast.AugAssign(target=target, op=operator, value=value):
-                return Change(self._place(target), SIGNS[type(operator)], self._value(value))
+                return Update(self._place(target), SIGNS[type(operator)], self._value(value))
             case ast.If(test=test, body=body, orelse=otherwise):
                 return If(self._value(test), self._block(body), self._block(otherwise))
             case ast.While(test=test, body=body, orelse=[]):
@@ -140,18 +140,18 @@ class _Parser:
                 return Return((self._value(value),))
             case ast.Expr(value=ast.Call(func=ast.Name(id="prefetch"), args=[ast.Subscript() as place])):
                 made = self._place(place)
-                assert isinstance(made, Element)
+                assert isinstance(made, ArrayElement)
                 return Prefetch(made)
             case ast.Expr(value=ast.Call() as called):
-                if isinstance(made_call := self._value(called), Call):
+                if isinstance(made_call := self._value(called), FunctionCall):
                     return Evaluate(made_call)
         _refuse(node)
 
     def _place(self, node: ast.expr) -> Place:
         value = self._value(node)
-        return value if isinstance(value, Variable | Element) else _refuse(node)
+        return value if isinstance(value, Variable | ArrayElement) else _refuse(node)
 
-    def _value(self, node: ast.expr) -> Expression:
+    def _value(self, node: ast.expr) -> Formula:
         match node:
             case ast.Constant(value=int() | float() as value):
                 return Constant(value)
@@ -162,15 +162,15 @@ class _Parser:
             ):
                 return Length(Array(name), at)
             case ast.Subscript(value=ast.Name(id=name), slice=ast.Tuple(elts=indices)):
-                return Element(Array(name), tuple(map(self._value, indices)))
+                return ArrayElement(Array(name), tuple(map(self._value, indices)))
             case ast.Subscript(value=ast.Name(id=name), slice=index):
-                return Element(Array(name), (self._value(index),))
+                return ArrayElement(Array(name), (self._value(index),))
             case ast.BinOp(left=left, op=operator, right=right) if type(operator) in SIGNS:
                 return Binary(SIGNS[type(operator)], self._value(left), self._value(right))
             case ast.UnaryOp(op=unary, operand=operand):
                 return Unary(SIGNS[type(unary)], self._value(operand))
             case ast.Compare(left=left, ops=[sign], comparators=[right]) if type(sign) in SIGNS:
-                return Comparison(self._value(left), SIGNS[type(sign)], self._value(right))
+                return NumberComparison(self._value(left), SIGNS[type(sign)], self._value(right))
             case ast.Compare(left=left, ops=signs, comparators=others):
                 return Between(self._value(left), tuple(SIGNS[type(each)] for each in signs), tuple(map(self._value, others)))
             case ast.BoolOp(op=either, values=values):
@@ -181,11 +181,11 @@ class _Parser:
                 return Length(Array(name))
             case ast.Call(func=ast.Name(id=name), args=given, keywords=[]):
                 if name in self.functions:
-                    return Call(name, tuple(self._argument(each) for each in given))
+                    return FunctionCall(name, tuple(self._argument(each) for each in given))
                 return Intrinsic(name, tuple(map(self._value, given)))
             case ast.Call(func=ast.Attribute(value=ast.Name(id="np"), attr=name), args=given, keywords=[]):
                 return Intrinsic(f"np.{name}", tuple(map(self._value, given)))
         _refuse(node)
 
-    def _argument(self, node: ast.expr) -> Expression | Array:
+    def _argument(self, node: ast.expr) -> Formula | Array:
         return Array(node.id) if isinstance(node, ast.Name) and node.id in self.arrays else self._value(node)

@@ -17,7 +17,8 @@ import pytest
 
 from fairlead.language import compile_text
 from fairlead.matching.compiled.codegen.node_layout import Layout
-from fairlead.matching.compiled.planning.cost import LOG, ONE, C, Costs, K, N, plus, shown, times
+from fairlead.matching.compiled.planning.cost import Costs
+from fairlead.matching.compiled.planning.cost_bound import LOG, ONE, C, K, N, plus, shown, times
 from fairlead.matching.compiled.running.batch import KernelBatch
 from fairlead.matching.compiled.running.branch import KernelBranch
 from fairlead.model.plan import Plan
@@ -311,7 +312,7 @@ def test_one_event_passes_many_deadlines_in_a_logarithm_each(match: str, deadlin
         times = [at for at in DEADLINES[deadlines](size) for _ in range(len(events) // size)]
         bench.feed(events, times)
         counted.append(bench.accesses(("A", 1, 1), 10**6))
-        assert bench.branch.pool.waiting() <= 1, "all were decided"
+        assert bench.branch.pool.waiting_count() <= 1, "all were decided"
     first, last = (size * math.log2(size) for size in sizes)
     assert counted[1] <= 1.6 * counted[0] * last / first, counted
 
@@ -320,9 +321,9 @@ def test_a_pool_has_the_bytes_that_the_page_says() -> None:
     plan = planned("A a AND B b WHERE a.x < b.x")
     (subscription,) = plan.subscriptions
     pool = KernelBranch(subscription, subscription.branches[0], plan.catalogue).pool
-    assert pool.ks.itemsize * pool.ks.shape[1] == 32
-    assert pool.qs.itemsize * pool.qs.shape[1] + pool.gs.itemsize == 40
-    assert pool.fr.itemsize * pool.fr.shape[1] == 256
-    assert pool.bs.itemsize * pool.bs.shape[1] == 8
-    assert pool.wait.itemsize * pool.wait.shape[1] == 48 + 8 * 2
+    assert pool.keys.itemsize * pool.keys.shape[1] == 32
+    assert pool.queues.itemsize * pool.queues.shape[1] + pool.least_keys.itemsize == 40
+    assert pool.rows.itemsize * pool.rows.shape[1] == 256
+    assert pool.chains.itemsize * pool.chains.shape[1] == 8
+    assert pool.waiting.itemsize * pool.waiting.shape[1] == 48 + 8 * 2
     assert pool.heap.itemsize == 8

@@ -72,21 +72,21 @@ def test_a_kernel_keeps_exactly_the_noted_events_that_the_incremental_matcher_ke
         for each in columns.events(plan.catalogue):
             list(matcher.arrive(each))
     assert state_of(kernel) == {
-        key: [[each.position.major for each in queue] for queue in (*instance.queues, *instance.negated)]
+        key: [[each.position.major for each in queue] for queue in (*instance.queues, *instance.noted)]
         for key, instance in matcher.instances[0].items()
-        if any(instance.queues) or any(instance.negated)
+        if any(instance.queues) or any(instance.noted)
     }
 
 
 def state_of(kernel: KernelBranch) -> dict[tuple[Any, ...], list[list[int]]]:
     pool, made = kernel.pool, {}
-    if pool.queued() == 0:
+    if pool.queued_count() == 0:
         return made
-    numbers = np.arange(pool.keys)
+    numbers = np.arange(pool.key_count)
     columns = kernel.keys.columns(numbers, [pa.int64()] * len(kernel.keys.parts))
-    keys = list(zip(*(column.to_pylist() for column in columns), strict=True)) if columns else [()] * pool.keys
+    keys = list(zip(*(column.to_pylist() for column in columns), strict=True)) if columns else [()] * pool.key_count
     for number, key in enumerate(keys):
-        nodes = [pool.walk(number, at) for at in range(pool.queues)]
+        nodes = [pool.walk(number, at) for at in range(pool.queues_per_key)]
         if any(nodes):
-            made[key] = [[major(int(pool.ni[node, kernel.source.layout["REF"]])) for node in each] for each in nodes]
+            made[key] = [[major(int(pool.nodes[node, kernel.source.layout["REF"]])) for node in each] for each in nodes]
     return made

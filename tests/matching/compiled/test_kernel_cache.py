@@ -310,3 +310,19 @@ def test_code_that_asks_for_a_symbol_that_is_not_there_is_not_loaded(monkeypatch
         assert list(native._undefined(native.llvm.ObjectFileRef.from_data(code))) == ["fmod"]
     monkeypatch.setattr(native, "_undefined", lambda _: ["NRT_Allocate_of_nobody"])
     assert not native.is_loadable(payload)
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="folders have no owner here")
+@pytest.mark.parametrize(("mode", "used"), [(0o777, False), (0o1777, True), (0o755, True), (0o702, False)])
+@pytest.mark.parametrize("level", [0, 1])
+def test_nor_is_a_folder_that_others_can_replace(
+    mode: int, used: bool, level: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiled: Callable[[], int]
+) -> None:
+    """Whoever can write to a folder above can put a folder of theirs in its place, also after it was checked."""
+    above = tmp_path / "above"
+    cached = above.joinpath(*["between"] * level, "cache")
+    cached.mkdir(parents=True)
+    monkeypatch.setenv("FAIRLEAD_CACHE", str(cached))
+    above.chmod(mode)
+    cache._folder.cache_clear()
+    assert (compiled(), compiled()) == (1, 0 if used else 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,26 +15,26 @@ from fairlead.errors import InvariantError
 from fairlead.matching.compiled.codegen.loop import source_of
 from fairlead.matching.compiled.machine_code.compiler import Compiled, kernel_of
 from fairlead.matching.compiled.machine_code.lowering import Module
-from fairlead.matching.compiled.machine_code.native import Array as ArrayType
+from fairlead.matching.compiled.machine_code.native import ArrayType
 from fairlead.matching.compiled.planning.shape_builder import shape_of
 from fairlead.matching.compiled.representation.code import Code
 from fairlead.matching.compiled.representation.contents import columns_read, replaced, same, size, slots_read, uses_of
-from fairlead.matching.compiled.representation.expressions import (
+from fairlead.matching.compiled.representation.formulas import (
     FLOAT,
     NONE,
     TRUTH,
     WHOLE,
     Array,
+    ArrayElement,
     Between,
     Binary,
     Boolean,
     Choice,
-    Comparison,
     Constant,
-    Element,
-    Expression,
+    Formula,
     Intrinsic,
     Length,
+    NumberComparison,
     SlotColumn,
     SlotField,
     Unary,
@@ -85,7 +86,7 @@ n, t = Array("n"), Array("t")
         (any_of(), "False"),
     ],
 )
-def test_parentheses_stand_where_python_needs_them(node: Expression, text: str) -> None:
+def test_parentheses_stand_where_python_needs_them(node: Formula, text: str) -> None:
     assert text_of(node) == text
 
 
@@ -147,10 +148,10 @@ def test_programs_of_one_text_are_one_program() -> None:
     assert program() != parsed(TEXT)  # `half` may be inlined there
 
 
-def expressions() -> st.SearchStrategy[Expression]:
+def expressions() -> st.SearchStrategy[Formula]:
     leaf = st.sampled_from([a, b, c, n[a], t[b, 1], n.length, Constant(7), Constant(0.5), Constant(True)])
 
-    def larger(less: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
+    def larger(less: st.SearchStrategy[Formula]) -> st.SearchStrategy[Formula]:
         binary, sign = (
             st.sampled_from(["+", "-", "*", "//", "%", "<<", ">>", "&", "|", "^", "/"]),
             st.sampled_from(["==", "!=", "<", "<=", ">", ">="]),
@@ -158,19 +159,19 @@ def expressions() -> st.SearchStrategy[Expression]:
         return st.one_of(
             st.builds(Binary, binary, less, less),
             st.builds(Unary, st.sampled_from(("-", "~", "not")), less),
-            st.builds(Comparison, less, sign, less),
+            st.builds(NumberComparison, less, sign, less),
             st.builds(lambda x, p, y, q, z: Between(x, (p, q), (y, z)), less, sign, less, sign, less),
             st.builds(Boolean, st.sampled_from(("and", "or")), st.lists(less, min_size=2, max_size=3).map(tuple)),
             st.builds(Choice, less, less, less),
             st.builds(lambda x, y: Intrinsic("min", (x, y)), less, less),
-            st.builds(lambda x: Element(n, (x,)), less),
+            st.builds(lambda x: ArrayElement(n, (x,)), less),
         )
 
     return st.recursive(leaf, larger, max_leaves=12)
 
 
 @given(expressions())
-def test_text_means_the_node_that_it_is_of(node: Expression) -> None:
+def test_text_means_the_node_that_it_is_of(node: Formula) -> None:
     text = f"def kernel(n, t, a, b, c):\n    return {text_of(node)}, 0"
     (found,) = parsed(text).functions
     assert same(found.body[0].values[0], untyped(node)), text_of(node)  # type: ignore[attr-defined]
@@ -182,7 +183,7 @@ def untyped(node: Any) -> Any:
         return Variable(node.name)
     if isinstance(node, tuple):
         return tuple(map(untyped, node))
-    if isinstance(node, Expression) and not isinstance(node, Constant):
+    if isinstance(node, Formula) and not isinstance(node, Constant):
         return type(node)(*(untyped(getattr(node, name)) for name in node.__match_args__))  # type: ignore[attr-defined]
     return node
 
@@ -225,6 +226,21 @@ def test_a_way_out_follows_a_condition() -> None:
 # Machine code
 
 
+@pytest.mark.parametrize("end", [lambda code: code.give(1), Code.leave, Code.proceed])
+def test_nothing_follows_the_end_of_a_block(end: Callable[[Code], None]) -> None:
+    """What generators write is all reached: they are refused otherwise, whatever their program."""
+    code = Code()
+    with code.loop():
+        with code.when(a == b):
+            assert not code.is_ended
+            end(code)
+            assert code.is_ended
+            with pytest.raises(InvariantError, match="nothing follows the end of a block"):
+                code.leave()
+        assert not code.is_ended
+        code.assign(a, b)
+
+
 def test_both_ways_give_the_same() -> None:
     numbers = np.array([3, 0, -4, 90, 200])
     for run in (Compiled(program()), kernel_of(program(), jit=False)):
@@ -252,7 +268,7 @@ def test_rare_functions_are_kept_out_of_the_loop() -> None:
         (FLOAT, NONE, "float"),
     ],
 )
-def test_a_variable_of_another_type_than_declared_is_refused(declared: str, value: Expression, problem: str) -> None:
+def test_a_variable_of_another_type_than_declared_is_refused(declared: str, value: Formula, problem: str) -> None:
     code = Code()
     code.assign(Variable("x", declared), value)
     code.give_results(0)

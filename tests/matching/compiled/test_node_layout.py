@@ -7,7 +7,7 @@ import pytest
 import fairlead
 from fairlead.matching.compiled.codegen.kernel_names import LINKS, NODES
 from fairlead.matching.compiled.representation.contents import elements_in, statements_in
-from fairlead.matching.compiled.representation.expressions import Array, Constant, Expression, Variable
+from fairlead.matching.compiled.representation.formulas import Array, Constant, Formula, Variable
 from fairlead.matching.compiled.representation.statements import For, Program
 from fairlead.matching.compiled.running.branch import form_of
 from tests.matching.compiled.test_cost import ROWS, TYPES
@@ -60,7 +60,7 @@ def _reached(program: Program, array: Array) -> set[int]:
     return found
 
 
-def _numbers(index: Expression, program: Program) -> set[int]:
+def _numbers(index: Formula, program: Program) -> set[int]:
     """What a constant is, or a variable that counts from one constant to another."""
     if isinstance(index, Constant):
         return {int(index.value)}

@@ -23,8 +23,8 @@ SEEDS = 30
 
 def require_counted(engine: Engine) -> int:
     pools = [family.kernel.pool for unit in engine.units if unit.lane is not None for family in unit.lane.families]
-    assert [pool.queued() for pool in pools] == [int(pool.qs[:, COUNT].sum()) for pool in pools]
-    return sum(pool.queued() for pool in pools)
+    assert [pool.queued_count() for pool in pools] == [int(pool.queues[:, COUNT].sum()) for pool in pools]
+    return sum(pool.queued_count() for pool in pools)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fairlead.engine import Engine, compile
 from fairlead.errors import UnsupportedError
-from fairlead.matching.compiled.running.shared_columns import Prepared
+from fairlead.matching.compiled.running.batch import Prepared
 from fairlead.matching.results import relations
 from fairlead.model.relation import Relation
 from fairlead.transport.events import read_events

@@ -35,7 +35,6 @@ NO_ROWS = Columns((), np.zeros(0, dtype=np.int8), range(0), {})
 @pytest.fixture(autouse=True)
 def checked(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     monkeypatch.setenv("FAIRLEAD_KERNELS", "checked")
-    monkeypatch.setattr("fairlead.matching.unit.KERNELS_FROM_LOADED", 0)
 
 
 def columns_of(batches: Sequence[list[dict[str, Any]]], plan: Plan) -> Iterator[Columns]:

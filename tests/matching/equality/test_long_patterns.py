@@ -81,3 +81,22 @@ def test_a_first_instance_whose_partners_are_looked_for_later(pattern: str, name
     expected, by_events, by_kernels = all_ways(Case(rules, many_streams(seed, names, 8)))
     assert by_events == expected
     assert by_kernels == expected
+
+
+@pytest.mark.parametrize(
+    ("members", "options"),
+    [
+        (20, "MATCHING FIRST CONTIGUOUS DISPOSAL INFIX"),
+        (21, "MATCHING FIRST CONTIGUOUS DISPOSAL INFIX"),
+        (60, "WITHOUT B b BETWEEN a[1] AND a[2]"),
+    ],
+)
+def test_kernels_as_python_nest_as_deep_as_the_longest_pattern(members: int, options: str) -> None:
+    """Python allows 20 nested loops."""
+    plan = compile_text(
+        f"TYPE A (x INT) TYPE B (x INT) SUBSCRIPTION S MATCH A a[{members}] WHERE a[1].x <= a[{members}].x {options}"
+    )
+    batches = list(read_events([{"type": "B" if at % 40 == 39 else "A", "x": at % 5} for at in range(150)], plan.catalogue))
+    found = _by_engine(plan, batches, 0)
+    assert found == _by_engine(plan, batches, None)
+    assert found

@@ -109,9 +109,8 @@ def test_few_rows_are_read_as_many_are(rows: list[int]) -> None:
     assert canonical_rows_at(table, KINDS, np.array(rows, dtype=np.int64)) == [canonical[at] for at in rows]
 
 
-def test_a_view_keeps_what_the_store_lets_go_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SLACK_BYTES", -1)
-    store = Store()
+def test_a_view_keeps_what_the_store_lets_go_of() -> None:
+    store = Store(slack_bytes_max=-1)
     for columns in read_events(events_of(["A", "B"] * 5), CATALOGUE, batch_rows=4):
         store.add(columns)
     view, words = store.view(), np.array([position_word(Position(at)) for at in (7, 0, 7)], dtype=np.int64)

@@ -183,8 +183,8 @@ async def in_one_order(fl: Client, sub: LiveSubscription, found: list[Relation],
 
 def deadline(relation: Relation, plan: Plan) -> int:
     """Of what was decided before an event; what an event completed comes after that."""
-    absences = plan[relation.subscription].branches[relation.branch].absences if relation.completed_at.minor < 0 else ()
-    return max(((relation.members[each.anchor].time or 0) + each.within_us for each in absences), default=NOT_DUE)
+    absences = plan[relation.subscription].branches[relation.branch].waiting if relation.completed_at.minor < 0 else ()
+    return max(((relation.members[each.since].time or 0) + each.apart_us for each in absences), default=NOT_DUE)
 
 
 async def numbered(fl: Client, stream: Any, types: list[str]) -> dict[int, int]:

@@ -14,7 +14,8 @@ import fairlead
 from fairlead.errors import DataError, LanguageError, LogError, StateError, UsageError
 from fairlead.runtime.live.client import Client
 from fairlead.transport.log.block import Block
-from fairlead.transport.log.jetstream import connection as jetstream
+from fairlead.transport.log.credentials import Credentials
+from fairlead.transport.log.jetstream import connection
 from fairlead.transport.log.jetstream.server import Server
 from fairlead.transport.log.protocol import Conflict, Unavailable
 from tests.runtime.live.reading import rows_of
@@ -307,15 +308,16 @@ def test_nobody_there() -> None:
 
 
 @pytest.mark.server
-def test_a_server_that_cannot_compare_appends_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_server_that_cannot_compare_appends_is_refused(tmp_path: Path) -> None:
+    async def ignore(*_: Exception) -> None:
+        pass
+
     async def work() -> None:
         with Server(tmp_path, durable=False) as server:
             async with fairlead.connect(server.url):
                 pass
-            monkeypatch.setattr(jetstream, "VERSION_MIN", (99, 0))
-            with pytest.raises(LogError, match="N012"):
-                async with fairlead.connect(server.url):
-                    pass
+            with pytest.raises(LogError, match=r"N012 the server has version 2.*, and 99.0 is the oldest supported"):
+                await connection.connected(server.url, Credentials(), ignore, ignore, version_min=(99, 0))
 
     run(work)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from fairlead.cli.commands.spark import (
+from fairlead.cli.commands.spark_session import (
     buckets_option,
     events_option,
     form_named,

@@ -10,6 +10,7 @@ import click
 
 from fairlead.cli.live.options import LogAddress, log_options
 from fairlead.cli.options import json_option, print_json
+from fairlead.errors import printable
 
 if TYPE_CHECKING:
     from fairlead.cli.deliveries import WrittenDelivery
@@ -51,7 +52,9 @@ def compare(ctx: click.Context, first: str, second: str, where: LogAddress, as_j
     else:
         from fairlead.cli.screen import counted
 
-        click.echo(outcome["problem"] or f"equal: {counted(outcome['agreed'], 'relation')}, the same in the same order")
+        click.echo(
+            printable(outcome["problem"]) or f"equal: {counted(outcome['agreed'], 'relation')}, the same in the same order"
+        )
     if not outcome["equal"]:
         ctx.exit(BAD)
 

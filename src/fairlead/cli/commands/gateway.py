@@ -51,6 +51,6 @@ def gateway(
         raise UnsupportedError("U130", "the HTTP server is not installed", "pip install 'fairlead[gateway,live]'") from None
     token = token_of_environment()
     if token is None and host not in ("127.0.0.1", "::1", "localhost"):
-        click.echo("no FAIRLEAD_GATEWAY_TOKEN is set: everyone who reaches this address can publish and subscribe", err=True)
+        click.echo("no FAIRLEAD_GATEWAY_TOKEN is set: all clients of this address can publish and subscribe", err=True)
     settings = Settings(host, port, token, source, prefix, origins, body_max)
     asyncio.run(serve(url, settings, data, lambda address: click.echo(f"gateway at {address}")))

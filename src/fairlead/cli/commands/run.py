@@ -1,4 +1,4 @@
-"""`fairlead run`: events in, relations out, in memory that does not grow with the files."""
+"""`fairlead run`: events in, relations out, in memory that does not grow with the files unless they must be ordered."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from fairlead.cli.options import (
     event_by_event_option,
     events_option,
     json_option,
+    order_by_option,
     position_option,
+    require_one_order,
     rules_argument,
     until_option,
 )
@@ -54,6 +56,7 @@ class RunArguments:
     subscriptions: tuple[str, ...] = ()
     stream_field: str | None = None
     state: str | None = None
+    order_by: tuple[str, ...] = ()
 
     @property
     def rejects_path(self) -> str | None:
@@ -70,6 +73,7 @@ class RunArguments:
 @click.command(cls=EventsCommand, short_help="Match the events of files and write the relations.")
 @rules_argument
 @events_option
+@order_by_option
 @position_option
 @click.option(
     "--stream", "stream_field", metavar="COLUMN", help="The column that distinguishes the streams of an exported disjunction."
@@ -93,6 +97,7 @@ class RunArguments:
 def run(
     rules: str,
     events: tuple[str, ...],
+    order_by: tuple[str, ...],
     position_field: str | None,
     stream_field: str | None,
     subscriptions: tuple[str, ...],
@@ -112,7 +117,8 @@ def run(
 
     \b
     Examples:
-      fairlead run market.fl --events quotes.jsonl reports.parquet
+      fairlead run market.fl --events quotes.jsonl
+      fairlead run market.fl --events quotes.csv reports.parquet --order-by at
       fairlead run market.fl --events quotes.jsonl --out rallies.parquet --receipt rallies.receipt.json
       fairlead run market.fl --events quotes.jsonl --out - | jq .emitted
       fairlead run market.fl --events tuesday.jsonl --state market.state --out tuesday.rallies.jsonl
@@ -135,9 +141,12 @@ def run(
         raise click.UsageError("--stream needs --position, and stops at the first bad record")
     if state is not None and (stream_field or until):
         raise click.UsageError("--state is not supported with --stream or --until: leave them out")
+    if order_by and (state or on_bad == "skip"):
+        raise click.UsageError("--order-by is not supported with --state, and stops at the first bad record")
+    require_one_order(order_by, position_field)
     job = RunArguments(
         rules, events, out, receipt, on_bad, rejects, allow_nan, until, batch_rows, not quiet, event_by_event, position_field,
-        subscriptions, stream_field, state,
+        subscriptions, stream_field, state, order_by,
     )  # fmt: skip
     summary = perform(job)
     if as_json:
@@ -160,6 +169,7 @@ def perform(job: RunArguments) -> Summary:
        run is complete, whatever signal arrives. A run that is killed between two names has not moved the state: the same run
        again produces the same outputs, and they replace the existing ones. With the state first, their relations would be lost.
     """
+    import fairlead.runtime.sorting
     import fairlead.transport.admission.sequences
     import fairlead.transport.tables.stream_tables  # noqa: F401  here, and not while outputs are open: a signal in an import leaves a trace
     from fairlead.cli.outputs import SmallOutput, appears_at_once, refuse_nameless, refuse_overlap
@@ -253,6 +263,20 @@ def _batches(
         yield from stream_files(
             files, plan.catalogue, names, job.position_field, job.stream_field, batch_rows=job.batch_rows, progress=progress
         )
+        return
+    if job.order_by:
+        from fairlead.runtime.sorting import AllFresh, in_total_order
+
+        unordered = read_files(
+            files,
+            plan.catalogue,
+            allow_nan=job.allow_nan,
+            batch_rows=job.batch_rows,
+            progress=progress,
+            last_sequences=AllFresh(),
+        )
+        with closing(unordered):
+            yield 0, in_total_order(unordered, job.order_by, plan.catalogue)
         return
     read = read_files(
         files,

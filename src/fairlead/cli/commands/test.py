@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fairlead.cli.options import event_by_event_option, json_option, print_json
+from fairlead.errors import printable
 
 if TYPE_CHECKING:
     from fairlead.cli.expectations import RuleTestOutcome
@@ -59,9 +60,9 @@ def test(ctx: click.Context, paths: tuple[str, ...], keyword: str | None, event_
         )
     else:
         for file, outcome in failed:
-            click.echo(click.style("FAILED", fg="red", bold=True) + f" {file.path}: {outcome.test.name}")
+            click.echo(click.style("FAILED", fg="red", bold=True) + printable(f" {file.path}: {outcome.test.name}"))
             for line in outcome.differences:
-                click.echo(f"  {line}")
+                click.echo(printable(f"  {line}"))
         click.echo(click.style(f"{len(outcomes) - len(failed)} passed, {len(failed)} failed", fg="red" if failed else "green"))
     if failed or not outcomes:
         if not outcomes:

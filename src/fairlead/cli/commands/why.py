@@ -12,8 +12,10 @@ from fairlead.cli.options import (
     allow_nan_option,
     events_option,
     json_option,
+    order_by_option,
     position_option,
     print_json,
+    require_one_order,
     rules_argument,
     until_option,
 )
@@ -33,6 +35,7 @@ VERDICT_STYLES = {"matched": "green", "pending": "yellow", "waiting": "yellow", 
 @click.option(
     "--at", "position", required=True, metavar="POSITION", help="The event's position: 7, or 7+1 for a derived event."
 )
+@order_by_option
 @position_option
 @click.option("--subscription", "-s", metavar="NAME", help="Show only this subscription.")
 @allow_nan_option
@@ -42,6 +45,7 @@ def why(
     rules: str,
     events: tuple[str, ...],
     position: str,
+    order_by: tuple[str, ...],
     position_field: str | None,
     subscription: str | None,
     allow_nan: bool,
@@ -56,11 +60,13 @@ def why(
 
     Prints a verdict (not read, no key, refused, noted, expired, too early, disposed, waiting, cancelled, pending or
     matched) and its reason: the condition that is not true with the values it read, the window, the disposal, the missing
-    partner. Positions count from 0 over all records of all files, unless --position names the field with the positions.
+    partner. Positions count from 0 over all records of all files, in their order or that of --order-by, unless
+    --position names the field with the positions.
     """
     from fairlead.cli.rules import load_plan
     from fairlead.model.arguments import subscription_named
     from fairlead.runtime.embedded import until_microseconds
+    from fairlead.runtime.sorting import AllFresh, in_total_order
     from fairlead.runtime.why import why as explained
     from fairlead.transport.files.event_files import read_files
 
@@ -68,8 +74,11 @@ def why(
     if subscription is not None:
         subscription_named(plan, subscription)
     seen: list[Event] = []
-    read = read_files(events, plan.catalogue, allow_nan=allow_nan, position=position_field)
-    batches = _noting(read, position, plan.catalogue, seen)
+    require_one_order(order_by, position_field)
+    sequences = AllFresh() if order_by else None
+    read = read_files(events, plan.catalogue, allow_nan=allow_nan, position=position_field, last_sequences=sequences)
+    ordered = [in_total_order(read, order_by, plan.catalogue)] if order_by else read
+    batches = _noting(ordered, position, plan.catalogue, seen)
     findings = explained(plan, batches, position, until_microseconds(until))
     chosen = [each for each in findings if subscription in (None, each.subscription)]
     if as_json:

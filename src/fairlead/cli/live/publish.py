@@ -26,7 +26,12 @@ if TYPE_CHECKING:
     help="A file or directory: .jsonl, .cloudevents.jsonl, .csv (also .gz) or .parquet; can be repeated.",
 )
 @click.option("--type", "type_name", metavar="NAME", help="All records have this type; they need no field `type`.")
-@click.option("--declare", "rules", metavar="RULES", help="Declare the types of this file first.")
+@click.option(
+    "--declare",
+    "rules",
+    metavar="RULES",
+    help="Declare the types of this file first; keep the order of the batches for its subscriptions.",
+)
 @click.option("--source", metavar="NAME", help="The source name to publish under. [default: a new one]")
 @click.option(
     "--batch-rows",

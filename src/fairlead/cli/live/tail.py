@@ -14,7 +14,6 @@ import click
 
 from fairlead.cli.live.options import LogAddress, log_options
 from fairlead.cli.options import json_option, print_json, rules_argument
-from fairlead.cli.shell import TERMINATED
 from fairlead.dataclass import dataclass
 from fairlead.errors import UsageError
 
@@ -138,7 +137,7 @@ def tail(
     elif not quiet:
         _show(done, err=out == "-")
     if signals:
-        raise KeyboardInterrupt if signals[0] == signal.SIGINT else SystemExit(TERMINATED)
+        raise KeyboardInterrupt if signals[0] == signal.SIGINT else SystemExit(128 + signals[0])
 
 
 def start_of(text: str) -> str | int | datetime:

@@ -15,6 +15,9 @@ from fairlead.model.types import Kind
 OF_EVENTS = (*AGGREGATES, "position", "time")
 """Functions whose argument is an event or its instances, not a value."""
 
+FUNCTION_LIKENESS = 0.7
+"""How similar an unknown function and a known one are if it is misspelt: `lenght` is 0.83 `length`, `round` 0.6 `count`."""
+
 
 def check_call(node: syntax.Call) -> None:
     """Checks that the function exists and accepts that many arguments."""
@@ -22,7 +25,7 @@ def check_call(node: syntax.Call) -> None:
     function = FUNCTIONS.get(name.lower())
     if function is None:
         known = (*FUNCTIONS, *OF_EVENTS)
-        fix = did_you_mean(name, known, f"there are {listed(known, 'and')}")
+        fix = did_you_mean(name, known, f"there are {listed(known, 'and')}", FUNCTION_LIKENESS)
         raise Fault("L044", node.function.span, f"there is no function '{name}'", fix)
     if not function.arity_min <= len(node.arguments) <= function.arity_max:
         least, most = function.arity_min, function.arity_max

@@ -16,7 +16,7 @@ from fairlead.language.checking.scope import Scope
 from fairlead.language.checking.types import PRECISION_MAX, check_attribute_names, check_time
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, did_you_mean, listed
-from fairlead.model.expression import Aggregate, Arithmetic, Expression, Field, Literal, children
+from fairlead.model.expression import Aggregate, Arithmetic, Expression, Field, Literal
 from fairlead.model.plan import Emission
 from fairlead.model.types import HEARTBEAT, NUMERIC, Attribute, Catalogue, DataType, EventType, Kind
 from fairlead.model.values import canonical
@@ -82,7 +82,7 @@ def _scale(value: Expression, scope: Scope) -> int:
         owner = next(each.type for each in scope.members.values() if slot in each.slots)
         attribute = owner.attribute(value.attribute)
         return attribute.type.scale if attribute else 0
-    scales = [_scale(child, scope) for child in children(value)]
+    scales = [_scale(child, scope) for child in value.parts]
     if isinstance(value, Arithmetic) and value.operator == "*":
         return min(sum(scales), PRECISION_MAX)
     return max(scales, default=0)

@@ -48,7 +48,7 @@ def order(subscriptions: Sequence[syntax.Subscription], declared: Catalogue, emi
 
 
 def _upstream(node: syntax.Subscription, declared: Catalogue, emitting: Emitters) -> list[int]:
-    named = [each.type.text for each in syntax.elements(node.pattern)] + [each.type.text for each in node.withouts]
+    named = [each.text for each in node.reads]
     read = dict.fromkeys(name for each in named for name in (declared.accepts(each) if each in declared else (each,)))
     return list(dict.fromkeys(at for name in read for at in emitting.get(name, ())))
 

@@ -11,6 +11,7 @@ from fractions import Fraction
 
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, closest, did_you_mean, listed
+from fairlead.language.parsing.keywords import CLAUSE_KEYWORDS
 from fairlead.model.expression import Literal
 from fairlead.model.types import DataType, Kind
 from fairlead.model.values import INT_RANGE, canonical
@@ -24,7 +25,8 @@ UNITS: dict[str, int] = {
     "DAY": 86_400_000_000,
     "WEEK": 604_800_000_000,
 }
-CLAUSE_WORDS = ("WHERE", "PER", "WITHIN", "WITHOUT", "MATCHING", "DISPOSAL", "EMIT", "AND", "OR")
+FOLLOWING = (*CLAUSE_KEYWORDS, "AND", "OR")
+"""Words that can stand where a unit is missing."""
 DIGITS_MAX = 40
 """Characters of a number in a duration: 64 bits have 19 digits, so twice that only repeats zeros."""
 
@@ -47,6 +49,11 @@ def number(node: syntax.Number, *, negative: bool = False) -> Literal:
     )
 
 
+CLAUSE_MAX = 10_000 * 36525 * 24 * 36 * 1_000_000
+"""10,000 years of 365.25 days in microseconds. Timestamps are of the years 1 to 9999, so that no window or absence needs more,
+and the deadline of any event, its time plus the duration, fits into 64 bits."""
+
+
 def microseconds(node: syntax.Duration) -> int:
     unit = node.unit.text.upper()
     size = UNITS.get(unit) or UNITS.get(unit.removesuffix("S"))
@@ -67,6 +74,9 @@ def duration(node: syntax.Duration) -> int:
     result = microseconds(node)
     if result <= 0:
         raise Fault("L007", node.span, "a duration must be longer than zero", "write, for example, 5 MINUTES")
+    if result > CLAUSE_MAX:
+        fix = "use at most 10,000 years (521,785 WEEKS): no two timestamps are further apart"
+        raise Fault("L007", node.span, "the duration is out of range", fix)
     return result
 
 
@@ -91,5 +101,5 @@ def prefixed(node: syntax.Prefixed) -> Literal:
 
 def _unit_fix(text: str) -> str | None:
     plural = [f"{unit}S" for unit in UNITS]
-    meant = closest(text, (*plural, *UNITS, *CLAUSE_WORDS))
+    meant = closest(text, (*plural, *UNITS, *FOLLOWING))
     return f"did you mean {meant}?" if meant else f"use {listed(plural)}"

@@ -1,4 +1,4 @@
-"""MATCH to branches: elements to slots in signature order, THEN to precedences.
+"""MATCH to branches: elements to slots in signature order, THEN to clauses.
 
     A x AND A y[2] THEN B   →   slots A[1]=x, A[2]=y[1], A[3]=y[2], B[1]   and   {A[1], A[2], A[3]} before {B[1]}
 
@@ -17,8 +17,10 @@ from fairlead.language.checking.scope import AliasMember
 from fairlead.language.checking.types import unknown_type
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault
+from fairlead.model.clauses.clause import Clause
+from fairlead.model.clauses.then import Precedence
 from fairlead.model.limits import LIMITS
-from fairlead.model.plan import Element, Precedence, Quantifier, Slot
+from fairlead.model.plan import Element, Quantifier, Slot
 from fairlead.model.types import HEARTBEAT, Catalogue
 
 ALTERNATIVES_SHOWN_MAX = 6
@@ -32,7 +34,7 @@ class BranchPattern:
     nodes: tuple[syntax.Element, ...]
     elements: tuple[Element, ...]
     slots: tuple[Slot, ...]
-    precedences: tuple[Precedence, ...]
+    clauses: tuple[Clause, ...]
     members: Mapping[str, AliasMember]
 
 

@@ -1,12 +1,13 @@
 """The names that an expression may use in one branch, and what they stand for.
 
-Takes: the branch's elements (and, for EMIT, those of the other branches, which are NULL here; for a WITHOUT, its negated
-event). Gives: slots and attributes for references. Never: types an operator or a function.
+Takes: the branch's elements (and, for EMIT, those of the other branches, which are NULL here; for a clause that notes events,
+one of them). Gives: slots and attributes for references. Never: types an operator or a function.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 
 from fairlead.dataclass import dataclass
 from fairlead.language.parsing import syntax
@@ -32,8 +33,8 @@ class AliasMember:
 @dataclass(frozen=True)
 class Scope:
     members: Mapping[str, AliasMember]
-    negated: frozenset[str] = frozenset()
-    """Aliases of WITHOUT clauses, which only their own WHERE can see."""
+    hidden: Mapping[str, str] = field(default_factory=dict)
+    """Aliases of noted events, which only the WHERE of their clause can see, each with the keyword of that clause."""
 
     def knows(self, reference: syntax.Reference) -> bool:
         """Whether the branch has what a reference names: its alias, or an element with that attribute."""
@@ -82,9 +83,10 @@ class Scope:
         found = self.members.get(word.text)
         if found:
             return found
-        if word.text in self.negated:
-            problem = f"'{word.text}' is the absent event of a WITHOUT, and only usable in the WHERE of that clause"
-            raise Fault("L034", word.span, problem, "move the condition to a WHERE right after the WITHOUT")
+        if word.text in self.hidden:
+            clause = self.hidden[word.text]
+            problem = f"'{word.text}' is the absent event of a {clause}, and only usable in the WHERE of that clause"
+            raise Fault("L034", word.span, problem, f"move the condition to a WHERE right after the {clause}")
         called = next((each.alias for each in self.members.values() if each.type.name == word.text), None)
         known = (*self.members, *(each.name for member in self.members.values() for each in member.type.attributes))
         meant = did_you_mean(word.text, known, f"known are {listed(self.members, 'and')}")

@@ -6,7 +6,7 @@ its digest), the type it emits, and what lint needs. Never: looks at another sub
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -14,7 +14,7 @@ from fairlead.dataclass import dataclass
 from fairlead.language.checking.emission import emission
 from fairlead.language.checking.keys import display, keys
 from fairlead.language.checking.literals import duration
-from fairlead.language.checking.negation import in_canonical_order, negated_members, negations
+from fairlead.language.checking.noting import belonging, in_canonical_order, noting
 from fairlead.language.checking.pattern import BranchPattern, shapes
 from fairlead.language.checking.scope import AliasMember, Scope
 from fairlead.language.checking.where import Placed, where
@@ -25,15 +25,6 @@ from fairlead.model.plan import Branch, Disposal, Emission, Matching, Subscripti
 from fairlead.model.types import Catalogue, EventType
 
 ClauseType = TypeVar("ClauseType", bound=syntax.Clause)
-
-NAMES: dict[type[syntax.Clause], str] = {
-    syntax.Where: "WHERE",
-    syntax.Per: "PER",
-    syntax.Within: "WITHIN",
-    syntax.MatchingClause: "MATCHING",
-    syntax.DisposalClause: "DISPOSAL",
-    syntax.Emit: "EMIT",
-}
 
 
 @dataclass(frozen=True)
@@ -47,25 +38,25 @@ class Checked:
 
 
 def checked(node: syntax.Subscription, catalogue: Catalogue, declared: frozenset[str], source: RuleText) -> Checked:
-    """1. the clauses, each once · 2. pattern to slots · 3. WITHOUT · 4. WHERE · 5. PER · 6. options · 7. EMIT"""
+    """1. clauses, each once · 2. pattern to slots · 3. clauses that note events · 4. WHERE · 5. PER · 6. options · 7. EMIT"""
     _check_repeats(node)  # 1
     built = shapes(node.pattern, catalogue)  # 2
-    negated = negated_members(node.withouts, built, catalogue)  # 3
-    negated = [in_canonical_order(each, shape, source) for each, shape in zip(negated, built, strict=True)]
-    hidden = frozenset(each.alias.text for each in node.withouts)
-    without = [negations(each, shape, source) for each, shape in zip(negated, built, strict=True)]
+    mine = belonging(node.noting, built, catalogue)  # 3
+    mine = [in_canonical_order(each, shape, source) for each, shape in zip(mine, built, strict=True)]
+    hidden = {each.alias.text: each.word for each in node.noting}
+    noted = [noting(each, shape, source) for each, shape in zip(mine, built, strict=True)]
     scopes = [Scope(shape.members, hidden) for shape in built]
     condition = _find(node, syntax.Where)  # 4
     placed = where(condition, scopes, source) if condition else [[] for _ in built]
     branches = tuple(
-        Branch(shape.elements, shape.slots, tuple(each for _, each in found), shape.precedences, between, absences)
-        for shape, found, (between, absences) in zip(built, placed, without, strict=True)
+        Branch(shape.elements, shape.slots, tuple(each for _, each in found), (*shape.clauses, *clauses))
+        for shape, found, clauses in zip(built, placed, noted, strict=True)
     )
     per = _find(node, syntax.Per)  # 5
     if per:
         members = [
             {**shape.members, **{alias: member for alias, (_, member) in each.items()}}
-            for shape, each in zip(built, negated, strict=True)
+            for shape, each in zip(built, mine, strict=True)
         ]
         branches = _keyed(per, branches, members, catalogue)
     emit = _find(node, syntax.Emit)  # 7
@@ -89,10 +80,9 @@ def checked(node: syntax.Subscription, catalogue: Catalogue, declared: frozenset
 def _check_repeats(node: syntax.Subscription) -> None:
     seen: set[type[syntax.Clause]] = set()
     for clause in node.clauses:
-        if type(clause) in seen and not isinstance(clause, syntax.Without):
-            word = NAMES[type(clause)]
-            fix = "join the conditions with AND" if isinstance(clause, syntax.Where) else f"keep one {word}"
-            raise Fault("L050", clause.span, f"a subscription has one {word} clause", fix)
+        if type(clause) in seen and not clause.several:
+            fix = "join the conditions with AND" if isinstance(clause, syntax.Where) else f"keep one {clause.word}"
+            raise Fault("L050", clause.span, f"a subscription has one {clause.word} clause", fix)
         seen.add(type(clause))
 
 
@@ -112,7 +102,7 @@ def _emitting(branches: tuple[Branch, ...], fields: tuple[Emission, ...]) -> tup
     return tuple(replace(branch, emission=each) for branch, each in zip(branches, fields, strict=True))
 
 
-def _joint_scopes(built: Sequence[BranchPattern], hidden: frozenset[str]) -> list[Scope]:
+def _joint_scopes(built: Sequence[BranchPattern], hidden: Mapping[str, str]) -> list[Scope]:
     """For EMIT: the aliases that another branch has, and this one has not, read as NULL."""
     everywhere = {alias: replace(member, slots=()) for shape in reversed(built) for alias, member in shape.members.items()}
     return [Scope({**everywhere, **shape.members}, hidden) for shape in built]

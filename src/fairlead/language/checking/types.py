@@ -17,6 +17,16 @@ KINDS: Mapping[str, Kind] = {kind.value: kind for kind in Kind if kind is not Ki
     "INTEGER": Kind.INT,
     "LONG": Kind.BIGINT,
 }
+ELSEWHERE: Mapping[str, str] = (
+    dict.fromkeys(("TEXT", "VARCHAR", "CHAR", "STR", "UUID"), "STRING")
+    | dict.fromkeys(("FLOAT", "REAL", "FLOAT64"), "DOUBLE")
+    | dict.fromkeys(("SMALLINT", "TINYINT", "INT32", "SHORT"), "INT")
+    | dict.fromkeys(("INT64",), "BIGINT")
+    | dict.fromkeys(("DATETIME", "TIMESTAMPTZ", "DATE"), "TIMESTAMP")
+    | dict.fromkeys(("BYTES", "BLOB", "BYTEA"), "BINARY")
+    | {"BOOL": "BOOLEAN", "NUMERIC": "DECIMAL", "NUMBER": "DOUBLE or DECIMAL"}
+)
+"""What types of other languages are called here."""
 Declaration = syntax.TypeDeclaration | syntax.UnionDeclaration
 PRECISION_MAX = 38
 """Spark's and Arrow's 128-bit decimals."""
@@ -117,7 +127,8 @@ def _supertype(
 def data_type(column: syntax.Column) -> DataType:
     kind = KINDS.get(column.type.text.upper())
     if kind is None:
-        fix = did_you_mean(column.type.text, KINDS, f"use {listed(KINDS)}")
+        elsewhere = ELSEWHERE.get(column.type.text.upper())
+        fix = f"use {elsewhere}" if elsewhere else did_you_mean(column.type.text, KINDS, f"use {listed(KINDS)}")
         raise Fault("L011", column.type.span, f"there is no data type '{column.type.text}'", fix)
     if not column.parameters:
         return DataType(kind)

@@ -43,4 +43,4 @@ def _branches(conjunct: Conjunct, scopes: Sequence[Scope]) -> list[int]:
 
 def _everything(scopes: Sequence[Scope]) -> Scope:
     members = {alias: member for scope in reversed(scopes) for alias, member in scope.members.items()}
-    return Scope(members, frozenset().union(*(scope.negated for scope in scopes)))
+    return Scope(members, {alias: word for scope in scopes for alias, word in scope.hidden.items()})

@@ -1,4 +1,4 @@
-"""W006, W007, W011, W012: clauses that reach further than they look."""
+"""W011, W012: clauses that reach further than they look."""
 
 from __future__ import annotations
 
@@ -7,34 +7,8 @@ from collections.abc import Iterator
 from fairlead.language.checking.subscription import Checked
 from fairlead.language.lint.finding import LintFinding
 from fairlead.language.parsing import syntax
-from fairlead.model.plan import Absence, Disposal, NegationBetween
+from fairlead.model.plan import Disposal
 from fairlead.model.types import Catalogue, Kind
-
-
-def anything_cancels(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
-    """W006: a WITHOUT with neither WHERE nor PER is about every event of its type."""
-    for clause in checked.node.withouts:
-        if clause.where is None and not checked.subscription.per:
-            name = clause.type.text
-            fix = f"add WHERE {clause.alias.text}.… = …, or PER"
-            yield LintFinding("W006", clause.span, f"any {name} counts here: the WITHOUT has neither WHERE nor PER", fix)
-
-
-def condition_beside_the_absent_event(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
-    """W007: a conjunct of a WITHOUT's WHERE that is about members only does not restrict the pattern."""
-    said: set[str] = set()
-    clauses = {each.alias.text: each for each in checked.node.withouts}
-    for branch in checked.subscription.branches:
-        negations: tuple[NegationBetween | Absence, ...] = (*branch.negations, *branch.absences)
-        for negation in negations:
-            where = clauses[negation.alias].where
-            for predicate in negation.predicates:
-                if where and predicate.slots and negation.slot not in predicate.slots and predicate.text not in said:
-                    said.add(predicate.text)
-                    problem = f"'{predicate.text}' does not name '{negation.alias}': if it is false, no event is ruled out"
-                    yield LintFinding(
-                        "W007", where.condition.span, problem, "move it to the WHERE of the pattern, before WITHOUT"
-                    )
 
 
 def floating_key(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:

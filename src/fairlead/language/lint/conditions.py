@@ -62,12 +62,16 @@ def equality_without_per(checked: Checked, catalogue: Catalogue) -> Iterator[Lin
             if clause not in said:
                 said.add(clause)
                 problem = f"'{predicate.text}' joins without PER: a match on one value disposes of events of all others"
-                yield LintFinding(
-                    "W001",
-                    conjunct.span,
-                    problem,
-                    f"add {clause}" if possible else f"add that key to every type, and {clause}",
-                )
+                yield LintFinding("W001", conjunct.span, problem, _fix(join, branch, clause, possible))
+
+
+def _fix(join: tuple[Field, Field], branch: Branch, clause: str, possible: bool) -> str:
+    if possible:
+        return f"add {clause}"
+    left, right = (branch.slots[field.slot].type for field in join)
+    if left == right and join[0].attribute != join[1].attribute:  # a type has one key
+        return "add DISPOSAL INFIX and WITHIN: a match then discards only its own events"
+    return f"add that key to every type, and {clause}"
 
 
 def _join(predicate: Predicate) -> tuple[Field, Field] | None:

@@ -25,13 +25,7 @@ Rule = Callable[[Checked, Catalogue], Iterator[LintFinding]]
 
 def expressions(node: syntax.Subscription) -> Iterator[syntax.Expression]:
     for clause in node.clauses:
-        match clause:
-            case syntax.Where():
-                yield clause.condition
-            case syntax.Emit():
-                yield from (each.value for each in clause.assignments)
-            case syntax.Without(where=syntax.Where(condition=condition)):
-                yield condition
+        yield from clause.expressions
 
 
 def outside_aggregates(node: syntax.Expression) -> Iterator[syntax.Reference]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairlead.language.checking.subscription import Checked
+from fairlead.language.clauses.registry import LINT
 from fairlead.language.lint import clauses, conditions, instances, topics
 from fairlead.language.lint.finding import LintFinding, Rule
 from fairlead.language.parsing import syntax
@@ -22,8 +23,8 @@ RULES: tuple[Rule, ...] = (
     instances.index_missing,
     instances.recent_runs_backwards,
     instances.broken_rise,
-    clauses.anything_cancels,
-    clauses.condition_beside_the_absent_event,
+    instances.refused_between_neighbours,
+    *LINT,
     conditions.constant,
     conditions.not_in_null,
     clauses.floating_key,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from fairlead.language.checking.subscription import Checked
 from fairlead.language.lint.finding import LintFinding
+from fairlead.model.clauses.clause import NotingClause
 from fairlead.model.plan import Branch, Subscription
 from fairlead.model.types import Catalogue
 
@@ -27,12 +28,12 @@ def order_between_topics(checked: Checked, catalogue: Catalogue) -> Iterator[Lin
 def _about_order(subscription: Subscription, branch: Branch, catalogue: Catalogue) -> str | None:
     """The clause of a branch that depends on the order of events in different topics, as it is written."""
     topic = [catalogue[slot.type].topic for slot in branch.slots]
-    for each in branch.precedences:
-        if len({topic[slot] for slot in (*each.left, *each.right)}) > 1:
-            return "THEN"
-    for between in branch.negations:
-        if len({topic[between.left], topic[between.right], catalogue[between.type].topic}) > 1:
-            return "WITHOUT … BETWEEN"
+    for each in branch.clauses:
+        involved = {topic[slot] for slot in each.anchors}
+        if isinstance(each, NotingClause):
+            involved.add(catalogue[each.type].topic)
+        if not each.waits and len(involved) > 1:
+            return each.keyword
     if len(set(topic)) > 1 and (subscription.matching.recent or subscription.matching.contiguous):
         return f"MATCHING {subscription.matching.words}"
     return None

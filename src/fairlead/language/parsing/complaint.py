@@ -12,9 +12,10 @@ from difflib import SequenceMatcher
 from lark import Token, UnexpectedToken
 
 from fairlead.language.parsing.fault import Fault, Span, closest, listed
+from fairlead.language.parsing.keywords import ALL_KEYWORDS, CLAUSE_KEYWORDS
 
 _EXPRESSION = frozenset({"NAME", "INT", "DECIMAL", "STRING", "TRUE", "FALSE", "NULL", "MINUS", "LPAR"})
-_CLAUSES = ("_WHERE", "_PER", "_WITHIN", "_WITHOUT", "_MATCHING", "_DISPOSAL", "_EMIT")
+_CLAUSES = tuple(f"_{each}" for each in CLAUSE_KEYWORDS)
 _STATEMENTS = ("_TYPE", "_EVENT", "_TOPIC", "_SUBSCRIPTION")
 STATEMENT = "a statement (TYPE, EVENT UNION, TOPIC, SUBSCRIPTION)"
 
@@ -23,7 +24,7 @@ GROUPS: tuple[tuple[frozenset[str], str], ...] = (
     (_EXPRESSION, "an expression"),
     (frozenset({"EQ", "ORDER", "_IS", "_IN", "_BETWEEN", "_LIKE", "NOT"}), "a comparison"),
     (frozenset({"PLUS", "MINUS", "STAR", "SLASH", "PERCENT"}), "an arithmetic sign"),
-    (frozenset(_CLAUSES), "a clause (WHERE, PER, WITHIN, WITHOUT, MATCHING, DISPOSAL, EMIT)"),
+    (frozenset(_CLAUSES), f"a clause ({', '.join(CLAUSE_KEYWORDS)})"),
     (frozenset(_STATEMENTS), STATEMENT),
 )
 """Sets of terminals with one name, the larger ones first."""
@@ -62,6 +63,8 @@ def of_token(text: str, error: UnexpectedToken) -> Fault:
     for at in (span.start, span.start - 1):  # the slash before it may have been read as a division
         if text.startswith("/*", max(0, at)):
             return _open_comment(at)
+    if "_THEN" in expected and text.startswith("->", span.start):
+        return Fault("L001", Span(span.start, span.start + 2), "'->' is not expected here", "write THEN")
     return _misspelt(text, token, span, expected) or Fault("L001", span, _problem(token), _fix(token, expected))
 
 
@@ -74,6 +77,9 @@ def of_character(text: str, at: int) -> Fault:
         return Fault("L002", Span(at, len(text) if end < 0 else end), "this text has no closing quote", "add ' at its end")
     if character in '"`“”‘’':
         return Fault("L002", span, f"{character} does not start a text", "write text in single quotes: '…'")
+    for sign, fix in (("&&", "write AND"), ("||", "write OR between conditions; texts cannot be joined")):
+        if text.startswith(sign, at):
+            return Fault("L002", Span(at, at + 2), f"'{sign}' is not an operator of the language", fix)
     return Fault("L002", span, f"{character!r} is not a character of the language", "remove it")
 
 
@@ -134,27 +140,3 @@ def _is_keyword(terminal: str) -> bool:
 
 def _keyword(terminal: str) -> str:
     return terminal.lstrip("_")
-
-
-ALL_KEYWORDS = (
-    *("TYPE", "EXTENDS", "TIME", "EVENT", "UNION", "TOPIC", "SUBSCRIPTION", "MATCH", "WHERE", "PER", "WITHIN", "MATCHING"),
-    *(
-        "DISPOSAL",
-        "EMIT",
-        "WITHOUT",
-        "AND",
-        "OR",
-        "THEN",
-        "AS",
-        "OF",
-        "IS",
-        "IN",
-        "BETWEEN",
-        "LIKE",
-        "NOT",
-        "NULL",
-        "TRUE",
-        "FALSE",
-    ),
-    *("FIRST", "RECENT", "CONTIGUOUS", "PREFIX", "INFIX", "POSTFIX"),
-)

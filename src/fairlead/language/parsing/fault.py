@@ -27,18 +27,18 @@ class Fault(Exception):
         super().__init__(f"{code} {problem}")
 
 
-def closest(name: str, options: Iterable[str]) -> str | None:
+def closest(name: str, options: Iterable[str], likeness: float = 0.6) -> str | None:
     """The option that a misspelt name most likely meant, ignoring case; the first of equally likely ones."""
     folded: dict[str, str] = {}
     for option in options:
         folded.setdefault(option.casefold(), option)
-    found = difflib.get_close_matches(name.casefold()[:64], folded, n=1, cutoff=0.6)
+    found = difflib.get_close_matches(name.casefold()[:64], folded, n=1, cutoff=likeness)
     return folded[found[0]] if found else None
 
 
-def did_you_mean(name: str, options: Iterable[str], otherwise: str | None = None) -> str | None:
+def did_you_mean(name: str, options: Iterable[str], otherwise: str | None = None, likeness: float = 0.6) -> str | None:
     """The fix for an unknown name: the likely one, or else `otherwise`."""
-    meant = closest(name, options)
+    meant = closest(name, options, likeness)
     return f"did you mean '{meant}'?" if meant else otherwise
 
 

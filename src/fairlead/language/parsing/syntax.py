@@ -6,12 +6,17 @@ Never: knows a type, an alias or a slot.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeVar, dataclass_transform
 
 from fairlead.dataclass import dataclass
 from fairlead.language.parsing.fault import Span
+
+if TYPE_CHECKING:
+    from fairlead.language.checking.scope import AliasMember
+    from fairlead.model.clauses.clause import NotingClause
+    from fairlead.model.expression import Predicate
 
 Node = TypeVar("Node")
 
@@ -246,10 +251,36 @@ Expression = Constant | Reference | Call | Negative | Arithmetic | Compare | IsN
 # --- clauses and statements
 
 
+class Clause:
+    """A clause of a subscription, after its pattern."""
+
+    __slots__ = ()
+    word: ClassVar[str]
+    several: ClassVar[bool] = False
+    """A subscription may have more than one."""
+
+    span: Span
+
+    @property
+    def reads(self) -> tuple[Word, ...]:
+        """The types that it names, beside those of the pattern, whose events it reads."""
+        return ()
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return ()
+
+
 @node
-class Where:
+class Where(Clause):
+    word: ClassVar[str] = "WHERE"
+
     condition: Expression
     span: Span
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return (self.condition,)
 
 
 @node
@@ -267,25 +298,33 @@ class Key:
 
 
 @node
-class Per:
+class Per(Clause):
+    word: ClassVar[str] = "PER"
+
     keys: tuple[Key, ...]
     span: Span
 
 
 @node
-class Within:
+class Within(Clause):
+    word: ClassVar[str] = "WITHIN"
+
     duration: Duration
     span: Span
 
 
 @node
-class MatchingClause:
+class MatchingClause(Clause):
+    word: ClassVar[str] = "MATCHING"
+
     words: str
     span: Span
 
 
 @node
-class DisposalClause:
+class DisposalClause(Clause):
+    word: ClassVar[str] = "DISPOSAL"
+
     words: str
     span: Span
 
@@ -297,26 +336,44 @@ class Assignment:
 
 
 @node
-class Emit:
+class Emit(Clause):
+    word: ClassVar[str] = "EMIT"
+
     type: Word
     assignments: tuple[Assignment, ...]
     time: Word | None
     span: Span
 
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return tuple(each.value for each in self.assignments)
 
-@node
-class Without:
-    """`WITHOUT type alias BETWEEN anchors[0] AND anchors[1]`, or with a duration `… WITHIN duration OF anchors[0]`."""
+
+class NotingNode(Clause):
+    """A clause about events that are no members: `type alias`, in relation to members, its anchors. It can be repeated, and
+    a WHERE right after it is about these events."""
+
+    __slots__ = ()
+    several: ClassVar[bool] = True
 
     type: Word
     alias: Word
     anchors: tuple[Reference, ...]
-    duration: Duration | None
-    span: Span
-    where: Where | None = None
+    where: Where | None
 
+    @property
+    def reads(self) -> tuple[Word, ...]:
+        return (self.type,)
 
-Clause = Where | Per | Within | MatchingClause | DisposalClause | Emit | Without
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return (self.where.condition,) if self.where else ()
+
+    def planned(
+        self, member: AliasMember, slots: Sequence[int], members: Mapping[str, AliasMember], predicates: tuple[Predicate, ...]
+    ) -> NotingClause:
+        """The clause, checked: `member` are its events, `slots` those of its anchors, `predicates` its WHERE."""
+        raise NotImplementedError
 
 
 @node
@@ -331,8 +388,13 @@ class Subscription:
         return next((each for each in self.clauses if isinstance(each, Emit)), None)
 
     @property
-    def withouts(self) -> tuple[Without, ...]:
-        return tuple(each for each in self.clauses if isinstance(each, Without))
+    def noting(self) -> tuple[NotingNode, ...]:
+        return tuple(each for each in self.clauses if isinstance(each, NotingNode))
+
+    @property
+    def reads(self) -> tuple[Word, ...]:
+        """Every type that it names as one that it reads, in the order of the text."""
+        return (*(each.type for each in elements(self.pattern)), *(word for each in self.clauses for word in each.reads))
 
 
 Statement = TypeDeclaration | UnionDeclaration | TopicDeclaration | Subscription

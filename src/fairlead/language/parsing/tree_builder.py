@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from fairlead.language.clauses import registry as clauses
 from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, Span
 from fairlead.model.limits import LIMITS
@@ -112,14 +113,15 @@ def _quantifier(span: Span, parts: list[Any]) -> None:
 
 
 def _subscription(span: Span, parts: list[Any]) -> syntax.Subscription:
-    clauses: list[syntax.Clause] = []
+    made: list[syntax.Clause] = []
     for each in parts[2:]:
-        last = clauses[-1] if clauses else None
-        if isinstance(each, syntax.Where) and isinstance(last, syntax.Without) and last.where is None:
-            clauses[-1] = replace(last, where=each)  # a WHERE right after a WITHOUT is about the absent event
+        last = made[-1] if made else None
+        if isinstance(each, syntax.Where) and isinstance(last, syntax.NotingNode) and last.where is None:
+            # a WHERE right after a clause about events that are no members is about these
+            made[-1] = replace(last, where=each)  # type: ignore[type-var]
         else:
-            clauses.append(each)
-    return syntax.Subscription(_word(parts[0]), parts[1], tuple(clauses), span)
+            made.append(each)
+    return syntax.Subscription(_word(parts[0]), parts[1], tuple(made), span)
 
 
 def _key_part(span: Span, parts: list[Any]) -> syntax.KeyPart:
@@ -129,16 +131,6 @@ def _key_part(span: Span, parts: list[Any]) -> syntax.KeyPart:
 
 def _emit(span: Span, parts: list[Any]) -> syntax.Emit:
     return syntax.Emit(_word(parts[0]), tuple(parts[1]), _optional_word(parts), span)
-
-
-def _without_between(span: Span, parts: list[Any]) -> syntax.Without:
-    (type_, alias), left, right = parts
-    return syntax.Without(type_, alias, (left, right), None, span)
-
-
-def _without_within(span: Span, parts: list[Any]) -> syntax.Without:
-    (type_, alias), duration, anchor = parts
-    return syntax.Without(type_, alias, (anchor,), duration, span)
 
 
 def _reference(span: Span, parts: list[Any]) -> syntax.Reference:
@@ -179,9 +171,6 @@ BUILDERS: dict[str, Callable[[Span, list[Any]], Any]] = {
     "emit": _emit,
     "assignments": lambda span, parts: parts,
     "assignment": lambda span, parts: syntax.Assignment(_word(parts[0]), parts[2]),
-    "without_between": _without_between,
-    "without_within": _without_within,
-    "negated": lambda span, parts: (_word(parts[0]), _optional_word(parts) or _word(parts[0])),
     "member": _reference,
     "or_": lambda span, parts: syntax.Or(tuple(parts), span),
     "and_": lambda span, parts: syntax.And(tuple(parts), span),
@@ -203,5 +192,6 @@ BUILDERS: dict[str, Callable[[Span, list[Any]], Any]] = {
     "call": lambda span, parts: syntax.Call(_word(parts[0]), tuple(parts[1]), span),
     "reference": _reference,
     "arguments": lambda span, parts: parts,
+    **clauses.BUILDERS,
 }
 """One builder for each rule of the grammar, by the rule's name."""

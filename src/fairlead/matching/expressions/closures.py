@@ -38,8 +38,8 @@ Check = Callable[[Any], bool]
 
 
 def slot_types(branch: Branch, catalogue: Catalogue) -> list[EventType]:
-    """The type of every slot of a branch, members first, then the negated events."""
-    return [catalogue[each.type] for each in (*branch.slots, *branch.negated)]
+    """The type of every slot of a branch, members first, then those of noted events."""
+    return [catalogue[name] for name in (*branch.signature, *(each.type for each in branch.noting))]
 
 
 def compile_condition(condition: Condition, types: Sequence[EventType]) -> Check:

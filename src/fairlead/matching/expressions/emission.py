@@ -9,7 +9,6 @@ distinct value if it reads one attribute only.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from itertools import repeat
 from typing import Any
@@ -25,29 +24,16 @@ from fairlead.matching.results.event_store import View
 from fairlead.matching.results.taken_rows import Taken
 from fairlead.model.columns import arrow_array, arrow_type, canonical_values, decimals_at
 from fairlead.model.event import Event
-from fairlead.model.expression import (
-    Aggregate,
-    Arithmetic,
-    Call,
-    Compare,
-    Expression,
-    Field,
-    In,
-    IsNull,
-    Like,
-    Negative,
-    PositionOf,
-    TimeOf,
-    Truth,
-    children,
-)
+from fairlead.model.expression import Aggregate, Call, Expression, Field, Leaf, PositionOf, TimeOf, leaves, with_leaves
 from fairlead.model.identity import majors_of
 from fairlead.model.plan import Branch
 from fairlead.model.position import Position
 from fairlead.model.types import Attribute, Catalogue, DataType, EventType, Kind
 from fairlead.model.values import DECIMAL_CONTEXT
 
-Leaf = Field | PositionOf | TimeOf | Aggregate
+
+class NoColumnForm(Exception):
+    """An expression that whole columns do not serve: it is evaluated relation by relation."""
 
 
 def compile_field(node: Expression, types: Sequence[EventType], wanted: DataType) -> Evaluator:
@@ -90,7 +76,7 @@ class Members:
     def emitted(self, node: Expression, wanted: DataType) -> pa.Array:
         try:
             return self._by_columns(node, wanted)
-        except (NotImplementedError, pa.ArrowInvalid):  # ArrowInvalid: a decimal that does not fit
+        except (NoColumnForm, pa.ArrowInvalid):  # ArrowInvalid: a decimal that does not fit
             return self._by_scalar(node, wanted)
 
     def _by_columns(self, node: Expression, wanted: DataType) -> pa.Array:
@@ -106,7 +92,7 @@ class Members:
 
                 return pc.coalesce(*(self._by_columns(each, wanted) for each in node.arguments))
         if any(each.kind not in NUMBERS for each in (node, *leaves(node))):
-            raise NotImplementedError
+            raise NoColumnForm(node)
         return as_arrow(self._numbers(node), wanted)
 
     def _numbers(self, node: Expression) -> Vector:
@@ -114,7 +100,8 @@ class Members:
         schema = EventType("members", tuple(Attribute(str(at), DataType(leaf.kind)) for at, leaf in enumerate(read)))
         columns = [self.column(leaf) for leaf in read]
         table = pa.RecordBatch.from_arrays(columns, [str(at) for at in range(len(read))])
-        over_one = _over_one(node, {leaf: Field(0, str(at), leaf.kind) for at, leaf in enumerate(read)})
+        fields = {leaf: Field(0, str(at), leaf.kind) for at, leaf in enumerate(read)}
+        over_one = with_leaves(node, fields.__getitem__)
         return evaluate(over_one, TypeRows(schema, table, None, lambda: np.zeros(len(self), dtype=np.int64)))
 
     def column(self, leaf: Leaf) -> pa.Array:
@@ -141,10 +128,10 @@ class Members:
             case Aggregate(attribute=str() as attribute):
                 kinds = [_kind(self.types[slot], attribute) for slot in leaf.slots]
                 if not kinds or not NUMBERS.issuperset(kinds):
-                    raise NotImplementedError
+                    raise NoColumnForm(leaf)
                 vectors = [self._numbers(Field(slot, attribute, kind)) for slot, kind in zip(leaf.slots, kinds, strict=True)]
                 return as_arrow(aggregated(leaf.function, vectors, leaf.kind), DataType(leaf.kind))
-        raise NotImplementedError
+        raise NoColumnForm(leaf)
 
     def _slot(self, slot: int) -> Taken:
         if slot not in self._slots:
@@ -166,7 +153,7 @@ class Members:
                 bound[slot] = Event(schema, tuple(row), Position(0))
                 results.append(scalar(bound))
             return arrow_array(results, wanted).take(encoded.indices.fill_null(len(distinct) - 1))
-        used = {slot for leaf in read for slot in (leaf.slots if isinstance(leaf, Aggregate) else (leaf.slot,))}
+        used = {slot for leaf in read for slot in leaf.slots}
         columns = [self._events(slot, read) if slot in used else repeat(slots[slot], len(self)) for slot in range(len(slots))]
         return arrow_array([scalar(binding) for binding in zip(*columns, strict=True)], wanted)
 
@@ -192,29 +179,5 @@ def as_arrow(vector: Vector, wanted: DataType) -> pa.Array:
     return made.cast(arrow_type(wanted))
 
 
-def leaves(node: Expression) -> Iterator[Leaf]:
-    if isinstance(node, Field | PositionOf | TimeOf | Aggregate):
-        yield node
-    for child in children(node):
-        yield from leaves(child)
-
-
 def _kind(schema: EventType, attribute: str) -> Kind:
     return schema.attributes[schema.index[attribute]].type.kind
-
-
-def _over_one(node: Expression, fields: dict[Leaf, Field]) -> Expression:
-    """The same expression over one event whose attributes are the leaves."""
-    match node:
-        case Field() | PositionOf() | TimeOf() | Aggregate():
-            return fields[node]
-        case Arithmetic() | Compare():
-            return replace(node, left=_over_one(node.left, fields), right=_over_one(node.right, fields))
-        case Call():
-            return replace(node, arguments=tuple(_over_one(each, fields) for each in node.arguments))
-        case In():
-            options = tuple(_over_one(each, fields) for each in node.options)
-            return replace(node, operand=_over_one(node.operand, fields), options=options)
-        case Negative() | IsNull() | Like() | Truth():
-            return replace(node, operand=_over_one(node.operand, fields))
-    return node

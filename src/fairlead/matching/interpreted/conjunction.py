@@ -17,34 +17,39 @@ from typing import Any
 from fairlead.dataclass import dataclass
 from fairlead.matching.attempt import QUEUED, Attempt
 from fairlead.matching.expressions.closures import Check, compile_condition, slot_types
+from fairlead.matching.interpreted.dead_events import Needs, is_circular, needs_in_front
 from fairlead.matching.interpreted.instance import Instance, Key
-from fairlead.matching.interpreted.precedence import Needs, is_circular, needs_in_front
 from fairlead.matching.interpreted.search import Search
+from fairlead.model.clauses.clause import NotingClause
 from fairlead.model.event import Event
-from fairlead.model.plan import Absence, Branch, Disposal, Negated, NegationBetween, Subscription
+from fairlead.model.plan import Branch, Disposal, Subscription
 from fairlead.model.types import Catalogue, EventType
 
 
 @dataclass(frozen=True)
-class CompiledNegation:
-    """A WITHOUT clause, compiled: which events it notes, and when one of them forbids a relation."""
+class CompiledNoting:
+    """A clause that notes events, compiled: which it notes, and when one of them forbids a relation."""
 
-    clause: Negated
+    clause: NotingClause
+    since: int
+    until: int | None
+    apart_us: int
     accepts: Check
     forbids: tuple[Check, ...]
     anchor_queue: int
+    """The queue of the member at `since`: events before all of it forbid nothing."""
 
     def inside(self, event: Event, members: tuple[Event, ...] | list[Event]) -> bool:
-        clause = self.clause
-        if isinstance(clause, NegationBetween):
-            return members[clause.left].position < event.position < members[clause.right].position
-        anchor = members[clause.anchor]
-        return event.position > anchor.position and abs(event.time - anchor.time) <= clause.within_us  # type: ignore[operator]
+        """Whether the event is within the reach of the clause."""
+        anchor = members[self.since]
+        if self.until is not None:
+            return anchor.position < event.position < members[self.until].position
+        return event.position > anchor.position and abs(event.time - anchor.time) <= self.apart_us  # type: ignore[operator]
 
     def forbidden(self, event: Event, members: tuple[Event, ...] | list[Event], width: int) -> bool:
-        """Whether this noted event forbids these members. `width` is the number of slots, negated ones included. In a reduced
-        search (reduced_search.py) members can be missing that the clause does not read and that are of other types than the
-        event."""
+        """Whether this noted event forbids these members. `width` is the number of slots, those of noted events included. In
+        a reduced search (reduced_search.py) members can be missing that the clause does not read and that are of other types
+        than the event."""
         if not self.inside(event, members) or any(member and event.position == member.position for member in members):
             return False
         binding: list[Event | None] = [*members, *[None] * (width - len(members))]
@@ -60,21 +65,22 @@ class Conjunction:
     ) -> None:
         self.attempt = attempt or Attempt()
         self.disposal, self.matching, self.within = subscription.disposal, subscription.matching, subscription.within_us
-        self.absences = branch.absences
+        self.waiting = branch.waiting
         self.search = Search(branch, subscription.matching, catalogue, self.attempt)
         types = slot_types(branch, catalogue)
         self.width = len(types)
         self.slots_of_queue = [branch.slots_of_type[name] for name in branch.queue_types]
         self.unary = [_acceptor(branch, slots, types) for slots in self.slots_of_queue]
-        self.negated = [_negated(branch, each, types) for each in branch.negated]
-        self.between = [at for at, each in enumerate(self.negated) if isinstance(each.clause, NegationBetween)]
-        self.absent = [at for at, each in enumerate(self.negated) if isinstance(each.clause, Absence)]
+        self.noting = [_noting(branch, each, types) for each in branch.noting]
+        self.prompt = [at for at, each in enumerate(branch.noting) if not each.waits]
+        self.patient = [at for at, each in enumerate(branch.noting) if each.waits]
+        """Of the clauses that note events: those that decide when the members are found, and those that wait."""
         self.routes = _routes(branch, catalogue)
         self.needs = needs_in_front(branch)
         self.circular = is_circular(self.needs)
 
     def create(self) -> Instance:
-        return Instance([[] for _ in self.slots_of_queue], [[] for _ in self.negated])
+        return Instance([[] for _ in self.slots_of_queue], [[] for _ in self.noting])
 
     def arrivals(self, event: Event) -> Sequence[tuple[Key, Route]]:
         """The keys under which the event arrives, each with its route. If types name different key attributes and the event has
@@ -93,9 +99,9 @@ class Conjunction:
         return list(together.items())
 
     def accept(self, route: Route, event: Event) -> tuple[list[int], list[int]]:
-        """The queues that the event enters and the WITHOUT clauses that note it."""
+        """The queues that the event enters and the clauses that note it."""
         entered = [at for at in route.queues if self.unary[at](event)]
-        noted = [at for at in route.negated if self.negated[at].accepts(event)]
+        noted = [at for at in route.noting if self.noting[at].accepts(event)]
         return entered, noted
 
     def arrive(self, instance: Instance, event: Event, entered: list[int], noted: list[int]) -> tuple[Event, ...] | None:
@@ -107,8 +113,8 @@ class Conjunction:
         for at in entered:
             instance.queues[at].append(event)
         for at in noted:
-            instance.negated[at].append(event)
-            if at in self.absent:
+            instance.noted[at].append(event)
+            if at in self.patient:
                 self._cancel(instance, at, event)
         # 3. match and dispose
         members = self._match(instance, entered) if entered else None
@@ -117,14 +123,12 @@ class Conjunction:
         return members
 
     def is_forbidden(self, instance: Instance, members: tuple[Event, ...]) -> bool:
-        """Whether an event noted so far forbids the absence of these members."""
-        self.attempt.spend(sum(len(instance.negated[at]) for at in self.absent))
-        return any(
-            self.negated[at].forbidden(event, members, self.width) for at in self.absent for event in instance.negated[at]
-        )
+        """Whether an event noted so far forbids these members, which would have to wait."""
+        self.attempt.spend(sum(len(instance.noted[at]) for at in self.patient))
+        return any(self.noting[at].forbidden(event, members, self.width) for at in self.patient for event in instance.noted[at])
 
     def _match(self, instance: Instance, entered: list[int]) -> tuple[Event, ...] | None:
-        unspoilt = [self._unspoilt(instance, at) for at in self.between]
+        unspoilt = [self._unspoilt(instance, at) for at in self.prompt]
         if not instance.loose and len(entered) == 1:
             found = self.search.find(instance.queues, entered[0], unspoilt)
         else:
@@ -134,7 +138,7 @@ class Conjunction:
 
     def _unspoilt(self, instance: Instance, at: int) -> Check:
         """That no event noted for a clause forbids members: as many of them as the clause can ask for are there."""
-        clause, noted = self.negated[at], instance.negated[at]
+        clause, noted = self.noting[at], instance.noted[at]
 
         def unspoilt(members: Any) -> bool:
             self.attempt.spend(len(noted))
@@ -175,11 +179,11 @@ class Conjunction:
     def _cancel(self, instance: Instance, at: int, event: Event) -> None:
         self.attempt.spend(len(instance.pending))
         for pending in instance.pending:
-            if not pending.cancelled and self.negated[at].forbidden(event, pending.match.members, self.width):
+            if not pending.cancelled and self.noting[at].forbidden(event, pending.match.members, self.width):
                 pending.cancelled = True
 
     def forget(self, instance: Instance) -> list[tuple[int, Event]]:
-        """Drop events that can be in no later relation (see precedence.py), and noted events that can forbid none: those that
+        """Drop events that can be in no later relation (see dead_events.py), and noted events that can forbid none: those that
         no queued anchor precedes. Returns the events that left a queue."""
         left: list[tuple[int, Event]] = []
         known = -1
@@ -191,7 +195,7 @@ class Conjunction:
                     left.append((queue, events.pop(0)))
             if not self.circular:
                 break
-        for compiled, noted in zip(self.negated, instance.negated, strict=True):
+        for compiled, noted in zip(self.noting, instance.noted, strict=True):
             anchors = instance.queues[compiled.anchor_queue]
             if not anchors:
                 noted.clear()
@@ -207,15 +211,15 @@ def _met(queues: list[list[Event]], needs: Needs, event: Event) -> bool:
 
 @dataclass(frozen=True)
 class Route:
-    """The route of an event of one concrete type in a branch: the attributes of its key, its queues and WITHOUT clauses."""
+    """The route of an event of one concrete type in a branch: the attributes of its key, its queues, and who notes it."""
 
     key: tuple[int, ...]
     queues: tuple[int, ...]
-    negated: tuple[int, ...]
+    noting: tuple[int, ...]
 
     def with_queues_of(self, other: Route) -> Route:
-        queues, negated = sorted({*self.queues, *other.queues}), sorted({*self.negated, *other.negated})
-        return Route(self.key, tuple(queues), tuple(negated))
+        queues, noting = sorted({*self.queues, *other.queues}), sorted({*self.noting, *other.noting})
+        return Route(self.key, tuple(queues), tuple(noting))
 
 
 def _routes(branch: Branch, catalogue: Catalogue) -> dict[str, tuple[Route, ...]]:
@@ -223,13 +227,13 @@ def _routes(branch: Branch, catalogue: Catalogue) -> dict[str, tuple[Route, ...]
     keys = dict(branch.keys)
     routes: dict[str, dict[tuple[int, ...], tuple[list[int], list[int]]]] = {}
     targets = [(name, at, 0) for at, name in enumerate(branch.queue_types)]
-    targets += [(each.type, at, 1) for at, each in enumerate(branch.negated)]
+    targets += [(each.type, at, 1) for at, each in enumerate(branch.noting)]
     for name, at, side in targets:
         for concrete in catalogue.accepts(name):
             key = tuple(catalogue[concrete].index[attribute] for attribute in keys.get(name, ()))
             routes.setdefault(concrete, {}).setdefault(key, ([], []))[side].append(at)
     return {
-        concrete: tuple(Route(key, tuple(queues), tuple(negated)) for key, (queues, negated) in found.items())
+        concrete: tuple(Route(key, tuple(queues), tuple(noting)) for key, (queues, noting) in found.items())
         for concrete, found in routes.items()
     }
 
@@ -254,7 +258,7 @@ def _acceptor(branch: Branch, slots: tuple[int, ...], types: list[EventType]) ->
     return accepts
 
 
-def _negated(branch: Branch, clause: Negated, types: list[EventType]) -> CompiledNegation:
+def _noting(branch: Branch, clause: NotingClause, types: list[EventType]) -> CompiledNoting:
     own = [compile_condition(each.condition, types) for each in clause.predicates if each.slots == (clause.slot,)]
     rest = tuple(compile_condition(each.condition, types) for each in clause.predicates if each.slots != (clause.slot,))
     binding: list[Event | None] = [None] * len(types)
@@ -263,5 +267,5 @@ def _negated(branch: Branch, clause: Negated, types: list[EventType]) -> Compile
         binding[clause.slot] = event
         return all(check(binding) for check in own)
 
-    anchor = clause.left if isinstance(clause, NegationBetween) else clause.anchor
-    return CompiledNegation(clause, accepts, rest, branch.queue_types.index(branch.slots[anchor].type))
+    queue = branch.queue_types.index(branch.slots[clause.since].type)
+    return CompiledNoting(clause, clause.since, clause.until, clause.apart_us, accepts, rest, queue)

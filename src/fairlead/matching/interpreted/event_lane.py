@@ -31,9 +31,8 @@ from fairlead.matching.results.delivery_order import NOT_DUE
 from fairlead.matching.state.content import Content
 from fairlead.model.clocks import heard_types
 from fairlead.model.columns import Columns
-from fairlead.model.event import Event
+from fairlead.model.event import Event, Places
 from fairlead.model.identity import relation_id
-from fairlead.model.places import Places
 from fairlead.model.plan import Branch, Plan, Subscription
 from fairlead.model.position import Position
 from fairlead.model.relation import Relation

@@ -30,23 +30,23 @@ class Instance:
     """One branch for one key: queued and noted events, and waiting relations."""
 
     queues: list[list[Event]]
-    negated: list[list[Event]]
+    noted: list[list[Event]]
     clock: int | None = None
     loose: bool = False
     pending: list[Pending] = field(default_factory=list)
 
     def lists(self) -> list[list[Event]]:
-        """The queues, then the noted events of each WITHOUT clause."""
-        return [*self.queues, *self.negated]
+        """The queues, then the events that each clause has noted."""
+        return [*self.queues, *self.noted]
 
     def copy(self) -> Instance:
         """Copies its lists, which change when an event arrives. Waiting relations are shared: handling the same events again
         cancels the same ones, and decides the same ones before."""
-        lists = [[*each] for each in self.queues], [[*each] for each in self.negated]
+        lists = [[*each] for each in self.queues], [[*each] for each in self.noted]
         return Instance(*lists, self.clock, self.loose, [*self.pending])
 
     def is_empty(self) -> bool:
-        return self.clock is None and not any(self.queues) and not self.pending and not any(self.negated)
+        return self.clock is None and not any(self.queues) and not self.pending and not any(self.noted)
 
 
 @dataclass

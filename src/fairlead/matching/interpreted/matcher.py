@@ -72,10 +72,10 @@ class IncrementalSubscription:
         self, number: int, conjunction: Conjunction, key: Key, instance: Instance, members: tuple[Event, ...]
     ) -> Iterator[Match]:
         """Deliver now, or wait for the deadline."""
-        if not conjunction.absences:
+        if not conjunction.waiting:
             yield Match(number, members)
             return
-        deadline = max((members[each.anchor].time or 0) + each.within_us for each in conjunction.absences)
+        deadline = max((members[each.since].time or 0) + each.apart_us for each in conjunction.waiting)
         match = Match(number, members, deadline)
         if conjunction.is_forbidden(instance, members):
             return

@@ -54,7 +54,7 @@ class Search:
 
     def find(self, queues: Queues, newest: int | None, unspoilt: Sequence[Check] = ()) -> list[Event] | None:
         """The first relation; with `newest`, the first that contains the last event of that queue. `unspoilt`: for each
-        WITHOUT … BETWEEN, the test that no noted event forbids the members."""
+        clause that decides at once, the test that no noted event forbids the members."""
         if any(len(queue) < needed for queue, needed in zip(queues, self.needed, strict=True)):
             return None
         members: list[Event | None] = [None] * self.size
@@ -150,12 +150,10 @@ def overlapping(branch: Branch, catalogue: Catalogue) -> bool:
 
 
 def _checks(branch: Branch, catalogue: Catalogue) -> list[tuple[frozenset[int], Check]]:
-    """Every predicate and every pair that a THEN orders, with the slots it reads."""
+    """Every predicate and every pair of members that is put in order, with the slots it reads."""
     types = slot_types(branch, catalogue)
     checks = [(frozenset(each.slots), compile_condition(each.condition, types)) for each in branch.predicates]
-    for precedence in branch.precedences:
-        checks += [(frozenset({a, b}), _before(a, b)) for a in precedence.left for b in precedence.right]
-    return checks
+    return checks + [(frozenset(pair), _before(*pair)) for pair in branch.orders]
 
 
 def _before(a: int, b: int) -> Check:
@@ -179,11 +177,11 @@ Entry = tuple[Constraint, Check | None, tuple[Evaluator, Evaluator] | None]
 
 
 def _constraints(branch: Branch, catalogue: Catalogue, recent: bool, contiguous: bool) -> list[Entry]:
-    """Everything that a relation has to satisfy; WITHOUT … BETWEEN last, whose tests are passed with the queues."""
+    """Everything that a relation has to satisfy; last, clauses about noted events, whose tests are passed with the queues."""
     types = slot_types(branch, catalogue)
     made: list[Entry] = [_entry(each, types) for each in branch.predicates]
     instances = [(at - 1, at) for at in range(1, len(branch.slots)) if branch.slots[at - 1].type == branch.slots[at].type]
-    orders = [(a, b) for each in branch.precedences for a in each.left for b in each.right]
+    orders = [*branch.orders]
     orders += [(b, a) if recent else (a, b) for a, b in instances]
     made += [(Constraint(frozenset(pair), order=pair), _before(*pair), None) for pair in reduced_orders(orders)]
     if contiguous:
@@ -194,11 +192,11 @@ def _constraints(branch: Branch, catalogue: Catalogue, recent: bool, contiguous:
             if one.type != branch.slots[b].type and accepted[a] & accepted[b]:
                 place = _place(a), _place(b)
                 made.append((Constraint(frozenset({a, b}), SlotComparison(a, "!=", b)), _apart(a, b), place))
-    for clause in branch.negations:
+    for clause in branch.prompt:
         mine = set(catalogue.accepts(clause.type))
         read = {slot for each in clause.predicates for slot in each.slots} - {clause.slot}
         twins = {slot for slot, each in enumerate(accepted) if each & mine}
-        made.append((Constraint(frozenset({clause.left, clause.right, *read, *twins})), None, None))
+        made.append((Constraint(frozenset({*clause.anchors, *read, *twins})), None, None))
     return made
 
 

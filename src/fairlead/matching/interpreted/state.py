@@ -48,7 +48,7 @@ def content_of_objects(held: Sequence[Held], plan: Plan) -> Content:
                 made.keys += used
                 made.instances += used.values()
     groups = {form: _group(form, made, events).ordered() for form, made in rows.items()}
-    waits = [any(branch.absences for branch in each.branches) for each in plan.subscriptions]
+    waits = [each.waits for each in plan.subscriptions]
     seen = [each.seen if wait else None for each, wait in zip(held, waits, strict=True)]
     return Content(seen, groups, _events([events[word] for word in sorted(events)], plan.catalogue))
 

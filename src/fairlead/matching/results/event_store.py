@@ -94,7 +94,8 @@ def _placed(chunk: Chunk, layers: list[list[Chunk]]) -> None:
 
 
 class Store:
-    def __init__(self) -> None:
+    def __init__(self, slack_bytes_max: int = SLACK_BYTES) -> None:
+        self.slack_bytes_max = slack_bytes_max
         self.layers: list[list[Chunk]] = []
         self.rows = 0
         self.bytes = 0
@@ -116,7 +117,7 @@ class Store:
     def pack(self, queued: int, words: Callable[[], Words]) -> None:
         """Drop events that no queue refers to, if that is worth the copying. `queued` is the number of queued nodes, `words`
         returns their words, in any order."""
-        if self.rows > 2 * queued and self.bytes * (self.rows - queued) > SLACK_BYTES * self.rows:
+        if self.rows > 2 * queued and self.bytes * (self.rows - queued) > self.slack_bytes_max * self.rows:
             live = distinct(words())
             packed = [self.view().take(live).chunk()] if len(live) else []
             self.layers, self.rows, self.bytes = [], 0, 0

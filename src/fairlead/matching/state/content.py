@@ -202,7 +202,7 @@ def form_of(branch: Branch, catalogue: Catalogue) -> Form:
         _key_type([schema.attributes[schema.index[each]].type for schema, each in zip(schemas, part, strict=True)])
         for part in parts
     ]
-    return Form(tuple(keys), len(branch.queue_types) + len(branch.negated), len(branch.slots))
+    return Form(tuple(keys), len(branch.queue_types) + len(branch.noting), len(branch.slots))
 
 
 def _key_type(types: Sequence[DataType]) -> pa.DataType:

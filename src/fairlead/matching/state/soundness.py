@@ -99,7 +99,7 @@ def _require_clocks(content: Content, plan: Plan) -> None:
     _say(len(content.seen) == len(plan.subscriptions), "it has another number of subscriptions")
     for seen, each in zip(content.seen, plan.subscriptions, strict=True):
         if seen is not None:
-            _say(any(branch.absences for branch in each.branches), f"'{each.name}' waits for nothing, but has seen a time")
+            _say(each.waits, f"'{each.name}' waits for nothing, but has seen a time")
             _say(TIMESTAMP_RANGE[0] <= seen <= TIMESTAMP_RANGE[1], f"'{each.name}' has seen a time that is none")
 
 
@@ -212,11 +212,11 @@ class _Asked:
     """For each member its queue."""
     keys: tuple[tuple[str, ...], ...]
     within: int | None
-    absences: tuple[tuple[int, int], ...]
+    waiting: tuple[tuple[int, int], ...]
 
     @classmethod
     def of(cls, subscription: Subscription, branch: Branch, catalogue: Catalogue) -> _Asked:
-        names = [*branch.queue_types, *(each.type for each in branch.negated)]
+        names = [*branch.queue_types, *(each.type for each in branch.noting)]
         of_type = dict(branch.keys)
         return cls(
             tuple(catalogue.accepts(name) for name in names),
@@ -224,7 +224,7 @@ class _Asked:
             tuple(branch.queue_types.index(slot.type) for slot in branch.slots),
             tuple(of_type.get(name, ()) for name in names),
             subscription.within_us,
-            tuple((each.anchor, each.within_us) for each in branch.absences),
+            tuple((each.since, each.apart_us) for each in branch.waiting),
         )
 
 
@@ -353,14 +353,14 @@ def _require_queues(
 
 def _require_waits(asked: _Asked, group: InstanceTable, waits: Numbers, members: list[Numbers], known: _Known) -> None:
     """4. The waiting relations in instances of one kind."""
-    _say(bool(asked.absences), "something waits where nothing is absent")
+    _say(bool(asked.waiting), "something waits where nothing is absent")
     words = np.sort(group.members[waits], axis=1)
     _say((words[:, 1:] != words[:, :-1]).all(), "a member is there twice")
     for rows, queue in zip(members, asked.slots, strict=True):
         known.require_type(rows, asked.queues[queue])
         if asked.keys[queue]:
             known.require_keys(rows, asked.keys[queue], group.keys, group.owner[waits])
-    anchors = [(known.times[members[anchor]], within) for anchor, within in asked.absences]
+    anchors = [(known.times[members[anchor]], within) for anchor, within in asked.waiting]
     _say(all((times != NEVER).all() for times, _ in anchors), "an anchor has no time")
     due: Any = np.max([times + within for times, within in anchors], axis=0)
     _say((due == group.deadline[waits]).all(), "a deadline is not that of its anchors")

@@ -30,8 +30,7 @@ from fairlead.runtime.kafka import brokers
 from fairlead.runtime.live.batch import Batch
 from fairlead.runtime.live.subscribing import LiveSubscription
 from fairlead.transport.files.documents import json_value
-from fairlead.transport.output.cloud_events import JSON, STRUCTURED
-from fairlead.transport.output.relation_events import relation_event
+from fairlead.transport.output.cloud_events import JSON, STRUCTURED, relation_event
 
 SENT = "fairlead_sent"
 SEND_SECONDS = 30.0

@@ -30,7 +30,7 @@ async def caught_up(log: Log, stream: Stream, topics: Sequence[str]) -> int:
     patience = Patience(BEHIND_SECONDS_MAX, PAUSE_SECONDS, PAUSE_SECONDS_MAX)
     while last < end:
         if patience.is_over:
-            problem = f"the stream of {', '.join(topics)} is {end - last:,} blocks behind its topics, and does not advance"
+            problem = f"the stream of {', '.join(topics)} lags its topics by {end - last:,} blocks, and does not advance"
             raise LogError("N021", problem, "see the server's log; try again when all servers run and have room")
         await patience.pause()
         before, last = last, await log.last(stream)

@@ -11,7 +11,7 @@ from threading import Lock
 import numpy as np
 import pyarrow as pa
 
-from fairlead.matching.compiled.running.shared_columns import Prepared
+from fairlead.matching.compiled.running.batch import Prepared
 from fairlead.model.columns import Columns, code_type
 from fairlead.model.types import Catalogue, EventType
 from fairlead.transport.log.block import INDEX_BITS, decode, positions

@@ -20,8 +20,7 @@ from typing import cast
 
 from fairlead.errors import FairleadError
 from fairlead.language.compiler import compile_text
-from fairlead.matching.compiled.planning.shape import at_slot_zero
-from fairlead.model.expression import Aggregate, Atom, Condition, Expression, PositionOf, children, render_condition
+from fairlead.model.expression import Aggregate, Atom, Condition, Expression, PositionOf, at_slot_zero, render_condition
 from fairlead.model.plan import Branch, Plan
 from fairlead.model.types import EventType
 
@@ -33,7 +32,7 @@ NAME = "e"
 
 def routes_of(plan: Plan, types: Sequence[str]) -> dict[str, Condition]:
     """By type, for the types that have one."""
-    if any(branch.absences for each in plan.subscriptions for branch in each.branches):
+    if any(each.waits for each in plan.subscriptions):
         return {}
     if any(plan.derived_types(each) for each in plan.subscriptions):
         return {}
@@ -64,7 +63,7 @@ def is_within(narrow: Condition, wide: Condition) -> bool:
 def _route(plan: Plan, name: str) -> Condition | None:
     terms: dict[tuple[Atom, ...], None] = {}
     for branch in (branch for each in plan.subscriptions for branch in each.branches):
-        if any(name in plan.catalogue.accepts(each.type) for each in branch.negated):
+        if any(name in plan.catalogue.accepts(each.type) for each in branch.noting):
             return None
         for at, slot in enumerate(branch.slots):
             if name in plan.catalogue.accepts(slot.type):
@@ -98,4 +97,4 @@ def _of_event(condition: Condition) -> bool:
 
 
 def _plain(node: Expression) -> bool:
-    return not isinstance(node, PositionOf | Aggregate) and all(map(_plain, children(node)))
+    return not isinstance(node, PositionOf | Aggregate) and all(map(_plain, node.parts))

@@ -16,8 +16,8 @@ from fairlead.testing.live.cluster.schedule import schedule, until
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m fairlead.testing.live", description="Failures, with real servers.")
-    parser.add_argument("--faults", type=int, default=1_000_000, help="how many faults at most")
-    parser.add_argument("--seconds", type=float, default=60.0, help="how long faults go on")
+    parser.add_argument("--faults", type=int, default=1_000_000, help="how many injected faults at most")
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long to inject them")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--pause", type=float, default=0.25, help="seconds between a publisher's bursts")
     parser.add_argument("--folder", type=Path, help="keep data, logs and records there")

@@ -116,7 +116,7 @@ class Campaign:
                 self._faults[name] += 1
                 self.say(stack.enter_context(FAULTS[name](self, rolls)))
             yield
-        self.say("  mended")
+        self.say("  repaired")
 
     def get_on(self, when: str) -> None:
         """Waits until every worker has made progress."""

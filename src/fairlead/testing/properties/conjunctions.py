@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from fairlead.guarantees.shape import links
+from fairlead.model.clauses.clause import Clause, NotingClause
 from fairlead.model.event import Event
 from fairlead.model.expression import Predicate, render_condition
-from fairlead.model.plan import Absence, Branch, NegationBetween, Subscription
+from fairlead.model.plan import Branch, Subscription
 from fairlead.model.types import Catalogue
 from fairlead.testing.interpreter import holds
 
@@ -83,38 +84,33 @@ class TracedConjunction:
         left, right = frozenset(range(at)), frozenset(range(at, len(self.branch.slots)))
         if any(link & left and link & right for link in links(self.branch, self.catalogue)):
             return False
-        return not any(self._members(each) & left and self._members(each) & right for each in self.branch.absences)
+        return not any(self._members(each) & left and self._members(each) & right for each in self.branch.waiting)
 
-    def _members(self, negation: NegationBetween | Absence) -> frozenset[int]:
-        members = range(len(self.branch.slots))
-        ends = {negation.left, negation.right} if isinstance(negation, NegationBetween) else {negation.anchor}
-        return frozenset(ends) | {slot for each in negation.predicates for slot in each.slots if slot in members}
+    def _members(self, clause: Clause) -> frozenset[int]:
+        return clause.members(len(self.branch.slots))
 
     def _text(self, members: int) -> str:
         """The content of the first `members` slots."""
         options, branch = self.subscription, self.branch
-        names = [f"{slot.type}[{slot.instance}]" for slot in branch.slots] + ["!"] * (
-            len(branch.negations) + len(branch.absences)
-        )
+        names = [f"{slot.type}[{slot.instance}]" for slot in branch.slots] + ["!"] * len(branch.noting)
         inside = frozenset(range(members))
         lines = [" ".join(names[:members]), f"{options.matching.code}-{options.disposal.code} {options.within_us}"]
         lines += sorted(render_condition(p.condition, names) for p in branch.predicates if inside.issuperset(p.slots))
-        lines += sorted(f"then {p.left} {p.right}" for p in branch.precedences if inside.issuperset((*p.left, *p.right)))
-        negated: list[NegationBetween | Absence] = [*branch.negations, *branch.absences]
-        for each in negated:
-            if inside.issuperset(self._members(each)):
-                lines.append(self._negation_text(each, names, members))
+        placed = [each for each in branch.clauses if inside.issuperset(self._members(each))]
+        lines += sorted(each.line for each in placed if not isinstance(each, NotingClause))
+        for each in sorted((each for each in placed if isinstance(each, NotingClause)), key=lambda each: each.waits):
+            lines.append(self._noting_text(each, names, members))
         types = {slot.type for slot in branch.slots[:members]}
         lines += sorted(f"key {name} {attributes}" for name, attributes in branch.keys if name in types)
         return "\n".join(lines)
 
-    def _negation_text(self, negation: NegationBetween | Absence, names: list[str], members: int) -> str:
-        where = sorted(render_condition(each.condition, names) for each in negation.predicates)
-        if isinstance(negation, NegationBetween):
-            return f"without {negation.type} between {negation.left} {negation.right} {where}"
+    def _noting_text(self, clause: NotingClause, names: list[str], members: int) -> str:
+        where = sorted(render_condition(each.condition, names) for each in clause.predicates)
+        if not clause.waits:
+            return f"{clause.line} {where}"
         beside = {name for each in self.subscription.branches if each != self.branch for name in each.types}
         reads = sorted({slot.type for slot in self.branch.slots[:members]} | beside)
-        return f"without {negation.type} within {negation.within_us} of {negation.anchor} {where} reading {reads}"
+        return f"{clause.line} {where} reading {reads}"
 
 
 def conjunctions_of(subscription: Subscription, catalogue: Catalogue) -> tuple[TracedConjunction, ...]:

@@ -12,8 +12,8 @@ from itertools import pairwise
 from fairlead.model.event import Event
 from fairlead.model.guarantee import Property
 from fairlead.testing.interpreter import holds
+from fairlead.testing.properties.clauses import TraceBetween, unmet
 from fairlead.testing.properties.conjunctions import TracedConjunction
-from fairlead.testing.properties.negations import TraceBetween, interferes
 from fairlead.testing.properties.trace import Trace, TraceDelivery, TraceStream
 
 
@@ -112,17 +112,12 @@ def _misfit(conjunction: TracedConjunction, events: tuple[Event, ...], between: 
     for predicate in branch.predicates:
         if not holds(predicate.condition, binding):
             return f"{predicate.text or 'a predicate'} is not true of it"
-    for precedence in branch.precedences:
-        if any(events[a].position >= events[b].position for a in precedence.left for b in precedence.right):
-            return "its events do not follow each other as THEN asks"
     if branch.keys and len({conjunction.key_of(slot, event) for slot, event in enumerate(events)}) > 1:
         return "its events have different keys"
     times = [event.time for event in events if event.time is not None]
     if within is not None and times and max(times) - min(times) > within:
         return "its events lie further apart than WITHIN allows"
-    if any(interferes(conjunction, each, events, between) for each in branch.negations):
-        return "a WITHOUT event stands between its members"
-    return None
+    return unmet(conjunction, events, between, waiting=False)
 
 
 def conjunction_agreement(trace: Trace) -> Violation | None:

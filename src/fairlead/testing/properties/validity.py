@@ -31,8 +31,8 @@ from fairlead.model.guarantee import Property
 from fairlead.model.plan import Disposal
 from fairlead.model.position import Position
 from fairlead.testing.interpreter import holds
+from fairlead.testing.properties.clauses import TraceBetween, unmet
 from fairlead.testing.properties.conjunctions import TracedConjunction
-from fairlead.testing.properties.negations import TraceBetween, interferes, stays_absent
 from fairlead.testing.properties.safety import Violation
 from fairlead.testing.properties.trace import Multicast, Trace, TraceStream
 
@@ -97,16 +97,11 @@ class RoundCounter:
 
     def _admitted(self, members: tuple[Event, ...]) -> bool:
         """The conditions that need the whole set: THEN, the window, WITHOUT."""
-        branch, within = self.conjunction.branch, self.conjunction.subscription.within_us
-        for precedence in branch.precedences:
-            if any(members[a].position >= members[b].position for a in precedence.left for b in precedence.right):
-                return False
+        within = self.conjunction.subscription.within_us
         times = [event.time for event in members if event.time is not None]
         if self.windowed and within is not None and times and max(times) - min(times) > within:
             return False
-        if any(interferes(self.conjunction, each, members, self.between) for each in branch.negations):
-            return False
-        return all(stays_absent(self.conjunction, each, members, self.between) for each in branch.absences)
+        return unmet(self.conjunction, members, self.between) is None
 
 
 def conjunction_validity(trace: Trace, horizon: int = HORIZON) -> Violation | None:

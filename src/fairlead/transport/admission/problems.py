@@ -13,7 +13,7 @@ from typing import Any
 from fairlead.dataclass import dataclass
 from fairlead.errors import DataError, Place
 from fairlead.model.limits import LIMITS
-from fairlead.model.types import EventType
+from fairlead.model.types import DataType, EventType, Kind
 from fairlead.model.values import brief
 
 SPECIAL = ("type", "_source", "_sequence")
@@ -83,7 +83,7 @@ def listed(prefix: str, names: Iterable[str]) -> str:
 
 def unknown_type(name: object, known: Iterable[str]) -> DataError:
     every = list(known)
-    fix = did_you_mean(name, every) or listed("declared types:", every)
+    fix = did_you_mean(name, every) or listed("declare it with TYPE, or use one of the declared types:", every)
     return DataError("D001", f"event type {quoted(name)} is not declared", fix)
 
 
@@ -103,9 +103,39 @@ def unknown_field(name: object, owner: str, known: Iterable[str], missing: Itera
     return DataError("D002", f"{owner} has no attribute {quoted(name)}", fix)
 
 
+def missing_field(name: str, where: str, *, text: bool) -> DataError:
+    """`text`: the record is a row of cells."""
+    fix = f"add a column '{name}'; an empty cell is null" if text else f'null is a value: "{name}": null'
+    return DataError("D003", f"{where} is missing", fix)
+
+
+def fix_of(wanted: DataType, *, may_be_null: bool) -> str:
+    """What a value of this type looks like."""
+    shown = f"use {_LOOKS[wanted.kind].format(wanted.precision - wanted.scale, wanted.scale)}"
+    return f"{shown}, or null" if may_be_null else shown
+
+
+_LOOKS = {
+    Kind.BOOLEAN: "true or false",
+    Kind.INT: "an integer of 32 bits",
+    Kind.BIGINT: "an integer of 64 bits",
+    Kind.DOUBLE: "a number",
+    Kind.DECIMAL: "a number with at most {} digits before the point and {} after it",
+    Kind.STRING: "text",
+    Kind.TIMESTAMP: "ISO 8601 text such as 2026-01-31T10:00:00.000001Z, or a number of seconds since 1970",
+    Kind.BINARY: "bytes, or text in base64",
+}
+
+
+def _separated(name: object) -> str | None:
+    """The fix of a header whose cells are separated by another character."""
+    found = next((each for each in (";", "\t", "|") if isinstance(name, str) and each in name), None)
+    return f"separate the columns with commas, not {found!r}" if found else None
+
+
 def unknown_column(name: object, known: Iterable[str], place: Place | str | None) -> DataError:
     every = list(known)
-    fix = did_you_mean(name, every) or listed("remove it; known columns:", every)
+    fix = _separated(name) or did_you_mean(name, every) or listed("remove it, or add it to a TYPE; known columns:", every)
     return DataError("D002", f"no declared type has an attribute {quoted(name)}", fix, place)
 
 

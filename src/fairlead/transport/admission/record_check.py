@@ -19,7 +19,16 @@ from fairlead.model.columns import arrow_schema, text_array
 from fairlead.model.limits import LIMITS
 from fairlead.model.types import HEARTBEAT, Attribute, Catalogue, EventType, Kind
 from fairlead.model.values import INT_RANGE, canonical, plain_number
-from fairlead.transport.admission.problems import SPECIAL, not_published, oversized, quoted, unknown_field, unknown_type
+from fairlead.transport.admission.problems import (
+    SPECIAL,
+    fix_of,
+    missing_field,
+    not_published,
+    oversized,
+    quoted,
+    unknown_field,
+    unknown_type,
+)
 
 ABSENT: Any = object()
 NOT_FINITE_FIX = "use null, or --allow-nan, which lets NaN and infinities in from files"
@@ -62,7 +71,7 @@ class RecordShape:
             return value
         where = _Where(attribute.name, self.name)
         if value is ABSENT:
-            raise DataError("D003", f"{where} is missing", f'null is a value: "{attribute.name}": null')
+            raise missing_field(attribute.name, str(where), text=self.text)
         try:
             result = canonical(value, attribute.type, text=self.text)
         except ValueError as error:
@@ -70,7 +79,8 @@ class RecordShape:
                 raise DataError(
                     "D005", f"{where}: {attribute.type} does not support {str(value)[:40]}", "use null for an unknown value"
                 ) from None
-            raise DataError("D004", f"{where}: {error}", f"use a value of type {attribute.type}, or null") from None
+            is_time = self.time_index is not None and attribute is self.attributes[self.time_index]
+            raise DataError("D004", f"{where}: {error}", fix_of(attribute.type, may_be_null=not is_time)) from None
         if attribute.type.kind is Kind.DOUBLE and not self.allow_nan and result is not None and not math.isfinite(result):
             raise DataError("D005", f"{where} is {result}, not a finite number", NOT_FINITE_FIX)
         if attribute.type.kind is Kind.STRING and result is not None and not is_unicode(result):

@@ -24,7 +24,7 @@ from fairlead.transport.admission.sequences import LastSequences
 from fairlead.transport.files.csv_rows import csv_records
 from fairlead.transport.files.json_lines import json_records
 from fairlead.transport.files.parquet import EXPORTED, parquet_batches
-from fairlead.transport.files.text_lines import Lines, Progress, batches
+from fairlead.transport.files.text_lines import BATCH_BYTES_MAX, BatchSize, Lines, Progress, batches
 from fairlead.transport.tables.table_reader import TablePart, examined, take_rows
 from fairlead.transport.threads.read_ahead import read_ahead
 
@@ -62,20 +62,22 @@ def read_files(
     rejects: Rejects | None = None,
     allow_nan: bool = False,
     batch_rows: int | None = None,
+    batch_bytes_max: int = BATCH_BYTES_MAX,
     progress: Progress | None = None,
     start: int = 0,
     last_sequences: LastSequences | None = None,
     position: str | None = None,
 ) -> Generator[Columns, None, None]:
     """The records of the files as Columns. Checks at once that every file exists and has a known format; checks the rest while
-    reading. Without `batch_rows`, text is read in batches of BATCH_ROWS and Parquet of up to TABLE_ROWS records. `progress` is
+    reading. Without `batch_rows`, text is read in batches of BATCH_ROWS and Parquet of up to TABLE_ROWS records; none
+    has many more than `batch_bytes_max` bytes. `progress` is
     called with the number of bytes (of the files, as stored) read since its last call. `position`: the field or column with the
     positions, which increase over all files; without it they count from `start`.
 
     A thread reads Parquet ahead; it ends with the iterator, or when that is closed."""
     files = resolve(paths)
     intake = Intake(catalogue, start, allow_nan, on_bad, rejects, last_sequences or LastSequences(), position)
-    return _read(files, intake, batch_rows, progress or (lambda count: None))
+    return _read(files, intake, BatchSize(batch_rows, batch_bytes_max), progress or (lambda count: None))
 
 
 def validate_files(
@@ -95,7 +97,7 @@ def validate_files(
     changed."""
     seen = LastSequences.load(last_sequences.dump()) if last_sequences is not None else LastSequences()
     intake = Intake(catalogue, start, allow_nan, on_bad, rejects, seen, position)
-    events = sum(map(len, _read(resolve(paths), intake, batch_rows, progress or (lambda count: None))))
+    events = sum(map(len, _read(resolve(paths), intake, BatchSize(batch_rows), progress or (lambda count: None))))
     return Validation(intake.records, events, intake.duplicates, intake.rejected)
 
 
@@ -140,13 +142,13 @@ def _neighbours(path: Path) -> list[str]:
         return []
 
 
-def _read(files: list[Path], intake: Intake, batch_rows: int | None, progress: Progress) -> Generator[Columns, None, None]:
+def _read(files: list[Path], intake: Intake, size: BatchSize, progress: Progress) -> Generator[Columns, None, None]:
     for path in files:
         read = _parquet if format_of(path) == "parquet" else _text
-        yield from read(path, intake, batch_rows, progress)
+        yield from read(path, intake, size, progress)
 
 
-def _text(path: Path, intake: Intake, batch_rows: int | None, progress: Progress) -> Iterator[Columns]:
+def _text(path: Path, intake: Intake, size: BatchSize, progress: Progress) -> Iterator[Columns]:
     kind = format_of(path)
     is_csv = kind == "csv"
     shapes = intake.text if is_csv else intake.typed
@@ -156,7 +158,7 @@ def _text(path: Path, intake: Intake, batch_rows: int | None, progress: Progress
     lines = Lines(path)
     told = 0
     try:
-        for batch in batches(records(lines, shapes, str(path)), str(path), batch_rows or BATCH_ROWS):
+        for batch in batches(records(lines, shapes, str(path)), str(path), size.rows or BATCH_ROWS, size.bytes_max):
             yield intake.take(batch, shapes)
             progress(lines.bytes_read - told)
             told = lines.bytes_read
@@ -165,21 +167,20 @@ def _text(path: Path, intake: Intake, batch_rows: int | None, progress: Progress
         lines.close()
 
 
-def _parquet(path: Path, intake: Intake, batch_rows: int | None, progress: Progress) -> Iterator[Columns]:
-    size = path.stat().st_size
-    told = 0
-    parts = _examined(path, intake, batch_rows)
+def _parquet(path: Path, intake: Intake, size: BatchSize, progress: Progress) -> Iterator[Columns]:
+    length, told = path.stat().st_size, 0
+    parts = _examined(path, intake, size)
     with closing(read_ahead(parts)) as ahead:
         for part, first_row, rows in ahead:
             yield take_rows(part, intake, file=str(path), first_row=first_row)
-            reached = size * (first_row + part.rows) // rows
+            reached = length * (first_row + part.rows) // rows
             progress(reached - told)
             told = reached
-    progress(size - told)
+    progress(length - told)
 
 
-def _examined(path: Path, intake: Intake, batch_rows: int | None) -> Generator[tuple[TablePart, int, int], None, None]:
+def _examined(path: Path, intake: Intake, size: BatchSize) -> Generator[tuple[TablePart, int, int], None, None]:
     """The record batches of a file, checked as far as that does not depend on earlier ones."""
-    for batch, first_row, rows in parquet_batches(path, batch_rows):
+    for batch, first_row, rows in parquet_batches(path, size):
         shapes = intake.stored if EXPORTED in (batch.schema.metadata or {}) else intake.typed
         yield examined(batch, shapes, str(path)), first_row, rows

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from fairlead.errors import DataError
 from fairlead.transport.admission.problems import no_bytes
-from fairlead.transport.files.text_lines import BATCH_BYTES_MAX, unreadable
+from fairlead.transport.files.text_lines import BatchSize, unreadable
 from fairlead.transport.tables.table_reader import TABLE_ROWS
 
 EXPORTED = b"fairlead.export"
@@ -26,8 +26,8 @@ those of all row groups, so that memory grows with the file."""
 SAMPLE_ROWS = 256
 
 
-def parquet_batches(path: Path, batch_rows: int | None) -> Generator[tuple[pa.RecordBatch, int, int], None, None]:
-    """Batches in the file's order, none empty. Without `batch_rows` their size suits speed and memory."""
+def parquet_batches(path: Path, size: BatchSize) -> Generator[tuple[pa.RecordBatch, int, int], None, None]:
+    """Batches in the file's order, none empty. Without a number of rows their size suits speed and memory."""
     if path.exists() and not path.is_file():
         raise DataError("D029", "Parquet is not read from pipes", "copy it to a file", str(path))
     try:
@@ -40,7 +40,7 @@ def parquet_batches(path: Path, batch_rows: int | None) -> Generator[tuple[pa.Re
             raise no_bytes(str(path))
         try:
             metadata = pq.read_metadata(source)
-            rows = batch_rows or _rows_at_once(source, metadata)
+            rows = size.rows or _rows_at_once(source, metadata, size.bytes_max)
             with _opened(source, metadata, rows) as opened:
                 for batch in opened.iter_batches(batch_size=rows):
                     _sound(batch)
@@ -71,8 +71,8 @@ def _opened(source: pa.NativeFile, metadata: pq.FileMetaData, rows: int) -> pq.P
     return pq.ParquetFile(source, metadata=metadata, buffer_size=BUFFER_BYTES, read_dictionary=named)
 
 
-def _rows_at_once(source: pa.NativeFile, metadata: pq.FileMetaData) -> int:
-    """TABLE_ROWS, or fewer if rows are so wide that a batch would exceed BATCH_BYTES_MAX. The estimate uses the size of the row
+def _rows_at_once(source: pa.NativeFile, metadata: pq.FileMetaData, bytes_max: int) -> int:
+    """TABLE_ROWS, or fewer if rows are so wide that a batch would exceed `bytes_max`. The estimate uses the size of the row
     groups and the first rows of the texts, since a dictionary stores a text once however often it occurs. The file says which
     columns have a dictionary, but reading that (`RowGroupMetaData.column`) crashes the process if the file is damaged."""
     groups = [group for group in map(metadata.row_group, range(metadata.num_row_groups)) if group.num_rows]
@@ -82,4 +82,4 @@ def _rows_at_once(source: pa.NativeFile, metadata: pq.FileMetaData) -> int:
         with pq.ParquetFile(source, metadata=metadata, buffer_size=BUFFER_BYTES) as opened:
             sample = next(opened.iter_batches(batch_size=SAMPLE_ROWS, columns=columns), None)
             widest += sample.nbytes / sample.num_rows if sample is not None and sample.num_rows else 0.0
-    return max(1, min(TABLE_ROWS, int(BATCH_BYTES_MAX / max(widest, 1.0))))
+    return max(1, min(TABLE_ROWS, int(bytes_max / max(widest, 1.0))))

@@ -10,7 +10,7 @@ import gzip
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from fairlead.errors import DataError
 from fairlead.model.limits import LIMITS
@@ -19,6 +19,14 @@ from fairlead.transport.admission.problems import oversized
 
 BATCH_BYTES_MAX = 64_000_000
 """A batch ends at this much text even if it has few rows: 64 events of the largest size."""
+
+
+class BatchSize(NamedTuple):
+    """Rows in a batch (None: as many as suit the format), and bytes at which it ends."""
+
+    rows: int | None = None
+    bytes_max: int = BATCH_BYTES_MAX
+
 
 Progress = Callable[[int], None]
 COPY_AGAIN = "copy the file again"
@@ -70,7 +78,9 @@ class Lines:
                         raise DataError("D016", "the file is UTF-16 or UTF-32, not UTF-8", RECODE, str(self._path))
                     content = content.removeprefix(BOM)
                 if len(content) > most and len(content.rstrip(b"\r\n")) > most:
-                    yield number, content, ended or self._skip_rest(limit), oversized("the line")
+                    yield number, content, ended, oversized("the line")
+                    if not ended:  # only if somebody asks for the next line: this one may never end
+                        self._skip_rest(limit)
                 else:
                     yield number, content, ended, None
         except EOFError:
@@ -80,11 +90,10 @@ class Lines:
         except OSError as error:
             raise unreadable(self._path, error) from None
 
-    def _skip_rest(self, limit: int) -> bool:
+    def _skip_rest(self, limit: int) -> None:
         while rest := self._stream.readline(limit):
             if rest.endswith(b"\n"):
-                return True
-        return False
+                return
 
 
 def unreadable(path: Path, error: OSError) -> DataError:
@@ -111,7 +120,7 @@ def decoded(content: bytes, ended: bool = True) -> str | DataError:
         return DataError("D016", problem, "save the file as UTF-8")
 
 
-def batches(parsed: Iterable[Parsed], file: str, rows_max: int) -> Iterator[RawRecords]:
+def batches(parsed: Iterable[Parsed], file: str, rows_max: int, bytes_max: int) -> Iterator[RawRecords]:
     """The records in batches of bounded rows and bytes."""
     lines: list[int] = []
     texts: list[str] = []
@@ -122,7 +131,8 @@ def batches(parsed: Iterable[Parsed], file: str, rows_max: int) -> Iterator[RawR
         texts.append(text)
         records.append(record)
         size += len(text)
-        if len(records) >= rows_max or size >= BATCH_BYTES_MAX:
+        too_long = isinstance(record, DataError) and record.code == "D007"  # what follows may be gigabytes of the same line
+        if len(records) >= rows_max or size >= bytes_max or too_long:
             yield RawRecords(records, file, lines, texts)
             lines, texts, records, size = [], [], [], 0
     if records:

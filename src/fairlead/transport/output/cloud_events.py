@@ -14,6 +14,8 @@ invalid characters are written as %XX.
     batched      an array of them, application/cloudevents-batch+json
     binary       attributes as headers `ce-…`, the data as the body
 
+A relation is a CloudEvent too (`relation_event`), equal for every subscriber with the same subscription.
+
 Takes: messages, that is headers and a body; records; events. Gives: records, which record_check.py has yet to check against
 their types; messages. Never: sends, receives, or keeps anything between messages.
 """
@@ -31,6 +33,8 @@ from urllib.parse import quote, unquote_to_bytes
 from fairlead.dataclass import dataclass
 from fairlead.errors import DataError, UsageError
 from fairlead.model.event import Event
+from fairlead.model.plan import Plan
+from fairlead.model.relation import Relation
 from fairlead.model.types import Catalogue, DataType, EventType, Kind
 from fairlead.model.values import INT_RANGE, canonical, jsonable
 from fairlead.transport.admission.problems import SPECIAL, at, listed, quoted, unknown_field
@@ -335,3 +339,27 @@ def _whole(value: Any, name: str) -> int:
         return number
     fix = f"send the digits of a number in `{name}`, or use another extension attribute, or none"
     raise DataError("D041", f"expected a 64-bit integer in `{name}`, got {quoted(value)}", fix)
+
+
+RELATION_TYPE = "fairlead.relation"
+
+
+def relation_event(relation: Relation, plan: Plan) -> dict[str, Any]:
+    """The source and the id identify the relation permanently:
+
+    id       the relation's
+    source   /subscriptions/<digest of the subscription>
+    type     fairlead.relation
+    subject  the local name of the subscription
+    data     the relation, as everywhere
+    """
+    digest = next(each.digest for each in plan.subscriptions if each.name == relation.subscription)
+    return {
+        "specversion": VERSION,
+        "id": relation.id,
+        "source": f"/subscriptions/{digest}",
+        "type": RELATION_TYPE,
+        "subject": relation.subscription,
+        "datacontenttype": JSON,
+        "data": relation.to_json(),
+    }

@@ -86,7 +86,7 @@ class OutputFile:
                 raise DataError("D018", "the output is a directory", "name a file in it", self._shown)
             direct = mode is not None and not stat.S_ISREG(mode)
             self._part = self.path if direct else self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
-            self.file: IO[bytes] = self._part.open("wb") if direct or mode is None else _opened(self._part, stat.S_IMODE(mode))
+            self.file: IO[bytes] = self._part.open("wb") if direct else _opened(self._part, mode)
         self._prepared = False
 
     @contextmanager
@@ -130,12 +130,16 @@ def _mode_of(path: str | os.PathLike[str]) -> int | None:
         return None
 
 
-def _opened(path: Path, mode: int) -> IO[bytes]:
-    """A new file; at no time can anybody read it without access to the earlier one."""
+def _opened(path: Path, mode: int | None) -> IO[bytes]:
+    """A new file; at no time can anybody read it without access to the earlier one, whose `mode` it gets. Its name can be
+    guessed: in a folder that others can write to, a link of that name must not be followed."""
     with suppress(FileNotFoundError):
         path.unlink()
-    file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode & 0o700), "wb")
-    os.fchmod(file.fileno(), mode)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    if mode is None:
+        return os.fdopen(os.open(path, flags, 0o666), "wb")
+    file = os.fdopen(os.open(path, flags, mode & 0o700), "wb")
+    os.fchmod(file.fileno(), stat.S_IMODE(mode))
     return file
 
 

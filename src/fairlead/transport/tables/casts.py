@@ -29,6 +29,32 @@ def cast(column: pa.Array, wanted: DataType, *, allow_nan: bool) -> pa.Array:
     return array if allow_nan else finite(array)
 
 
+BYTES_OF_TEXT = {
+    pa.string(): pa.binary(),
+    pa.large_string(): pa.large_binary(),
+    pa.string_view(): pa.binary_view(),
+}
+NESTED = (is_.is_nested, is_.is_run_end_encoded, is_.is_union)
+
+
+def require_sound(column: pa.Array, name: str) -> None:
+    """Raises DataError if reading a value could leave the column's memory. Arrow trusts the offsets, views and run ends of a
+    table from a file, a socket or another library, and the process would crash. Text that is not UTF-8 is a matter of its
+    row, so text is looked at as bytes here."""
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    if is_.is_dictionary(column.type):
+        return require_sound(column.dictionary, name)  # `plain` checks the indices
+    try:
+        if column.type in BYTES_OF_TEXT:
+            column = column.view(BYTES_OF_TEXT[column.type])
+        column.validate(full=column.type in BYTES_OF_TEXT.values() or any(each(column.type) for each in NESTED))
+    except pa.ArrowException as error:
+        reason = (str(error).splitlines() or ["unknown"])[0][:200]
+        problem = f"the column is damaged: {reason}"
+        raise DataError("D032", problem, "write the table again", f"column {name!r}") from None
+
+
 def plain(column: pa.Array) -> pa.Array:
     """The column without wrappers that do not affect the values: extension types, dictionaries, views, large offsets."""
     if isinstance(column, pa.ExtensionArray):

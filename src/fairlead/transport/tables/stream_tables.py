@@ -23,7 +23,7 @@ from fairlead.transport.admission.gate import Intake
 from fairlead.transport.admission.positions import no_column
 from fairlead.transport.files.event_files import format_of
 from fairlead.transport.files.parquet import parquet_batches
-from fairlead.transport.files.text_lines import Progress
+from fairlead.transport.files.text_lines import BatchSize, Progress
 from fairlead.transport.tables.table_reader import examined, take_rows
 
 
@@ -70,7 +70,7 @@ def stream_files(
 def _batches(files: Iterable[Path], batch_rows: int | None, progress: Progress) -> Iterator[pa.RecordBatch]:
     for path in files:
         size, told = path.stat().st_size, 0
-        for batch, first_row, rows in parquet_batches(path, batch_rows):
+        for batch, first_row, rows in parquet_batches(path, BatchSize(batch_rows)):
             yield batch
             reached = size * (first_row + batch.num_rows) // rows
             progress(reached - told)

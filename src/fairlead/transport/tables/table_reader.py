@@ -27,7 +27,7 @@ from fairlead.transport.admission.positions import no_column
 from fairlead.transport.admission.problems import Rejects, quoted, unknown_column
 from fairlead.transport.admission.record_check import Shapes
 from fairlead.transport.admission.sequences import LastSequences
-from fairlead.transport.tables.casts import plain, values_of
+from fairlead.transport.tables.casts import plain, require_sound, values_of
 from fairlead.transport.tables.wide_tables import by_type
 
 TABLE_ROWS = 131_072
@@ -64,7 +64,7 @@ def read_table(
 
 
 def record_batches(data: Any, catalogue: Catalogue, batch_rows: int, position: str | None = None) -> Iterator[pa.RecordBatch]:
-    """Any table as record batches of at most `batch_rows` rows, none empty."""
+    """Any table as record batches of at most `batch_rows` rows, none empty. Raises DataError if a column is damaged."""
     if _is_pandas(data):
         data = _from_pandas(data, catalogue, position)
     elif not isinstance(data, (pa.Table, pa.RecordBatch, pa.RecordBatchReader)):
@@ -75,7 +75,10 @@ def record_batches(data: Any, catalogue: Catalogue, batch_rows: int, position: s
         parts = [data] if isinstance(data, pa.RecordBatch) else data
     for part in parts:
         for offset in range(0, part.num_rows, batch_rows):
-            yield part.slice(offset, batch_rows)
+            batch = part.slice(offset, batch_rows)
+            for name, column in zip(batch.schema.names, batch.columns, strict=True):
+                require_sound(column, name)
+            yield batch
 
 
 @dataclass(frozen=True)
@@ -115,6 +118,9 @@ def _columns(batch: pa.RecordBatch, shapes: Shapes, file: str | None) -> dict[st
             raise DataError("D015", f"the column '{name}' occurs twice", "name every column once", place)
         if name not in shapes.attribute_names and name not in shapes.special:
             raise unknown_column(name, shapes.columns_known, place)
+        if isinstance(column.type, pa.BaseExtensionType) and column.type.extension_name == "pandas.period":
+            fix = f"use instants: frame[{name!r}].dt.to_timestamp()"
+            raise DataError("D004", "a period has no meaning as a number: its unit is not that of a time", fix, place)
         columns[name] = column if name == "type" else plain(column)
     if "type" not in columns and shapes.default is None:
         fix = "add a column `type` that names each row's event type"

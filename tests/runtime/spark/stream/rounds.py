@@ -7,6 +7,7 @@ in the same worker, which may still have what the failed attempt left, or in ano
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
@@ -19,8 +20,9 @@ from fairlead.model.types import HEARTBEAT
 from fairlead.order.holdback import Frontier
 from fairlead.runtime.spark.input.arrivals import CODE
 from fairlead.runtime.spark.job.result_rows import ResultRows
-from fairlead.runtime.spark.stream import stream_job as stream
-from fairlead.runtime.spark.stream.stream_job import APART, UNPLACED, Sequencing, Setup, arrived, fed, kept, resumed
+from fairlead.runtime.spark.stream import target_task
+from fairlead.runtime.spark.stream.stream_job import APART, BLOB_BYTES, UNPLACED, Sequencing, Setup, arrived
+from fairlead.runtime.spark.stream.target_task import fed, kept, resumed
 from tests.runtime.spark.job.in_process import input_table, job_of, reading_of
 
 Event = dict[str, Any]
@@ -67,7 +69,7 @@ class Streaming:
         while self.crashes and self.random.random() < 0.2:
             self._attempt(rows, self.random.random())
             if self.random.random() < 0.5:
-                stream._TASKS.clear()  # another worker
+                target_task._TASKS.clear()  # another worker
         self.sequence, states, found = self._attempt(rows, 1.0)
         self.states |= states
         self.found += found
@@ -95,7 +97,7 @@ class Streaming:
         states = {}
         for target in sorted(targets, key=lambda _: self.random.random())[: round(share * len(targets))]:
             task = resumed(self.setup, target, sequencing.buckets, self.states.get(target), sequencing.whose(target))
-            found += map(unpacked, fed(task, targets[target]))
+            found += map(unpacked, fed(self.setup, task, targets[target]))
             states[target] = kept(self.setup, target, task)
         return sequencing.dump(), states, found
 
@@ -119,6 +121,7 @@ def streamed(
     random: Random,
     sourced: bool = False,
     order: Sequence[int] | None = None,
+    blob_bytes_max: int = BLOB_BYTES,
 ) -> pa.Table:
     """What a stream of the events gives, in any order of arrival and any rounds; the last event is a heartbeat. They stand by
     their index, or by `order`, which rises; heartbeats last where it does not."""
@@ -127,7 +130,7 @@ def streamed(
     names = [reading.types[code] for code in rows.column(CODE).to_pylist()]
     frontier = Frontier(tuple(sorted(set(names))), together=random.random() < 0.3)
     coming = list(range(len(names))) if frontier.together else mixed(names, random)
-    query = Streaming(setup_of(plan, buckets, frontier, sourced), random)
+    query = Streaming(replace(setup_of(plan, buckets, frontier, sourced), blob_bytes_max=blob_bytes_max), random)
     start = 0
     while start < len(coming):
         size = random.choice((1, 1, 2, 5, 20, len(coming)))

@@ -20,8 +20,9 @@ from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT
 from fairlead.order.holdback import Frontier, head_and_rest, with_head
 from fairlead.runtime.spark.input.arrivals import CODE
-from fairlead.runtime.spark.stream import stream_job as stream
-from fairlead.runtime.spark.stream.stream_job import Sequencing, fed, kept, resumed
+from fairlead.runtime.spark.stream import target_task
+from fairlead.runtime.spark.stream.stream_job import BLOB_BYTES, Sequencing
+from fairlead.runtime.spark.stream.target_task import fed, kept, resumed
 from fairlead.transport.events import read_events
 from tests.matching.generators.generated import Case, cases
 from tests.matching.generators.nested import nested_cases
@@ -34,9 +35,11 @@ SEEDS = st.integers(0, 2**32)
 ONE = fairlead.compile("TYPE A (x INT)\nTYPE B (x INT)\nSUBSCRIPTION S MATCH A a AND B b WHERE a.x = b.x PER x")
 
 
-def compared(plan: Plan, events: list[dict[str, Any]], until: Any, buckets: int, random: Random) -> None:
+def compared(
+    plan: Plan, events: list[dict[str, Any]], until: Any, buckets: int, random: Random, blob_bytes_max: int = BLOB_BYTES
+) -> None:
     sourced = any("_sequence" in each or "_source" in each for each in events)
-    found = streamed(plan, closed(events, until), buckets, random, sourced)
+    found = streamed(plan, closed(events, until), buckets, random, sourced, blob_bytes_max=blob_bytes_max)
     assert delivered(found) == embedded(plan, events, until)
     again = [row["completed_at"] for row in found.to_pylist() if row["verdict"] != "in order"]
     assert sorted(again) == repeats(events)
@@ -120,10 +123,10 @@ def test_a_task_goes_over_to_kernels_though_no_worker_has_seen_enough_events_for
     setup = setup_of(ONE, 1, Frontier(("A", "B"), together=True))
     state, whose = None, Sequencing(setup, None).whose(0)
     for start in range(0, 8_000, 2_000):
-        stream._TASKS.clear()  # another worker
+        target_task._TASKS.clear()  # another worker
         task = resumed(setup, 0, 1, state, whose)
         positions = pa.array(range(start, start + 2_000), pa.int64())
-        list(fed(task, {"A": [pa.table({"x": pa.nulls(2_000, pa.int32()), "_position": positions})]}))
+        list(fed(setup, task, {"A": [pa.table({"x": pa.nulls(2_000, pa.int32()), "_position": positions})]}))
         state = kept(setup, 0, task)
         assert (task.engine.lane is not None) == (start >= 4_000)
 
@@ -148,7 +151,7 @@ def test_what_comes_behind_is_told_with_its_attributes() -> None:
         ("late", "A", 2),
         ("late", "A", 3),
     ]
-    assert {row["reason"] for row in found} == {"it comes behind what was released of the order"}
+    assert {row["reason"] for row in found} == {"late: later events of the order were already released"}
 
 
 def test_rows_without_an_order_value_are_refused_and_the_rest_goes_on() -> None:
@@ -178,11 +181,10 @@ def test_a_stream_keeps_the_number_of_buckets_that_it_began_with() -> None:
     assert Sequencing(setup_of(ONE, 8, frontier), began.dump()).buckets == 4
 
 
-def test_a_large_table_is_cut_into_blobs_that_come_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "BLOB_BYTES", 100)
+def test_a_large_table_is_cut_into_blobs_that_come_in_any_order() -> None:
     random = Random(3)
     events = [{"type": random.choice("AB"), "x": random.randrange(5)} for _ in range(300)]
-    compared(ONE, events, None, 2, random)
+    compared(ONE, events, None, 2, random, blob_bytes_max=100)
 
 
 def test_the_state_of_another_order_or_version_is_refused_and_what_differs_is_said() -> None:

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from fairlead.matching.compiled.codegen.kernel_names import LINKS
 from fairlead.matching.compiled.representation.code import Code
-from fairlead.matching.compiled.representation.expressions import (
+from fairlead.matching.compiled.representation.formulas import (
     NONE,
     UNSIGNED,
     Array,
@@ -20,7 +20,7 @@ from fairlead.matching.compiled.representation.expressions import (
     intrinsic,
     variables,
 )
-from fairlead.matching.compiled.representation.statements import Function, Program
+from fairlead.matching.compiled.representation.statements import KernelFunction, Program
 
 NEXT = Constant(0, "NEXT")
 """The column of LINKS with the node that follows, in every layout."""
@@ -52,7 +52,7 @@ def lookup() -> Program:
     return Program([code.function("kernel", values, out, keys, numbers, back, count, most, start), _slot()])
 
 
-def _slot() -> Function:
+def _slot() -> KernelFunction:
     value, mask, z = *variables("value mask"), Variable("z", UNSIGNED)
     code = Code()
     code.assign(z, intrinsic("np.uint64", value) * intrinsic("np.uint64", 0x9E3779B97F4A7C15))

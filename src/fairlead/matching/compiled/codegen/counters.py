@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairlead.matching.compiled.codegen.kernel_names import COUNTERS
-from fairlead.matching.compiled.representation.expressions import Constant, Element
+from fairlead.matching.compiled.representation.formulas import ArrayElement, Constant
 
 NAMES = (
     "FREE",  # the first free node; the others hang on it
@@ -17,16 +17,16 @@ NAMES = (
     "SPARE",  # the first free row of nodes side by side
     "SIDES",  # such rows that were ever in use
     "KEYS",  # keys that the kernel has numbered
-    "STEPS",  # what may be done before the next question whether to go on (interruption.py)
-    "ASK",  # the address of whom to ask
-    "STOPPED",  # whether the answer was no
+    "STEPS",  # steps left until the kernel asks whether to continue (interruption.py)
+    "ASK",  # the address of the function that it asks
+    "STOPPED",  # whether it must stop
     "QUEUED",  # events in all queues of all keys
 )
 FREE, FRESH, HINT, SEEN, HEAP, WAIT_FREE, WAIT_FRESH, FIRED, SPARE, SIDES, KEYS, STEPS, ASK, STOPPED, QUEUED = range(len(NAMES))
 NONE_FREE = (FREE, WAIT_FREE, SPARE)
-_ELEMENTS = {name: Element(COUNTERS, (Constant(at, name),)) for at, name in enumerate(NAMES)}
+_ELEMENTS = {name: ArrayElement(COUNTERS, (Constant(at, name),)) for at, name in enumerate(NAMES)}
 
 
-def counter(name: str) -> Element:
+def counter(name: str) -> ArrayElement:
     """In a kernel."""
     return _ELEMENTS[name]

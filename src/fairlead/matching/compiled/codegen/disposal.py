@@ -10,7 +10,7 @@ from fairlead.matching.compiled.codegen.queues import Queues
 from fairlead.matching.compiled.machine_code.interruption import count_step
 from fairlead.matching.compiled.planning.shape import Shape
 from fairlead.matching.compiled.representation.code import Code
-from fairlead.matching.compiled.representation.expressions import NONE, all_of, any_of
+from fairlead.matching.compiled.representation.formulas import NONE, all_of, any_of
 from fairlead.model.plan import Disposal
 
 
@@ -93,9 +93,9 @@ class Disposing:
     def forget(self, code: Code) -> None:
         """Noted events that no queued anchor precedes leave: no relation to come can be forbidden by them."""
         REF = self.queues.layout.field("REF")
-        for clause in self.shape.clauses:
+        for clause in self.shape.noted:
             head = QUEUES[self.queues.at(clause.queue), HEAD]
-            code.assign(anchor, QUEUES[self.queues.at(self.shape.queue_of(clause.left)), HEAD])
+            code.assign(anchor, QUEUES[self.queues.at(self.shape.queue_of(clause.since)), HEAD])
             code.assign(c, head)
             with code.when(all_of(c != NONE, any_of(anchor == NONE, REF[c] < REF[anchor]))):
                 with code.loop(all_of(head != NONE, any_of(anchor == NONE, REF[head] <= REF[anchor]))):

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from fairlead.matching.compiled.codegen.kernel_names import RANKS
 from fairlead.matching.compiled.representation.code import Code
-from fairlead.matching.compiled.representation.expressions import (
+from fairlead.matching.compiled.representation.formulas import (
     FLOAT,
     HIGHEST,
     NONE,
@@ -29,15 +29,15 @@ from fairlead.matching.compiled.representation.expressions import (
     intrinsic,
     variables,
 )
-from fairlead.matching.compiled.representation.statements import Function
+from fairlead.matching.compiled.representation.statements import KernelFunction
 
 
 @lru_cache(maxsize=64)
-def helper(name: str) -> Function:
+def helper(name: str) -> KernelFunction:
     return _MAKERS[name]()
 
 
-def _floor_whole() -> Function:
+def _floor_whole() -> KernelFunction:
     x, whole = Variable("x", FLOAT), Variable("whole", WHOLE)
     code = Code()
     code.assign(whole, intrinsic("int", x))
@@ -45,7 +45,7 @@ def _floor_whole() -> Function:
     return code.function("floor_whole", x)
 
 
-def _ceil_whole() -> Function:
+def _ceil_whole() -> KernelFunction:
     x, whole = Variable("x", FLOAT), Variable("whole", WHOLE)
     code = Code()
     code.assign(whole, intrinsic("int", x))
@@ -53,7 +53,7 @@ def _ceil_whole() -> Function:
     return code.function("ceil_whole", x)
 
 
-def _lesser_text() -> Function:
+def _lesser_text() -> KernelFunction:
     a, b = variables("a b")
     code = Code()
     with code.when(any_of(a < 0, b < 0)):
@@ -62,7 +62,7 @@ def _lesser_text() -> Function:
     return code.function("lesser_text", a, b, RANKS)
 
 
-def _greater_text() -> Function:
+def _greater_text() -> KernelFunction:
     a, b = variables("a b")
     code = Code()
     with code.when(any_of(a < 0, b < 0)):
@@ -71,7 +71,7 @@ def _greater_text() -> Function:
     return code.function("greater_text", a, b, RANKS)
 
 
-def _exact() -> Function:
+def _exact() -> KernelFunction:
     """A 64-bit whole number beside a float, without rounding: -1, 0, 1, or 2 for NaN."""
     a, whole = variables("a whole")
     d, rest = variables("d rest", FLOAT)
@@ -90,21 +90,21 @@ def _exact() -> Function:
     return code.function("exact", a, d)
 
 
-def _sum_fits() -> Function:
+def _sum_fits() -> KernelFunction:
     a, b = variables("a b")
     code = Code()
     code.give(choice(a <= HIGHEST - b, b >= 0, a >= -HIGHEST - 1 - b))
     return code.function("sum_fits", a, b)
 
 
-def _difference_fits() -> Function:
+def _difference_fits() -> KernelFunction:
     a, b = variables("a b")
     code = Code()
     code.give(choice(a >= -HIGHEST - 1 + b, b >= 0, a <= HIGHEST + b))
     return code.function("difference_fits", a, b)
 
 
-def _product_fits() -> Function:
+def _product_fits() -> KernelFunction:
     a, b, highest, lowest = variables("a b highest lowest")
     code = Code()
     code.together((lowest, -HIGHEST - 1), (highest, HIGHEST))
@@ -120,7 +120,7 @@ def _product_fits() -> Function:
     return code.function("product_fits", a, b)
 
 
-def _remainder() -> Function:
+def _remainder() -> KernelFunction:
     """With the sign of the dividend; the divisor is not 0."""
     a, b, size = variables("a b size")
     code = Code()
@@ -133,7 +133,7 @@ def _remainder() -> Function:
     return code.function("remainder", a, b)
 
 
-def _remainder_double() -> Function:
+def _remainder_double() -> KernelFunction:
     """NaN for a dividend that is not finite: then a - a is NaN."""
     a, b = variables("a b", FLOAT)
     code = Code()
@@ -141,7 +141,7 @@ def _remainder_double() -> Function:
     return code.function("remainder_double", a, b)
 
 
-def _lesser() -> Function:
+def _lesser() -> KernelFunction:
     """NaN wins."""
     a, b = variables("a b", FLOAT)
     code = Code()
@@ -149,14 +149,14 @@ def _lesser() -> Function:
     return code.function("lesser", a, b)
 
 
-def _greater() -> Function:
+def _greater() -> KernelFunction:
     a, b = variables("a b", FLOAT)
     code = Code()
     code.give(choice(a, any_of(a != a, a >= b), b))
     return code.function("greater", a, b)
 
 
-def _quotient() -> Function:
+def _quotient() -> KernelFunction:
     """Of a wide number by one above 0, rounded down: bit by bit."""
     a, b, made, rest, size = variables("a b made rest size", WIDE)
     i = Variable("i", WHOLE)
@@ -175,7 +175,7 @@ def _quotient() -> Function:
     return code.function("quotient", a, b)
 
 
-def _remainder_wide() -> Function:
+def _remainder_wide() -> KernelFunction:
     a, b, size = variables("a b size", WIDE)
     code = Code()
     code.assign(size, intrinsic("abs", a) - call("quotient", intrinsic("abs", a), intrinsic("abs", b)) * intrinsic("abs", b))
@@ -183,7 +183,7 @@ def _remainder_wide() -> Function:
     return code.function("remainder_wide", a, b)
 
 
-def _rounded() -> Function:
+def _rounded() -> KernelFunction:
     """A DECIMAL result has 38 digits, the last of them half-even (DECIMAL_CONTEXT). `a` has at most 114."""
     a, made, most, rest, size, unit = variables("a made most rest size unit", WIDE)
     code = Code()
@@ -204,7 +204,7 @@ def _rounded() -> Function:
     return code.function("rounded", a)
 
 
-def _ratio() -> Function:
+def _ratio() -> KernelFunction:
     """A wide number by one above 0 as the nearest float, half-even: 53 bits of the quotient, the next, and whether more
     follow."""
     a, b, rest, size = variables("a b rest size", WIDE)
@@ -234,7 +234,7 @@ def _ratio() -> Function:
     return code.function("ratio", a, b)
 
 
-def _year() -> Function:
+def _year() -> KernelFunction:
     """Days are counted from the first of March of the year 0, in eras of 400 years: leap days are the last of their year."""
     t, days, era, of_year, rest, years = variables("t days era of_year rest years")
     code = Code()
@@ -247,7 +247,7 @@ def _year() -> Function:
     return code.function("year", t)
 
 
-def _month() -> Function:
+def _month() -> KernelFunction:
     t, counted, of_year, rest, years = variables("t counted of_year rest years")
     code = Code()
     code.assign(rest, (t // 86400000000 + 719468) % 146097)
@@ -258,7 +258,7 @@ def _month() -> Function:
     return code.function("month", t)
 
 
-def _day() -> Function:
+def _day() -> KernelFunction:
     t, counted, of_year, rest, years = variables("t counted of_year rest years")
     code = Code()
     code.assign(rest, (t // 86400000000 + 719468) % 146097)
@@ -269,35 +269,35 @@ def _day() -> Function:
     return code.function("day", t)
 
 
-def _hour() -> Function:
+def _hour() -> KernelFunction:
     (t,) = variables("t")
     code = Code()
     code.give(t // 3600000000 % 24)
     return code.function("hour", t)
 
 
-def _minute() -> Function:
+def _minute() -> KernelFunction:
     (t,) = variables("t")
     code = Code()
     code.give(t // 60000000 % 60)
     return code.function("minute", t)
 
 
-def _second() -> Function:
+def _second() -> KernelFunction:
     (t,) = variables("t")
     code = Code()
     code.give(t // 1000000 % 60)
     return code.function("second", t)
 
 
-def _dayofweek() -> Function:
+def _dayofweek() -> KernelFunction:
     (t,) = variables("t")
     code = Code()
     code.give((t // 86400000000 + 4) % 7 + 1)
     return code.function("dayofweek", t)
 
 
-_MAKERS: dict[str, Callable[[], Function]] = {
+_MAKERS: dict[str, Callable[[], KernelFunction]] = {
     "floor_whole": _floor_whole,
     "ceil_whole": _ceil_whole,
     "lesser_text": _lesser_text,

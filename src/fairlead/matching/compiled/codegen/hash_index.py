@@ -13,7 +13,7 @@ from fairlead.matching.compiled.codegen.kernel_names import CHAINS, HEAD, TAIL
 from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.planning.shape import Shape
 from fairlead.matching.compiled.representation.code import Code
-from fairlead.matching.compiled.representation.expressions import NONE, WHOLE, Element, Expression, Variable, choice
+from fairlead.matching.compiled.representation.formulas import NONE, WHOLE, ArrayElement, Formula, Variable, choice
 
 
 class HashIndex:
@@ -21,7 +21,7 @@ class HashIndex:
         self.shape, self.layout = shape, layout
 
     def link(self, code: Code, e: Variable, at: Variable) -> None:
-        """Node e, at the end of the chain of its number in queue `at`. Where it is in none its links lead nowhere."""
+        """Node e, at the end of the chain of its number in queue `at`. A node in no chain has no links."""
         BUCKET, BNEXT, BPREV = self.layout.take("BUCKET BNEXT BPREV")
         n = Variable("chain", WHOLE)
         code.assign(n, BUCKET[e])
@@ -58,14 +58,14 @@ class HashIndex:
             with code.otherwise():
                 code.assign(BPREV[BNEXT[c]], BPREV[c])
 
-    def number_of(self, node: Expression) -> Element:
+    def number_of(self, node: Formula) -> ArrayElement:
         return self.layout.field("BUCKET")[node]
 
-    def step(self, node: Expression) -> Element:
+    def step(self, node: Formula) -> ArrayElement:
         """The next node of the chain, in the direction of the matching."""
         return self.layout.field("BPREV" if self.shape.recent else "BNEXT")[node]
 
-    def start(self, code: Code, node: Variable, number: Expression, queue: int) -> None:
+    def start(self, code: Code, node: Variable, number: Formula, queue: int) -> None:
         """The first node of the chain of a number, in the direction of the matching."""
         n = Variable("chain", WHOLE)
         code.assign(n, number)

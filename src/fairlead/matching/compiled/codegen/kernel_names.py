@@ -10,14 +10,14 @@ LEAST_KEYS has of each queue a number that no key of its ordered index is below.
 
 from __future__ import annotations
 
-from fairlead.matching.compiled.representation.expressions import TRUTH, WHOLE, Array, Variable, named_constants, variables
+from fairlead.matching.compiled.representation.formulas import TRUTH, WHOLE, Array, Variable, named_constants, variables
 
 NODES, LINKS, TREES, CHAIN_LINKS = Array("nodes"), Array("links"), Array("trees"), Array("chain_links")
 QUEUES, KEYS, CHAINS, LEAST_KEYS, ROWS = Array("queues"), Array("keys"), Array("chains"), Array("least_keys"), Array("rows")
 COUNTERS = Array("counters")
 """What is counted from call to call (counters.py)."""
 WAITING, HEAP = Array("waiting"), Array("heap")
-"""Relations that wait for a deadline (absence.py)."""
+"""Relations that wait for a deadline (waiting.py)."""
 MEMBERS, SCRATCH, PLANS, RANKS = Array("members"), Array("scratch"), Array("plans"), Array("ranks")
 """What a search found; room for a reduced search, and its plans (reduced_search.py); the ranks of texts (keys.py)."""
 KEY_TABLE, KEY_VALUES = Array("key_table"), Array("key_values")

@@ -2,7 +2,7 @@
 
 For an event of lane l, in the order of matching/interpreted/conjunction.py: its values are read from the columns of the lane;
 the window moves; a relation with it is searched (search.py); what a match disposes of leaves; the event is queued unless it
-left with the match; noted events that can forbid nothing any more are forgotten. Relations of absences wait (absence.py).
+left with the match; noted events that can forbid nothing any more are forgotten. Relations can have to wait (waiting.py).
 
 Takes: a Shape. Gives: `Source`: the program, and the names of the arguments. Never: compiles or runs it.
 """
@@ -15,42 +15,36 @@ import numpy as np
 import numpy.typing as npt
 
 from fairlead.dataclass import dataclass
-from fairlead.matching.compiled.codegen.absence import Waiting
+from fairlead.matching.compiled.codegen.arguments import (
+    CODES,
+    LOCAL,
+    PAIR_BITS,
+    PAIR_KEY,
+    PAIR_LANE,
+    PAIR_ROW,
+    PAIR_WORD,
+    WORDS,
+    LaneArguments,
+    pair_bucket,
+    parameters,
+)
 from fairlead.matching.compiled.codegen.counters import counter
 from fairlead.matching.compiled.codegen.disposal import Disposing
 from fairlead.matching.compiled.codegen.functions import helper
 from fairlead.matching.compiled.codegen.kernel_names import (
-    CHAIN_LINKS,
-    CHAINS,
     CLOCK,
-    COUNTERS,
-    FIRED_AT,
-    FIRED_BORN,
-    FIRED_DUE,
-    FIRED_REF,
     FLAGS,
     HEAD,
-    HEAP,
     KEY_TABLE,
     KEY_VALUES,
     KEYS,
     LEAST_KEYS,
-    LINKS,
     MEMBERS,
-    NODES,
     OLDEST,
     OUT_AT,
-    OUT_DUE,
     OUT_KEY,
     OUT_REF,
-    PLANS,
     QUEUES,
-    RANKS,
-    ROWS,
-    SCRATCH,
-    TOLD,
-    TREES,
-    WAITING,
     b,
     base,
     bucket_of,
@@ -65,13 +59,11 @@ from fairlead.matching.compiled.codegen.kernel_names import (
     k,
     kbase,
     lane_of,
-    last,
     late,
     new,
     oldest,
     rising,
     tm,
-    until,
     v,
     value_of,
     w,
@@ -90,20 +82,20 @@ from fairlead.matching.compiled.codegen.ordered_index import (
 from fairlead.matching.compiled.codegen.queue_entry import Entering
 from fairlead.matching.compiled.codegen.queues import LATE, Queues
 from fairlead.matching.compiled.codegen.search import Searching
+from fairlead.matching.compiled.codegen.waiting import Waiting
 from fairlead.matching.compiled.machine_code.interruption import count_step, halted, is_halted
 from fairlead.matching.compiled.planning.access import Accesses, can_be_loose, leaves_loose
 from fairlead.matching.compiled.planning.shape import Lane, Shape, every_bit
 from fairlead.matching.compiled.representation.code import Code
 from fairlead.matching.compiled.representation.contents import uses_of
-from fairlead.matching.compiled.representation.expressions import (
+from fairlead.matching.compiled.representation.formulas import (
     FALSE,
     HIGHEST,
     NONE,
     TRUE,
     Array,
     Constant,
-    Expression,
-    Variable,
+    Formula,
     all_of,
     any_of,
     bit,
@@ -118,12 +110,6 @@ AHEAD = 8
 """How many rows ahead the memory of a key is fetched: by the time its row comes, it is there."""
 LOOSE = 1
 """The flag of a key for which a relation without the newest event may be ready."""
-STATE: tuple[Array | Variable, ...] = (
-    TOLD, RANKS, NODES, LINKS, TREES, CHAIN_LINKS, QUEUES, KEYS, CHAINS, LEAST_KEYS, ROWS, WAITING, HEAP, COUNTERS, SCRATCH,
-    PLANS, MEMBERS, KEY_TABLE, KEY_VALUES, OUT_AT, OUT_REF, OUT_KEY, OUT_DUE, FIRED_AT, FIRED_REF, FIRED_DUE, FIRED_BORN,
-    base, kbase, within, until, last,
-)  # fmt: skip
-"""The arguments that do not depend on the lanes, in their order."""
 SIGNS = ("<", "<=")
 
 
@@ -139,11 +125,6 @@ class Source:
     @property
     def text(self) -> str:
         return self.program.text
-
-
-def bucket_name(name: str, number: int) -> str:
-    """The argument with the numbers of one value of the hash index, of those that events of a lane have."""
-    return f"{name}_{number}" if number else name
 
 
 def source_of(shape: Shape, paired: bool) -> Source:
@@ -168,7 +149,7 @@ class _Loop:
         self.layout.rowed = any(row_name(sign) in called for sign in SIGNS)
         code = self._kernel()
         uses = uses_of(code.body)
-        kernel = code.function("kernel", *self._parameters(uses.names))
+        kernel = code.function("kernel", *parameters(self.shape, self.paired, uses.names))
         others = [*self.searching.semijoins.functions(), *self.waiting.functions()]
         rows = [first(self.layout.links, sign) for sign in SIGNS if row_name(sign) in called]
         made = [*searches, *others, kernel, *rows]
@@ -184,15 +165,6 @@ class _Loop:
         arguments = tuple(each.name for each in kernel.parameters)
         return Source(Program(made), arguments, self.layout, self.accesses, self.searching.semijoins.table)
 
-    def _parameters(self, used: set[str]) -> list[Variable | Array]:
-        names = ["pair_lane", "pair_row", "pair_key", "pair_word", "pair_bits"] if self.paired else ["codes", "local", "words"]
-        names += [bucket_name("pair_bucket", n) for n in range(self.shape.equal_most)] if self.paired else []
-        for at, lane in enumerate(self.shape.lanes):
-            names += [f"time{at}", f"key{at}", f"bits{at}"]
-            names += [bucket_name(f"buckets{at}", n) for n in range(len(self.shape.equal_of(lane)))]
-            names += [f"column{at}_{number}" for number, column in enumerate(self.shape.columns) if column.queue in lane.queues]
-        return [each for each in (*map(Array, names), *STATE) if each.name in used]
-
     # The loop
 
     def _kernel(self) -> Code:
@@ -204,15 +176,15 @@ class _Loop:
         if not self.paired:
             for at in range(len(self.shape.lanes)):
                 code.assign(count_of(at), 0)
-        with code.count(i, Array("pair_lane" if self.paired else "codes").length):
+        with code.count(i, Array(PAIR_LANE if self.paired else CODES).length):
             count_step(code)
             with code.when(is_halted()):
                 code.leave()
             if self.paired:
-                code.assign(lane_of, Array("pair_lane")[i])
-                code.assign(j, Array("pair_row")[i])
+                code.assign(lane_of, Array(PAIR_LANE)[i])
+                code.assign(j, Array(PAIR_ROW)[i])
             else:
-                code.assign(lane_of, Array("local")[Array("codes")[i]])
+                code.assign(lane_of, Array(LOCAL)[Array(CODES)[i]])
             for at, lane in enumerate(self.shape.lanes):
                 with code.or_when(lane_of == at) if at else code.when(lane_of == at):
                     self._lane(code, at, lane)
@@ -225,14 +197,14 @@ class _Loop:
     def _lane(self, code: Code, at: int, lane: Lane) -> None:
         shape = self.shape
         if self.paired:
-            code.assign(w, Array("pair_word")[i])
+            code.assign(w, Array(PAIR_WORD)[i])
         else:
             code.assign(j, count_of(at))
             code.increase(count_of(at))
-            words = Array("words")
+            words = Array(WORDS)
             code.assign(w, choice(words[i], words.length > 0, base + (i << 21)))
         if shape.windowed or shape.waits:
-            code.assign(tm, Array(f"time{at}")[j] if lane.timed else 0)
+            code.assign(tm, Array(LaneArguments(at).time)[j] if lane.timed else 0)
         self.waiting.on_time(code, lane)
         if not lane.queues:
             return
@@ -252,14 +224,14 @@ class _Loop:
 
     def _read(self, code: Code, at: int, lane: Lane) -> None:
         """The event's values; what no queue accepts, or has no key, goes no further."""
-        shape = self.shape
+        shape, names = self.shape, LaneArguments(at)
         if self.paired:
-            code.assign(b, Array("pair_bits")[i])
-            code.assign(k, Array("pair_key")[i])
+            code.assign(b, Array(PAIR_BITS)[i])
+            code.assign(k, Array(PAIR_KEY)[i])
         else:
-            bits = Array(f"bits{at}")
+            bits = Array(names.bits)
             code.assign(b, choice(bits[j], bits.length > 0, every_bit(shape, lane)))
-            code.assign(k, Array(f"key{at}")[j] if lane.key else 0)
+            code.assign(k, Array(names.key)[j] if lane.key else 0)
             if shape.whole_key is not None:
                 with code.when(KEY_TABLE.length > 0):
                     self._number(code, at)
@@ -267,10 +239,10 @@ class _Loop:
             code.proceed()
         for number, column in enumerate(shape.columns):
             if column.queue in lane.queues:
-                code.assign(value_of(number), Array(f"column{at}_{number}")[j])
+                code.assign(value_of(number), Array(names.column(number))[j])
         for number in range(len(shape.equal_of(lane))):
-            name, row = ("pair_bucket", i) if self.paired else (f"buckets{at}", j)
-            code.assign(bucket_of(number), Array(bucket_name(name, number))[row])
+            name, row = (pair_bucket(number), i) if self.paired else (names.bucket(number), j)
+            code.assign(bucket_of(number), Array(name)[row])
         if shape.windowed:
             self._move_window(code, lane)
 
@@ -284,7 +256,7 @@ class _Loop:
             code.increase(counter("KEYS"))
             code.assign(KEY_TABLE[v - kbase], k)
             code.assign(KEY_VALUES[k], v)
-        keys, stride = Array(f"key{at}"), self.shape.stride
+        keys, stride = Array(LaneArguments(at).key), self.shape.stride
         with code.when(j + AHEAD < keys.length):
             code.assign(v, KEY_TABLE[keys[j + AHEAD] - kbase])
             with code.when(v >= 0):
@@ -353,9 +325,9 @@ class _Loop:
         shape = self.shape
         members = [queue for queue in lane.queues if queue < len(shape.needed)]
         noting = [queue for queue in lane.queues if queue >= len(shape.needed)]
-        in_time: list[Expression] = [new] if shape.windowed and noting else []
+        in_time: list[Formula] = [new] if shape.windowed and noting else []
 
-        def accepted(queue: int) -> Expression:
+        def accepted(queue: int) -> Formula:
             return bit(b, shape.accept_bit(lane, queue))
 
         if len(members) < 2:
@@ -374,7 +346,7 @@ class _Loop:
             self._search_free(code)
             self._trim(code)
 
-    def _note_several(self, code: Code, queues: list[int], accepted: Callable[[int], Expression]) -> None:
+    def _note_several(self, code: Code, queues: list[int], accepted: Callable[[int], Formula]) -> None:
         for queue in queues:
             with code.when(accepted(queue)):
                 self._note(code, queue)
@@ -383,7 +355,7 @@ class _Loop:
         self.entering.enter(code, queue)
         self.waiting.cancel(code, queue)
 
-    def _enough(self, newest: int) -> list[Expression]:
+    def _enough(self, newest: int) -> list[Formula]:
         """Every queue has as many events as instances are needed, the newest event counted."""
         counts = [(at, n - 1 if at == newest else n) for at, n in enumerate(self.shape.needed)]
         return self.queues.have((at, n) for at, n in counts if n)

@@ -15,7 +15,7 @@ from fairlead.matching.compiled.codegen.kernel_names import CHAIN_LINKS, LINKS, 
 from fairlead.matching.compiled.planning.access import Accesses
 from fairlead.matching.compiled.planning.shape import Shape
 from fairlead.matching.compiled.representation.contents import fields_read
-from fairlead.matching.compiled.representation.expressions import Array, Constant, Element, Expression
+from fairlead.matching.compiled.representation.formulas import Array, ArrayElement, Constant, Formula
 
 VIEWS = {
     "links": ("NEXT", "PREV", "HIGH"),
@@ -90,8 +90,8 @@ class NodeField:
     array: Array
     number: Constant
 
-    def __getitem__(self, node: Expression) -> Element:
-        return Element(self.array, (node, self.number))
+    def __getitem__(self, node: Formula) -> ArrayElement:
+        return ArrayElement(self.array, (node, self.number))
 
 
 @dataclass(frozen=True)
@@ -119,5 +119,5 @@ _ARRAYS = {"nodes": NODES, "links": LINKS, "trees": TREES, "chain_links": CHAIN_
 
 
 def _reads_bits(shape: Shape) -> bool:
-    conditions = [*(each.condition for each in shape.tests), *(each.condition for each in shape.clauses)]
+    conditions = [*(each.condition for each in shape.tests), *(each.condition for each in shape.noted)]
     return any("BITS" in fields_read(each) for each in conditions)

@@ -27,7 +27,7 @@ from fairlead.matching.compiled.codegen.kernel_names import (
 )
 from fairlead.matching.compiled.codegen.node_layout import Fields
 from fairlead.matching.compiled.representation.code import Code
-from fairlead.matching.compiled.representation.expressions import (
+from fairlead.matching.compiled.representation.formulas import (
     FLOAT,
     HIGHEST,
     NONE,
@@ -35,10 +35,10 @@ from fairlead.matching.compiled.representation.expressions import (
     TRUTH,
     UNSIGNED,
     WHOLE,
-    Call,
-    Comparison,
     Constant,
-    Expression,
+    Formula,
+    FunctionCall,
+    NumberComparison,
     Variable,
     all_of,
     any_of,
@@ -48,7 +48,7 @@ from fairlead.matching.compiled.representation.expressions import (
     intrinsic,
     variables,
 )
-from fairlead.matching.compiled.representation.statements import Function
+from fairlead.matching.compiled.representation.statements import KernelFunction
 
 BUILD, KEEP, STEPS = 128, 40, 12
 """STEPS: nodes that are looked at one by one before the tree is asked."""
@@ -58,7 +58,7 @@ ROW = 32
 """Nodes in the row of a queue."""
 
 
-def key_of(value: Expression, is_double: bool, sign: str) -> Expression:
+def key_of(value: Formula, is_double: bool, sign: str) -> Formula:
     """The key of a value, such that `value sign x` is `key < key of x` (or `<=`)."""
     turned = sign[0] == ">"
     if is_double:
@@ -67,7 +67,7 @@ def key_of(value: Expression, is_double: bool, sign: str) -> Expression:
 
 
 @lru_cache(maxsize=256)
-def tree_functions(fields: Fields, rowed: bool) -> tuple[Function, ...]:
+def tree_functions(fields: Fields, rowed: bool) -> tuple[KernelFunction, ...]:
     """Trees on the order alone have no keys. `rowed`: the first nodes of a queue lie side by side."""
     least = (_least(fields),) if "KEY" in fields else ()
     rows = (_rowed(fields),) if rowed else ()
@@ -77,7 +77,7 @@ def tree_functions(fields: Fields, rowed: bool) -> tuple[Function, ...]:
 # Trees
 
 
-def _priority() -> Function:
+def _priority() -> KernelFunction:
     word, z = Variable("word", WHOLE), Variable("z", UNSIGNED)
     code = Code()
     code.assign(z, intrinsic("np.uint64", word) * intrinsic("np.uint64", 0x9E3779B97F4A7C15))
@@ -86,7 +86,7 @@ def _priority() -> Function:
 
 
 @lru_cache(maxsize=1)
-def sortable() -> Function:
+def sortable() -> KernelFunction:
     """A float as a whole number with the same order; -0.0 is 0.0."""
     x, i = Variable("x", FLOAT), Variable("i", WHOLE)
     code = Code()
@@ -95,7 +95,7 @@ def sortable() -> Function:
     return code.function("sortable", x)
 
 
-def _attach(fields: Fields) -> Function:
+def _attach(fields: Fields) -> KernelFunction:
     """The last node of the queue, behind those that are in the tree already."""
     LEFT, PREV, REF, RIGHT, UP = fields.take("LEFT PREV REF RIGHT UP")
     entry, at, below, node = variables("entry at below node")
@@ -128,7 +128,7 @@ def _attach(fields: Fields) -> Function:
     return code.function("attach", entry, at, QUEUES, NODES, LINKS, TREES, rare=True)
 
 
-def _detach(fields: Fields) -> Function:
+def _detach(fields: Fields) -> KernelFunction:
     """Its two subtrees are merged in its place."""
     LEFT, REF, RIGHT, UP = fields.take("LEFT REF RIGHT UP")
     node, at, hook, lower, parent, pick, upper = variables("node at hook lower parent pick upper")
@@ -190,7 +190,7 @@ def _put_right(code: Code, fields: Fields, hook: Variable, parent: Variable) -> 
         code.assign(node, UP[node])
 
 
-def _built(fields: Fields) -> Function:
+def _built(fields: Fields) -> KernelFunction:
     (NEXT,) = fields.take("NEXT")
     at, node = variables("at node")
     code = Code()
@@ -201,7 +201,7 @@ def _built(fields: Fields) -> Function:
     return code.function("built", at, QUEUES, NODES, LINKS, TREES, rare=True)
 
 
-def _least(fields: Fields) -> Function:
+def _least(fields: Fields) -> KernelFunction:
     """The least key of a queue."""
     AGG, KEY, NEXT = fields.take("AGG KEY NEXT")
     at, best, node = variables("at best node")
@@ -229,16 +229,16 @@ def row_name(sign: str) -> str:
     return "first_le" if sign.endswith("=") else "first_lt"
 
 
-def sought(sign: str, node: Expression, x: Expression, root: Expression) -> Call:
+def sought(sign: str, node: Formula, x: Formula, root: Formula) -> FunctionCall:
     return call(seek_name(sign), node, x, root, NODES, LINKS, TREES)
 
 
-def seek(fields: Fields, sign: str, recent: bool) -> Function:
+def seek(fields: Fields, sign: str, recent: bool) -> KernelFunction:
     return _seek(fields, sign, recent, STEPS)
 
 
 @lru_cache(maxsize=256)
-def _seek(fields: Fields, sign: str, recent: bool, most: int) -> Function:
+def _seek(fields: Fields, sign: str, recent: bool, most: int) -> KernelFunction:
     """`seek_lt` or `seek_le`: from node c on, in the direction of the matching, the first whose key is below x."""
     AGG, HIGH, KEY, UP = fields.take("AGG HIGH KEY UP")
     NEXT, LEFT, RIGHT = fields.take("PREV RIGHT LEFT" if recent else "NEXT LEFT RIGHT")
@@ -248,7 +248,7 @@ def _seek(fields: Fields, sign: str, recent: bool, most: int) -> Function:
     code.assign(steps, 0)
     code.assign(high, x >> 32)
     with code.loop(node != NONE):
-        with code.when(all_of(HIGH[node] <= high, any_of(HIGH[node] < high, Comparison(KEY[node], sign, x)))):
+        with code.when(all_of(HIGH[node] <= high, any_of(HIGH[node] < high, NumberComparison(KEY[node], sign, x)))):
             code.give(node)
         code.increase(steps)
         with code.when(all_of(steps == most, root != NONE)):
@@ -258,13 +258,13 @@ def _seek(fields: Fields, sign: str, recent: bool, most: int) -> Function:
         code.give(node)
     with code.loop():
         code.assign(next_node, RIGHT[node])
-        with code.when(all_of(next_node != NONE, Comparison(AGG[next_node], sign, x))):
+        with code.when(all_of(next_node != NONE, NumberComparison(AGG[next_node], sign, x))):
             code.assign(node, next_node)
             with code.loop():
                 code.assign(next_node, LEFT[node])
-                with code.when(all_of(next_node != NONE, Comparison(AGG[next_node], sign, x))):
+                with code.when(all_of(next_node != NONE, NumberComparison(AGG[next_node], sign, x))):
                     code.assign(node, next_node)
-                with code.or_when(Comparison(KEY[node], sign, x)):
+                with code.or_when(NumberComparison(KEY[node], sign, x)):
                     code.give(node)
                 with code.otherwise():
                     code.assign(node, RIGHT[node])
@@ -276,17 +276,17 @@ def _seek(fields: Fields, sign: str, recent: bool, most: int) -> Function:
             code.assign(node, next_node)
             with code.when(came):
                 code.leave()
-        with code.when(Comparison(KEY[node], sign, x)):
+        with code.when(NumberComparison(KEY[node], sign, x)):
             code.give(node)
     return code.function(seek_name(sign), node, x, root, NODES, LINKS, TREES)
 
 
-def past(fields: Fields, name: str, back: bool) -> Function:
+def past(fields: Fields, name: str, back: bool) -> KernelFunction:
     return _past(fields, name, back, STEPS)
 
 
 @lru_cache(maxsize=256)
-def _past(fields: Fields, name: str, back: bool, most: int) -> Function:
+def _past(fields: Fields, name: str, back: bool, most: int) -> KernelFunction:
     """From node c on: the first that stands after the place `word`; with `back`, from c backwards, the first before it."""
     REF = fields.field("REF")
     NEXT, LEFT, RIGHT = fields.take("PREV RIGHT LEFT" if back else "NEXT LEFT RIGHT")
@@ -295,7 +295,7 @@ def _past(fields: Fields, name: str, back: bool, most: int) -> Function:
     code = Code()
     code.assign(steps, 0)
     with code.loop(node != NONE):
-        with code.when(Comparison(REF[node], sign, word)):
+        with code.when(NumberComparison(REF[node], sign, word)):
             code.give(node)
         code.increase(steps)
         with code.when(all_of(steps == most, root != NONE)):
@@ -306,7 +306,7 @@ def _past(fields: Fields, name: str, back: bool, most: int) -> Function:
     code.assign(node, root)
     code.assign(best, NONE)
     with code.loop(node != NONE):
-        with code.when(Comparison(REF[node], sign, word)):
+        with code.when(NumberComparison(REF[node], sign, word)):
             code.assign(best, node)
             code.assign(node, LEFT[node])
         with code.otherwise():
@@ -318,7 +318,7 @@ def _past(fields: Fields, name: str, back: bool, most: int) -> Function:
 # Rows
 
 
-def _rowed(fields: Fields) -> Function:
+def _rowed(fields: Fields) -> KernelFunction:
     """The first nodes of a queue, side by side: upper halves of their keys, then their numbers. Walking along links through
     memory costs more than all the comparing."""
     HIGH, NEXT = fields.take("HIGH NEXT")
@@ -343,7 +343,7 @@ def _rowed(fields: Fields) -> Function:
 
 
 @lru_cache(maxsize=256)
-def first(fields: Fields, sign: str) -> Function:
+def first(fields: Fields, sign: str) -> KernelFunction:
     """`first_lt` or `first_le`: from the head of a queue on, the first whose key is below x."""
     KEY, NEXT = fields.take("KEY NEXT")
     at, x, high, i, n, row = variables("at x high i n row")
@@ -356,7 +356,9 @@ def first(fields: Fields, sign: str) -> Function:
     code.assign(high, x >> 32)
     code.assign(n, intrinsic("min", QUEUES[at, COUNT], ROW))
     with code.count(i, n):
-        with code.when(all_of(ROWS[row, i] <= high, any_of(ROWS[row, i] < high, Comparison(KEY[ROWS[row, ROW + i]], sign, x)))):
+        with code.when(
+            all_of(ROWS[row, i] <= high, any_of(ROWS[row, i] < high, NumberComparison(KEY[ROWS[row, ROW + i]], sign, x)))
+        ):
             code.assign(counter("HINT"), i)
             code.give(ROWS[row, ROW + i])
     with code.when(QUEUES[at, COUNT] <= ROW):

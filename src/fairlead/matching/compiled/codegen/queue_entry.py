@@ -32,11 +32,11 @@ from fairlead.matching.compiled.codegen.queues import LATE, Queues
 from fairlead.matching.compiled.planning.access import Accesses
 from fairlead.matching.compiled.planning.shape import Lane, Shape
 from fairlead.matching.compiled.representation.code import Code
-from fairlead.matching.compiled.representation.expressions import (
+from fairlead.matching.compiled.representation.formulas import (
     FALSE,
     NONE,
     TRUE,
-    Expression,
+    Formula,
     all_of,
     any_of,
     as_bits,
@@ -50,12 +50,12 @@ class Entering:
     def __init__(self, shape: Shape, accesses: Accesses, queues: Queues) -> None:
         self.shape, self.accesses, self.queues = shape, accesses, queues
 
-    def bucket(self, lane: Lane, queue: int) -> Expression:
+    def bucket(self, lane: Lane, queue: int) -> Formula:
         """The number of the event in the hash index of a queue; in a lane of one queue it is `bk`."""
         values = self.shape.equal_of(lane)
         return bucket_of(values.index(self.shape.equal[queue])) if queue in self.shape.equal else NONE
 
-    def enter(self, code: Code, queue: int, bucket: Expression = bk) -> None:
+    def enter(self, code: Code, queue: int, bucket: Formula = bk) -> None:
         """A node for the event at the end of a queue."""
         shape, layout = self.shape, self.queues.layout
         with code.when(free != NONE):
@@ -99,7 +99,7 @@ class Entering:
             code.assign(HIGH[e], 0)
             return
         column, x = self.shape.columns[tree.column], value_of(tree.column)
-        tests: list[Expression] = [bit(b, tree.slot) != 0] if tree.slot in self.accesses.chosen_bits else []
+        tests: list[Formula] = [bit(b, tree.slot) != 0] if tree.slot in self.accesses.chosen_bits else []
         tests += [x == x] if column.is_double else []
         value = key_of(x, column.is_double, tree.sign)
         code.assign(key, choice(value, all_of(*tests), WORST) if tests else value)

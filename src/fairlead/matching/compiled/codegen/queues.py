@@ -40,7 +40,7 @@ from fairlead.matching.compiled.machine_code.interruption import count_step
 from fairlead.matching.compiled.planning.access import Accesses
 from fairlead.matching.compiled.planning.shape import Shape
 from fairlead.matching.compiled.representation.code import Code
-from fairlead.matching.compiled.representation.expressions import (
+from fairlead.matching.compiled.representation.formulas import (
     FALSE,
     HIGHEST,
     NONE,
@@ -49,7 +49,7 @@ from fairlead.matching.compiled.representation.expressions import (
     WHOLE,
     Array,
     Constant,
-    Expression,
+    Formula,
     Variable,
     all_of,
     call,
@@ -57,8 +57,8 @@ from fairlead.matching.compiled.representation.expressions import (
     negated,
     variables,
 )
-from fairlead.matching.compiled.representation.statements import Function
-from fairlead.matching.interpreted.precedence import is_circular, needs_in_front
+from fairlead.matching.compiled.representation.statements import KernelFunction
+from fairlead.matching.interpreted.dead_events import is_circular, needs_in_front
 
 LATE = 2
 """The flag of a key with a queue that is not in the order of time."""
@@ -70,7 +70,7 @@ class Queues:
         self.needs = needs_in_front(shape.branch)
         self.hash_index = HashIndex(shape, layout)
 
-    def functions(self) -> list[Function]:
+    def functions(self) -> list[KernelFunction]:
         made = [self._link(), self._drop()]
         made += [self._trim()] if self.needs else []
         return [*made, self._expire()] if self.shape.windowed else made
@@ -82,19 +82,19 @@ class Queues:
         rows = [ROWS] if self.layout.rowed else []
         return [QUEUES, *chains, NODES, LINKS, *([TREES] if self.accesses.trees else []), *rows, COUNTERS]
 
-    def at(self, queue: int) -> Expression:
+    def at(self, queue: int) -> Formula:
         """The number of a queue of the key k."""
         return k * self.shape.stride + queue
 
-    def have(self, counts: Iterable[tuple[int, int]]) -> list[Expression]:
+    def have(self, counts: Iterable[tuple[int, int]]) -> list[Formula]:
         """Queues have at least so many events."""
         return [QUEUES[self.at(queue), COUNT] >= n for queue, n in counts]
 
-    def leave(self, code: Code, queue: int, first: Expression, last: Expression) -> None:
+    def leave(self, code: Code, queue: int, first: Formula, last: Formula) -> None:
         """A stretch of a queue leaves it."""
         code.assign(free, call("drop", first, last, self.at(queue), free, *self.state))
 
-    def _link(self) -> Function:
+    def _link(self) -> KernelFunction:
         NEXT, PREV = self.layout.take("NEXT PREV")
         e, at, before = variables("entry at before")
         indexed = Variable("indexed", TRUTH)
@@ -120,7 +120,7 @@ class Queues:
             enter_row(code, self.layout.links, at, e)
         return code.function("link", e, at, indexed, *self.state)
 
-    def _drop(self) -> Function:
+    def _drop(self) -> KernelFunction:
         """Takes a stretch of a queue, from `first` to `last`, out of it."""
         NEXT, PREV = self.layout.take("NEXT PREV")
         first, last, at, free, before, after, c, step = variables("first last at free before after node step")
@@ -162,7 +162,7 @@ class Queues:
         code.give(free)
         return code.function("drop", first, last, at, free, *self.state)
 
-    def _expire(self) -> Function:
+    def _expire(self) -> KernelFunction:
         """What falls behind the window of a key leaves. LATE goes once all queues are in the order of time."""
         NEXT, TIME = self.layout.take("NEXT TIME")
         horizon, was, at, before, step = variables("horizon was at before step")
@@ -199,8 +199,8 @@ class Queues:
         code.give(free)
         return code.function("expire", k, horizon, free, KEYS, *self.state)
 
-    def _trim(self) -> Function:
-        """Events that can be in no relation to come leave (see precedence.py)."""
+    def _trim(self) -> KernelFunction:
+        """Events that can be in no relation to come leave (see dead_events.py)."""
         was = Variable("was", WHOLE)
         code = Code()
         if is_circular(self.needs):
@@ -222,7 +222,7 @@ class Queues:
             with code.loop(c != NONE):
                 code.assign(alive, FALSE)
                 for each in needs:
-                    tests: list[Expression] = []
+                    tests: list[Formula] = []
                     for other, n in each:
                         there = front_of(other)
                         code.assign(there, QUEUES[self.at(other), HEAD])

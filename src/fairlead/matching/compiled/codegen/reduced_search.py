@@ -15,6 +15,7 @@ Takes: a shape and its accesses. Gives: functions, the table, and how a search c
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -44,17 +45,17 @@ from fairlead.matching.compiled.codegen.kernel_names import (
 )
 from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.planning.access import Accesses
-from fairlead.matching.compiled.planning.shape import Clause, Shape
+from fairlead.matching.compiled.planning.shape import NotedQueue, Shape
 from fairlead.matching.compiled.representation.code import Code
-from fairlead.matching.compiled.representation.contents import parts, replaced, same, slots_read
-from fairlead.matching.compiled.representation.expressions import (
+from fairlead.matching.compiled.representation.contents import content, parts, replaced, same, slots_read
+from fairlead.matching.compiled.representation.formulas import (
     FALSE,
     NONE,
     TRUE,
     WHOLE,
     Array,
-    Call,
-    Expression,
+    Formula,
+    FunctionCall,
     SlotColumn,
     SlotField,
     Variable,
@@ -68,7 +69,7 @@ from fairlead.matching.compiled.representation.expressions import (
     negated,
     total,
 )
-from fairlead.matching.compiled.representation.statements import Function
+from fairlead.matching.compiled.representation.statements import KernelFunction
 from fairlead.matching.reduction import Constraint, Filter, Narrow, Reduction, SlotComparison, reduced_orders
 
 if TYPE_CHECKING:
@@ -91,25 +92,30 @@ class Semijoins:
     def __init__(self, shape: Shape, accesses: Accesses, layout: Layout) -> None:
         self.shape, self.accesses, self.layout = shape, accesses, layout
         self.constraints: list[Constraint] = []
-        self.conditions: list[Expression] = []
+        self.conditions: list[Formula] = []
         """Of each constraint; of WITHOUT … BETWEEN, whether its function finds nothing."""
-        self.sides: list[tuple[Expression, Expression] | None] = []
-        self.keys: list[Expression] = []
-        self.groups: list[list[Expression]] = []
-        self.rows: list[Row] = []
-        self.plans: dict[int | None, Reduction] = {}
-        self.first: dict[int | None, int] = {}
-        """Where in the table the plan of a search begins."""
+        self.sides: list[tuple[Formula, Formula] | None] = []
+        self.keys: list[Formula] = []
+        self._key_numbers: dict[Hashable, int] = {}
+        self.groups: list[list[Formula]] = []
+        self._numbers: dict[Hashable, int] = {}
+        self._asked: dict[tuple[tuple[int, ...], int | None], int] = {}
+        """The number of a group by its content, and by its tests: a pair of slots asks once per stage, so 60 slots ask
+        100,000 times for 2,000 groups."""
         if accesses.explosive:
             self._collect()
-            for newest in accesses.explosive:
-                self._plan(newest)
+        self.plans = {newest: Reduction(shape.size, self._bound(newest), self.constraints) for newest in accesses.explosive}
+
+    @property
+    def first(self) -> dict[int | None, int]:
+        """Where in the table the plan of a search begins."""
+        return self._tabulated[0]
 
     @property
     def table(self) -> npt.NDArray[np.int64]:
         import numpy as np
 
-        return np.array(self.rows, dtype=np.int64).reshape(-1, 8)
+        return np.array(self._tabulated[1], dtype=np.int64).reshape(-1, 8)
 
     def opening(self, code: Code, newest: int | None) -> None:
         """What a search begins with: the steps it may take. (None at all: tests ask for that.)"""
@@ -122,7 +128,7 @@ class Semijoins:
     def step(self, code: Code, newest: int | None) -> None:
         """What a search does at every step of an inner loop: once the first steps are used up, it is given more by the length
         of the queues; then it is reduced."""
-        counts: list[Expression] = [QUEUES[k * self.shape.stride + at, COUNT] for at in range(len(self.shape.needed))]
+        counts: list[Formula] = [QUEUES[k * self.shape.stride + at, COUNT] for at in range(len(self.shape.needed))]
         code.decrease(left)
         with code.when(left < 0):
             with code.when(more):
@@ -131,7 +137,7 @@ class Semijoins:
             code.assign(left, STEPS_EACH * total(counts))
             code.decrease(counter("STEPS"), left)
 
-    def _spent(self, newest: int | None) -> Call:
+    def _spent(self, newest: int | None) -> FunctionCall:
         if newest is None:
             return call("reduced", self.first[newest], k, *self.state)
         return call(f"spent_{newest}", *self._given(newest))
@@ -146,7 +152,7 @@ class Semijoins:
         stored = self.layout.place_of_column
         return [at for at, column in enumerate(self.shape.columns) if column.queue == newest and at in stored]
 
-    def _begin(self, newest: int) -> Function:
+    def _begin(self, newest: int) -> KernelFunction:
         """The newest event as a node: the one it may be queued in, which has no links yet that matter."""
         code, e = Code(), Variable("entry", WHOLE)
         code.assign(e, choice(free, free != NONE, fresh))
@@ -161,20 +167,20 @@ class Semijoins:
         code.give(call("reduced", self.first[newest], k, *self.state))
         return code.function(f"spent_{newest}", *self._given(newest), rare=True)
 
-    def functions(self) -> list[Function]:
+    def functions(self) -> list[KernelFunction]:
         if not self.first:
             return []
         from fairlead.matching.compiled.codegen.semijoin_functions import SemijoinForm, reducing
 
         made = [self._begin(newest) for newest in self.first if newest is not None]
-        spoilt = [self._spoilt(at, each) for at, each in enumerate(self.shape.clauses) if each.right is not None]
+        spoilt = [self._spoilt(at, each) for at, each in enumerate(self.shape.noted) if not each.waits]
         form = SemijoinForm(self.shape.size, self.shape.stride, self.layout.links, self.shape.recent, self.state)
         return [*made, *spoilt, self._holds(), self._key(), *reducing(form)]
 
     @cached_property
     def state(self) -> tuple[Array, ...]:
         """The arrays that these functions take."""
-        noted = [each.condition for each in self.shape.clauses if each.right is not None]
+        noted = [each.condition for each in self.shape.noted if not each.waits]
         conditions = [*noted, *(each.condition for each in self.shape.tests)]
         ranked = any(part is RANKS for each in conditions for part in parts(each))
         trees, ranks = [TREES] if noted else [], [RANKS] if ranked else []
@@ -185,7 +191,7 @@ class Semijoins:
     def _collect(self) -> None:
         shape = self.shape
         for slot in range(shape.size):
-            bits: list[Expression] = [bit(SlotField("BITS", slot), slot) != 0] if slot in self.accesses.chosen_bits else []
+            bits: list[Formula] = [bit(SlotField("BITS", slot), slot) != 0] if slot in self.accesses.chosen_bits else []
             for test in shape.tests:
                 if test.link is not None and test.link.is_double:
                     sides = ((test.link.left, test.link.left_value), (test.link.right, test.link.right_value))
@@ -208,39 +214,47 @@ class Semijoins:
             self._add(Constraint(frozenset({one, two}), order=(one, two)), before)
         for pair in instances if shape.contiguous else []:
             self._add(Constraint(frozenset(pair), beside=pair), TRUE)
-        for at, clause in enumerate(shape.clauses):
-            if clause.right is not None:
+        for at, clause in enumerate(shape.noted):
+            if clause.until is not None:
                 read = slots_read(clause.condition) - {clause.slot}
                 self._add(
-                    Constraint(frozenset({clause.left, clause.right, *read})), negated(call(f"spoilt_{at}", k, *self.state))
+                    Constraint(frozenset({clause.since, clause.until, *read})), negated(call(f"spoilt_{at}", k, *self.state))
                 )
 
     @staticmethod
-    def _sortable(value: Expression, is_double: bool) -> Expression:
+    def _sortable(value: Formula, is_double: bool) -> Formula:
         return call("sortable", intrinsic("float", value)) if is_double else value
 
-    def _add(self, constraint: Constraint, condition: Expression, sides: tuple[Expression, Expression] | None = None) -> None:
+    def _add(self, constraint: Constraint, condition: Formula, sides: tuple[Formula, Formula] | None = None) -> None:
         self.constraints.append(constraint)
         self.conditions.append(condition)
         self.sides.append(sides)
 
     # The table
 
-    def _plan(self, newest: int | None) -> None:
-        shape = self.shape
-        bound = None if newest is None else shape.newest_slot(newest)
-        plan = Reduction(shape.size, bound, self.constraints)
-        self.first[newest] = len(self.rows)
-        self.plans[newest] = plan
-        self.rows.append((len(plan.open), 0, 0, 0, 0, 0, 0, 0))
-        start = len(self.rows) + len(plan.open)
+    def _bound(self, newest: int | None) -> int | None:
+        return None if newest is None else self.shape.newest_slot(newest)
+
+    @cached_property
+    def _tabulated(self) -> tuple[dict[int | None, int], list[Row]]:
+        """Made only for a kernel: costs need nothing but the plans."""
+        first: dict[int | None, int] = {}
+        rows: list[Row] = []
+        for newest, plan in self.plans.items():
+            first[newest] = len(rows)
+            self._tabulate(plan, self._bound(newest), rows)
+        return first, rows
+
+    def _tabulate(self, plan: Reduction, bound: int | None, rows: list[Row]) -> None:
+        rows.append((len(plan.open), 0, 0, 0, 0, 0, 0, 0))
+        start = len(rows) + len(plan.open)
         steps: list[Row] = []
         for slot, stage in zip(plan.open, plan.stages, strict=True):
             begin = start + len(steps)
             steps += [self._filter(each, bound) for each in stage.filters]
             steps += [self._narrow(each, bound) for each in stage.narrows]
-            self.rows.append((slot, shape.queue_of_slot[slot], begin, start + len(steps), 0, 0, 0, 0))
-        self.rows += steps
+            rows.append((slot, self.shape.queue_of_slot[slot], begin, start + len(steps), 0, 0, 0, 0))
+        rows += steps
 
     def _filter(self, step: Filter, bound: int | None) -> Row:
         return (FILTER, step.slot, step.slot, 0, 0, 0, self._group(step.tests, bound), 1)
@@ -262,42 +276,47 @@ class Semijoins:
         mine, other = sides if is_left else sides[::-1]
         return (COMPARED[sign], step.slot, step.partner, step.side, self._side(mine), self._side(other), 0, always)
 
-    def _side(self, value: Expression) -> int:
+    def _side(self, value: Formula) -> int:
         """The number of a key: the value of the node c."""
-        return _number_of(self._placed(value, c), self.keys)
+        placed = self._placed(value, c)
+        number = self._key_numbers.setdefault(content(placed), len(self.keys))
+        if number == len(self.keys):
+            self.keys.append(placed)
+        return number
 
     def _group(self, tests: tuple[int, ...], bound: int | None) -> int:
         """The number of a group of tests on the members."""
-        placed = [self._beside(self.constraints[at].beside, bound, at) for at in tests]
-        for number, group in enumerate(self.groups):
-            if len(group) == len(placed) and all(map(same, group, placed)):
-                return number
-        self.groups.append(placed)
-        return len(self.groups) - 1
+        asked = tests, bound
+        if asked not in self._asked:
+            placed = [self._beside(self.constraints[at].beside, bound, at) for at in tests]
+            number = self._asked[asked] = self._numbers.setdefault(tuple(map(content, placed)), len(self.groups))
+            if number == len(self.groups):
+                self.groups.append(placed)
+        return self._asked[asked]
 
-    def _beside(self, beside: tuple[int, int] | None, bound: int | None, test: int) -> Expression:
+    def _beside(self, beside: tuple[int, int] | None, bound: int | None, test: int) -> Formula:
         """The newest event is in no queue yet: its neighbour is the last of it."""
         if beside is None:
             return self._placed(self.conditions[test])
         before, after = beside[::-1] if self.shape.recent else beside
         return self.layout.field("NEXT")[MEMBERS[before]] == (NONE if after == bound else MEMBERS[after])
 
-    def _placed(self, condition: Expression, node: Variable | None = None) -> Expression:
+    def _placed(self, condition: Formula, node: Variable | None = None) -> Formula:
         """A condition over MEMBERS, and `c` for a noted event; or over one node."""
 
-        def place(part: SlotColumn | SlotField) -> Expression:
+        def place(part: SlotColumn | SlotField) -> Formula:
             at = node if node is not None else MEMBERS[part.slot] if part.slot < self.shape.size else c
             if isinstance(part, SlotField):
                 return self.layout.field(part.field)[at]
             stored = self.layout.column(part.column)[at]
             return as_float(stored) if self.shape.columns[part.column].is_double else stored
 
-        made: Expression = replaced(condition, place)
+        made: Formula = replaced(condition, place)
         return made
 
     # Functions of this branch
 
-    def _holds(self) -> Function:
+    def _holds(self) -> KernelFunction:
         code, g = Code(), Variable("group", WHOLE)
         for at, tests in enumerate(self.groups):
             with code.when(g == at):
@@ -308,7 +327,7 @@ class Semijoins:
         code.give(TRUE)
         return code.function("holds", g, k, *self.state, rare=True)
 
-    def _key(self) -> Function:
+    def _key(self) -> KernelFunction:
         code, q = Code(), Variable("side", WHOLE)
         for at, each in enumerate(self.keys[1:], 1):
             with code.when(q == at):
@@ -316,27 +335,19 @@ class Semijoins:
         code.give(self.keys[0] if self.keys else 0)
         return code.function("side_of", q, c, *self.state, rare=True)
 
-    def _spoilt(self, at: int, clause: Clause) -> Function:
+    def _spoilt(self, at: int, clause: NotedQueue) -> KernelFunction:
         """Whether an event that a clause noted forbids the members."""
-        assert clause.right is not None
+        assert clause.until is not None
         REF, NEXT = self.layout.take("REF NEXT")
         queue, code = k * self.shape.stride + clause.queue, Code()
         first, root = QUEUES[queue, HEAD], QUEUES[queue, ROOT]
-        code.assign(c, call("after", first, REF[MEMBERS[clause.left]], root, NODES, LINKS, TREES))
-        with code.loop(all_of(c != NONE, REF[c] < REF[MEMBERS[clause.right]])):
+        code.assign(c, call("after", first, REF[MEMBERS[clause.since]], root, NODES, LINKS, TREES))
+        with code.loop(all_of(c != NONE, REF[c] < REF[MEMBERS[clause.until]])):
             with code.when(self._placed(clause.condition)):
                 code.give(TRUE)
             code.assign(c, NEXT[c])
         code.give(FALSE)
         return code.function(f"spoilt_{at}", k, *self.state)
-
-
-def _number_of(value: Expression, known: list[Expression]) -> int:
-    for number, each in enumerate(known):
-        if same(value, each):
-            return number
-    known.append(value)
-    return len(known) - 1
 
 
 def room(size: int, queued: int) -> int:

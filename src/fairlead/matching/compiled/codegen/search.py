@@ -15,7 +15,7 @@ arrives:
         return False
 
 Where THEN orders slots that are still open, the lowest event that each can have follows from those before it (under RECENT
-the highest from those behind it): `lowest0, lowest1, …` are found first, and if one is missing there is no relation at all.
+the highest from those after it): `lowest0, lowest1, …` are found first, and if one is missing there is no relation at all.
 
 Takes: a shape, its accesses and layout. Gives: functions of a kernel. Never: changes a queue.
 """
@@ -61,18 +61,18 @@ from fairlead.matching.compiled.codegen.ordered_index import key_of, row_name, s
 from fairlead.matching.compiled.codegen.reduced_search import Semijoins
 from fairlead.matching.compiled.machine_code.interruption import count_step, is_halted
 from fairlead.matching.compiled.planning.access import Access, Accesses
-from fairlead.matching.compiled.planning.shape import Clause, Shape
+from fairlead.matching.compiled.planning.shape import NotedQueue, Shape
 from fairlead.matching.compiled.representation.code import Code
 from fairlead.matching.compiled.representation.contents import replaced, uses_of
-from fairlead.matching.compiled.representation.expressions import (
+from fairlead.matching.compiled.representation.formulas import (
     FALSE,
     NONE,
     TRUE,
     Argument,
     Array,
-    Call,
-    Comparison,
-    Expression,
+    Formula,
+    FunctionCall,
+    NumberComparison,
     SlotColumn,
     SlotField,
     Variable,
@@ -83,7 +83,7 @@ from fairlead.matching.compiled.representation.expressions import (
     call,
     negated,
 )
-from fairlead.matching.compiled.representation.statements import Function
+from fairlead.matching.compiled.representation.statements import KernelFunction
 
 STATE: tuple[Variable | Array, ...] = (
     free, fresh, QUEUES, CHAINS, LEAST_KEYS, NODES, LINKS, TREES, CHAIN_LINKS, ROWS, COUNTERS, RANKS, SCRATCH,
@@ -96,13 +96,13 @@ class Searching:
         self.shape, self.accesses, self.layout = shape, accesses, layout
         self.end = TAIL if shape.recent else HEAD
         self.step, self.ref = layout.field("PREV" if shape.recent else "NEXT"), layout.field("REF")
-        self.calls: dict[str, Call] = {}
+        self.calls: dict[str, FunctionCall] = {}
         self.called: set[str] = set()
         """The functions that searches call."""
         self.hash_index = HashIndex(shape, layout)
         self.semijoins = Semijoins(shape, accesses, layout)
 
-    def functions(self) -> list[Function]:
+    def functions(self) -> list[KernelFunction]:
         """The search functions; `calls` then says how each is called."""
         made = []
         for newest in self.accesses.searches():
@@ -117,11 +117,11 @@ class Searching:
             made.append(code.function(name, *(each for each in given if each.name in uses.names)))
         return made
 
-    def placed(self, condition: Expression, newest: int | None) -> Expression:
+    def placed(self, condition: Formula, newest: int | None) -> Formula:
         """A condition where a search has its events: those of open slots in nodes, the newest event's values as arguments."""
         bound = None if newest is None else self.shape.newest_slot(newest)
 
-        def place(part: SlotColumn | SlotField) -> Expression:
+        def place(part: SlotColumn | SlotField) -> Formula:
             if isinstance(part, SlotField):
                 if part.slot == bound:
                     return {"REF": w, "BITS": b, "TIME": tm}[part.field]
@@ -131,10 +131,10 @@ class Searching:
             stored = self.layout.column(part.column)[bound_to(part.slot)]
             return as_float(stored) if self.shape.columns[part.column].is_double else stored
 
-        made: Expression = replaced(condition, place)
+        made: Formula = replaced(condition, place)
         return made
 
-    def at(self, queue: int) -> Expression:
+    def at(self, queue: int) -> Formula:
         """The number of a queue of the key."""
         return k * self.shape.stride + queue
 
@@ -148,17 +148,18 @@ class Searching:
                 access = self.accesses.of(slot, newest)
                 self._open(code, blocks, access, newest, inner)
                 inner = inner or access.way not in ("newest", "neighbour")
-            for clause in self.shape.clauses:
-                if clause.right is not None:
+            for clause in self.shape.noted:
+                if not clause.waits:
                     blocks.enter_context(code.when(self._unspoilt(code, clause, newest)))
             for slot in sorted(self.opened(newest)):
                 code.assign(MEMBERS[slot], bound_to(slot))
             code.give(TRUE)
-        code.give(FALSE)
+        if not code.is_ended:
+            code.give(FALSE)
 
     def _open(self, code: Code, blocks: ExitStack, access: Access, newest: int | None, inner: bool) -> None:
-        """The loop of a slot, and in it the tests of its events; what follows goes inside. What goes behind that is written as
-        the blocks are closed, the last first. `inner`: there is a loop around it."""
+        """The loop of a slot, and in it the tests of its events; what follows goes inside. What follows the tests is
+        written as the blocks are closed, the last first. `inner`: there is a loop around it."""
         slot, once = access.slot, access.way == "neighbour"
         tests = [self.placed(each.condition, newest) for each in self.accesses.tests_left(slot, newest)]
         tests += self._order_tests(slot, newest)
@@ -170,7 +171,7 @@ class Searching:
             tests.insert(0, bit(self.layout.field("BITS")[bound_to(slot)], slot))
         self._start(code, access, newest)
         bounded = inner and not once and newest in self.semijoins.first
-        last = slot == max(self.opened(newest)) and all(each.right is None for each in self.shape.clauses)
+        last = slot == max(self.opened(newest)) and all(each.waits for each in self.shape.noted)
         innermost = last and not once and not bounded
         if innermost:  # it only counts: asking would cost it a tenth
             code.assign(walked, 0)
@@ -187,13 +188,13 @@ class Searching:
         self._ends(code, slot, newest)
         final = once or not self.accesses.depends(slot, newest)  # one that passes is enough
         if once:
-            blocks.callback(code.leave)
+            blocks.callback(_leave, code)
         elif tests or not final:
             blocks.callback(self._advance, code, access)
         if tests:
             blocks.enter_context(code.when(all_of(*tests)))
         if final and not once:
-            blocks.callback(code.leave)
+            blocks.callback(_leave, code)
 
     def _opening(self, code: Code, newest: int | None) -> None:
         """What the newest event alone decides, and the ends between which THEN leaves the open slots."""
@@ -217,7 +218,7 @@ class Searching:
             with code.when(lowest == NONE):
                 code.give(FALSE)
 
-    def _past(self, node: Variable, other: Variable, at: Expression) -> Call:
+    def _past(self, node: Variable, other: Variable, at: Formula) -> FunctionCall:
         """From a node on, the first that stands after another one (before it under RECENT)."""
         return call("past", node, self.ref[other], QUEUES[at, ROOT], NODES, LINKS, TREES)
 
@@ -225,7 +226,7 @@ class Searching:
         return set(range(self.shape.size)) - (set() if newest is None else {self.shape.newest_slot(newest)})
 
     def ahead(self, slot: int, newest: int | None) -> list[int]:
-        """The open slots that have to stand before this one (behind it under RECENT)."""
+        """The open slots that have to stand before this one (after it under RECENT)."""
         pairs = [(o.after, o.before) if not self.shape.recent else (o.before, o.after) for o in self.shape.orders]
         return sorted({other for mine, other in pairs if mine == slot and other in self.opened(newest)})
 
@@ -279,7 +280,7 @@ class Searching:
             code.assign(node, QUEUES[where, self.end])
         if not once:
             if follows and timely:
-                behind = Comparison(self.ref[node], ">" if shape.recent else "<", self.ref[lowest_of(slot)])
+                behind = NumberComparison(self.ref[node], ">" if shape.recent else "<", self.ref[lowest_of(slot)])
                 with code.when(all_of(node != NONE, behind)):
                     code.assign(node, lowest_of(slot))
             for other in self.ahead(slot, newest):
@@ -298,7 +299,7 @@ class Searching:
         if shape.follows(slot) or timely:
             code.assign(node, sought(bound.sign, node, x, QUEUES[where, ROOT]))
         else:  # nothing in the queue is below its least key: LEAST_KEYS has it, or something below it
-            with code.when(Comparison(LEAST_KEYS[where], "<=" if bound.sign.endswith("=") else "<", x)):
+            with code.when(NumberComparison(LEAST_KEYS[where], "<=" if bound.sign.endswith("=") else "<", x)):
                 if shape.recent:
                     code.assign(node, sought(bound.sign, node, x, QUEUES[where, ROOT]))
                 else:
@@ -334,7 +335,7 @@ class Searching:
         number = bk if is_newest else self.hash_index.number_of(bound_to(access.partner))
         self.hash_index.start(code, node, number, shape.queue_of_slot[slot])
         if follows:
-            before = Comparison(self.ref[node], ">=" if shape.recent else "<=", self.ref[bound_to(slot - 1)])
+            before = NumberComparison(self.ref[node], ">=" if shape.recent else "<=", self.ref[bound_to(slot - 1)])
             with code.loop(all_of(node != NONE, before)):
                 if newest in self.semijoins.first:
                     self.semijoins.step(code, newest)
@@ -342,7 +343,7 @@ class Searching:
                     count_step(code)
                 code.assign(node, self.hash_index.step(node))
 
-    def _order_tests(self, slot: int, newest: int | None) -> list[Expression]:
+    def _order_tests(self, slot: int, newest: int | None) -> list[Formula]:
         """What THEN asks of this slot and those bound before it; the newest event stands after all others anyway."""
         opened = self.opened(newest)
         return [
@@ -359,17 +360,23 @@ class Searching:
             others = [o.after for o in self.shape.orders if o.before == slot and o.after < slot]
         sign = "<=" if self.shape.recent else ">="
         for other in sorted(set(others) & self.opened(newest)):
-            with code.when(Comparison(self.ref[bound_to(slot)], sign, self.ref[bound_to(other)])):
+            with code.when(NumberComparison(self.ref[bound_to(slot)], sign, self.ref[bound_to(other)])):
                 code.leave()
 
-    def _unspoilt(self, code: Code, clause: Clause, newest: int | None) -> Expression:
+    def _unspoilt(self, code: Code, clause: NotedQueue, newest: int | None) -> Formula:
         """Whether no noted event forbids the members, after looking for one."""
-        assert clause.right is not None
+        assert clause.until is not None
         at, node = self.at(clause.queue), bound_to(clause.slot)
-        left, right = (self.placed(SlotField("REF", each), newest) for each in (clause.left, clause.right))
+        left, right = (self.placed(SlotField("REF", each), newest) for each in (clause.since, clause.until))
         code.assign(node, call("after", QUEUES[at, HEAD], left, QUEUES[at, ROOT], NODES, LINKS, TREES))
         spoils = self.placed(clause.condition, newest)
         with code.loop(all_of(node != NONE, self.ref[node] < right, negated(spoils))):
             count_step(code)
             code.assign(node, self.layout.field("NEXT")[node])
         return any_of(node == NONE, self.ref[node] >= right)
+
+
+def _leave(code: Code) -> None:
+    """Ends the loop, unless what is inside has returned a relation."""
+    if not code.is_ended:
+        code.leave()

@@ -27,15 +27,15 @@ from fairlead.matching.compiled.codegen.reduced_search import (
 )
 from fairlead.matching.compiled.machine_code.interruption import is_halted
 from fairlead.matching.compiled.representation.code import Code
-from fairlead.matching.compiled.representation.expressions import (
+from fairlead.matching.compiled.representation.formulas import (
     FALSE,
     NONE,
     TRUE,
     TRUTH,
     Array,
+    ArrayElement,
     Constant,
-    Element,
-    Expression,
+    Formula,
     Variable,
     all_of,
     any_of,
@@ -45,7 +45,7 @@ from fairlead.matching.compiled.representation.expressions import (
     negated,
     variables,
 )
-from fairlead.matching.compiled.representation.statements import Function
+from fairlead.matching.compiled.representation.statements import KernelFunction
 
 OPEN = Constant(0, "OPEN")
 """Of the first row of a plan, the column with the number of open slots."""
@@ -66,42 +66,42 @@ class SemijoinForm:
     recent: bool
     state: tuple[Array, ...]
 
-    def placed(self, n: Variable, i: Variable) -> Expression:
+    def placed(self, n: Variable, i: Variable) -> Formula:
         """The i-th candidate of n, in the direction of the matching."""
         return n - 1 - i if self.recent else i
 
-    def tried(self, stage: Expression | None = None) -> Element:
+    def tried(self, stage: Formula | None = None) -> ArrayElement:
         """How far the open slot of a stage was tried."""
         start = Constant(4) * self.size
         return SCRATCH[start if stage is None else start + stage]
 
 
-def nodes_of(slot: Expression) -> Element:
+def nodes_of(slot: Formula) -> ArrayElement:
     """Where in SCRATCH the nodes of a slot begin."""
     return SCRATCH[4 * slot]
 
 
-def length_of(slot: Expression) -> Element:
+def length_of(slot: Formula) -> ArrayElement:
     """How many they are."""
     return SCRATCH[4 * slot + 1]
 
 
-def marks_of(slot: Expression) -> Element:
+def marks_of(slot: Formula) -> ArrayElement:
     """Where their marks begin."""
     return SCRATCH[4 * slot + 2]
 
 
-def lost_of(slot: Expression) -> Element:
+def lost_of(slot: Formula) -> ArrayElement:
     """Whether one was lost in this stage."""
     return SCRATCH[4 * slot + 3]
 
 
 @lru_cache(maxsize=256)
-def reducing(form: SemijoinForm) -> tuple[Function, ...]:
+def reducing(form: SemijoinForm) -> tuple[KernelFunction, ...]:
     return (_reduced(form), _revived(form), _pruned(form), _tested(form), _compared(form), _hashed())
 
 
-def _reduced(form: SemijoinForm) -> Function:
+def _reduced(form: SemijoinForm) -> KernelFunction:
     NEXT = form.fields.field("NEXT")
     first, key, at, node, count, i, j, marks, n, slot, x = variables("first key at node count i j marks n slot x")
     code = Code()
@@ -155,7 +155,7 @@ def _reduced(form: SemijoinForm) -> Function:
     return code.function("reduced", first, key, *form.state, rare=True)
 
 
-def _revived(form: SemijoinForm) -> Function:
+def _revived(form: SemijoinForm) -> KernelFunction:
     first, mark, j, slot, x = variables("first mark j slot x")
     code = Code()
     with code.count(j, PLANS[first, OPEN]):
@@ -166,7 +166,7 @@ def _revived(form: SemijoinForm) -> Function:
     return code.function("revived", first, mark, *form.state, rare=True)
 
 
-def _pruned(form: SemijoinForm) -> Function:
+def _pruned(form: SemijoinForm) -> KernelFunction:
     first, stage, top, key, j, left, row, slot = variables("first stage top key j left row slot")
     code = Code()
     with code.count(j, PLANS[first, OPEN]):
@@ -185,7 +185,7 @@ def _pruned(form: SemijoinForm) -> Function:
     return code.function("pruned", first, stage, top, key, *form.state, rare=True)
 
 
-def _tested(form: SemijoinForm) -> Function:
+def _tested(form: SemijoinForm) -> KernelFunction:
     REF = form.fields.field("REF")
     row, mark, key, node, other, left, operation, slot, side, partner, x, y = variables(
         "row mark key node other left operation slot side partner x y"
@@ -239,7 +239,7 @@ good, seen, several = variables("good seen several", TRUTH)
 """Of `compared`."""
 
 
-def _compared(form: SemijoinForm) -> Function:
+def _compared(form: SemijoinForm) -> KernelFunction:
     """A comparison of the candidates of two slots, in one go along both: keeps what has a partner. With THEN between the slots
     (`side`), only the partners before a candidate, or after it, count."""
     code = Code()
@@ -340,7 +340,7 @@ def _probe(code: Code, form: SemijoinForm) -> None:
         code.assign(at_hash, (at_hash + 1) & wrap)
 
 
-def _hashed() -> Function:
+def _hashed() -> KernelFunction:
     value, z = variables("value z")
     code = Code()
     code.assign(z, (value ^ value >> 31) * 2654435761)

@@ -38,7 +38,7 @@ def is_checked(checked: bool | None = None) -> bool:
 
 
 def unwritten(shape: int | tuple[int, ...], dtype: Any, checked: bool | None = None) -> npt.NDArray[Any]:
-    """An array that whoever gets it writes before it is read."""
+    """An array that its owner writes before reading it."""
     made: npt.NDArray[Any] = np.empty(shape, dtype=dtype)
     if is_checked(checked):
         made.view(np.uint8).fill(POISON)

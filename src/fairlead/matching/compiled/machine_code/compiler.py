@@ -1,9 +1,9 @@
 """A program to machine code, once for each: in memory, and in the store that the process has (surroundings.py).
 
 Takes: a program. Gives: its function `kernel`: machine code, or with FAIRLEAD_JIT=0 its text as plain Python (tests, tiny
-inputs: compiling costs 0.2 to 0.4 s). The types of the arguments are known at the first call, so that is when code is looked
-for: in the store, then only loaded (native.py, 50 ms with LLVM's import); otherwise it is made (object_code.py). With
-FAIRLEAD_KERNELS=checked both check every index (checked_build.py).
+inputs: compiling costs 0.2 to 0.4 s), unless its loops are nested deeper than Python allows. The types of the arguments are
+known at the first call, so that is when code is looked for: in the store, then only loaded (native.py, 50 ms with LLVM's
+import); otherwise it is made (object_code.py). With FAIRLEAD_KERNELS=checked both check every index (checked_build.py).
 Never: does I/O, nor fails because of the store: what is not there is compiled in memory.
 """
 
@@ -59,7 +59,11 @@ def _interpreted(program: Program, checked: bool) -> Kernel:
         "asked": asked,
         "joined": lambda high, low: (int(high) << 64) | (int(low) & 0xFFFFFFFFFFFFFFFF),
     }
-    exec(compile(program.text, "<fairlead kernel>", "exec"), namespace)
+    try:
+        code = compile(program.text, "<fairlead kernel>", "exec")
+    except SyntaxError:  # Python nests at most 20 loops; a pattern of more events can need more
+        return _compiled(program, checked)
+    exec(code, namespace)
     plain: Kernel = namespace["kernel"]
     names = plain.__code__.co_varnames
 

@@ -17,7 +17,7 @@ from typing import NoReturn
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import InvariantError
-from fairlead.matching.compiled.representation.expressions import FLOAT, TRUTH, UNKNOWN, UNSIGNED, WHOLE, WIDE
+from fairlead.matching.compiled.representation.formulas import FLOAT, TRUTH, UNKNOWN, UNSIGNED, WHOLE, WIDE
 
 LLVM = {TRUTH: "i1", WHOLE: "i64", UNSIGNED: "i64", FLOAT: "double", UNKNOWN: "i64", WIDE: "i384"}
 ZERO = {TRUTH: "false", WHOLE: "0", UNSIGNED: "0", FLOAT: "0.0", UNKNOWN: "0", WIDE: "0"}

@@ -1,12 +1,12 @@
-"""How a kernel that runs for long is ended: it asks now and then, and stops at once where the answer is no.
+"""How a long-running kernel is interrupted: it asks periodically whether to continue, and stops at once if not.
 
 Python runs its signal handlers between its own instructions only, so Ctrl-C waits while machine code runs. A kernel therefore
 counts its steps (`count_step` in its loops) and calls back every EVERY of them. Entering the interpreter is what lets a signal
-handler run, on the main thread; on any thread `check` can look whether somebody wants the work to end. What either of them
-raises ends the kernel: its loops return, and the exception goes on from where the kernel was called.
+handler run, on the main thread; on any thread `check` can look whether the work should end. What either of them
+raises ends the kernel: its loops return, and the exception propagates from the call of the kernel.
 
 Takes: a check, or None. Gives: the address that kernels call, and what was raised. Never: leaves a state that can be used: a
-kernel that stopped has handled part of its batch (engine.py refuses to go on).
+kernel that stopped has handled part of its batch (engine.py refuses further events).
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ import numpy.typing as npt
 from fairlead.matching.compiled.codegen.counters import ASK, STEPS, STOPPED, counter
 from fairlead.matching.compiled.codegen.kernel_names import COUNTERS
 from fairlead.matching.compiled.representation.code import Code
-from fairlead.matching.compiled.representation.expressions import Expression, all_of, call, intrinsic
-from fairlead.matching.compiled.representation.statements import Function
+from fairlead.matching.compiled.representation.formulas import Formula, all_of, call, intrinsic
+from fairlead.matching.compiled.representation.statements import KernelFunction
 
 Words = npt.NDArray[np.int64]
 
 Check = Callable[[], None]
-"""Raises where the work is to end. Called between two steps of a search, some ten times a second at least."""
+"""Raises to end the work. Called between two steps of a search, some ten times a second at least."""
 
 EVERY = 1 << 22
 """Steps between two questions. A step takes 2 to 10 nanoseconds, with DECIMALs up to 100: so 10 to 400 milliseconds. A question
 takes one microsecond, and up to five milliseconds where another thread is in the interpreter."""
 ONWARDS = 0x5EAF00D
-"""The answer with which a kernel goes on. Where the call itself fails its result is anything, hardly this."""
+"""The answer with which a kernel continues. If the call itself fails, its result is arbitrary, but hardly this number."""
 
 
 def count_step(code: Code) -> None:
@@ -41,17 +41,17 @@ def count_step(code: Code) -> None:
     code.decrease(counter("STEPS"))
 
 
-def is_halted() -> Expression:
+def is_halted() -> Formula:
     """Whether the kernel has to stop, asked after a step."""
     return all_of(counter("STEPS") < 0, call("halted", COUNTERS))
 
 
-def halted() -> Function:
+def halted() -> KernelFunction:
     return _halted(EVERY)
 
 
 @lru_cache(maxsize=4)
-def _halted(every: int) -> Function:
+def _halted(every: int) -> KernelFunction:
     code = Code()
     with code.when(counter("STOPPED") == 0):
         code.assign(counter("STEPS"), every)
@@ -93,7 +93,7 @@ def asked(address: int) -> int:
 
 def _answers(check: Check | None, raised: list[BaseException]) -> Generator[int, None, None]:
     """A generator and no function: a signal handler runs before the first instruction of a function, where nothing could catch
-    what it raises, but inside the `try` that a generator goes on in. (ctypes would print it and go on.)"""
+    what it raises, but inside the `try` in which a generator resumes. (ctypes would print it and continue.)"""
     answer = ONWARDS
     while True:
         try:

@@ -19,18 +19,17 @@ from typing import Any
 
 from fairlead.matching.compiled.machine_code.checked_build import site
 from fairlead.matching.compiled.machine_code.instructions import LLVM, ZERO, Operations, Value
-from fairlead.matching.compiled.machine_code.native import Array as ArrayType
+from fairlead.matching.compiled.machine_code.native import ArrayType
 from fairlead.matching.compiled.machine_code.value_lowering import LEAVE, ArgumentType, Evaluation, Made
 from fairlead.matching.compiled.representation.contents import elements_in
-from fairlead.matching.compiled.representation.expressions import FLOAT, UNKNOWN, WHOLE, Element, Variable
+from fairlead.matching.compiled.representation.formulas import FLOAT, UNKNOWN, WHOLE, ArrayElement, Variable
 from fairlead.matching.compiled.representation.statements import (
     Assign,
     Block,
-    Change,
     Evaluate,
     For,
-    Function,
     If,
+    KernelFunction,
     Leave,
     Place,
     Prefetch,
@@ -38,6 +37,7 @@ from fairlead.matching.compiled.representation.statements import (
     Program,
     Return,
     Statement,
+    Update,
     While,
 )
 from fairlead.matching.compiled.representation.text import statements_by_line
@@ -54,7 +54,7 @@ SUPPORT = "\n".join(
 class Module:
     def __init__(self, program: Program, checked: bool = False) -> None:
         self.program, self.checked = program, checked
-        self.functions: dict[str, Function] = {}
+        self.functions: dict[str, KernelFunction] = {}
         self.texts = [SUPPORT]
         self.made: dict[tuple[str, tuple[ArgumentType, ...]], Made | None] = {}
         for each in program.functions:
@@ -90,7 +90,7 @@ class Module:
 class _Lowering(Evaluation):
     """One function for the types of its arguments."""
 
-    def __init__(self, module: Module, node: Function, arguments: tuple[ArgumentType, ...], name: str) -> None:
+    def __init__(self, module: Module, node: KernelFunction, arguments: tuple[ArgumentType, ...], name: str) -> None:
         super().__init__()
         self.module: Module = module
         self.node, self.name = node, name
@@ -150,7 +150,7 @@ class _Lowering(Evaluation):
         self.changed = True
         self.unknown.append((name, self.statement))
 
-    def site_of(self, node: Element) -> int:
+    def site_of(self, node: ArrayElement) -> int:
         assert self.statement is not None
         ordinal = next(at for at, each in enumerate(elements_in(self.statement)) if each is node)
         return site(self.line, ordinal)
@@ -202,7 +202,7 @@ class _Lowering(Evaluation):
     def _assign(self, node: Assign) -> None:
         if len(node.targets) == 1:
             target, value = node.targets[0], node.values[0]
-            if isinstance(target, Element) and isinstance(value, Element):
+            if isinstance(target, ArrayElement) and isinstance(value, ArrayElement):
                 self._store(target, self._item(*self._place(value)))  # memory is copied, not used
             else:
                 self._store(target, self._value(value))
@@ -231,7 +231,7 @@ class _Lowering(Evaluation):
             self.changed |= before != UNKNOWN
         self.lines.append(f"store {LLVM[type]} {self.converted(value, type).code}, ptr %v.{name}")
 
-    def _change(self, node: Change) -> None:
+    def _change(self, node: Update) -> None:
         target = node.target
         if isinstance(target, Variable):
             before = self._get(target.name)
@@ -332,7 +332,7 @@ class _Lowering(Evaluation):
 
 _STATEMENTS: dict[type, Callable[[_Lowering, Any], None]] = {
     Assign: _Lowering._assign,
-    Change: _Lowering._change,
+    Update: _Lowering._change,
     If: _Lowering._if,
     While: _Lowering._while,
     For: _Lowering._for,

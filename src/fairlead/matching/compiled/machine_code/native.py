@@ -1,7 +1,7 @@
 """Machine code as a function: what a process needs that finds its kernel in the cache. It makes none.
 
 The entry point in the object code takes one pointer, to a block of 64-bit words: for each argument the address and the
-lengths of an array, or a whole number; behind them room for the results, which the entry point writes (object_code.py makes
+lengths of an array, or a whole number; after them room for the results, which the entry point writes (object_code.py makes
 it).
 
 Takes: object code, and arguments. Gives: a tuple of whole numbers. Never: runs on an array of another type, number of
@@ -33,7 +33,7 @@ _elf_symbol = struct.Struct("<IBBHQQ")
 
 
 @dataclass(frozen=True)
-class Array:
+class ArrayType:
     """The type of an argument that is an array; that of a whole number is None. `width` is the length of a row: always the same
     for one program, and as a constant it makes of `a[i, 3]` one instruction."""
 
@@ -42,7 +42,7 @@ class Array:
     width: int = 1
 
 
-Signature = tuple[Array | None, ...]
+Signature = tuple[ArrayType | None, ...]
 
 
 def normal(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -54,14 +54,14 @@ def signature_of(arguments: tuple[Any, ...]) -> Signature:
     return tuple(_type_of(at, each) for at, each in enumerate(arguments))
 
 
-def _type_of(at: int, given: Any) -> Array | None:
+def _type_of(at: int, given: Any) -> ArrayType | None:
     if not isinstance(given, np.ndarray):
         return None
     dtype, facts = given.dtype, {"argument": at, "dtype": given.dtype.str, "shape": given.shape}
     require(dtype.isnative and dtype.name in DTYPES, "a kernel has no such type of array", **facts)
     require(given.ndim in (1, 2), "a kernel takes arrays of one or two dimensions", **facts)
     require(given.flags.c_contiguous and given.flags.aligned, "a kernel takes arrays that lie in one piece", **facts)
-    return Array(dtype.name, given.ndim, given.shape[1] if given.ndim == 2 else 1)
+    return ArrayType(dtype.name, given.ndim, given.shape[1] if given.ndim == 2 else 1)
 
 
 class Native:

@@ -17,7 +17,7 @@ import llvmlite.binding as llvm
 from fairlead.matching.compiled.machine_code.lowering import Module
 from fairlead.matching.compiled.machine_code.native import ENTRY, Signature, packed
 from fairlead.matching.compiled.machine_code.value_lowering import Made
-from fairlead.matching.compiled.representation.expressions import WHOLE
+from fairlead.matching.compiled.representation.formulas import WHOLE
 from fairlead.matching.compiled.representation.statements import Program
 
 SPEED = 2

@@ -1,11 +1,11 @@
-"""Expressions of a kernel to LLVM's text: values, conditions, elements of arrays, calls.
+"""Formulas of a kernel to LLVM's text: values, conditions, elements of arrays, calls.
 
 Conditions become jumps, with no more evaluated than Python does. No element is reached by way of two parameters, so all
 pointers are `noalias` (`links` and `nodes` are views of one memory, but of different elements, node_layout.py); indices are
 never negative and never out of range, and LLVM may rely on that only where an element is reached (`inbounds`). In a checked
 build (checked_build.py) that is tested: a function that fails writes a report and returns, and so do all that called it.
 
-Takes: expressions. Gives: lines of one function. Never: statements (lowering.py).
+Takes: formulas. Gives: lines of one function. Never: statements (lowering.py).
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from typing import Any, Protocol
 
 from fairlead.dataclass import dataclass
 from fairlead.matching.compiled.machine_code.checked_build import OUTSIDE, UNWRITTEN, poison_of
+from fairlead.matching.compiled.machine_code.control_flow import ControlFlow
 from fairlead.matching.compiled.machine_code.instructions import LLVM, Operations, Value, literal
-from fairlead.matching.compiled.machine_code.native import Array as ArrayType
-from fairlead.matching.compiled.representation.expressions import (
+from fairlead.matching.compiled.machine_code.native import ArrayType
+from fairlead.matching.compiled.representation.formulas import (
     FLOAT,
     TRUTH,
     UNKNOWN,
@@ -26,17 +27,17 @@ from fairlead.matching.compiled.representation.expressions import (
     WHOLE,
     WIDE,
     Array,
+    ArrayElement,
     Between,
     Binary,
     Boolean,
-    Call,
     Choice,
-    Comparison,
     Constant,
-    Element,
-    Expression,
+    Formula,
+    FunctionCall,
     Intrinsic,
     Length,
+    NumberComparison,
     Unary,
     Variable,
 )
@@ -67,63 +68,29 @@ class Functions(Protocol):
     def function(self, name: str, arguments: tuple[ArgumentType, ...], caller: Operations) -> Made: ...
 
 
-class Evaluation(Operations):
-    """The lines of one function, block by block, and the values in them."""
+class Evaluation(ControlFlow):
+    """The values in the lines of one function."""
 
     module: Functions
     arrays: dict[str, ArrayType]
     types: dict[str, str]
     written: set[str]
 
-    def _begin(self) -> None:
-        self.lines, self.numbers, self.labels = [], 0, 0
-        self.block, self.open, self.reached = "entry", True, {"entry"}
-        self.changed = False
-
     @abstractmethod
     def unassigned(self, name: str) -> None:
         """A variable is read whose type is not known yet."""
 
     @abstractmethod
-    def site_of(self, node: Element) -> int:
+    def site_of(self, node: ArrayElement) -> int:
         """The place of an element in the program, as a number."""
-
-    # Blocks
-
-    def _label(self, what: str) -> str:
-        self.labels += 1
-        return f"{what}{self.labels}"
-
-    def _start(self, label: str) -> None:
-        """What nothing jumps to is left out."""
-        self.open = label in self.reached
-        if self.open:
-            self.lines.append(f"{label}:")
-            self.block = label
-
-    def _end(self, instruction: str) -> None:
-        self.lines.append(instruction)
-        self.open = False
-
-    def _jump(self, label: str) -> None:
-        if self.open:
-            self.reached.add(label)
-            self._end(f"br label %{label}")
-
-    def _fork(self, test: Value, yes: str, no: str) -> None:
-        if test.code in ("true", "false"):
-            self._jump(yes if test.code == "true" else no)
-            return
-        self.reached |= {yes, no}
-        self._end(f"br i1 {test.code}, label %{yes}, label %{no}")
 
     # Conditions
 
-    def _branch(self, node: Expression, yes: str, no: str) -> None:
+    def _branch(self, node: Formula, yes: str, no: str) -> None:
         """Goes where a condition leads, with no more evaluated than Python does."""
         kind = type(node)
-        if kind is Comparison:
-            assert isinstance(node, Comparison)
+        if kind is NumberComparison:
+            assert isinstance(node, NumberComparison)
             left = self._value(node.left)
             self._fork(self.compared(node.sign, left, self._value(node.right)), yes, no)
         elif kind is Boolean:
@@ -151,7 +118,7 @@ class Evaluation(Operations):
 
     # Expressions
 
-    def _value(self, node: Expression) -> Value:
+    def _value(self, node: Formula) -> Value:
         lower = _VALUES.get(type(node))
         return lower(self, node) if lower is not None else self.refuse(type(node).__name__)
 
@@ -170,7 +137,7 @@ class Evaluation(Operations):
             return Value("0", UNKNOWN)
         return Value(self.put(f"load {LLVM[type]}, ptr %v.{name}"), type)
 
-    def _element(self, node: Element) -> Value:
+    def _element(self, node: ArrayElement) -> Value:
         array, place = self._place(node)
         return self._written(node, array, self._item(array, place))
 
@@ -189,7 +156,7 @@ class Evaluation(Operations):
                 return self.denied(value)
         return self.number(value)
 
-    def _comparison(self, node: Comparison) -> Value:
+    def _comparison(self, node: NumberComparison) -> Value:
         left = self._value(node.left)
         return self.compared(node.sign, left, self._value(node.right))
 
@@ -216,7 +183,7 @@ class Evaluation(Operations):
         return self._met(ways, type, [f"br label %{end}"] * len(ways), end)
 
     def _boolean(self, node: Boolean) -> Value:
-        """`and` and `or` give one of their operands, as in Python."""
+        """`and` and `or` evaluate to one of their operands, as in Python."""
         end, ways, ends = self._label("end"), [], []
         type = UNKNOWN
         for at, each in enumerate(node.values):
@@ -234,23 +201,6 @@ class Evaluation(Operations):
             self._start(more)
         return self._met(ways, type, ends, end)
 
-    def _hole(self) -> int:
-        """The end of a block that is written once the type of all ways is known."""
-        self.lines.append("")
-        return len(self.lines) - 1
-
-    def _met(self, ways: list[tuple[Value, str, int]], type: str, ends: list[str], end: str) -> Value:
-        parts = []
-        lines = self.lines
-        for (value, block, hole), last in zip(ways, ends, strict=True):
-            self.lines = []
-            parts.append(f"[ {self.converted(value, type).code}, %{block} ]")
-            lines[hole] = "\n".join([*self.lines, last])
-        self.lines = lines
-        self.reached.add(end)
-        self._start(end)
-        return Value(self.put(f"phi {LLVM[type]} {', '.join(parts)}"), type)
-
     # Arrays
 
     def _length(self, node: Length) -> Value:
@@ -262,7 +212,7 @@ class Evaluation(Operations):
             self.refuse(f"length {at} of {name}")
         return Value(f"%n.{name}", WHOLE) if at == 0 else Value(str(array.width), WHOLE, array.width)
 
-    def _place(self, node: Element, written: bool = False) -> tuple[ArrayType, str]:
+    def _place(self, node: ArrayElement, written: bool = False) -> tuple[ArrayType, str]:
         """The address of an element."""
         name = node.array.name
         array = self.arrays.get(name) or self.refuse(f"{name}, which is no array")
@@ -303,7 +253,7 @@ class Evaluation(Operations):
 
     # Checks
 
-    def _written(self, node: Element, array: ArrayType, value: Value) -> Value:
+    def _written(self, node: ArrayElement, array: ArrayType, value: Value) -> Value:
         """A value that was read, checked not to be that of unwritten memory."""
         poison = poison_of(array.dtype) if self.module.checked else None
         if poison is not None:
@@ -311,8 +261,8 @@ class Evaluation(Operations):
             self._check(self.put(f"icmp ne i64 {bits.code}, {poison}"), node, UNWRITTEN, "0", "0")
         return value
 
-    def _check(self, holds: str, node: Element, what: int, index: str, length: str) -> None:
-        """Goes on only if it holds; otherwise the function reports what is wrong and returns."""
+    def _check(self, holds: str, node: ArrayElement, what: int, index: str, length: str) -> None:
+        """Continues only if it holds; otherwise the function reports what is wrong and returns."""
         onwards, wrong = self._label("checked"), self._label("wrong")
         self._fork(Value(holds, TRUTH), onwards, wrong)
         self._start(wrong)
@@ -341,10 +291,10 @@ class Evaluation(Operations):
             self.refuse(f"a call of {node.function} with {count} arguments")
         return lower(self, [self._value(each) for each in node.arguments])
 
-    def _called(self, node: Call) -> Value:
+    def _called(self, node: FunctionCall) -> Value:
         return self._call(node) or self.refuse(f"{node.function} gives nothing")
 
-    def _call(self, node: Call) -> Value | None:
+    def _call(self, node: FunctionCall) -> Value | None:
         types: list[ArgumentType] = []
         passed: list[str] = []
         names: list[str | None] = []
@@ -377,15 +327,15 @@ class Evaluation(Operations):
 _VALUES: dict[type, Callable[[Evaluation, Any], Value]] = {
     Constant: Evaluation._constant,
     Variable: Evaluation._variable,
-    Element: Evaluation._element,
+    ArrayElement: Evaluation._element,
     Length: Evaluation._length,
     Binary: Evaluation._binary,
     Unary: Evaluation._unary,
-    Comparison: Evaluation._comparison,
+    NumberComparison: Evaluation._comparison,
     Between: Evaluation._between,
     Boolean: Evaluation._boolean,
     Choice: Evaluation._choice,
-    Call: Evaluation._called,
+    FunctionCall: Evaluation._called,
     Intrinsic: Evaluation._intrinsic,
 }
 _INTRINSICS: dict[str, tuple[Callable[[Evaluation, list[Value]], Value], int]] = {

@@ -79,10 +79,7 @@ class Accesses:
         queues = set()
         for order in self.shape.orders:
             queues.add(self.shape.queue_of_slot[order.before if self.shape.recent else order.after])
-        for clause in self.shape.clauses:
-            if clause.right is not None:
-                queues.add(clause.queue)
-        return queues
+        return queues | {each.queue for each in self.shape.noted if not each.waits}
 
     def _bounds(self, slot: int, bound: frozenset[int]) -> list[Bound]:
         return [each for each in self.shape.bounds if each.slot == slot and each.slots <= bound]
@@ -140,7 +137,7 @@ class Accesses:
 
     @cached_property
     def explosive(self) -> list[int | None]:
-        """The searches in which a loop can go on inside another that does: their steps are counted, so that they
+        """The searches in which a loop can continue inside another that does: their steps are counted, so that they
         can be reduced."""
         return [newest for newest in self.searches() if self._explodes(newest)]
 
@@ -162,7 +159,7 @@ class Accesses:
     @cached_property
     def stored(self) -> frozenset[int]:
         """The columns that some search reads of queued events; of others, the newest event's value alone matters."""
-        read = {(column, -1) for each in self.shape.clauses for column, _ in columns_read(each.condition)}
+        read = {(column, -1) for each in self.shape.noted for column, _ in columns_read(each.condition)}
         for newest in self.searches():
             mine = None if newest is None else self.shape.newest_slot(newest)
             if newest in self.explosive:  # a reduced search has the newest event in a node too
@@ -177,7 +174,7 @@ class Accesses:
     def depends(self, slot: int, newest: int | None) -> bool:
         """Whether another event at this slot could help where the slots after it failed."""
         shape = self.shape
-        if any(clause.right is not None for clause in shape.clauses):
+        if any(not each.waits for each in shape.noted):
             return True
         later = [each for each in range(slot + 1, shape.size) if newest is None or each != shape.newest_slot(newest)]
         if any(slot in test.slots and test.slots & set(later) for test in shape.tests):

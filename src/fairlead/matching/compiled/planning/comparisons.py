@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fairlead.matching.compiled.planning.join_conditions import WHOLE, Across
-from fairlead.matching.compiled.planning.shape import SWAPPED, Bound, Shape, at_slot_zero
-from fairlead.model.expression import Compare, Expression, slots_of
+from fairlead.matching.compiled.planning.shape import SWAPPED, Bound, Shape
+from fairlead.model.expression import Compare, Expression, at_slot_zero, slots_of
 from fairlead.model.types import Kind
 
 Node = tuple[int, Expression]

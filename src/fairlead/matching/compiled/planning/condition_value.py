@@ -16,12 +16,12 @@ from typing import Any
 
 from fairlead.matching.compiled.planning.shape import Refused
 from fairlead.matching.compiled.representation.contents import size
-from fairlead.matching.compiled.representation.expressions import (
+from fairlead.matching.compiled.representation.formulas import (
     FALSE,
     HIGHEST,
     Binary,
     Constant,
-    Expression,
+    Formula,
     all_of,
     call,
     intrinsic,
@@ -47,9 +47,9 @@ a level, `((((a = b) = c) = d) = e)` by 3. 5,500 take 3 s to compile, 17,000 tak
 class ConditionValue:
     """`code` has a value where all of `known` and `soft` hold; `bits`: a whole number is at most 2 ** bits in size."""
 
-    code: Expression
-    known: tuple[Expression, ...] = ()
-    soft: tuple[Expression, ...] = ()
+    code: Formula
+    known: tuple[Formula, ...] = ()
+    soft: tuple[Formula, ...] = ()
     bits: int = 64
     digits: int = 0
     scale: int = 0
@@ -61,7 +61,7 @@ class ConditionValue:
             raise Refused("a condition whose source becomes too long")
 
     @property
-    def is_known(self) -> Expression:
+    def is_known(self) -> Formula:
         return all_of(*self.known, *self.soft)
 
     @property
@@ -100,7 +100,7 @@ def combined(operator: str, left: ConditionValue, right: ConditionValue) -> Cond
         digits, scale = max(left.digits, right.digits) + 1, left.scale
     wide = left.wide or right.wide or digits > DIGITS_OF_A_WORD
     one, two = (left.widened, right.widened) if wide else (left, right)
-    code: Expression = Binary(operator, one.code, two.code)
+    code: Formula = Binary(operator, one.code, two.code)
     if digits > DIGITS_OF_A_RESULT:
         code = call("rounded", code)
     known, soft = (*left.known, *right.known), (*left.soft, *right.soft)
@@ -120,13 +120,13 @@ def constant(node: Literal) -> ConditionValue:
     return ConditionValue(LOWEST if value == -(2**63) else _whole(value), bits=abs(int(value)).bit_length())
 
 
-def _double(value: float) -> Expression:
+def _double(value: float) -> Formula:
     if value != value:
         return Constant(math.inf) - Constant(math.inf)
     return -Constant(-value) if math.copysign(1.0, value) < 0 else Constant(value)
 
 
-def _whole(value: int) -> Expression:
+def _whole(value: int) -> Formula:
     return -Constant(-value) if value < 0 else Constant(value)
 
 

@@ -1,13 +1,10 @@
 """What an arriving event costs on a kernel: which index serves which predicate, and the bound that results.
 
-Bounds are upper bounds, expected ones where a tree is asked (ordered_index.py). The number of members is a constant. The
-letters:
-
-    n  queued events of one key      k  those of them with an equal value, where a hash index serves the equality
-    c  events of the key that a WITHOUT clause has noted      w  relations of the key that wait for a deadline
+Bounds are upper bounds (cost_bound.py), expected ones where a tree is asked (ordered_index.py). The number of members is a
+constant.
 
 The search is nested loops (search.py), so a bound is a sum over the slots: how often a loop is entered, times how many
-events it visits until one passes, times what a step costs. A loop goes on after a failure further in only where another
+events it visits until one passes, times what a step costs. A loop continues after a failure further in only where another
 event could help (`Accesses.depends`).
 
 Takes: a shape. Gives: `Arrival`s with steps and bounds, as data and in words. Never: runs anything.
@@ -22,8 +19,24 @@ from fairlead.dataclass import dataclass
 from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.codegen.search import Searching
 from fairlead.matching.compiled.planning.access import Access, Accesses, can_be_loose
+from fairlead.matching.compiled.planning.cost_bound import (
+    LETTERS,
+    LOG,
+    ONE,
+    C,
+    Cost,
+    K,
+    N,
+    W,
+    lengths_of,
+    plus,
+    power_of,
+    shown,
+    size_of,
+    times,
+)
 from fairlead.matching.compiled.planning.family import family_key
-from fairlead.matching.compiled.planning.shape import Lane, Shape, Test, at_slot_zero
+from fairlead.matching.compiled.planning.shape import Lane, NotedQueue, Shape, Test
 from fairlead.matching.compiled.planning.shape_builder import shape_of
 from fairlead.matching.reduction import Reduction
 from fairlead.model.expression import (
@@ -34,60 +47,13 @@ from fairlead.model.expression import (
     PositionOf,
     Predicate,
     TimeOf,
+    at_slot_zero,
     render,
     render_condition,
     slots_of,
 )
 from fairlead.model.plan import Disposal, Plan
 from fairlead.model.types import Catalogue
-
-Term = tuple[int, int, int, int, int]
-"""Powers of n, k, c, w and log n."""
-Cost = frozenset[Term]
-ONE: Cost = frozenset({(0, 0, 0, 0, 0)})
-N: Cost = frozenset({(1, 0, 0, 0, 0)})
-K: Cost = frozenset({(0, 1, 0, 0, 0)})
-C: Cost = frozenset({(0, 0, 1, 0, 0)})
-W: Cost = frozenset({(0, 0, 0, 1, 0)})
-LOG: Cost = frozenset({(0, 0, 0, 0, 1)})
-
-LETTERS = {
-    "n": "n: queued events of a key",
-    "k": "k: queued events of a key with an equal value",
-    "c": "c: events of the key that WITHOUT has noted",
-    "w": "w: relations of the key that wait for a deadline",
-}
-
-
-def plus(*costs: Cost) -> Cost:
-    terms = frozenset().union(*costs)
-    return frozenset(each for each in terms if not any(each != other and _below(each, other) for other in terms))
-
-
-def times(one: Cost, two: Cost) -> Cost:
-    return frozenset((a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3], a[4] + b[4]) for a in one for b in two)
-
-
-def _below(one: Term, two: Term) -> bool:
-    """`one` is at most `two`, since k is at most n and log n less."""
-    more = two[0] > one[0] and two[0] + two[1] > one[0] + one[1]
-    return (
-        two[0] >= one[0]
-        and two[0] + two[1] >= one[0] + one[1]
-        and two[2] >= one[2]
-        and two[3] >= one[3]
-        and (two[4] >= one[4] or more)
-    )
-
-
-def shown(cost: Cost) -> str:
-    """`O(n log n + c)`"""
-    return f"O({' + '.join(_term(each) for each in sorted(plus(cost), reverse=True))})"
-
-
-def _term(term: Term) -> str:
-    powers = ["" if n == 0 else name + {1: "", 2: "²", 3: "³"}.get(n, f"^{n}") for name, n in zip("nkcw", term, strict=False)]
-    return " ".join(each for each in (*powers, "log n" if term[4] else "") if each) or "1"
 
 
 @dataclass(frozen=True)
@@ -154,7 +120,7 @@ class Costs:
         self.shape, self.catalogue, self.accesses = shape, catalogue, Accesses(shape)
         self.searching = Searching(shape, self.accesses, Layout(shape, self.accesses))
         self.names = shape.branch.alias_names()
-        self.between = [each for each in shape.clauses if each.right is not None]
+        self.between = [each for each in shape.noted if not each.waits]
 
     def arrivals(self) -> list[Arrival]:
         return [self._arrival(lane) for lane in self.shape.lanes]
@@ -192,9 +158,9 @@ class Costs:
         """The rows as text, below what the letters in them mean."""
         rows = self.rows()
         letters = "".join(re.findall(r"O\(([^)]*)\)", " ".join(" ".join(row) for row in rows))).replace("log", "")
-        meaning = (
-            "; ".join(text for letter, text in LETTERS.items() if letter in letters) or "the same for queues of any length"
-        )
+        meant = "; ".join(text for letter, text in LETTERS.items() if letter in letters)
+        word = next((each.word for each in self.shape.noted), "")
+        meaning = meant.format(clause=word) or "the same for queues of any length"
         when, how = (max(len(row[at]) for row in rows if at == 0 or row[2]) for at in (0, 1))
         return [meaning, *(f"{first:<{when}}   {text:<{how}}   {bound}".rstrip() for first, text, bound in rows)]
 
@@ -225,14 +191,10 @@ class Costs:
                 notes.append("it is queued: something has to come after it")
             if newest is None:
                 notes.append("it can be several members: everything is searched")
-        for clause in shape.clauses:
-            if clause.queue in lane.queues:
-                name = self.shape.branch.negated[clause.queue - len(shape.needed)].alias
-                if clause.right is None:
-                    costs.append(W)
-                    notes.append(f"noted for WITHOUT {name}, it is compared with what waits")
-                else:
-                    notes.append(f"noted for WITHOUT {name}")
+        for each in shape.noted:
+            if each.queue in lane.queues:
+                costs += [W] if each.waits else []
+                notes.append(f"noted for {each.word} {each.alias}" + (", it is compared with what waits" if each.waits else ""))
         return Arrival(lane.types, steps, shown(plus(*costs)), tuple(notes))
 
     # The search
@@ -244,7 +206,7 @@ class Costs:
         fallible = {slot: bool(self._tests(slot, newest) or self._bits(reached[slot])) for slot in opened}
         firm = not any(fallible.values()) and not any(each.way == "neighbour" for each in reached.values())
         unordered = {slot for slot in opened if not firm and self._order_texts(slot, newest)}
-        cost = plus(ONE, *(self._unspoilt(clause.queue) for clause in self.between))
+        cost = plus(ONE, *(self._unspoilt(each) for each in self.between))
         fails = bool(self.between)
         for slot in reversed(opened):
             cost = self._loop(reached[slot], newest, slot in unordered, fails, cost)
@@ -254,7 +216,7 @@ class Costs:
             return nested
         asks = any(each.way == "tree" or self.searching.ahead(each.slot, newest) for each in reached.values())
         reduced = self._reduced(self.searching.semijoins.plans[newest], asks)
-        return min(nested, reduced, key=_size)
+        return min(nested, reduced, key=size_of)
 
     def _reduced(self, plan: Reduction, asks: bool) -> Cost:
         """After some steps for each queued event, which may each ask a tree, a search is reduced: linear passes, or passes over
@@ -262,8 +224,8 @@ class Costs:
         passes = plus(N if plan.is_linear else times(N, N), times(N, LOG) if asks else ONE)
         for _ in range(plan.wide):
             passes = times(N, passes)
-        for clause in self.between:
-            passes = times(passes, self._unspoilt(clause.queue))
+        for each in self.between:
+            passes = times(passes, self._unspoilt(each))
         return passes
 
     def _loop(self, access: Access, newest: int | None, unordered: bool, fails: bool, inner: Cost) -> Cost:
@@ -299,9 +261,9 @@ class Costs:
         timed = isinstance(expression, Field) and schema.time_index == schema.index[expression.attribute]
         return not timed and not isinstance(expression, TimeOf | PositionOf)
 
-    def _unspoilt(self, queue: int) -> Cost:
-        clause = self.shape.branch.negated[queue - len(self.shape.needed)]
-        return plus(LOG, C if any(each.slots != (clause.slot,) for each in clause.predicates) else ONE)
+    @staticmethod
+    def _unspoilt(noted: NotedQueue) -> Cost:
+        return plus(LOG, C if noted.reads_members else ONE)
 
     def _tests(self, slot: int, newest: int | None) -> list[Test]:
         """The tests of a slot. That no event is two members at once (tests without a text) fails once for each other member."""
@@ -360,57 +322,46 @@ class Costs:
         return Step(name, "head", "the newest queued" if shape.recent else "the oldest queued")
 
     def _order_texts(self, slot: int, newest: int | None) -> list[str]:
-        """THEN between this slot and others that are still open."""
+        """The order between this slot and others that are still open."""
         opened = self.searching.opened(newest)
-        pairs = [
-            (o.before, o.after) for o in self.shape.orders if slot in (o.before, o.after) and {o.before, o.after} <= opened
-        ]
-        return [f"{self.names[before]} THEN {self.names[after]}" for before, after in dict.fromkeys(pairs)]
+        mine = [each for each in self.shape.orders if slot in (each.before, each.after) and {each.before, each.after} <= opened]
+        return list(dict.fromkeys(f"{self.names[each.before]} {each.word} {self.names[each.after]}" for each in mine))
 
 
-NOTED = "each relation is compared with every event that WITHOUT has noted, since its WHERE reads members"
 LENGTHS_MAX = 1
 """More lengths of queues multiplied with each other are warned of."""
 
 
-def expensive(shape: Shape, catalogue: Catalogue) -> tuple[str, str, str] | None:
-    """What arrives, the worst bound and its cause, if a search can take more than O(n log n) steps."""
+JOINED = "join members in pairs, each by one comparison, without circles"
+
+
+def expensive(shape: Shape, catalogue: Catalogue) -> tuple[str, str, str, str] | None:
+    """What arrives, the worst bound, its cause and what helps, if a search can take more than O(n log n) steps."""
     costs = Costs(shape, catalogue)
-    worst: tuple[str, str, str] | None = None
+    worst: tuple[str, str, str, str] | None = None
     most = LENGTHS_MAX
     for newest in costs.accesses.searches():
         cost = costs.search(newest)
-        if _lengths(cost) > most:
-            most = _lengths(cost)
+        if lengths_of(cost) > most:
+            most = lengths_of(cost)
             queue = None if newest is None else shape.queue_names[newest]
             every = "event that can be several members" if shape.overlapping else "event after a match or expiry"
-            worst = queue or every, shown(cost), _cause(costs, newest, cost)
+            worst = queue or every, shown(cost), *_cause(costs, newest, cost)
     return worst
 
 
-def _cause(costs: Costs, newest: int | None, cost: Cost) -> str:
-    if _power(cost) <= LENGTHS_MAX or newest not in costs.accesses.explosive:
-        return NOTED
+def _cause(costs: Costs, newest: int | None, cost: Cost) -> tuple[str, str]:
+    """The cause, and what helps."""
+    if power_of(cost) <= LENGTHS_MAX or newest not in costs.accesses.explosive:
+        word = next((each.word for each in costs.between), "a clause")
+        cause = f"each relation is compared with every event that {word} has noted, since its WHERE reads members"
+        return cause, f"leave out of the WHERE of the {word} what reads members, or say it with PER"
     plan = costs.searching.semijoins.plans[newest]
     if any(len(each.slots) > 2 for each in plan.constraints):
-        return "a condition reads three members or more"
+        return "a condition reads three members or more", JOINED
     if plan.wide:
-        return "conditions between members form a circle"
-    return "what joins two members is more than one comparison"
-
-
-def _size(cost: Cost) -> tuple[int, int]:
-    return _power(cost), max(term[4] for term in cost if term[0] + term[1] == _power(cost))
-
-
-def _power(cost: Cost) -> int:
-    """Of the lengths of queues."""
-    return max(term[0] + term[1] for term in cost)
-
-
-def _lengths(cost: Cost) -> int:
-    """… and of what a WITHOUT has noted."""
-    return max(term[0] + term[1] + term[2] for term in cost)
+        return "conditions between members form a circle", JOINED
+    return "what joins two members is more than one comparison", JOINED
 
 
 def _article(word: str) -> str:

@@ -20,10 +20,11 @@ from fairlead.matching.compiled.planning.condition_value import (
     combined,
     constant,
 )
-from fairlead.matching.compiled.planning.shape import ACCEPTED, TOO_MANY, Refused, Shape, ValueColumn, at_slot_zero
-from fairlead.matching.compiled.representation.expressions import (
+from fairlead.matching.compiled.planning.shape import ACCEPTED, TOO_MANY, Refused, Shape, ValueColumn
+from fairlead.matching.compiled.representation.formulas import (
     HIGHEST,
     Constant,
+    Formula,
     SlotColumn,
     SlotField,
     any_of,
@@ -33,7 +34,6 @@ from fairlead.matching.compiled.representation.expressions import (
     choice,
     intrinsic,
 )
-from fairlead.matching.compiled.representation.expressions import Expression as Formula
 from fairlead.matching.expressions.closures import compile_value
 from fairlead.model.expression import (
     Aggregate,
@@ -45,6 +45,7 @@ from fairlead.model.expression import (
     Negative,
     PositionOf,
     TimeOf,
+    at_slot_zero,
     slots_of,
 )
 from fairlead.model.types import DataType, EventType, Kind

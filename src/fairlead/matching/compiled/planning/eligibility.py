@@ -69,6 +69,7 @@ class Expense:
     arrives: str
     bound: str
     cause: str
+    remedy: str
     text: str = ""
 
 
@@ -88,11 +89,11 @@ def expenses(plan: Plan) -> Iterator[Expense]:
 
 
 def _is_suspect(plan: Plan, subscription: Subscription, branch: Branch) -> bool:
-    """Whether it is worth a look: with two members, only where a WITHOUT stands between, or everything may be searched."""
+    """Whether it is worth a look: with two members, only where events between them count, or everything may be searched."""
     if len(branch.slots) != 2:
         return len(branch.slots) > 2
     loose = subscription.disposal is Disposal.FIRST_PREFIX or subscription.matching.contiguous
-    return loose or bool(branch.negations) or overlapping(branch, plan.catalogue)
+    return loose or bool(branch.prompt) or overlapping(branch, plan.catalogue)
 
 
 def _expense(plan: Plan, subscription: Subscription, branch: Branch) -> Expense | None:
@@ -120,15 +121,10 @@ def too_expensive(plan: Plan) -> tuple[LintWarning, ...]:
 
 
 def _remedy(expense: Expense) -> str:
-    from fairlead.matching.compiled.planning.cost import NOTED
-
     subscription = expense.subscription
     remedies = [] if subscription.per else ["add PER, so that n is the queue of one key"]
     remedies += [] if subscription.within_us is not None else ["add WITHIN to bound n"]
-    last = "join members in pairs, each by one comparison, without circles"
-    if expense.cause == NOTED:
-        last = "leave out of the WHERE of the WITHOUT what reads members, or say it with PER"
-    return "; ".join([*remedies, f"or {last}" if remedies else last])
+    return "; ".join([*remedies, f"or {expense.remedy}" if remedies else expense.remedy])
 
 
 def refused(plan: Plan) -> str | None:

@@ -11,16 +11,16 @@ from fairlead.model.types import Catalogue
 
 def family_key(subscription: Subscription, branch: Branch) -> Hashable:
     """Branches with equal keys differ in conditions on single events only. None for one that runs alone."""
-    if branch.negated:
+    if branch.noting:
         return None
     across = tuple(each.condition for each in branch.predicates if not each.is_unary)
     unary = frozenset(slot for each in branch.predicates if each.is_unary for slot in each.slots)
     options = (subscription.matching, subscription.disposal, subscription.within_us)
-    return (branch.signature, across, unary, branch.precedences, branch.keys, options)
+    return (branch.signature, across, unary, branch.clauses, branch.keys, options)
 
 
 def sharing_key(subscription: Subscription, branch: Branch, catalogue: Catalogue) -> Hashable:
     """Branches with equal keys share a kernel: they are alike, and their subscriptions read the same types, so that they stand
-    at one level of the hierarchy and are told the same times. None for one that runs alone."""
+    at one level of the hierarchy and have the same clock. None for one that runs alone."""
     key = family_key(subscription, branch)
     return None if key is None else (key, subscription.reads(catalogue))

@@ -2,7 +2,7 @@
 
 `SlotColumn(3, 1)` is value column 3 of the event at slot 1. A value is an expression and the tests that say it is not NULL;
 they come first, so the expression is only reached where it has a value. A DOUBLE column holds NaN where it is NULL:
-comparisons are unknown for both, so those tests are *soft*: left out unless NULL and NaN must be told apart.
+comparisons are unknown for both, so those tests are *soft*: left out unless NULL and NaN must be distinguished.
 
 Takes: a condition. Gives: an expression that is true exactly where the condition is true (not false, not unknown), and adds the
 value columns and helpers it uses to the Shape. Raises `Refused` for what a kernel cannot do.
@@ -22,12 +22,13 @@ from fairlead.matching.compiled.planning.condition_value import (
 from fairlead.matching.compiled.planning.decimal_values import DecimalValues, folded
 from fairlead.matching.compiled.planning.pushdown import Extreme, First, Pushed, pushed
 from fairlead.matching.compiled.planning.shape import Refused, Sides, ValueColumn
-from fairlead.matching.compiled.representation.expressions import (
+from fairlead.matching.compiled.representation.formulas import (
     HIGHEST,
     Between,
     Binary,
-    Comparison,
     Constant,
+    Formula,
+    NumberComparison,
     SlotColumn,
     all_of,
     any_of,
@@ -38,7 +39,6 @@ from fairlead.matching.compiled.representation.expressions import (
     negated,
     total,
 )
-from fairlead.matching.compiled.representation.expressions import Expression as Formula
 from fairlead.matching.expressions.closures import compile_atom, compile_value
 from fairlead.model.expression import (
     COMPARISONS,
@@ -122,7 +122,7 @@ class Across(DecimalValues):
                 return [*tests, self._exact(left, right, atom.operator, swapped)]
         if sign == "!=":  # the other comparisons are false for NaN by themselves
             tests += [one.code == one.code for one, side in ((left, atom.left), (right, atom.right)) if _nan(side)]
-        return [*tests, Comparison(left.code, sign, right.code)]
+        return [*tests, NumberComparison(left.code, sign, right.code)]
 
     def sides(self, condition: Condition) -> Sides | None:
         """Of a condition that is one comparison between two slots; None for anything else, and for wide numbers."""
@@ -158,7 +158,7 @@ class Across(DecimalValues):
         if operator == ">=":
             return between(0, order, 1)
         sign, number = {"=": ("==", 0), "<": ("==", -1), "<=": ("<=", 0), ">": ("==", 1)}[operator]
-        return Comparison(order, sign, Constant(number))
+        return NumberComparison(order, sign, Constant(number))
 
     def _value(self, node: Expression, must: bool) -> ConditionValue:
         slots = slots_of(node)

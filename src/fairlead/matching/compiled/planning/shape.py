@@ -5,28 +5,12 @@ Gives: `Shape` and what it is made of. Never: decides whether a branch has a ker
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import field
 
 from fairlead.dataclass import dataclass
 from fairlead.matching.compiled.representation.contents import same
-from fairlead.matching.compiled.representation.expressions import Comparison, SlotColumn
-from fairlead.matching.compiled.representation.expressions import Expression as Formula
-from fairlead.model.expression import (
-    Aggregate,
-    Arithmetic,
-    Call,
-    Compare,
-    Expression,
-    Field,
-    In,
-    IsNull,
-    Like,
-    Literal,
-    Negative,
-    PositionOf,
-    TimeOf,
-    Truth,
-)
+from fairlead.matching.compiled.representation.formulas import Formula, NumberComparison, SlotColumn
+from fairlead.model.expression import Expression
 from fairlead.model.plan import Branch, Disposal, Subscription
 from fairlead.model.types import Kind
 
@@ -79,10 +63,12 @@ class Test:
 
 @dataclass(frozen=True)
 class Order:
-    """From THEN: the event at slot `before` stands before the one at slot `after`."""
+    """The event at slot `before` stands before the one at slot `after`."""
 
     before: int
     after: int
+    word: str
+    """Of the clause that asks for it."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +85,7 @@ class Bound:
     def decides(self, test: Test) -> bool:
         """The test is this comparison and nothing more: what the index finds satisfies it."""
         mine = SlotColumn(self.column, self.slot)
-        both = Comparison(mine, self.sign, self.value), Comparison(self.value, SWAPPED[self.sign], mine)
+        both = NumberComparison(mine, self.sign, self.value), NumberComparison(self.value, SWAPPED[self.sign], mine)
         return any(same(test.condition, each) for each in both)
 
 
@@ -107,21 +93,31 @@ SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 @dataclass(frozen=True)
-class Clause:
-    """A WITHOUT: the events it notes are queued too, after the queues of members; `condition` tests one of them, at `slot`,
-    with the members. Between `left` and `right`; or after `left`, for `within` microseconds, if `right` is None."""
+class NotedQueue:
+    """The events that a clause notes: they are queued too, after the queues of members; `condition` tests one of them, at
+    `slot`, with the members. Between `since` and `until`; or after `since`, for `within` microseconds, if `until` is None: then
+    relations wait."""
 
     queue: int
     slot: int
-    left: int
-    right: int | None
+    since: int
+    until: int | None
     condition: Formula
     within: int = 0
+    word: str = ""
+    alias: str = ""
+    """Of the clause, for people."""
+    reads_members: bool = False
+    """The condition reads more than the places of members."""
+
+    @property
+    def waits(self) -> bool:
+        return self.until is None
 
 
 @dataclass(frozen=True)
 class Lane:
-    """Concrete types whose events go the same way: into `queues` (numbers of clauses behind those of members), by the key
+    """Concrete types whose events go the same way: into `queues` (those of noted events behind those of members), by the key
     `key`. A lane without queues only tells the time, for what waits for a deadline."""
 
     types: tuple[str, ...]
@@ -148,7 +144,7 @@ class Shape:
     """(slot, column): an event can be the member at the slot only if the column is not NULL there."""
     helpers: list[str] = field(default_factory=list)
     """The functions of functions.py that the tests call."""
-    clauses: list[Clause] = field(default_factory=list)
+    noted: list[NotedQueue] = field(default_factory=list)
     whole_key: str | None = None
     """The key is one whole number (the type of its column): a kernel numbers it by itself where numbers lie close together."""
     ranked: bool = False
@@ -166,13 +162,13 @@ class Shape:
 
     @property
     def queue_names(self) -> tuple[str, ...]:
-        """The type of each queue: those of the members, then one for each WITHOUT clause."""
-        return (*self.branch.queue_types, *(each.type for each in self.branch.negated))
+        """The type of each queue: those of the members, then one for each clause that notes events."""
+        return (*self.branch.queue_types, *(each.type for each in self.branch.noting))
 
     @property
     def stride(self) -> int:
         """Queues of one key."""
-        return len(self.needed) + len(self.branch.negated)
+        return len(self.needed) + len(self.branch.noting)
 
     @property
     def recent(self) -> bool:
@@ -188,8 +184,8 @@ class Shape:
 
     @property
     def waits(self) -> bool:
-        """It has absences: relations wait for a deadline."""
-        return bool(self.branch.absences)
+        """Relations wait for a deadline."""
+        return bool(self.branch.waiting)
 
     @property
     def windowed(self) -> bool:
@@ -246,22 +242,3 @@ def every_bit(shape: Shape, lane: Lane) -> int:
     bits = sum(1 << shape.accept_bit(lane, queue) for queue in lane.queues)
     bits += sum(1 << slot for slot, queue in enumerate(shape.queue_of_slot) if queue in lane.queues)
     return bits + sum(1 << shape.known_bit(at) for at, column in enumerate(shape.columns) if column.queue in lane.queues)
-
-
-def at_slot_zero(node: Expression) -> Expression:
-    """The same expression with its one slot numbered 0."""
-    match node:
-        case Field() | PositionOf() | TimeOf():
-            return replace(node, slot=0)
-        case Arithmetic() | Compare():
-            return replace(node, left=at_slot_zero(node.left), right=at_slot_zero(node.right))
-        case Call():
-            return replace(node, arguments=tuple(map(at_slot_zero, node.arguments)))
-        case Aggregate():
-            return replace(node, slots=(0,) * len(node.slots))
-        case In():
-            return replace(node, operand=at_slot_zero(node.operand), options=tuple(map(at_slot_zero, node.options)))
-        case Negative() | IsNull() | Like() | Truth():
-            return replace(node, operand=at_slot_zero(node.operand))
-        case Literal():
-            return node

@@ -17,24 +17,23 @@ from fairlead.matching.compiled.planning.join_conditions import Across
 from fairlead.matching.compiled.planning.shape import (
     ACCEPTED,
     TOO_MANY,
-    Clause,
     Lane,
+    NotedQueue,
     Order,
     Refused,
     Shape,
     Sides,
     Test,
     ValueColumn,
-    at_slot_zero,
 )
-from fairlead.matching.compiled.representation.expressions import Expression, SlotField, all_of
+from fairlead.matching.compiled.representation.formulas import Formula, SlotField, all_of
 from fairlead.matching.expressions.closures import slot_types
 from fairlead.matching.interpreted.search import overlapping
 from fairlead.model.expression import Predicate
-from fairlead.model.plan import Absence, Branch, Subscription
+from fairlead.model.plan import Branch, Subscription
 from fairlead.model.types import Catalogue, Kind
 
-__all__ = ["Refused", "Shape", "Test", "ValueColumn", "at_slot_zero", "shape_of"]
+__all__ = ["Refused", "Shape", "Test", "ValueColumn", "shape_of"]
 
 KEYS_MAX = 4
 """Of one type in one branch: every choice of them that can be equal has a lane, and each lane has its own code."""
@@ -57,23 +56,16 @@ def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue, h
             condition = _condition(across, predicate)
             sides = across.sides(predicate.condition)
             shape.tests.append(Test(frozenset(predicate.slots), condition, predicate.text, sides))
-    for precedence in branch.precedences:
-        for a in precedence.left:
-            for b in precedence.right:
-                shape.orders.append(Order(a, b))
+    shape.orders += [Order(*pair, clause.keyword) for clause in branch.clauses for pair in clause.orders]
     if shape.overlapping:
         shape.tests += _apart(shape, catalogue)
-    for at, clause in enumerate(branch.negated):
+    for at, clause in enumerate(branch.noting):
         rest = [_condition(across, each, must=False) for each in clause.predicates if each.slots != (clause.slot,)]
         mine = set(catalogue.accepts(clause.type))
         twins = [slot for slot, each in enumerate(branch.slots) if mine & set(catalogue.accepts(each.type))]
         rest += [SlotField("REF", clause.slot) != SlotField("REF", slot) for slot in twins]
-        condition = all_of(*rest)
-        queue = len(shape.needed) + at
-        if isinstance(clause, Absence):
-            shape.clauses.append(Clause(queue, clause.slot, clause.anchor, None, condition, clause.within_us))
-        else:
-            shape.clauses.append(Clause(queue, clause.slot, clause.left, clause.right, condition))
+        reach = clause.slot, clause.since, clause.until, all_of(*rest), clause.apart_us
+        shape.noted.append(NotedQueue(len(shape.needed) + at, *reach, clause.keyword, clause.alias, clause.reads_members))
     shape.bounds = bounds_of(shape, across)
     shape.equal, shape.equal_slots, shape.equal_text = equal_class(shape)
     shape.whole_key = None if shape.equal else _whole_key(shape, catalogue)
@@ -82,7 +74,7 @@ def shape_of(subscription: Subscription, branch: Branch, catalogue: Catalogue, h
     return shape
 
 
-def _condition(across: Across, predicate: Predicate, must: bool = True) -> Expression:
+def _condition(across: Across, predicate: Predicate, must: bool = True) -> Formula:
     try:
         return across.condition(predicate.condition, must)
     except Refused as refused:

@@ -1,1 +1,1 @@
-"""What a kernel is made of: expressions, statements, functions; their text; what is in them."""
+"""What a kernel is made of: formulas, statements, functions; their text; what is in them."""

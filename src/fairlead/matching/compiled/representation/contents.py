@@ -7,22 +7,22 @@ Takes: nodes. Gives: sets of names, or nodes with parts replaced. Never: changes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from fairlead.matching.compiled.representation.expressions import (
+from fairlead.matching.compiled.representation.formulas import (
     Array,
+    ArrayElement,
     Between,
     Binary,
     Boolean,
-    Call,
     Choice,
-    Comparison,
     Constant,
-    Element,
-    Expression,
+    Formula,
+    FunctionCall,
     Intrinsic,
     Length,
+    NumberComparison,
     SlotColumn,
     SlotField,
     Unary,
@@ -31,7 +31,6 @@ from fairlead.matching.compiled.representation.expressions import (
 from fairlead.matching.compiled.representation.statements import (
     Assign,
     Block,
-    Change,
     Evaluate,
     For,
     If,
@@ -40,6 +39,7 @@ from fairlead.matching.compiled.representation.statements import (
     Proceed,
     Return,
     Statement,
+    Update,
     While,
 )
 
@@ -49,21 +49,21 @@ _CHILDREN: dict[type, Callable[[Any], Iterable[Any]]] = {
     Array: lambda node: (),
     SlotColumn: lambda node: (),
     SlotField: lambda node: (),
-    Element: lambda node: (node.array, *node.indices),
+    ArrayElement: lambda node: (node.array, *node.indices),
     Length: lambda node: (node.array,),
     Binary: lambda node: (node.left, node.right),
     Unary: lambda node: (node.operand,),
-    Comparison: lambda node: (node.left, node.right),
+    NumberComparison: lambda node: (node.left, node.right),
     Between: lambda node: (node.left, *node.others),
     Boolean: lambda node: node.values,
     Choice: lambda node: (node.yes, node.test, node.no),
-    Call: lambda node: node.arguments,
+    FunctionCall: lambda node: node.arguments,
     Intrinsic: lambda node: node.arguments,
 }
 
 
-def parts(node: Expression | Array) -> Iterator[Any]:
-    """The expression and all that is in it, from the left, arrays too."""
+def parts(node: Formula | Array) -> Iterator[Any]:
+    """The formula and all that is in it, from the left, arrays too."""
     open_nodes: list[Any] = [node]
     while open_nodes:
         found = open_nodes.pop()
@@ -71,60 +71,72 @@ def parts(node: Expression | Array) -> Iterator[Any]:
         open_nodes += reversed(tuple(_CHILDREN[type(found)](found)))
 
 
-def size(node: Expression) -> int:
-    """How many expressions it is made of."""
+def size(node: Formula) -> int:
+    """How many formulas it is made of."""
     return sum(1 for each in parts(node) if not isinstance(each, Array))
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two expressions say the same, by whatever name."""
+    """Whether two formulas say the same, by whatever name."""
     if type(one) is not type(other):
         return False
     if isinstance(one, Constant):
         return type(one.value) is type(other.value) and one.value == other.value
     if isinstance(one, tuple):
         return len(one) == len(other) and all(map(same, one, other))
-    if isinstance(one, Expression | Array):
+    if isinstance(one, Formula | Array):
         names = one.__match_args__  # type: ignore[union-attr]
         return all(same(getattr(one, name), getattr(other, name)) for name in names)
     return bool(one == other)
 
 
-def columns_read(node: Expression) -> set[tuple[int, int]]:
+def content(node: Any) -> Hashable:
+    """A key that is equal for expressions that are the same."""
+    if isinstance(node, Constant):
+        return Constant, type(node.value), node.value
+    if isinstance(node, tuple):
+        return tuple(map(content, node))
+    if isinstance(node, Formula | Array):
+        names = node.__match_args__  # type: ignore[union-attr]
+        return type(node), *(content(getattr(node, name)) for name in names)
+    return node  # type: ignore[no-any-return]
+
+
+def columns_read(node: Formula) -> set[tuple[int, int]]:
     """The value columns of a condition, each with its slot."""
     return {(each.column, each.slot) for each in parts(node) if isinstance(each, SlotColumn)}
 
 
-def slots_read(node: Expression) -> set[int]:
+def slots_read(node: Formula) -> set[int]:
     return {each.slot for each in parts(node) if isinstance(each, SlotColumn | SlotField)}
 
 
-def fields_read(node: Expression) -> set[str]:
+def fields_read(node: Formula) -> set[str]:
     return {each.field for each in parts(node) if isinstance(each, SlotField)}
 
 
-def replaced(node: Any, place: Callable[[SlotColumn | SlotField], Expression]) -> Any:
+def replaced(node: Any, place: Callable[[SlotColumn | SlotField], Formula]) -> Any:
     """With the columns and fields of slots where `place` says they are."""
     match node:
         case SlotColumn() | SlotField():
             return place(node)
         case Constant() | Variable() | Array() | Length():
             return node
-        case Element():
-            return Element(node.array, tuple([replaced(each, place) for each in node.indices]))
+        case ArrayElement():
+            return ArrayElement(node.array, tuple([replaced(each, place) for each in node.indices]))
         case Binary():
             return Binary(node.operator, replaced(node.left, place), replaced(node.right, place))
         case Unary():
             return Unary(node.operator, replaced(node.operand, place))
-        case Comparison():
-            return Comparison(replaced(node.left, place), node.sign, replaced(node.right, place))
+        case NumberComparison():
+            return NumberComparison(replaced(node.left, place), node.sign, replaced(node.right, place))
         case Between():
             return Between(replaced(node.left, place), node.signs, tuple([replaced(each, place) for each in node.others]))
         case Boolean():
             return Boolean(node.operator, tuple([replaced(each, place) for each in node.values]))
         case Choice():
             return Choice(replaced(node.yes, place), replaced(node.test, place), replaced(node.no, place))
-        case Call() | Intrinsic():
+        case FunctionCall() | Intrinsic():
             return type(node)(node.function, tuple([replaced(each, place) for each in node.arguments]))
     raise TypeError(type(node).__name__)
 
@@ -134,7 +146,7 @@ def replaced(node: Any, place: Callable[[SlotColumn | SlotField], Expression]) -
 
 _EXPRESSIONS: dict[type, Callable[[Any], tuple[Any, ...]]] = {
     Assign: lambda node: (*node.targets, *node.values),
-    Change: lambda node: (node.target, node.value),
+    Update: lambda node: (node.target, node.value),
     If: lambda node: (node.test,),
     While: lambda node: (node.test,),
     For: lambda node: (node.variable, node.end) if node.first is None else (node.variable, node.first, node.end),
@@ -184,12 +196,12 @@ def uses_of(*blocks: Block) -> Uses:
         if kind is Variable or kind is Array:
             found.names.add(node.name)
             continue
-        if kind is Call:
+        if kind is FunctionCall:
             found.calls.add(node.function)
         seen.add(id(node))
         open_nodes += _CHILDREN[kind](node)
     return found
 
 
-def elements_in(statement: Statement) -> list[Element]:
-    return [part for each in expressions_of(statement) for part in parts(each) if isinstance(part, Element)]
+def elements_in(statement: Statement) -> list[ArrayElement]:
+    return [part for each in expressions_of(statement) for part in parts(each) if isinstance(part, ArrayElement)]

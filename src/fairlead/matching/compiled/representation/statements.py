@@ -3,7 +3,7 @@
 A block is a tuple of statements. `Program` is what is compiled: functions, one of them named `kernel`. Its text (text.py) is
 what runs as plain Python and what tells two programs apart.
 
-Takes: expressions. Gives: nodes. Never: changes one.
+Takes: formulas. Gives: nodes. Never: changes one.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from fairlead.dataclass import dataclass
-from fairlead.matching.compiled.representation.expressions import Array, Call, Element, Expression, Variable
+from fairlead.matching.compiled.representation.formulas import Array, ArrayElement, Formula, FunctionCall, Variable
 
-Place = Variable | Element
+Place = Variable | ArrayElement
 """What can be assigned."""
 
 
@@ -30,28 +30,28 @@ class Assign(Statement):
     """All values are evaluated before the first is assigned."""
 
     targets: tuple[Place, ...]
-    values: tuple[Expression, ...]
+    values: tuple[Formula, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Change(Statement):
+class Update(Statement):
     """`target += value`, with any of the operators."""
 
     target: Place
     operator: str
-    value: Expression
+    value: Formula
 
 
 @dataclass(frozen=True, eq=False)
 class If(Statement):
-    test: Expression
+    test: Formula
     body: Block
     otherwise: Block = ()
 
 
 @dataclass(frozen=True, eq=False)
 class While(Statement):
-    test: Expression
+    test: Formula
     body: Block
 
 
@@ -60,8 +60,8 @@ class For(Statement):
     """The variable goes from `first` up to `end`, which is evaluated once and not reached."""
 
     variable: Variable
-    first: Expression | None
-    end: Expression
+    first: Formula | None
+    end: Formula
     body: Block
 
 
@@ -79,7 +79,7 @@ class Proceed(Statement):
 class Return(Statement):
     """A value, none, or of `kernel` several."""
 
-    values: tuple[Expression, ...] = ()
+    values: tuple[Formula, ...] = ()
     several: bool = False
 
 
@@ -87,18 +87,18 @@ class Return(Statement):
 class Evaluate(Statement):
     """A call for what it changes."""
 
-    call: Call
+    call: FunctionCall
 
 
 @dataclass(frozen=True, eq=False)
 class Prefetch(Statement):
     """The memory of an element will be needed soon."""
 
-    place: Element
+    place: ArrayElement
 
 
 @dataclass(frozen=True, eq=False)
-class Function:
+class KernelFunction:
     name: str
     parameters: tuple[Variable | Array, ...]
     body: Block
@@ -116,7 +116,7 @@ class Function:
 class Program:
     """Functions; equal to another program of the same text."""
 
-    def __init__(self, functions: Iterable[Function]) -> None:
+    def __init__(self, functions: Iterable[KernelFunction]) -> None:
         self.functions = tuple(functions)
 
     @cached_property

@@ -11,19 +11,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from fairlead.matching.compiled.representation.expressions import (
+from fairlead.matching.compiled.representation.formulas import (
     Array,
+    ArrayElement,
     Between,
     Binary,
     Boolean,
-    Call,
     Choice,
-    Comparison,
     Constant,
-    Element,
-    Expression,
+    Formula,
+    FunctionCall,
     Intrinsic,
     Length,
+    NumberComparison,
     SlotColumn,
     SlotField,
     Unary,
@@ -32,17 +32,17 @@ from fairlead.matching.compiled.representation.expressions import (
 from fairlead.matching.compiled.representation.statements import (
     Assign,
     Block,
-    Change,
     Evaluate,
     For,
-    Function,
     If,
+    KernelFunction,
     Leave,
     Prefetch,
     Proceed,
     Program,
     Return,
     Statement,
+    Update,
     While,
 )
 
@@ -54,7 +54,7 @@ RARE = "# not inlined"
 """Stands in the text since it decides what machine code is made: programs of one text are one program."""
 
 
-def text_of(node: Expression, least: int = CHOICE, named: bool = False) -> str:
+def text_of(node: Formula, least: int = CHOICE, named: bool = False) -> str:
     """In parentheses if it binds less tightly than `least`."""
     text, level = _EXPRESSIONS[type(node)](node, named)
     return text if level >= least else f"({text})"
@@ -69,7 +69,7 @@ def _constant(node: Constant, named: bool) -> tuple[str, int]:
     return repr(value), ATOM if value >= 0 else SIGN
 
 
-def _element(node: Element, named: bool) -> tuple[str, int]:
+def _element(node: ArrayElement, named: bool) -> tuple[str, int]:
     return f"{node.array.name}[{', '.join([text_of(each, CHOICE, named) for each in node.indices])}]", ATOM
 
 
@@ -88,7 +88,7 @@ def _unary(node: Unary, named: bool) -> tuple[str, int]:
     return f"{node.operator}{text_of(node.operand, SIGN, named)}", SIGN
 
 
-def _comparison(node: Comparison, named: bool) -> tuple[str, int]:
+def _comparison(node: NumberComparison, named: bool) -> tuple[str, int]:
     return f"{text_of(node.left, COMPARED + 1, named)} {node.sign} {text_of(node.right, COMPARED + 1, named)}", COMPARED
 
 
@@ -107,7 +107,7 @@ def _choice(node: Choice, named: bool) -> tuple[str, int]:
     return f"{yes} if {test} else {text_of(node.no, CHOICE, named)}", CHOICE
 
 
-def _call(node: Call | Intrinsic, named: bool) -> tuple[str, int]:
+def _call(node: FunctionCall | Intrinsic, named: bool) -> tuple[str, int]:
     given = [each.name if isinstance(each, Array) else text_of(each, CHOICE, named) for each in node.arguments]
     return f"{node.function}({', '.join(given)})", ATOM
 
@@ -115,15 +115,15 @@ def _call(node: Call | Intrinsic, named: bool) -> tuple[str, int]:
 _EXPRESSIONS: dict[type, Callable[[Any, bool], tuple[str, int]]] = {
     Constant: _constant,
     Variable: lambda node, named: (node.name, ATOM),
-    Element: _element,
+    ArrayElement: _element,
     Length: _length,
     Binary: _binary,
     Unary: _unary,
-    Comparison: _comparison,
+    NumberComparison: _comparison,
     Between: _between,
     Boolean: _boolean,
     Choice: _choice,
-    Call: _call,
+    FunctionCall: _call,
     Intrinsic: _call,
     SlotColumn: lambda node, named: (f"column{node.column}_of_{node.slot}", ATOM),
     SlotField: lambda node, named: (f"{node.field}_of_{node.slot}", ATOM),
@@ -152,7 +152,7 @@ def _return(node: Return, named: bool) -> str:
 
 _HEADS: dict[type, Callable[[Any, bool], str]] = {
     Assign: _assign,
-    Change: lambda node, named: f"{text_of(node.target, 0, named)} {node.operator}= {text_of(node.value, 0, named)}",
+    Update: lambda node, named: f"{text_of(node.target, 0, named)} {node.operator}= {text_of(node.value, 0, named)}",
     If: lambda node, named: f"if {text_of(node.test, CHOICE, named)}:",
     While: lambda node, named: f"while {text_of(node.test, CHOICE, named)}:",
     For: _for,
@@ -192,7 +192,7 @@ def _write_ways(node: Any, indent: str, named: bool, lines: list[Line]) -> None:
         _write(rest, indent + INDENT, named, lines)
 
 
-def function_lines(function: Function, named: bool = False) -> list[Line]:
+def function_lines(function: KernelFunction, named: bool = False) -> list[Line]:
     """Each line, and the statement that begins on it."""
     head = f"def {function.name}({', '.join([each.name for each in function.parameters])}):"
     lines: list[Line] = [(f"{head}  {RARE}" if function.rare else head, None)]
@@ -200,7 +200,7 @@ def function_lines(function: Function, named: bool = False) -> list[Line]:
     return lines
 
 
-def function_text(function: Function, named: bool = False) -> str:
+def function_text(function: KernelFunction, named: bool = False) -> str:
     return "\n".join([text for text, _ in function_lines(function, named)])
 
 
@@ -209,7 +209,7 @@ def readable_text(program: Program) -> str:
     return "\n\n".join([function_text(each, named=True) for each in program.functions])
 
 
-def statements_by_line(program: Program) -> Iterator[tuple[int, Function, Statement | None]]:
+def statements_by_line(program: Program) -> Iterator[tuple[int, KernelFunction, Statement | None]]:
     """The lines of the program's text, from 1 on."""
     line = 1
     for function in program.functions:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from fairlead.matching.compiled.running.keys import ValueNumbering, as_whole
 from fairlead.matching.compiled.running.vector import TypeRows, Vector, evaluate, evaluate_text, truth
+from fairlead.matching.results.chunk import Chunk
 from fairlead.model.columns import Columns, bits_of
 from fairlead.model.expression import Condition, Expression, Field
 from fairlead.model.identity import words_of
@@ -60,7 +61,7 @@ class KernelBatch:
 
     @cached_property
     def codes(self) -> npt.NDArray[Any]:
-        """As they come where a byte holds them; kernels are compiled for both."""
+        """Unchanged if a byte holds them; kernels are compiled for both."""
         given = np.ascontiguousarray(self.columns.code_array)
         return given if given.dtype == np.int8 else given.astype(np.int32, copy=False)
 
@@ -140,3 +141,23 @@ class KernelBatch:
         if found is self:
             found = self._kept[key] = compute()
         return found
+
+
+class Prepared:
+    """Columns that several engines are given, and what each of them computes from these that is the same for all.
+
+    Live subscribers of one process read the same blocks. What a kernel needs of them beside its own state (values, truths,
+    places, and the events as they are stored) is computed by the first, and serves the others. It does not outlive the round
+    in which the columns are shared: a store keeps only the chunk.
+    """
+
+    def __init__(self, columns: Columns, catalogue: Catalogue) -> None:
+        self.columns, self._catalogue = columns, catalogue
+
+    @cached_property
+    def chunk(self) -> Chunk:
+        return Chunk(self.columns)
+
+    @cached_property
+    def batch(self) -> KernelBatch:
+        return KernelBatch(self.columns, self._catalogue)

@@ -1,7 +1,7 @@
 """A hash table from 64-bit numbers to dense ones, in machine code: for keys that are far apart, such as order numbers.
 
-Linear probing over a table of a power of two, never more than half full: 32 to 64 bytes a value. Values stand in the table too,
-not behind their numbers alone: that would be half the bytes, and lookups among a million values would take 70 % longer.
+Linear probing over a table of a power of two, never more than half full: 32 to 64 bytes a value. The table stores the values
+too, not only their numbers: that would be half the bytes, and lookups among a million values would take 70 % longer.
 
 Takes: arrays. Gives: arrays of the same length.
 """

@@ -60,7 +60,7 @@ class NumberTable:
         return numbers
 
     def room_for(self, more: int) -> None:
-        """So many new values can be written to `back` by whoever has the table (a kernel), counted by `count`."""
+        """Room for so many new values in `back`: the owner of the table (a kernel) writes them and counts them in `count`."""
         if self.count + more > len(self.back):
             grown = unwritten(2 * (self.count + more), np.int64)
             grown[: self.count] = self.back[: self.count]

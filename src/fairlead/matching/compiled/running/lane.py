@@ -18,7 +18,7 @@ from fairlead.dataclass import dataclass
 from fairlead.matching.compiled.machine_code.compiler import unmade
 from fairlead.matching.compiled.machine_code.interruption import Check, Interruption
 from fairlead.matching.compiled.planning.family import sharing_key
-from fairlead.matching.compiled.running.batch import KernelBatch
+from fairlead.matching.compiled.running.batch import KernelBatch, Prepared
 from fairlead.matching.compiled.running.branch import BranchMatches, Form, KernelBranch, form_of, key_kinds
 from fairlead.matching.compiled.running.keys import KeyNumbering
 from fairlead.matching.compiled.running.levels import Level, Levels, Merged, Node
@@ -26,7 +26,6 @@ from fairlead.matching.compiled.running.paths import widest
 from fairlead.matching.compiled.running.pool import NEVER
 from fairlead.matching.compiled.running.retention import forget_keys
 from fairlead.matching.compiled.running.rounds import ranks_of
-from fairlead.matching.compiled.running.shared_columns import Prepared
 from fairlead.matching.results.event_store import Store
 from fairlead.matching.results.relations import Build, MatchBlock, Relations, united
 from fairlead.model.clocks import heard_types
@@ -91,7 +90,7 @@ class KernelLane:
 
     def waiting(self) -> list[str]:
         """The subscriptions with relations that wait for a deadline."""
-        found = {family.members[0].subscription.name for family in self.families if family.kernel.pool.waiting()}
+        found = {family.members[0].subscription.name for family in self.families if family.kernel.pool.waiting_count()}
         return [each.name for each in self.plan.subscriptions if each.name in found]
 
     def _delivered(self, logged: KernelBatch, until: int, last: int) -> Relations:
@@ -223,7 +222,7 @@ def formed(plan: Plan, groups: list[Group]) -> Iterator[tuple[Form, frozenset[st
     hears = heard_types(plan)
     for group in groups:
         first, branch = group[0]
-        heard = hears.get(first.subscription.name, frozenset()) if branch.absences else frozenset()
+        heard = hears.get(first.subscription.name, frozenset()) if branch.waiting else frozenset()
         yield _form_of(first, branch, plan.catalogue, len(group) > 1, heard), heard
 
 

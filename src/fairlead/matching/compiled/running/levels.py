@@ -79,7 +79,7 @@ class Levels:
 
     def __init__(self, plan: Plan, read: frozenset[str]) -> None:
         self.plan, self.read, self.emitters = plan, read, Emitters(plan)
-        self.needed = bool(read) or any(branch.absences for each in plan.subscriptions for branch in each.branches)
+        self.needed = bool(read) or any(each.waits for each in plan.subscriptions)
 
     def begin(self, logged: KernelBatch, view: View) -> Level:
         return Level(self, logged, view)
@@ -99,7 +99,7 @@ class Level:
         self.numbered: list[tuple[KernelBranch, Merged]] = []
 
     def batch_of(self, reads: frozenset[str], waits: bool) -> tuple[KernelBatch, Merged | None]:
-        """The batch as somebody sees it who reads these types, or is told the time by them. `waits`: and has absences."""
+        """The batch for a subscription that reads these types, or has them as its clock. `waits`: and has absences."""
         mine = [each for each in self.derived if each.type in reads]
         if not mine:
             return self.logged, None
@@ -249,7 +249,7 @@ class Level:
         store.add(_columns_of(types, codes[order], words[order], tables, set(types)), words[order], times)
 
     def _decided_at(self, nodes: list[Node]) -> dict[int, Words]:
-        """A decided relation stands at the first place that was free: behind the last event before it."""
+        """A decided relation stands at the first place that was free: after the last event before it."""
         decided = [number for number, node in enumerate(nodes) if node.block.phase == 0]
         if not decided:
             return {}

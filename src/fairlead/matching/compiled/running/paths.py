@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairlead.errors import require
 from fairlead.matching.results.chunk import Words
+from fairlead.model.event import too_many
 from fairlead.model.identity import MINOR_BITS, majors_of
 from fairlead.model.limits import LIMITS
 
@@ -69,7 +69,7 @@ def together(paths: list[Paths]) -> Paths:
 
 
 def extended(paths: Paths, step: Paths) -> Paths:
-    """One level more, behind the last that is used: paths of logged events have none, those of derived ones some."""
+    """One level more, after the last that is used: paths of logged events have none, those of derived ones some."""
     made = np.zeros((len(paths), paths.shape[1] + STEP), dtype=np.int64)
     made[:, : paths.shape[1]] = paths
     return put(made, used(paths), step)
@@ -126,5 +126,7 @@ def placed(paths: Paths, counts: Mask | None = None) -> Words:
     running = np.cumsum(events) - events
     starts = np.flatnonzero(fresh)
     within = running - np.repeat(running[starts], np.diff(np.append(starts, len(paths))))
-    require(not len(within) or int(within.max()) < MIDDLE, "too many derived events beside one", most=MIDDLE)
+    beyond = np.flatnonzero((within >= MIDDLE) & (events > 0))
+    if len(beyond):
+        raise too_many(int(majors[beyond[0]]))
     return (majors << MINOR_BITS) + np.where(before, within, within + MIDDLE + 1)

@@ -21,90 +21,93 @@ LATEST = np.iinfo(np.int64).max
 LINE = 64
 """Bytes in a line of the processor's cache."""
 HEAD, TAIL, COUNT, ROOT = range(4)
-"""Columns of `qs`."""
+"""Columns of `queues`."""
 CLOCK, FLAGS, WAITS, OLDEST = range(4)
-"""Columns of `ks`."""
+"""Columns of `keys`."""
+ARRAYS = (
+    "nodes", "links", "trees", "chain_links", "queues", "keys", "chains", "least_keys", "rows", "waiting", "heap", "counters",
+    "scratch", "members",
+)  # fmt: skip
+"""The arrays of a pool, by the names that kernels have for them (kernel_names.py)."""
 
 
 class Pool:
     def __init__(self, queues: int, size: int, layout: Layout) -> None:
-        self.queues, self.size, self.layout = queues, size, layout
-        self.keys = 0
-        self.ni = _aligned(0, layout.width)
-        self.nn = self.ni.view(np.int32)
-        self.tt = np.zeros((0, layout.linked["trees"]), dtype=np.int64 if layout.keyed else np.int32)
-        self.bb = np.zeros((0, layout.linked["chain_links"]), dtype=np.int32)
-        self.qs = np.zeros((0, layout.queue_width), dtype=np.int32)
-        self.fr = np.zeros((0, 2 * ROW), dtype=np.int32)
-        self.ks = np.zeros((0, 4), dtype=np.int64)
-        self.bs = np.zeros((0, 2), dtype=np.int32)
-        self.gs = np.zeros(0, dtype=np.int64)
-        self.wait = np.zeros((0, 6 + size), dtype=np.int64)
+        self.queues_per_key, self.size, self.layout = queues, size, layout
+        self.key_count = 0
+        self.nodes = _aligned(0, layout.width)
+        self.links = self.nodes.view(np.int32)
+        self.trees = np.zeros((0, layout.linked["trees"]), dtype=np.int64 if layout.keyed else np.int32)
+        self.chain_links = np.zeros((0, layout.linked["chain_links"]), dtype=np.int32)
+        self.queues = np.zeros((0, layout.queue_width), dtype=np.int32)
+        self.rows = np.zeros((0, 2 * ROW), dtype=np.int32)
+        self.keys = np.zeros((0, 4), dtype=np.int64)
+        self.chains = np.zeros((0, 2), dtype=np.int32)
+        self.least_keys = np.zeros(0, dtype=np.int64)
+        self.waiting = np.zeros((0, 6 + size), dtype=np.int64)
         self.heap = np.zeros(0, dtype=np.int64)
-        self.st = np.zeros(len(NAMES), dtype=np.int64)
-        self.st[[*NONE_FREE]], self.st[SEEN] = -1, NEVER
-        self.sc = np.zeros(0, dtype=np.int32)
+        self.counters = np.zeros(len(NAMES), dtype=np.int64)
+        self.counters[[*NONE_FREE]], self.counters[SEEN] = -1, NEVER
+        self.scratch = np.zeros(0, dtype=np.int32)
         self.members = np.zeros(size, dtype=np.int64)
 
     def room_for(self, keys: int, buckets: int, nodes: int, waits: int) -> None:
         """At least `keys` keys and `buckets` chains, and `nodes` more nodes and `waits` more that wait."""
-        if keys > len(self.ks):
+        if keys > len(self.keys):
             wanted = max(16, keys + keys // 2)
-            self.qs = _grown(self.qs, wanted * self.queues, (-1, -1, 0, -1, -1, 0, 0, 0)[: self.layout.queue_width])
-            self.ks = _grown(self.ks, wanted, (NEVER, 0, -1, LATEST))
+            empty = (-1, -1, 0, -1, -1, 0, 0, 0)[: self.layout.queue_width]
+            self.queues = _grown(self.queues, wanted * self.queues_per_key, empty)
+            self.keys = _grown(self.keys, wanted, (NEVER, 0, -1, LATEST))
             if self.layout.keyed:
-                self.gs = np.concatenate([self.gs, np.zeros(wanted * self.queues - len(self.gs), dtype=np.int64)])
-        self.keys = max(self.keys, keys)
-        if buckets * self.queues > len(self.bs):
-            self.bs = _grown(self.bs, max(16, 2 * buckets) * self.queues, (-1, -1))
-        nodes += self.queued() + self.waiting() * self.size
-        if self.layout.rowed and min(nodes // 2, len(self.qs)) > len(self.fr):
-            self.fr = _longer(self.fr, nodes)
-        if nodes > len(self.ni):
+                more = wanted * self.queues_per_key - len(self.least_keys)
+                self.least_keys = np.concatenate([self.least_keys, np.zeros(more, dtype=np.int64)])
+        self.key_count = max(self.key_count, keys)
+        if buckets * self.queues_per_key > len(self.chains):
+            self.chains = _grown(self.chains, max(16, 2 * buckets) * self.queues_per_key, (-1, -1))
+        nodes += self.queued_count() + self.waiting_count() * self.size
+        if self.layout.rowed and min(nodes // 2, len(self.queues)) > len(self.rows):
+            self.rows = _longer(self.rows, nodes)
+        if nodes > len(self.nodes):
             nodes = max(64, nodes + nodes // 2)
             grown = _aligned(nodes, self.layout.width)
-            grown[: len(self.ni)] = self.ni
-            self.ni = grown
-            self.nn = grown.view(np.int32)
-            self.tt, self.bb = (_longer(each, nodes) for each in (self.tt, self.bb))
-        waits += self.waiting()
+            grown[: len(self.nodes)] = self.nodes
+            self.nodes = grown
+            self.links = grown.view(np.int32)
+            self.trees, self.chain_links = (_longer(each, nodes) for each in (self.trees, self.chain_links))
+        waits += self.waiting_count()
         if waits > len(self.heap):
-            self.wait, self.heap = _longer(self.wait, 2 * waits), _longer(self.heap, 2 * waits)
+            self.waiting, self.heap = _longer(self.waiting, 2 * waits), _longer(self.heap, 2 * waits)
 
     def room_to_reduce(self, rows: int) -> None:
         """For a reduced search (reduced_search.py) over the queues of any one key, with as many more events."""
-        most = int(self.qs[:, COUNT].reshape(-1, self.queues).sum(axis=1).max(initial=0))
-        wanted = room(self.size, most + rows * self.queues)
-        if wanted > len(self.sc):
-            self.sc = np.zeros(2 * wanted, dtype=np.int32)
+        most = int(self.queues[:, COUNT].reshape(-1, self.queues_per_key).sum(axis=1).max(initial=0))
+        wanted = room(self.size, most + rows * self.queues_per_key)
+        if wanted > len(self.scratch):
+            self.scratch = np.zeros(2 * wanted, dtype=np.int32)
 
     def arguments(self) -> dict[str, npt.NDArray[Any]]:
-        """By the names that kernels have for them (kernel_names.py)."""
-        return {
-            "nodes": self.ni, "links": self.nn, "trees": self.tt, "chain_links": self.bb, "queues": self.qs, "keys": self.ks,
-            "chains": self.bs, "least_keys": self.gs, "rows": self.fr, "waiting": self.wait, "heap": self.heap,
-            "counters": self.st, "scratch": self.sc, "members": self.members,
-        }  # fmt: skip
+        """By name."""
+        return {name: getattr(self, name) for name in ARRAYS}
 
-    def queued(self) -> int:
-        return int(self.st[QUEUED])
+    def queued_count(self) -> int:
+        return int(self.counters[QUEUED])
 
-    def waiting(self) -> int:
-        return int(self.st[HEAP])
+    def waiting_count(self) -> int:
+        return int(self.counters[HEAP])
 
     def live(self) -> npt.NDArray[np.int64]:
         """The nodes in use, queued or copied for what waits, in no particular order."""
-        used = np.ones(int(self.st[FRESH]), dtype=np.int8)
-        if self.st[FREE] != -1:
-            kernel_of(freed())(self.nn, used, int(self.st[FREE]))
+        used = np.ones(int(self.counters[FRESH]), dtype=np.int8)
+        if self.counters[FREE] != -1:
+            kernel_of(freed())(self.links, used, int(self.counters[FREE]))
         return np.flatnonzero(used)
 
     def walk(self, key: int, queue: int) -> list[int]:
         """The nodes of one queue, oldest first."""
-        nodes, node = [], int(self.qs[key * self.queues + queue, HEAD])
+        nodes, node = [], int(self.queues[key * self.queues_per_key + queue, HEAD])
         while node != -1:
             nodes.append(node)
-            node = int(self.nn[node, 0])
+            node = int(self.links[node, 0])
         return nodes
 
 

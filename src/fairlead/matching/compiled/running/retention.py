@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from fairlead.matching.compiled.codegen.absence import KEY, MEMBERS
+from fairlead.matching.compiled.codegen.waiting import KEY, MEMBERS
 from fairlead.matching.compiled.planning.join_conditions import TEXTS
 from fairlead.matching.compiled.running.keys import KeyNumbering, WholeNumbering
 from fairlead.matching.compiled.running.pool import COUNT, WAITS, Pool
@@ -46,8 +46,8 @@ def forget_keys(numbering: KeyNumbering, branches: Sequence[KernelBranch]) -> No
 
 
 def _used_instances(pool: Pool) -> Mask:
-    counts = pool.qs[: pool.keys * pool.queues, COUNT].reshape(pool.keys, pool.queues)
-    used: Mask = counts.any(axis=1) | (pool.ks[: pool.keys, WAITS] != -1)
+    counts = pool.queues[: pool.key_count * pool.queues_per_key, COUNT].reshape(pool.key_count, pool.queues_per_key)
+    used: Mask = counts.any(axis=1) | (pool.keys[: pool.key_count, WAITS] != -1)
     return used
 
 
@@ -61,24 +61,24 @@ def _used_keys(branch: KernelBranch, count: int) -> Mask:
 def _keep_keys(branch: KernelBranch, used: Mask, new_number: npt.NDArray[np.int64]) -> None:
     pool = branch.pool
     if len(branch.branches) == 1:
-        kept = np.flatnonzero(used[: pool.keys])
+        kept = np.flatnonzero(used[: pool.key_count])
     else:
         pairs = branch.member_keys.all()
         kept = np.flatnonzero(used[pairs >> 32])
         branch.member_keys = WholeNumbering((new_number[pairs[kept] >> 32] << 32) | (pairs[kept] & LOW))
-    instance = np.full(max(pool.keys, 1), -1, dtype=np.int64)
+    instance = np.full(max(pool.key_count, 1), -1, dtype=np.int64)
     instance[kept] = np.arange(len(kept)) if len(branch.branches) > 1 else new_number[kept]
     size = len(kept) if len(branch.branches) > 1 else int(used.sum())
-    fresh = Pool(pool.queues, pool.size, pool.layout)
+    fresh = Pool(pool.queues_per_key, pool.size, pool.layout)
     fresh.room_for(max(size, 1), 0, 0, 0)
-    old = (kept[:, None] * pool.queues + np.arange(pool.queues)).reshape(-1)
-    new = (instance[kept][:, None] * pool.queues + np.arange(pool.queues)).reshape(-1)
-    fresh.qs[new], fresh.ks[instance[kept]] = pool.qs[old], pool.ks[kept]
+    old = (kept[:, None] * pool.queues_per_key + np.arange(pool.queues_per_key)).reshape(-1)
+    new = (instance[kept][:, None] * pool.queues_per_key + np.arange(pool.queues_per_key)).reshape(-1)
+    fresh.queues[new], fresh.keys[instance[kept]] = pool.queues[old], pool.keys[kept]
     if pool.layout.keyed:
-        fresh.gs[new] = pool.gs[old]
-    waiting = pool.heap[: pool.waiting()]
-    pool.wait[waiting, KEY] = instance[pool.wait[waiting, KEY]]
-    pool.qs, pool.gs, pool.ks, pool.keys = fresh.qs, fresh.gs, fresh.ks, size
+        fresh.least_keys[new] = pool.least_keys[old]
+    waiting = pool.heap[: pool.waiting_count()]
+    pool.waiting[waiting, KEY] = instance[pool.waiting[waiting, KEY]]
+    pool.queues, pool.least_keys, pool.keys, pool.key_count = fresh.queues, fresh.least_keys, fresh.keys, size
     if branch.shape.equal and branch.is_keyed:
         _keep_buckets(branch, instance)
 
@@ -99,13 +99,13 @@ def _keep_buckets(branch: KernelBranch, instance: npt.NDArray[np.int64] | None) 
     """The chains that have a node. `instance`: new numbers of the instances that chains belong to."""
     pool, at = branch.pool, branch.source.layout["BUCKET"]
     nodes = pool.live()
-    numbers = pool.bb[nodes, at]
+    numbers = pool.chain_links[nodes, at]
     used = np.zeros(branch.buckets(), dtype=bool)
     used[numbers[numbers >= 0]] = True
-    pool.bb[nodes, at] = _new_numbers(used)[numbers]
+    pool.chain_links[nodes, at] = _new_numbers(used)[numbers]
     kept = np.flatnonzero(used)
-    rows = (kept[:, None] * pool.queues + np.arange(pool.queues)).reshape(-1)
-    pool.bs = pool.bs[rows].copy()
+    rows = (kept[:, None] * pool.queues_per_key + np.arange(pool.queues_per_key)).reshape(-1)
+    pool.chains = pool.chains[rows].copy()
     if not branch.is_keyed:
         branch.equal_values.keep(used)
         return
@@ -123,11 +123,11 @@ def _keep_texts(branch: KernelBranch, columns: list[int]) -> None:
     used = np.zeros(len(branch.texts), dtype=bool)
     queued = {column: _nodes_of(branch, branch.shape.columns[column].queue) for column in columns}
     for column, nodes in queued.items():
-        numbers = pool.ni[nodes, layout.place_of_column[column]]
+        numbers = pool.nodes[nodes, layout.place_of_column[column]]
         used[numbers[numbers >= 0]] = True
     new_number = _new_numbers(used)
     for column, nodes in queued.items():
-        pool.ni[nodes, layout.place_of_column[column]] = new_number[pool.ni[nodes, layout.place_of_column[column]]]
+        pool.nodes[nodes, layout.place_of_column[column]] = new_number[pool.nodes[nodes, layout.place_of_column[column]]]
     branch.texts.keep(used)
 
 
@@ -139,10 +139,10 @@ def _new_numbers(used: Mask) -> npt.NDArray[np.int64]:
 def _nodes_of(branch: KernelBranch, queue: int) -> npt.NDArray[np.int64]:
     """The nodes of one queue over all keys, and the copies that wait for its slots."""
     pool = branch.pool
-    queues = pool.qs[queue : pool.keys * pool.queues : pool.queues, COUNT]
+    queues = pool.queues[queue : pool.key_count * pool.queues_per_key : pool.queues_per_key, COUNT]
     nodes = [node for key in np.flatnonzero(queues).tolist() for node in pool.walk(key, queue)]
-    waiting = pool.heap[: pool.waiting()]
+    waiting = pool.heap[: pool.waiting_count()]
     for slot, each in enumerate(branch.shape.queue_of_slot):
         if each == queue and len(waiting):
-            nodes += pool.wait[waiting, MEMBERS + slot].tolist()
+            nodes += pool.waiting[waiting, MEMBERS + slot].tolist()
     return np.array(nodes, dtype=np.int64)

@@ -1,17 +1,17 @@
 """When absences have their turn. In the engine rounds are nested in rounds; a kernel sees one row after the other.
 
-An event that tells the time opens a *round* (event_lane.py, step 1): what was due for those whom it tells is decided, the
-earliest first, and all that a decision leads to is handled before the next one, rounds of derived events included. Two things
-follow:
+An event that tells the time opens a *round* (event_lane.py, step 1): what was due in the subscriptions that it serves as a
+clock is decided, the earliest first, and all that a decision leads to is handled before the next one, rounds of derived events
+included. Two things follow:
 
     1. What waited when a decision was made, and was due before it, had its turn already; whatever the times of the events that
-       the decision led to. What began to wait because of that decision had not: the round goes on only after them.
+       the decision led to. What began to wait because of that decision had not: the round continues only after them.
     2. Something that began to wait because of a decision may be due before that decision. It is then the next of the round,
-       before all others. In a path such decisions follow one another, -1 2 2 …, with deadlines that fall: what comes later
-       stands behind the last one that was due after it.
+       before all others. In a path such decisions follow one another, -1 2 2 …, with falling deadlines: a later
+       decision stands after the last one that was due after it.
 
-Deadlines are enough to compare by: who waits for an event stands further down the hierarchy than whoever derived it, so at one
-deadline it comes later.
+Deadlines are enough to compare by: a subscription that waits for an event stands further down the hierarchy than the one that
+derives it, so at one deadline it is decided later.
 
 Takes: paths of the rows that a kernel sees, and what it decided. Gives: what is to be decided before a row, paths of decisions.
 """

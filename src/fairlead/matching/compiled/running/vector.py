@@ -38,7 +38,6 @@ from fairlead.model.expression import (
     PositionOf,
     TimeOf,
     Truth,
-    children,
 )
 from fairlead.model.position import Position
 from fairlead.model.types import EventType, Kind
@@ -99,7 +98,7 @@ def truth(condition: Condition, rows: TypeRows) -> Mask:
 
 
 def is_columnwise(condition: Condition) -> bool:
-    """Whether `truth` takes many rows without going through them, or their distinct values, one by one."""
+    """Whether `truth` handles many rows without going through them, or their distinct values, one by one."""
     return all(_is_columnwise(atom) for term in condition.terms for atom in term)
 
 
@@ -110,7 +109,7 @@ def _is_columnwise(node: Expression) -> bool:
         case TimeOf() | IsNull(operand=Field()) | Truth(operand=Field()):
             return True
         case Arithmetic():
-            return node.operator in "+-*/" and _numeric(*children(node)) and all(map(_is_columnwise, children(node)))
+            return node.operator in "+-*/" and _numeric(*node.parts) and all(map(_is_columnwise, node.parts))
         case Negative():
             return node.kind is Kind.DOUBLE and _is_columnwise(node.operand)
         case Compare() if _comparable(node):
@@ -322,7 +321,7 @@ def _vector(results: Sequence[Any], kind: Kind) -> Vector:
 def _leaves(node: Expression) -> Iterator[Field | PositionOf | TimeOf | Aggregate]:
     if isinstance(node, Field | PositionOf | TimeOf | Aggregate):
         yield node
-    for child in children(node):
+    for child in node.parts:
         yield from _leaves(child)
 
 

@@ -1,6 +1,6 @@
-"""A kernel that goes on where a state stands: its pool is filled from the columns of a Group, all nodes at once.
+"""A kernel resumes from a state: its pool is filled from the columns of a Group, all nodes at once.
 
-Nodes are numbered in the order of the Group, so in a queue the next node is simply the next number; behind them come the copies
+Nodes are numbered in the order of the Group, so in a queue the next node is simply the next number; after them come the copies
 of the members of what waits. Ordered indexes are not made here: a kernel makes them when it needs them.
 
 Takes: a kernel without state, a Group and the events. Gives: nothing, the kernel has it. Never: makes an object for an event.
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fairlead.matching.compiled.codegen.absence import BORN, CANCELLED, DEADLINE, KEY, MEMBERS, NEXT, PREVIOUS
 from fairlead.matching.compiled.codegen.counters import FRESH, HEAP, QUEUED, WAIT_FRESH
+from fairlead.matching.compiled.codegen.waiting import BORN, CANCELLED, DEADLINE, KEY, MEMBERS, NEXT, PREVIOUS
 from fairlead.matching.compiled.planning.shape import Lane, every_bit
 from fairlead.matching.compiled.running.batch import KernelBatch
 from fairlead.matching.compiled.running.branch import KernelBranch
@@ -52,9 +52,9 @@ class Loading:
         buckets = self._buckets() if self.shape.equal else None
         self.pool.room_for(self.kernel.instances(), self.kernel.buckets(), len(self.words), len(self.group.owner))
         # 2. the nodes, with what they know of their events
-        self.pool.st[FRESH], self.pool.st[QUEUED] = len(self.words), self.queued
-        self.pool.ni[: len(self.words)] = 0
-        self.pool.ni[: len(self.words), self.layout["REF"]] = self.words
+        self.pool.counters[FRESH], self.pool.counters[QUEUED] = len(self.words), self.queued
+        self.pool.nodes[: len(self.words)] = 0
+        self.pool.nodes[: len(self.words), self.layout["REF"]] = self.words
         for lane, queue, name, nodes, inner in self.found:
             self._fill(lane, queue, name, nodes, inner)
         # 3. what lies across them
@@ -94,26 +94,26 @@ class Loading:
         return made
 
     def _fill(self, lane: Lane, queue: int, name: str, nodes: Numbers, inner: Numbers) -> None:
-        ni, layout, shape, batch = self.pool.ni, self.layout, self.shape, self.batch
+        stored, layout, shape, batch = self.pool.nodes, self.layout, self.shape, self.batch
         times = batch.rows[name].times
         if "TIME" in layout and times is not None:
-            ni[nodes, layout["TIME"]] = times[inner]
+            stored[nodes, layout["TIME"]] = times[inner]
         bits = self._bits(lane, name, nodes, inner) if "BITS" in layout else None
         if bits is not None:
-            ni[nodes, layout["BITS"]] = bits
+            stored[nodes, layout["BITS"]] = bits
         values: dict[int, npt.NDArray[Any]] = {}
         for number, column in enumerate(shape.columns):
             if column.queue == queue:
                 values[number] = self.kernel.values(batch, column, name)[0][inner]
                 if number in layout.place_of_column:
                     words = values[number].view(np.int64) if column.is_double else values[number]
-                    ni[nodes, layout.place_of_column[number]] = words
+                    stored[nodes, layout.place_of_column[number]] = words
         tree = self.kernel.source.accesses.trees.get(queue)
         if tree is not None and tree.column is not None:
             keys = sortable(values[tree.column], tree.sign)
             if bits is not None and tree.slot in self.kernel.source.accesses.chosen_bits:
                 keys[(bits >> tree.slot) & 1 == 0] = WORST_KEY
-            ni[nodes, layout["KEY"]] = keys
+            stored[nodes, layout["KEY"]] = keys
 
     def _bits(self, lane: Lane, name: str, nodes: Numbers, inner: Numbers) -> Numbers:
         """An event of a lane of one slot was accepted by whichever branch has it: then all branches see the same bits."""
@@ -141,43 +141,43 @@ class Loading:
         lengths = lengths[lengths > 0]
         ends = np.cumsum(lengths)
         starts = ends - lengths
-        pool.qs[at, HEAD], pool.qs[at, TAIL], pool.qs[at, COUNT] = starts, ends - 1, lengths
-        pool.nn[:count, 0], pool.nn[:count, 1] = np.arange(1, count + 1), np.arange(-1, count - 1)
-        pool.nn[ends - 1, 0], pool.nn[starts, 1] = -1, -1
+        pool.queues[at, HEAD], pool.queues[at, TAIL], pool.queues[at, COUNT] = starts, ends - 1, lengths
+        pool.links[:count, 0], pool.links[:count, 1] = np.arange(1, count + 1), np.arange(-1, count - 1)
+        pool.links[ends - 1, 0], pool.links[starts, 1] = -1, -1
         if "KEY" in self.layout and count:
-            keys = pool.ni[: len(self.words), self.layout["KEY"]]
-            pool.nn[: len(self.words), self.layout["HIGH"]] = keys >> 32
-            pool.gs[at] = np.minimum.reduceat(keys[:count], starts)
+            keys = pool.nodes[: len(self.words), self.layout["KEY"]]
+            pool.links[: len(self.words), self.layout["HIGH"]] = keys >> 32
+            pool.least_keys[at] = np.minimum.reduceat(keys[:count], starts)
 
     def _chain(self, buckets: Numbers) -> None:
         """The hash index: of each value and queue the nodes in their order."""
         pool, at = self.pool, buckets * self.shape.stride + self.queue
-        pool.bb[: len(buckets)] = -1
-        pool.bb[: len(buckets), self.layout["BUCKET"]] = buckets
+        pool.chain_links[: len(buckets)] = -1
+        pool.chain_links[: len(buckets), self.layout["BUCKET"]] = buckets
         nodes = np.flatnonzero(buckets >= 0)
         nodes = nodes[np.argsort(at[nodes], kind="stable")]
         if not len(nodes):
             return
         following, first = _neighbours(at[nodes], nodes)
-        pool.bb[nodes, self.layout["BNEXT"]] = following
+        pool.chain_links[nodes, self.layout["BNEXT"]] = following
         before = np.roll(nodes, 1)
         before[first] = -1
-        pool.bb[nodes, self.layout["BPREV"]] = before
+        pool.chain_links[nodes, self.layout["BPREV"]] = before
         last = following == -1
-        pool.bs[at[nodes[first]], 0], pool.bs[at[nodes[last]], 1] = nodes[first], nodes[last]
+        pool.chains[at[nodes[first]], 0], pool.chains[at[nodes[last]], 1] = nodes[first], nodes[last]
 
     def _keep_time(self) -> None:
         """Clocks and flags; the oldest member of each key, and whether some queue of members is not in the order of time."""
         pool, group = self.pool, self.group
-        pool.ks[self.instance, CLOCK] = group.clock
-        pool.ks[self.instance, FLAGS] = group.loose
+        pool.keys[self.instance, CLOCK] = group.clock
+        pool.keys[self.instance, FLAGS] = group.loose
         if not self.shape.windowed:
             return
         member = self.queue[: self.queued] < len(self.shape.needed)
-        times = pool.ni[: self.queued, self.layout["TIME"]]
-        np.minimum.at(pool.ks[:, OLDEST], self.owner[: self.queued][member], times[member])
-        falls = np.flatnonzero((pool.nn[: self.queued, 0] != -1)[:-1] & member[:-1] & (times[1:] < times[:-1]))
-        pool.ks[self.owner[falls], FLAGS] |= 2
+        times = pool.nodes[: self.queued, self.layout["TIME"]]
+        np.minimum.at(pool.keys[:, OLDEST], self.owner[: self.queued][member], times[member])
+        falls = np.flatnonzero((pool.links[: self.queued, 0] != -1)[:-1] & member[:-1] & (times[1:] < times[:-1]))
+        pool.keys[self.owner[falls], FLAGS] |= 2
 
     def _wait(self) -> None:
         """What waits comes in the order of deadlines and members; sorted so, it is a heap."""
@@ -186,18 +186,18 @@ class Loading:
         if not len(rows):
             return
         keys = self.instance[group.owner]
-        pool.wait[rows, DEADLINE], pool.wait[rows, CANCELLED], pool.wait[rows, KEY] = group.deadline, group.cancelled, keys
-        pool.wait[rows, BORN] = 0
-        pool.wait[rows, MEMBERS:] = self.queued + np.arange(len(rows) * size).reshape(-1, size)
+        pool.waiting[rows, DEADLINE], pool.waiting[rows, CANCELLED] = group.deadline, group.cancelled
+        pool.waiting[rows, KEY], pool.waiting[rows, BORN] = keys, 0
+        pool.waiting[rows, MEMBERS:] = self.queued + np.arange(len(rows) * size).reshape(-1, size)
         pool.heap[: len(rows)] = rows
-        pool.st[HEAP] = pool.st[WAIT_FRESH] = len(rows)
+        pool.counters[HEAP] = pool.counters[WAIT_FRESH] = len(rows)
         order = np.argsort(keys, kind="stable")
         following, first = _neighbours(keys[order], order)
-        pool.wait[order, NEXT] = following
+        pool.waiting[order, NEXT] = following
         before = np.roll(order, 1)
         before[first] = -1
-        pool.wait[order, PREVIOUS] = before
-        pool.ks[keys[order[first]], WAITS] = order[first]
+        pool.waiting[order, PREVIOUS] = before
+        pool.keys[keys[order[first]], WAITS] = order[first]
 
 
 def _neighbours(of: Numbers, numbers: Numbers) -> tuple[Numbers, npt.NDArray[np.bool_]]:

@@ -1,5 +1,5 @@
-"""The state of a plan on kernels as columns (content.py), the same that event-by-event matching gives: an engine can begin with
-one matcher and go on with the other."""
+"""The state of a plan on kernels as columns (content.py), the same that event-by-event matching has: an engine can begin with
+one matcher and continue with the other."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def restore(lane: KernelLane, content: Content) -> None:
     chunk = content.events.chunk() if len(content.events) else None
     whole = None if chunk is None else KernelBatch(chunk.columns, catalogue, chunk.words, chunk.times)
     for family in lane.families:
-        family.kernel.pool.st[SEEN] = lane.seen[family.clock]
+        family.kernel.pool.counters[SEEN] = lane.seen[family.clock]
         group = content.groups.get(_form(family, lane.plan))
         if group is None:
             continue

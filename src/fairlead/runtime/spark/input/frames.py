@@ -144,12 +144,13 @@ def _order_columns(order_by: Sequence[str] | str | None, position: str | None) -
 
 def _given(plan: Plan, frames: DataFrame | Mapping[str, DataFrame], type_column: str) -> list[UserFrame]:
     """The frames, each with its type. One frame needs no type column if only one type can be published."""
+    for each in frames.values() if isinstance(frames, Mapping) else (frames,):
+        if not hasattr(each, "sparkSession"):
+            problem = f"match accepts a DataFrame, or a dict of DataFrames by event type, not {type(each).__name__}"
+            raise UsageError("A212", problem, "pass one frame with a type column, or one frame per event type")
     if isinstance(frames, Mapping):
         _known_types(frames, plan)
         return [UserFrame(frame, name) for name, frame in frames.items()]
-    if not hasattr(frames, "sparkSession"):
-        problem = f"match accepts a DataFrame, or a dict of DataFrames by event type, not {type(frames).__name__}"
-        raise UsageError("A212", problem, "pass one frame with a type column, or one frame per event type")
     one = UserFrame(frames, "")
     if type_column not in one.names and len(plan.input_types) == 1:
         one.of = plan.input_types[0]

@@ -40,6 +40,8 @@ OWN = 'import os, sys; os.environ["PYSPARK_PYTHON"] = sys.executable  # before t
 THEIRS = 'os.environ["PYSPARK_PYTHON"] = "…"  # an interpreter of every worker that has it, before the session is made'
 SERVERS = "PYSPARK_PYTHON=/a/python/that/has/it  # in the environment that the server of Spark Connect is started in"
 """How to choose another interpreter: for workers on this machine, on a cluster, and with Spark Connect."""
+NO_REPORT = "Python worker failed to connect back"
+"""A stream starts interpreters of its own to set up its state: on a busy machine three of them need more than ten seconds."""
 
 _LOCK = threading.Lock()
 _TOLD: dict[int, tuple[str, int]] = {}
@@ -172,6 +174,10 @@ def startup_error(text: str, *, remote: bool) -> FairleadError | None:
     missing = re.search(r"ModuleNotFoundError: No module named '(\w+)[\w.]*'", text)
     if missing is not None and missing[1] in ("pyspark", "google", *IMPORTED, *FOUND):
         return UnsupportedError("U109", f"the workers' Python has no {missing[1]}", f"{choice}; or: {_install('python3')}")
+    if NO_REPORT in text:
+        problem = "a Python worker did not report within ten seconds: Spark allows no more, and has no setting for it"
+        fix = "start the job again when the machine is less busy; a stream continues from its checkpoint"
+        return UnsupportedError("U116", problem, fix)
     return None
 
 

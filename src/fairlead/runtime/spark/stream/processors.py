@@ -80,7 +80,8 @@ class MatchProcessor(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         from fairlead.model.blobs import unpacked
         from fairlead.runtime.spark.stream.spreading import task_of
-        from fairlead.runtime.spark.stream.stream_job import APART, fed, kept, resumed
+        from fairlead.runtime.spark.stream.stream_job import APART
+        from fairlead.runtime.spark.stream.target_task import fed, kept, resumed
 
         target, buckets, whose = task_of(int(key[0])), 0, ""
         if target == APART:
@@ -93,7 +94,7 @@ class MatchProcessor(StatefulProcessor):
             tables.setdefault(row.type, []).append(unpacked(bytes(row.blob)))
         setup = self.setup.content
         task = resumed(setup, target, buckets, _state(self.state), whose)
-        for blob in fed(task, tables):
+        for blob in fed(setup, task, tables):
             yield Row(blob=blob)
         _update(
             self.state, kept(setup, target, task), "what the matcher remembers", "shorter windows (WITHIN), or more buckets"

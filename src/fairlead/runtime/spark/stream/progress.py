@@ -145,8 +145,8 @@ class Metrics:
             (GaugeMetricFamily, "state_rows", "Values in the state stores.", now.state_rows),
             (GaugeMetricFamily, "state_bytes", "Memory of the state stores.", now.state_bytes),
             (GaugeMetricFamily, "held_rows", "Rows that wait for the frontier.", now.held),
-            (CounterMetricFamily, "ties_total", "Rows that the order columns do not tell from the one before.", now.ties),
-            (CounterMetricFamily, "late_total", "Events behind what was released.", now.late),
+            (CounterMetricFamily, "ties_total", "Rows whose order columns equal those of the row before.", now.ties),
+            (CounterMetricFamily, "late_total", "Events that arrived after later ones were released.", now.late),
             (CounterMetricFamily, "rejected_total", "Records that fit no type.", now.rejected),
             (CounterMetricFamily, "repeated_total", "Records whose sequence was reached before.", now.repeated),
         ]

@@ -19,7 +19,7 @@ the stream is split into micro-batches or on the number of partitions, except fo
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairlead.engine import Engine
 from fairlead.errors import DataError
 from fairlead.model.blobs import packed, unpacked
 from fairlead.model.columns import arrow_schema
@@ -41,10 +40,10 @@ from fairlead.order.repeats import behind, later
 from fairlead.order.total import order_column
 from fairlead.runtime.spark.input.arrivals import CODE, REJECTED, TYPE, ArrivalReader
 from fairlead.runtime.spark.input.frames import InputFrame
-from fairlead.runtime.spark.input.sequences import POSITION, Sequenced, lasts_in
+from fairlead.runtime.spark.input.sequences import Sequenced, lasts_in
 from fairlead.runtime.spark.job.parcel import Parcel
 from fairlead.runtime.spark.job.result_rows import ResultRows
-from fairlead.runtime.spark.job.shuffle import Job, Task, cut, ordered_rows, shares, together
+from fairlead.runtime.spark.job.shuffle import Job, cut, ordered_rows, shares, together
 from fairlead.runtime.spark.job.targets import TargetGroup
 from fairlead.runtime.spark.setup.garbage_collection import spare_what_is_loaded
 from fairlead.runtime.spark.stream.resumption import ZONE, RuleChange, agree_in, agree_in_buckets, changed, head
@@ -68,7 +67,7 @@ ORDER = "fairlead_order"
 """The name of the observation of the order: held rows, broken ties and rule changes, for listeners (progress.py)."""
 BLIND = "\0"
 """Suffix of a type's name: rows of it that arrived when no subscription read it."""
-LATE_REASON = "it comes behind what was released of the order"
+LATE_REASON = "late: later events of the order were already released"
 
 
 @dataclass(frozen=True)
@@ -93,6 +92,7 @@ class Setup:
     identity: Mapping[str, Any]
     asked: int | None = None
     start: str = field(default_factory=lambda: uuid4().hex)
+    blob_bytes_max: int = BLOB_BYTES
 
     @property
     def names(self) -> dict[str, str]:
@@ -213,7 +213,7 @@ class Sequencing:
         self.change: RuleChange | None = None
         names: dict[str, str] = {}
         if state is not None:
-            found, rest = _opened(state, setup)
+            found, rest = opened(state, setup)
             agree_in_buckets(found["buckets"], setup.asked)
             names = found.get("names", {})
             self.job = replace(setup.job, buckets=found["buckets"])
@@ -306,7 +306,7 @@ class Sequencing:
             fresh = ~again[places]
             numbers = given.order.rows_of(name)[fresh], places[fresh] + given.first
             for target, part in shares(self.job, name, ordered_rows(self.job, given.tables[name], *numbers)):
-                for piece in _pieces(part):
+                for piece in pieces(part, self.setup.blob_bytes_max):
                     yield self._targets[target], name, packed(piece)
 
     def _repeats(self, rows: Sequenced) -> npt.NDArray[np.int64]:
@@ -343,64 +343,13 @@ def _column(table: pa.Table, wanted: pa.Field) -> Any:
     return pa.nulls(len(table), wanted.type)
 
 
-def _pieces(table: pa.Table) -> Iterator[pa.Table]:
-    rows = max(1, len(table) * BLOB_BYTES // max(1, table.nbytes))
+def pieces(table: pa.Table, bytes_max: int) -> Iterator[pa.Table]:
+    rows = max(1, len(table) * bytes_max // max(1, table.nbytes))
     for start in range(0, len(table), rows):
         yield table.slice(start, rows)
 
 
-_TASKS: dict[tuple[str, int], tuple[bytes, Task]] = {}
-"""By start and target, the task that wrote the state with this digest: a reused worker need not load it."""
-TASKS_MAX = 64
-
-
-def resumed(setup: Setup, target: int, buckets: int, state: bytes | None, whose: str) -> Task:
-    """The task of a target after the micro-batch that wrote `state`. If the rules have changed since, unchanged ones continue,
-    and new ones, or those removed for a while, begin."""
-    told = json.loads(whose)
-    job = replace(setup.job, buckets=buckets)
-    group = next(each for each in job.groups if each.identity == told["group"])
-    if state is None:
-        return _begun(Task(job, setup.outcome, group), told["since"])
-    told_before, rest = _opened(state, setup)
-    known = _TASKS.pop((setup.start, target), None)
-    if known is not None and known[0] == _digest(rest) and known[1].since == told["since"]:
-        return known[1]
-    task = Task(job, setup.outcome, group)
-    other = {digest for digest, since in told_before["since"].items() if told["since"].get(digest) != since}
-    task.engine = Engine.load(task.group.plan, bytes(rest), without=other)
-    task.engine.owed = told_before["fed"]  # so that it moves to kernels as if it had never been loaded
-    return _begun(task, told["since"])
-
-
-def _begun(task: Task, since: Mapping[str, int]) -> Task:
-    task.since = dict(since)
-    return task
-
-
-def fed(task: Task, tables: Mapping[str, Sequence[pa.Table]]) -> Iterator[bytes]:
-    """The relations of a target in a micro-batch. Blobs of one type may have arrived in any order."""
-    in_order = {name: sorted(pieces, key=lambda piece: piece.column(POSITION)[0].as_py()) for name, pieces in tables.items()}
-    found = task.feed(in_order, 0)
-    for piece in _pieces(found):
-        yield packed(piece)
-
-
-def kept(setup: Setup, target: int, task: Task) -> bytes:
-    """Its state as bytes; the task itself is cached beside it."""
-    dumped = task.engine.dump()
-    if len(_TASKS) >= TASKS_MAX:
-        _TASKS.clear()
-    _TASKS[setup.start, target] = _digest(dumped), task
-    return with_head(head(setup.identity) | {"fed": task.engine.owed, "since": task.since}, dumped)
-
-
-def _digest(dumped: bytes | memoryview) -> bytes:
-    """An engine's state begins with a line that has the digest of the rest (matching/state/encoding.py)."""
-    return bytes(dumped[:256]).partition(b"\n")[0]
-
-
-def _opened(state: bytes, setup: Setup) -> tuple[dict[str, Any], memoryview]:
+def opened(state: bytes, setup: Setup) -> tuple[dict[str, Any], memoryview]:
     found, rest = head_and_rest(state)
     agree_in(found, setup.identity)
     return found, rest

@@ -28,8 +28,9 @@ async def connected(
     access: Credentials,
     note: Callable[[Exception], Awaitable[None]],
     reconnected: Callable[[], Awaitable[None]],
+    version_min: tuple[int, int] = VERSION_MIN,
 ) -> Client:
-    """Raises LogError if no server answers, or the server denies access."""
+    """Raises LogError if no server answers, or the server denies access or is too old."""
     client, first = Client(), list[Exception]()
 
     async def noted(error: Exception) -> None:
@@ -61,10 +62,11 @@ async def connected(
         shown = first[0] if first else error
         raise unreachable(url, str(shown) or type(shown).__name__) from None
     version = client.connected_server_version
-    if (version.major, version.minor) < VERSION_MIN:
+    if (version.major, version.minor) < version_min:
         await _quietly(client.close())
-        problem = f"the server has version {version.major}.{version.minor}, and 2.11 is the oldest supported"
-        raise LogError("N012", problem, "use nats-server 2.11 or later")
+        least = ".".join(map(str, version_min))
+        problem = f"the server has version {version.major}.{version.minor}, and {least} is the oldest supported"
+        raise LogError("N012", problem, f"use nats-server {least} or later")
     return client
 
 

@@ -1,11 +1,11 @@
-"""Absences: relations that wait for their deadline.
+"""Relations that wait for their deadline.
 
 A relation that waits is a row of WAITING: deadline, whether it was cancelled, its key, the next one of the key and the one
 before, the event that completed it, and a copy of the node of each member, so that later events can still be compared with
 them. HEAP holds the rows, the earliest deadline first, and among equal ones the earliest members. Whatever tells the time
 (any event of a type that the subscription reads or hears, model/clocks.py) first decides what was due before.
 
-Takes: a shape with absences. Gives: code that loop.py weaves into the loop; none for a shape without.
+Takes: a shape. Gives: code that loop.py weaves into the loop; none for a shape in which nothing waits.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ from fairlead.matching.compiled.codegen.kernel_names import MEMBERS as FOUND
 from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.codegen.search import Searching
 from fairlead.matching.compiled.machine_code.interruption import count_step
-from fairlead.matching.compiled.planning.shape import Clause, Lane, Shape
+from fairlead.matching.compiled.planning.shape import Lane, NotedQueue, Shape
 from fairlead.matching.compiled.representation.code import Code
-from fairlead.matching.compiled.representation.expressions import (
+from fairlead.matching.compiled.representation.formulas import (
     FALSE,
     NONE,
     TRUTH,
     WHOLE,
     Array,
-    Call,
+    ArrayElement,
     Constant,
-    Element,
-    Expression,
+    Formula,
+    FunctionCall,
     SlotField,
     Variable,
     all_of,
@@ -68,18 +68,18 @@ from fairlead.matching.compiled.representation.expressions import (
     negated,
     variables,
 )
-from fairlead.matching.compiled.representation.statements import Function
+from fairlead.matching.compiled.representation.statements import KernelFunction
 
 DEADLINE, CANCELLED, KEY, NEXT, PREVIOUS, BORN, MEMBERS = range(7)
 """Columns of WAITING."""
 _NAMES = ("DEADLINE", "CANCELLED", "KEY", "NEXT", "PREVIOUS", "BORN")
 FIRING: tuple[Array, ...] = (HEAP, WAITING, COUNTERS, KEYS, NODES, LINKS, FIRED_AT, FIRED_REF, FIRED_DUE, FIRED_BORN)
-"""The arrays that `fire` takes."""
+"""The array parameters of `fire`."""
 row, due, limit = variables("waiting_row due limit")
 forbidden = Variable("forbidden", TRUTH)
 
 
-def of_row(number: Expression, column: int) -> Element:
+def of_row(number: Formula, column: int) -> ArrayElement:
     """What a row of WAITING has in a column."""
     return WAITING[number, Constant(column, _NAMES[column] if column < MEMBERS else f"MEMBER{column - MEMBERS}")]
 
@@ -97,11 +97,11 @@ class Waiting:
         if self.shape.waits:
             code.assign(free, self._fired(until, last))
 
-    def _fired(self, time: Expression, word: Expression) -> Call:
+    def _fired(self, time: Formula, word: Formula) -> FunctionCall:
         return call("fire", time, word, free, *FIRING)
 
     def on_time(self, code: Code, lane: Lane) -> None:
-        """Whatever comes first decides what is due: by its time, if it has one, and by what its batch is told (rounds.py)."""
+        """An event decides what is due: by its time, if it has one, and by the times that its batch carries (rounds.py)."""
         if not self.shape.waits:
             return
         waiting, earliest, told = counter("HEAP") > 0, of_row(HEAP[0], DEADLINE), TOLD.length > 0
@@ -118,9 +118,9 @@ class Waiting:
             code.assign(counter("SEEN"), tm)
 
     def cancel(self, code: Code, queue: int) -> None:
-        """The event e, noted by an absence, cancels what waits and what it forbids."""
-        for clause in self.shape.clauses:
-            if clause.queue == queue and clause.right is None:
+        """The event e, just noted, cancels what waits and what it forbids."""
+        for clause in self.shape.noted:
+            if clause.queue == queue and clause.waits:
                 code.assign(row, KEYS[k, WAITS])
                 with code.loop(row != NONE):
                     count_step(code)
@@ -131,8 +131,8 @@ class Waiting:
                         code.assign(of_row(row, CANCELLED), 1)
                     code.assign(row, of_row(row, NEXT))
 
-    def _forbids(self, clause: Clause) -> Expression:
-        mine, anchor = clause.slot, clause.left
+    def _forbids(self, clause: NotedQueue) -> Formula:
+        mine, anchor = clause.slot, clause.since
         apart = intrinsic("abs", SlotField("TIME", mine) - SlotField("TIME", anchor))
         after = SlotField("REF", mine) > SlotField("REF", anchor)
         return self.searching.placed(all_of(after, apart <= clause.within, clause.condition), None)
@@ -143,11 +143,11 @@ class Waiting:
         for slot in range(size):
             self._copy(code, slot, slot == bound)
         code.assign(forbidden, FALSE)
-        deadlines: list[Expression] = []
-        for clause in self.shape.clauses:
-            if clause.right is None:
+        deadlines: list[Formula] = []
+        for clause in self.shape.noted:
+            if clause.waits:
                 node = bound_to(clause.slot)
-                deadlines.append(self.layout.field("TIME")[bound_to(clause.left)] + clause.within)
+                deadlines.append(self.layout.field("TIME")[bound_to(clause.since)] + clause.within)
                 code.assign(node, QUEUES[self.searching.at(clause.queue), HEAD])
                 with code.loop(all_of(node != NONE, negated(forbidden))):
                     count_step(code)
@@ -220,10 +220,10 @@ class Waiting:
             code.assign(of_row(row, MEMBERS + slot), bound_to(slot))
         code.call("push", row, HEAP, WAITING, COUNTERS, NODES)
 
-    def functions(self) -> list[Function]:
+    def functions(self) -> list[KernelFunction]:
         return [self._earlier(), _push(), self._fire()] if self.shape.waits else []
 
-    def _earlier(self) -> Function:
+    def _earlier(self) -> KernelFunction:
         """Which of two rows is decided first."""
         one, other, code = Variable("one", WHOLE), Variable("other", WHOLE), Code()
         with code.when(of_row(one, DEADLINE) != of_row(other, DEADLINE)):
@@ -236,7 +236,7 @@ class Waiting:
         code.give(FALSE)
         return code.function("earlier", one, other, WAITING, NODES)
 
-    def _fire(self) -> Function:
+    def _fire(self) -> KernelFunction:
         """What is due before a time is decided, at the place `word`."""
         time, word, moved, at, down, before, after, n = variables("due_before word moved at down before after n")
         after_node, REF = self.layout.take("NEXT REF")
@@ -281,11 +281,11 @@ class Waiting:
         return code.function("fire", time, word, free, *FIRING, rare=True)
 
 
-def _is_earlier(one: Expression, other: Expression) -> Call:
+def _is_earlier(one: Formula, other: Formula) -> FunctionCall:
     return call("earlier", one, other, WAITING, NODES)
 
 
-def _push() -> Function:
+def _push() -> KernelFunction:
     """A row into the heap."""
     at, up = variables("at up")
     code = Code()

@@ -1,15 +1,20 @@
-"""The events between two events of a trace: the lookups that WITHOUT clauses need.
+"""What the clauses of a conjunction ask of a set of members in a trace, one function for each clause.
 
-Takes: the multicasts of a trace. Gives: whether a negated event spoils a set of members. Never: knows about deliveries.
+They are written from the definition, apart from the matchers and from what clauses answer to these (model/clauses/).
+
+Takes: a conjunction, members, and the multicasts of a trace. Gives: what is not as a clause asks, or None. Never: knows about
+deliveries.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
+from fairlead.model.clauses.clause import Clause
+from fairlead.model.clauses.then import Precedence
+from fairlead.model.clauses.without import Absence, NegationBetween
 from fairlead.model.event import Event
-from fairlead.model.plan import Absence, NegationBetween
 from fairlead.testing.interpreter import holds
 from fairlead.testing.properties.conjunctions import TracedConjunction
 from fairlead.testing.properties.trace import Trace
@@ -31,16 +36,21 @@ class TraceBetween:
         yield from self.events.get(name, [])[bisect_right(self.positions.get(name, []), left.position) :]
 
 
-def interferes(conjunction: TracedConjunction, negation: NegationBetween, members: Members, between: TraceBetween) -> bool:
-    """A negated event is strictly between the two members that the clause names."""
-    right = members[negation.right].position
-    for name in conjunction.catalogue.accepts(negation.type):
-        for event in between.after(name, members[negation.left]):
+def follow(conjunction: TracedConjunction, clause: Precedence, members: Members, between: TraceBetween) -> bool:
+    """Every member on the left stands before every one on the right."""
+    return all(members[a].position < members[b].position for a in clause.left for b in clause.right)
+
+
+def nothing_between(conjunction: TracedConjunction, clause: NegationBetween, members: Members, between: TraceBetween) -> bool:
+    """No negated event is strictly between the two members that the clause names."""
+    right = members[clause.right].position
+    for name in conjunction.catalogue.accepts(clause.type):
+        for event in between.after(name, members[clause.left]):
             if event.position >= right:
                 break
-            if _negates(conjunction, negation, members, event):
-                return True
-    return False
+            if _negates(conjunction, clause, members, event):
+                return False
+    return True
 
 
 def stays_absent(conjunction: TracedConjunction, absence: Absence, members: Members, between: TraceBetween) -> bool:
@@ -67,3 +77,20 @@ def _negates(conjunction: TracedConjunction, negation: NegationBetween | Absence
             return False
     binding = dict(enumerate(members)) | {negation.slot: event}
     return all(holds(each.condition, binding) for each in negation.predicates)
+
+
+CHECKS: Mapping[type[Clause], tuple[Callable[..., bool], str]] = {
+    Precedence: (follow, "its events do not follow each other as THEN asks"),
+    NegationBetween: (nothing_between, "a WITHOUT event stands between its members"),
+    Absence: (stays_absent, "a WITHOUT event comes within its time, or that has not passed"),
+}
+"""For each clause whether members meet it, and what is said of those that do not."""
+
+
+def unmet(conjunction: TracedConjunction, members: Members, between: TraceBetween, waiting: bool = True) -> str | None:
+    """What a clause asks and the members do not meet, or None. `waiting` False: clauses that wait for a time are left out."""
+    for clause in conjunction.branch.clauses:
+        holds_for, problem = CHECKS[type(clause)]
+        if (waiting or not clause.waits) and not holds_for(conjunction, clause, members, between):
+            return problem
+    return None

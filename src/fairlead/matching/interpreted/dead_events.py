@@ -1,4 +1,4 @@
-"""The effect of THEN on queued events: which can never be a member any more.
+"""The effect of an order of members on queued events: which can never be a member any more.
 
 Every later event follows all that are queued. So an event that needs others before it, of which too few are queued there, can
 be in no later relation: it is dead, and so are all before it in its queue.
@@ -20,7 +20,7 @@ def needs_in_front(branch: Branch) -> list[tuple[int, tuple[Needs, ...]]]:
     """The queues whose events can be dead, earlier ones first, each with the needs of its slots: an event is dead if no slot's
     needs are met. A queue with a slot that needs nothing is omitted."""
     queue_of = [branch.queue_types.index(slot.type) for slot in branch.slots]
-    pairs = {(a, b) for each in branch.precedences for a in each.left for b in each.right}
+    pairs = set(branch.orders)
     found: dict[int, tuple[Needs, ...]] = {}
     for queue in range(len(branch.queue_types)):
         slots = [slot for slot, each in enumerate(queue_of) if each == queue]
@@ -38,7 +38,7 @@ def needs_in_front(branch: Branch) -> list[tuple[int, tuple[Needs, ...]]]:
             for queue in open_queues
             if not any(other in open_queues for needs in found[queue] for other, _ in needs if other != queue)
         ]
-        in_order += ready or open_queues  # THEN in a circle: in any order, but repeated
+        in_order += ready or open_queues  # orders in a circle: in any order, but repeated
     return [(queue, found[queue]) for queue in in_order]
 
 

@@ -1,8 +1,8 @@
-"""The expressions of a kernel: numbers, elements of arrays, operators, calls.
+"""The formulas of a kernel: numbers, elements of arrays, operators, calls.
 
-Operators of Python make nodes: `queues[at, HEAD] != NONE` is a `Comparison` of an `Element` with a `Constant`. `and`, `or`,
-`not` and `… if … else …` cannot be overloaded: `all_of`, `any_of`, `negated` and `Choice` stand for them. Because `==` makes
-a node too, nodes are equal only if they are the same object; `same` in contents.py compares what they say.
+Python's operators make nodes: `queues[at, HEAD] != NONE` is a `NumberComparison` of an `ArrayElement` with a `Constant`. `and`,
+`or`, `not` and `… if … else …` cannot be overloaded: `all_of`, `any_of`, `negated` and `Choice` stand for them. Because `==`
+makes a node too, nodes are equal only if they are the same object; `same` in contents.py compares what they say.
 
 A `Constant` may have a name (that of a field or counter): the text that people read shows it (text.py).
 
@@ -19,72 +19,72 @@ TRUTH, WHOLE, UNSIGNED, FLOAT, UNKNOWN = "truth value", "whole number", "unsigne
 WIDE = "wide number"
 """The types of values. UNKNOWN: of a variable that was not assigned so far."""
 
-Operand = Union["Expression", int, float]
+Operand = Union["Formula", int, float]
 """What an operator accepts."""
 
 
-class Expression:
+class Formula:
     __hash__ = object.__hash__
 
-    def __eq__(self, other: Operand) -> Comparison:  # type: ignore[override]
-        return Comparison(self, "==", expression(other))
+    def __eq__(self, other: Operand) -> NumberComparison:  # type: ignore[override]
+        return NumberComparison(self, "==", formula(other))
 
-    def __ne__(self, other: Operand) -> Comparison:  # type: ignore[override]
-        return Comparison(self, "!=", expression(other))
+    def __ne__(self, other: Operand) -> NumberComparison:  # type: ignore[override]
+        return NumberComparison(self, "!=", formula(other))
 
-    def __lt__(self, other: Operand) -> Comparison:
-        return Comparison(self, "<", expression(other))
+    def __lt__(self, other: Operand) -> NumberComparison:
+        return NumberComparison(self, "<", formula(other))
 
-    def __le__(self, other: Operand) -> Comparison:
-        return Comparison(self, "<=", expression(other))
+    def __le__(self, other: Operand) -> NumberComparison:
+        return NumberComparison(self, "<=", formula(other))
 
-    def __gt__(self, other: Operand) -> Comparison:
-        return Comparison(self, ">", expression(other))
+    def __gt__(self, other: Operand) -> NumberComparison:
+        return NumberComparison(self, ">", formula(other))
 
-    def __ge__(self, other: Operand) -> Comparison:
-        return Comparison(self, ">=", expression(other))
+    def __ge__(self, other: Operand) -> NumberComparison:
+        return NumberComparison(self, ">=", formula(other))
 
     def __add__(self, other: Operand) -> Binary:
-        return Binary("+", self, expression(other))
+        return Binary("+", self, formula(other))
 
     def __radd__(self, other: Operand) -> Binary:
-        return Binary("+", expression(other), self)
+        return Binary("+", formula(other), self)
 
     def __sub__(self, other: Operand) -> Binary:
-        return Binary("-", self, expression(other))
+        return Binary("-", self, formula(other))
 
     def __rsub__(self, other: Operand) -> Binary:
-        return Binary("-", expression(other), self)
+        return Binary("-", formula(other), self)
 
     def __mul__(self, other: Operand) -> Binary:
-        return Binary("*", self, expression(other))
+        return Binary("*", self, formula(other))
 
     def __rmul__(self, other: Operand) -> Binary:
-        return Binary("*", expression(other), self)
+        return Binary("*", formula(other), self)
 
     def __truediv__(self, other: Operand) -> Binary:
-        return Binary("/", self, expression(other))
+        return Binary("/", self, formula(other))
 
     def __floordiv__(self, other: Operand) -> Binary:
-        return Binary("//", self, expression(other))
+        return Binary("//", self, formula(other))
 
     def __mod__(self, other: Operand) -> Binary:
-        return Binary("%", self, expression(other))
+        return Binary("%", self, formula(other))
 
     def __lshift__(self, other: Operand) -> Binary:
-        return Binary("<<", self, expression(other))
+        return Binary("<<", self, formula(other))
 
     def __rshift__(self, other: Operand) -> Binary:
-        return Binary(">>", self, expression(other))
+        return Binary(">>", self, formula(other))
 
     def __and__(self, other: Operand) -> Binary:
-        return Binary("&", self, expression(other))
+        return Binary("&", self, formula(other))
 
     def __or__(self, other: Operand) -> Binary:
-        return Binary("|", self, expression(other))
+        return Binary("|", self, formula(other))
 
     def __xor__(self, other: Operand) -> Binary:
-        return Binary("^", self, expression(other))
+        return Binary("^", self, formula(other))
 
     def __neg__(self) -> Unary:
         return Unary("-", self)
@@ -97,14 +97,14 @@ class Expression:
 
 
 @dataclass(frozen=True, eq=False)
-class Constant(Expression):
+class Constant(Formula):
     value: int | float | bool
     name: str = ""
     """Of a field or counter."""
 
 
 @dataclass(frozen=True, eq=False)
-class Variable(Expression):
+class Variable(Formula):
     """A number in a kernel: a parameter, or a place that statements assign. `type` is what it must be; UNKNOWN: whatever its
     assignments make it."""
 
@@ -118,10 +118,10 @@ class Array:
 
     name: str
 
-    def __getitem__(self, index: Operand | tuple[Operand, Operand]) -> Element:
+    def __getitem__(self, index: Operand | tuple[Operand, Operand]) -> ArrayElement:
         if isinstance(index, tuple):
-            return Element(self, (expression(index[0]), expression(index[1])))
-        return Element(self, (expression(index),))
+            return ArrayElement(self, (formula(index[0]), formula(index[1])))
+        return ArrayElement(self, (formula(index),))
 
     @property
     def length(self) -> Length:
@@ -129,13 +129,13 @@ class Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Element(Expression):
+class ArrayElement(Formula):
     array: Array
-    indices: tuple[Expression, ...]
+    indices: tuple[Formula, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Length(Expression):
+class Length(Formula):
     """Of an array: its rows, or with `dimension` 1 the length of each."""
 
     array: Array
@@ -143,60 +143,60 @@ class Length(Expression):
 
 
 @dataclass(frozen=True, eq=False)
-class Binary(Expression):
+class Binary(Formula):
     """`+ - * / // % << >> & | ^`"""
 
     operator: str
-    left: Expression
-    right: Expression
+    left: Formula
+    right: Formula
 
 
 @dataclass(frozen=True, eq=False)
-class Unary(Expression):
+class Unary(Formula):
     """`-`, `+`, `~` or `not`."""
 
     operator: str
-    operand: Expression
+    operand: Formula
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison(Expression):
-    left: Expression
+class NumberComparison(Formula):
+    left: Formula
     sign: str
-    right: Expression
+    right: Formula
 
 
 @dataclass(frozen=True, eq=False)
-class Between(Expression):
+class Between(Formula):
     """`left sign other sign other …`: true if each holds; nothing is evaluated twice."""
 
-    left: Expression
+    left: Formula
     signs: tuple[str, ...]
-    others: tuple[Expression, ...]
+    others: tuple[Formula, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Boolean(Expression):
+class Boolean(Formula):
     """`and` or `or` of two values or more: evaluated from the left until it is decided."""
 
     operator: str
-    values: tuple[Expression, ...]
+    values: tuple[Formula, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Choice(Expression):
+class Choice(Formula):
     """`yes if test else no`: only one of them is evaluated."""
 
-    yes: Expression
-    test: Expression
-    no: Expression
+    yes: Formula
+    test: Formula
+    no: Formula
 
 
-Argument = Expression | Array
+Argument = Formula | Array
 
 
 @dataclass(frozen=True, eq=False)
-class Call(Expression):
+class FunctionCall(Formula):
     """Of a function of the kernel."""
 
     function: str
@@ -204,16 +204,16 @@ class Call(Expression):
 
 
 @dataclass(frozen=True, eq=False)
-class Intrinsic(Expression):
+class Intrinsic(Formula):
     """What the machine does by itself: conversions, extremes, bits of floats (machine_code/instructions.py has their
     meaning)."""
 
     function: str
-    arguments: tuple[Expression, ...]
+    arguments: tuple[Formula, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class SlotColumn(Expression):
+class SlotColumn(Formula):
     """A value column of the event at a slot, wherever a search has it: replaced before there is a kernel (contents.py)."""
 
     column: int
@@ -221,15 +221,15 @@ class SlotColumn(Expression):
 
 
 @dataclass(frozen=True, eq=False)
-class SlotField(Expression):
+class SlotField(Formula):
     """REF, BITS or TIME of the event at a slot; replaced likewise."""
 
     field: str
     slot: int
 
 
-def expression(given: Operand) -> Expression:
-    return given if isinstance(given, Expression) else Constant(given)
+def formula(given: Operand) -> Formula:
+    return given if isinstance(given, Formula) else Constant(given)
 
 
 NONE = Constant(-1)
@@ -238,37 +238,37 @@ TRUE, FALSE = Constant(True), Constant(False)
 HIGHEST = Constant(9223372036854775807)
 
 
-def all_of(*tests: Expression) -> Expression:
+def all_of(*tests: Formula) -> Formula:
     return TRUE if not tests else tests[0] if len(tests) == 1 else Boolean("and", tests)
 
 
-def any_of(*tests: Expression) -> Expression:
+def any_of(*tests: Formula) -> Formula:
     return FALSE if not tests else tests[0] if len(tests) == 1 else Boolean("or", tests)
 
 
-def negated(test: Expression) -> Expression:
+def negated(test: Formula) -> Formula:
     return Unary("not", test)
 
 
-def choice(yes: Operand, test: Expression, no: Operand) -> Choice:
+def choice(yes: Operand, test: Formula, no: Operand) -> Choice:
     """`yes if test else no`"""
-    return Choice(expression(yes), test, expression(no))
+    return Choice(formula(yes), test, formula(no))
 
 
-def between(low: int, value: Expression, high: int) -> Between:
+def between(low: int, value: Formula, high: int) -> Between:
     """`low <= value <= high`"""
     return Between(_signed(low), ("<=", "<="), (value, _signed(high)))
 
 
-def _signed(value: int) -> Expression:
+def _signed(value: int) -> Formula:
     return -Constant(-value) if value < 0 else Constant(value)
 
 
-def bit(word: Expression, number: int) -> Expression:
+def bit(word: Formula, number: int) -> Formula:
     return (word >> number) & 1
 
 
-def total(terms: list[Expression]) -> Expression:
+def total(terms: list[Formula]) -> Formula:
     made = terms[0]
     for each in terms[1:]:
         made = made + each
@@ -285,7 +285,7 @@ def named_constants(names: str) -> list[Constant]:
 
 
 def intrinsic(name: str, *arguments: Operand) -> Intrinsic:
-    return Intrinsic(name, tuple([expression(each) for each in arguments]))
+    return Intrinsic(name, tuple([formula(each) for each in arguments]))
 
 
 def as_float(bits: Operand) -> Intrinsic:
@@ -296,5 +296,5 @@ def as_bits(value: Operand) -> Intrinsic:
     return intrinsic("as_bits", value)
 
 
-def call(function: str, *arguments: Argument | int | float) -> Call:
-    return Call(function, tuple([each if isinstance(each, Array) else expression(each) for each in arguments]))
+def call(function: str, *arguments: Argument | int | float) -> FunctionCall:
+    return FunctionCall(function, tuple([each if isinstance(each, Array) else formula(each) for each in arguments]))

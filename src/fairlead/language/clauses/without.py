@@ -1,0 +1,115 @@
+"""WITHOUT in the language: `WITHOUT type alias BETWEEN a AND b`, and `WITHOUT type alias WITHIN duration OF a`.
+
+Gives: the syntax node and its builders, the checks that make a NegationBetween or an Absence of it, and W006 and W007.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from fairlead.language.checking.literals import duration
+from fairlead.language.checking.scope import AliasMember
+from fairlead.language.checking.subscription import Checked
+from fairlead.language.lint.finding import LintFinding, Rule
+from fairlead.language.parsing import syntax
+from fairlead.language.parsing.fault import Fault, Span
+from fairlead.model.clauses.without import Absence, NegationBetween
+from fairlead.model.expression import Predicate
+from fairlead.model.types import Catalogue
+
+# Syntax
+
+
+@syntax.node
+class WithoutNode(syntax.NotingNode):
+    """`WITHOUT type alias BETWEEN anchors[0] AND anchors[1]`, or with a duration `… WITHIN duration OF anchors[0]`."""
+
+    word: ClassVar[str] = "WITHOUT"
+
+    type: syntax.Word
+    alias: syntax.Word
+    anchors: tuple[syntax.Reference, ...]
+    duration: syntax.Duration | None
+    span: Span
+    where: syntax.Where | None = None
+
+    def planned(
+        self, member: AliasMember, slots: Sequence[int], members: Mapping[str, AliasMember], predicates: tuple[Predicate, ...]
+    ) -> NegationBetween | Absence:
+        mine = member.alias, member.type.name, member.slots[0]
+        if self.duration is None:
+            left, right = slots
+            if left == right:
+                raise Fault("L056", self.anchors[1].span, "nothing lies between an event and itself", "name two members")
+            return NegationBetween(*mine, left, right, predicates)
+        _check_timed(self, member, members[self.anchors[0].head.text])
+        return Absence(*mine, slots[0], duration(self.duration), predicates)
+
+
+def _negated(span: Span, parts: list[Any]) -> tuple[syntax.Word, syntax.Word]:
+    """The type of the absent event, and its alias or else the type's own word."""
+    named = syntax.Word(parts[0].text, Span(parts[0].start, parts[0].end))
+    return named, next((each for each in parts if isinstance(each, syntax.Word)), named)
+
+
+def _between(span: Span, parts: list[Any]) -> WithoutNode:
+    (type_, alias), left, right = parts
+    return WithoutNode(type_, alias, (left, right), None, span)
+
+
+def _within(span: Span, parts: list[Any]) -> WithoutNode:
+    (type_, alias), length, anchor = parts
+    return WithoutNode(type_, alias, (anchor,), length, span)
+
+
+BUILDERS: Mapping[str, Callable[[Span, list[Any]], Any]] = {
+    "negated": _negated,
+    "without_between": _between,
+    "without_within": _within,
+}
+
+
+# Checks
+
+
+def _check_timed(clause: WithoutNode, member: AliasMember, anchor: AliasMember) -> None:
+    for word, type_ in ((clause.type, member.type), (clause.anchors[0].head, anchor.type)):
+        if not type_.timed:
+            problem = f"WITHOUT … WITHIN needs times, and events of type '{type_.name}' have none"
+            raise Fault("L057", word.span, problem, f"declare {type_.name} with TIME, or use WITHOUT … BETWEEN")
+
+
+# Lint
+
+
+def anything_cancels(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
+    """W006: a WITHOUT with neither WHERE nor PER is about every event of its type."""
+    for clause in _withouts(checked):
+        if clause.where is None and not checked.subscription.per:
+            name = clause.type.text
+            fix = f"add WHERE {clause.alias.text}.… = …, or PER"
+            yield LintFinding("W006", clause.span, f"any {name} counts here: the WITHOUT has neither WHERE nor PER", fix)
+
+
+def condition_beside_the_absent_event(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
+    """W007: a conjunct of a WITHOUT's WHERE that is about members only does not restrict the pattern."""
+    said: set[str] = set()
+    clauses = {each.alias.text: each for each in _withouts(checked)}
+    for branch in checked.subscription.branches:
+        for negation in (*branch.prompt, *branch.waiting):
+            where = clauses[negation.alias].where if negation.alias in clauses else None
+            for predicate in negation.predicates:
+                if where and predicate.slots and negation.slot not in predicate.slots and predicate.text not in said:
+                    said.add(predicate.text)
+                    problem = f"'{predicate.text}' does not name '{negation.alias}': if it is false, no event is ruled out"
+                    yield LintFinding(
+                        "W007", where.condition.span, problem, "move it to the WHERE of the pattern, before WITHOUT"
+                    )
+
+
+def _withouts(checked: Checked) -> list[WithoutNode]:
+    return [each for each in checked.node.clauses if isinstance(each, WithoutNode)]
+
+
+LINT: tuple[Rule, ...] = (anything_cancels, condition_beside_the_absent_event)

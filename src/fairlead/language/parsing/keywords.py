@@ -1,0 +1,13 @@
+"""The keywords of the language, for messages about words that were probably meant as one. (What is read as a keyword says the
+grammar; a test compares.)"""
+
+from __future__ import annotations
+
+CLAUSE_KEYWORDS = ("WHERE", "PER", "WITHIN", "WITHOUT", "MATCHING", "DISPOSAL", "EMIT")
+"""The words with which a clause begins."""
+ALL_KEYWORDS = (
+    *("TYPE", "EXTENDS", "TIME", "EVENT", "UNION", "TOPIC", "SUBSCRIPTION", "MATCH", "WHERE", "PER", "WITHIN", "MATCHING"),
+    *("DISPOSAL", "EMIT", "WITHOUT", "AND", "OR", "THEN", "AS", "OF", "IS", "IN", "BETWEEN", "LIKE", "NOT", "NULL"),
+    *("TRUE", "FALSE", "FIRST", "RECENT", "CONTIGUOUS", "PREFIX", "INFIX", "POSTFIX"),
+)
+"""In the order in which they are suggested, where several are equally likely."""

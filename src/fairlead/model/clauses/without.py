@@ -1,0 +1,89 @@
+"""WITHOUT: no event of a type between two members, or within a time of one.
+
+A a AND B b WITHOUT C c BETWEEN a AND b           NegationBetween
+A a         WITHOUT C c WITHIN 5 MINUTES OF a     Absence, decided at its deadline
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fairlead.dataclass import dataclass
+from fairlead.model.clauses.clause import NotingClause
+from fairlead.model.expression import Predicate, render_condition
+from fairlead.model.values import duration_words
+
+
+class Without(NotingClause):
+    """What the two have in common."""
+
+    word = "without"
+
+    def explained(self, names: Sequence[str]) -> str:
+        where = " AND ".join(render_condition(each.condition, names) for each in self.predicates)
+        return f"{self.type} {self.alias} {self._reach(names)}{' where ' + where if where else ''}"
+
+    def _reach(self, names: Sequence[str]) -> str:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class NegationBetween(Without):
+    """`WITHOUT type alias BETWEEN left AND right`: no such event, other than a member, at a position strictly after left's and
+    before right's. If right precedes left there is nothing between."""
+
+    alias: str
+    type: str
+    slot: int
+    left: int
+    right: int
+    predicates: tuple[Predicate, ...] = ()
+
+    @property
+    def since(self) -> int:
+        return self.left
+
+    @property
+    def until(self) -> int:
+        return self.right
+
+    @property
+    def line(self) -> str:
+        return f"without {self.type} between {self.left} {self.right}"
+
+    def words(self, names: Sequence[str]) -> str:
+        return f"WITHOUT {self.type} {self.alias} BETWEEN {names[self.left]} AND {names[self.right]}"
+
+    def _reach(self, names: Sequence[str]) -> str:
+        return f"between {names[self.left]} and {names[self.right]}"
+
+
+@dataclass(frozen=True)
+class Absence(Without):
+    """`WITHOUT type alias WITHIN d OF anchor`: no such event, other than a member, after the anchor in the order whose
+    time is within d of the anchor's. Decided at the deadline, time(anchor) + d."""
+
+    alias: str
+    type: str
+    slot: int
+    anchor: int
+    within_us: int
+    predicates: tuple[Predicate, ...] = ()
+
+    @property
+    def since(self) -> int:
+        return self.anchor
+
+    @property
+    def apart_us(self) -> int:
+        return self.within_us
+
+    @property
+    def line(self) -> str:
+        return f"without {self.type} within {self.within_us} of {self.anchor}"
+
+    def words(self, names: Sequence[str]) -> str:
+        return f"WITHOUT {self.type} {self.alias} WITHIN {duration_words(self.within_us)} OF {names[self.anchor]}"
+
+    def _reach(self, names: Sequence[str]) -> str:
+        return f"within {self.within_us / 1_000_000:g} s of {names[self.anchor]}"
