@@ -38,7 +38,19 @@ def test_a_reader_that_goes_away_ends_the_run_quietly(tmp_path: Path, many: Path
     assert not (tmp_path / "r.jsonl").exists()
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("name", ["explain", "lint", "why", "run"])
+def test_a_reader_that_is_gone_ends_every_command_alike(tmp_path: Path, name: str) -> None:
+    rules, events = tmp_path / "each.fl", write_lines(tmp_path / "few.jsonl", ['{"type": "A", "v": 1}'])
+    rules.write_text(EACH)
+    given = {"why": ["--events", events, "--at", "0"], "run": ["--events", events]}.get(name, [])
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "wb") as gone:
+        result = subprocess.run(command(name, rules, *given), stdout=gone, stderr=subprocess.PIPE, text=True, check=False)
+    assert (result.returncode, result.stderr) == (141, "")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 @pytest.mark.parametrize("ending", ["jsonl", "parquet"])
 def test_an_interrupted_run_leaves_no_file(tmp_path: Path, many: Path, number: signal.Signals, code: int, ending: str) -> None:
     out, receipt = tmp_path / f"out.{ending}", tmp_path / "receipt.json"

@@ -232,7 +232,11 @@ class Literal:
             return None
 
     def finish(self, until: int | None) -> list[Relation] | None:
-        return self.matcher.finish(until)
+        Literal.now = self
+        try:
+            return self.matcher.finish(until)
+        except _Costly:
+            return None
 
 
 _fits = ReferenceConjunction.fits

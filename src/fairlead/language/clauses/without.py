@@ -1,6 +1,7 @@
 """WITHOUT in the language: `WITHOUT type alias BETWEEN a AND b`, and `WITHOUT type alias WITHIN duration OF a`.
 
-Gives: the syntax node and its builders, the checks that make a NegationBetween or an Absence of it, and W006 and W007.
+Gives: the syntax node and its builders, the checks that make a NegationBetween or an Absence of it, and W006, W007, and W016,
+whose remedy it is.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault, Span
 from fairlead.model.clauses.without import Absence, NegationBetween
 from fairlead.model.expression import Predicate
+from fairlead.model.plan import Branch
 from fairlead.model.types import Catalogue
 
 # Syntax
@@ -108,8 +110,33 @@ def condition_beside_the_absent_event(checked: Checked, catalogue: Catalogue) ->
                     )
 
 
+def refused_between_neighbours(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
+    """W016: CONTIGUOUS is about neighbours in the queue, and an event that fits no instance by itself is not queued."""
+    if not checked.subscription.matching.contiguous:
+        return
+    said: set[str] = set()
+    for branch, shape in zip(checked.subscription.branches, checked.shapes, strict=True):
+        unary = {each.slots[0] for each in branch.predicates if len(each.slots) == 1}
+        for element in shape.nodes:
+            name, slots = element.type.text, [at for at, slot in enumerate(branch.slots) if slot.type == element.type.text]
+            if len(slots) == 1 or name in said or not unary.issuperset(slots) or any(name == x.type for x in branch.prompt):
+                continue
+            said.add(name)
+            problem = f"CONTIGUOUS allows any {name} between these that fits none of them: it is not queued"
+            ends = (slots[-1], slots[0]) if checked.subscription.matching.recent else (slots[0], slots[-1])
+            first, last = (_written(branch, at) for at in ends)
+            fix = f"if there must be none, add WITHOUT {name} x BETWEEN {first} AND {last} WHERE NOT …"
+            yield LintFinding("W016", element.span, problem, fix)
+
+
+def _written(branch: Branch, at: int) -> str:
+    slot = branch.slots[at]
+    several = sum(each.alias == slot.alias for each in branch.slots) > 1
+    return f"{slot.alias}[{slot.alias_index}]" if several else slot.alias
+
+
 def _withouts(checked: Checked) -> list[WithoutNode]:
     return [each for each in checked.node.clauses if isinstance(each, WithoutNode)]
 
 
-LINT: tuple[Rule, ...] = (anything_cancels, condition_beside_the_absent_event)
+LINT: tuple[Rule, ...] = (refused_between_neighbours, anything_cancels, condition_beside_the_absent_event)

@@ -1,4 +1,4 @@
-"""W002 to W005, W015, W016: several instances of one type share a queue, and their numbers say in which order they stand."""
+"""W002 to W005, W015: several instances of one type share a queue, and their numbers say in which order they stand."""
 
 from __future__ import annotations
 
@@ -108,31 +108,6 @@ def _rising(predicate: Predicate, branch: Branch) -> tuple[str, str] | None:
 def _ordered(shape: BranchPattern) -> set[tuple[str, str]]:
     """Pairs of aliases that are put in order."""
     return {(shape.slots[left].alias, shape.slots[right].alias) for each in shape.clauses for left, right in each.orders}
-
-
-def refused_between_neighbours(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
-    """W016: CONTIGUOUS is about neighbours in the queue, and an event that fits no instance by itself is not queued."""
-    if not checked.subscription.matching.contiguous:
-        return
-    said: set[str] = set()
-    for branch, shape in zip(checked.subscription.branches, checked.shapes, strict=True):
-        unary = {each.slots[0] for each in branch.predicates if len(each.slots) == 1}
-        for element in shape.nodes:
-            name, slots = element.type.text, [at for at, slot in enumerate(branch.slots) if slot.type == element.type.text]
-            if len(slots) == 1 or name in said or not unary.issuperset(slots) or any(name == x.type for x in branch.prompt):
-                continue
-            said.add(name)
-            problem = f"CONTIGUOUS allows any {name} between these that fits none of them: it is not queued"
-            ends = (slots[-1], slots[0]) if checked.subscription.matching.recent else (slots[0], slots[-1])
-            first, last = (_written(branch, at) for at in ends)
-            fix = f"if there must be none, add WITHOUT {name} x BETWEEN {first} AND {last} WHERE NOT …"
-            yield LintFinding("W016", element.span, problem, fix)
-
-
-def _written(branch: Branch, at: int) -> str:
-    slot = branch.slots[at]
-    several = sum(each.alias == slot.alias for each in branch.slots) > 1
-    return f"{slot.alias}[{slot.alias_index}]" if several else slot.alias
 
 
 def _is_key(reference: syntax.Reference, alias: str, checked: Checked) -> bool:

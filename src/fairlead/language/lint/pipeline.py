@@ -23,7 +23,6 @@ RULES: tuple[Rule, ...] = (
     instances.index_missing,
     instances.recent_runs_backwards,
     instances.broken_rise,
-    instances.refused_between_neighbours,
     *LINT,
     conditions.constant,
     conditions.not_in_null,

@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 from lark import Token, UnexpectedToken
 
 from fairlead.language.parsing.fault import Fault, Span, closest, listed
-from fairlead.language.parsing.keywords import ALL_KEYWORDS, CLAUSE_KEYWORDS
+from fairlead.language.parsing.keywords import ALL_KEYWORDS, CLAUSE_KEYWORDS, FOREIGN
 
 _EXPRESSION = frozenset({"NAME", "INT", "DECIMAL", "STRING", "TRUE", "FALSE", "NULL", "MINUS", "LPAR"})
 _CLAUSES = tuple(f"_{each}" for each in CLAUSE_KEYWORDS)
@@ -63,8 +63,9 @@ def of_token(text: str, error: UnexpectedToken) -> Fault:
     for at in (span.start, span.start - 1):  # the slash before it may have been read as a division
         if text.startswith("/*", max(0, at)):
             return _open_comment(at)
-    if "_THEN" in expected and text.startswith("->", span.start):
-        return Fault("L001", Span(span.start, span.start + 2), "'->' is not expected here", "write THEN")
+    for sign, word in FOREIGN.items():
+        if f"_{word}" in expected and text.startswith(sign, span.start):
+            return Fault("L001", Span(span.start, span.start + len(sign)), f"'{sign}' is not expected here", f"write {word}")
     return _misspelt(text, token, span, expected) or Fault("L001", span, _problem(token), _fix(token, expected))
 
 

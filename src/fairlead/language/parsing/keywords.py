@@ -11,3 +11,5 @@ ALL_KEYWORDS = (
     *("TRUE", "FALSE", "FIRST", "RECENT", "CONTIGUOUS", "PREFIX", "INFIX", "POSTFIX"),
 )
 """In the order in which they are suggested, where several are equally likely."""
+FOREIGN = {"->": "THEN"}
+"""What other languages write for a keyword."""

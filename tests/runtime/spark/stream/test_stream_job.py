@@ -152,7 +152,7 @@ def test_what_cannot_take_part_is_told(spark: SparkSession, tmp_path: Path) -> N
     assert [(row["verdict"], row["completed_at"], row["reason"].partition(" ")[0]) for row in told] == [
         ("rejected", 1, "D001"),
         ("rejected", None, "D019"),
-        ("late", None, "it"),
+        ("late", None, "late:"),
     ]
     assert [(each["type"], each["x"], each["at"]) for each in told[2]["members"]] == [("A", 4, moment(13))]
     found = rows(positions).to_pylist()

@@ -142,6 +142,8 @@ class Searching:
         """Loop in loop, down to a relation."""
         self._opening(code, newest)
         self.semijoins.opening(code, newest)
+        if code.is_ended:
+            return  # it is reduced at once
         with ExitStack() as blocks:
             inner = False
             for slot in range(self.shape.size):
