@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from fairlead.language.checking.event_order import event_order
 from fairlead.language.checking.hierarchy import Emitters, emitters, order
 from fairlead.language.checking.subscription import Checked, checked
 from fairlead.language.checking.topics import with_topics
@@ -19,6 +20,7 @@ from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault
 from fairlead.language.parsing.text import RuleText
 from fairlead.model.canonical import Identity, identity_of, in_canonical_order
+from fairlead.model.event_order import EventOrder
 from fairlead.model.plan import Plan, Subscription
 from fairlead.model.types import Catalogue, EventType
 
@@ -41,7 +43,9 @@ def _compile(source: RuleText, parse: FrontEnd) -> Plan:
     sequence = order(rules.subscriptions, declared, emitting)  # 3
     catalogue, found = _check_all(rules, sequence, declared, source)  # 4
     catalogue = with_topics(_in_order(catalogue, declared, emitting), rules)
-    subscriptions = _with_digests(sequence, found, catalogue, emitting)  # 5
+    read = {name for each in found.values() for name in each.subscription.reads(catalogue)}
+    stated = event_order(rules, catalogue, read)
+    subscriptions = _with_digests(sequence, found, catalogue, emitting, stated)  # 5
     ordered = [found[at] for at in range(len(subscriptions))]
     warnings = lint(ordered, catalogue, rules, source)  # 6
     return Plan(catalogue, subscriptions, warnings, text=source.text)
@@ -85,11 +89,11 @@ def _in_order(catalogue: Catalogue, declared: Catalogue, emitting: Emitters) -> 
 
 
 def _with_digests(
-    sequence: list[int], found: dict[int, Checked], catalogue: Catalogue, emitting: Emitters
+    sequence: list[int], found: dict[int, Checked], catalogue: Catalogue, emitting: Emitters, stated: EventOrder | None
 ) -> tuple[Subscription, ...]:
     done: dict[int, tuple[Subscription, Identity]] = {}
     for at in sequence:
-        plain = in_canonical_order(found[at].subscription, catalogue)
+        plain = replace(in_canonical_order(found[at].subscription, catalogue), order=stated)
         read = plain.reads(catalogue) & emitting.keys()
         identity = identity_of(plain, catalogue, {name: [done[each][1] for each in emitting[name]] for name in read})
         done[at] = replace(plain, digest=identity.digest), identity

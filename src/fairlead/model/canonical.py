@@ -17,6 +17,7 @@ from dataclasses import replace
 
 from fairlead.dataclass import dataclass
 from fairlead.model.clauses.clause import Clause, NotingClause
+from fairlead.model.event_order import EventOrder
 from fairlead.model.expression import (
     Aggregate,
     Atom,
@@ -28,7 +29,7 @@ from fairlead.model.expression import (
     TimeOf,
     render,
 )
-from fairlead.model.plan import Branch, Subscription
+from fairlead.model.plan import Branch, Plan, Subscription
 from fairlead.model.types import HEARTBEAT, Catalogue
 
 MIRRORED = {">": "<", ">=": "<="}
@@ -65,6 +66,7 @@ def identity_of(subscription: Subscription, catalogue: Catalogue, upstream: Mapp
     uses_time = waits or subscription.within_us is not None or any(map(_uses_time, subscription.branches))
     concrete = sorted(subscription.reads(catalogue) - {HEARTBEAT.name})
     lines = [f"{subscription.matching.code} {subscription.disposal.code} within={subscription.within_us}"]
+    lines += [] if subscription.order is None else [str(subscription.order)]
     lines += _type_lines(subscription, catalogue)
     times = [f"time {name} {_time(name, catalogue)}" for name in concrete]
     timed_above = _from(upstream, [(name, each.timed) for name, emitting in upstream.items() for each in emitting])
@@ -74,6 +76,17 @@ def identity_of(subscription: Subscription, catalogue: Catalogue, upstream: Mapp
         lines += branch_lines(branch, catalogue)
     digest = _hashed(lines)
     return Identity(digest, _hashed([digest, *times, *timed_above]), subscription.waits or waits)
+
+
+def with_order(plan: Plan, order: EventOrder) -> Plan:
+    """The plan with its events in another order, which is part of what its subscriptions ask for."""
+    done: dict[str, tuple[Subscription, Identity]] = {}
+    for each in plan.emitters_first:
+        mine = replace(each, order=order)
+        upstream = {name: [done[one.name][1] for one in plan.emitters[name]] for name in plan.derived_types(each)}
+        identity = identity_of(mine, plan.catalogue, upstream)
+        done[each.name] = replace(mine, digest=identity.digest), identity
+    return replace(plan, subscriptions=tuple(done[each.name][0] for each in plan.subscriptions))
 
 
 def _from(upstream: Mapping[str, Sequence[Identity]], named: Iterable[tuple[str, str]]) -> list[str]:

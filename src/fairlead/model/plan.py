@@ -18,6 +18,7 @@ from functools import cached_property
 from fairlead.dataclass import dataclass
 from fairlead.errors import Place, bounded, printable, require_registered
 from fairlead.model.clauses.clause import Clause, NotingClause, Pair
+from fairlead.model.event_order import EventOrder
 from fairlead.model.expression import Expression, Predicate
 from fairlead.model.guarantee import Guarantee
 from fairlead.model.types import Catalogue
@@ -181,6 +182,8 @@ class Subscription:
     """The numbers of the branches, if these are some of the subscription's; otherwise all of them, from 0."""
     written: tuple[int, ...] = ()
     """For each branch of the text, its number; empty if that is the order of the numbers."""
+    order: EventOrder | None = None
+    """By what its events are ordered, if that is not the order of the input: then ids are made of the members' identities."""
 
     @property
     def in_text_order(self) -> Sequence[int]:
@@ -253,6 +256,11 @@ class Plan:
         return (
             f"Plan(types {[each.name for each in self.catalogue]}, subscriptions {[each.name for each in self.subscriptions]})"
         )
+
+    @property
+    def order(self) -> EventOrder | None:
+        """By what the events are ordered; None for the order of the input."""
+        return self.subscriptions[0].order if self.subscriptions else None
 
     @property
     def types(self) -> Catalogue:

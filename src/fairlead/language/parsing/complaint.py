@@ -16,8 +16,8 @@ from fairlead.language.parsing.keywords import ALL_KEYWORDS, CLAUSE_KEYWORDS, FO
 
 _EXPRESSION = frozenset({"NAME", "INT", "DECIMAL", "STRING", "TRUE", "FALSE", "NULL", "MINUS", "LPAR"})
 _CLAUSES = tuple(f"_{each}" for each in CLAUSE_KEYWORDS)
-_STATEMENTS = ("_TYPE", "_EVENT", "_TOPIC", "_SUBSCRIPTION")
-STATEMENT = "a statement (TYPE, EVENT UNION, TOPIC, SUBSCRIPTION)"
+_STATEMENTS = ("_TYPE", "_EVENT", "_TOPIC", "_ORDER_BY", "_SUBSCRIPTION")
+STATEMENT = "a statement (TYPE, EVENT UNION, TOPIC, ORDER BY, SUBSCRIPTION)"
 
 GROUPS: tuple[tuple[frozenset[str], str], ...] = (
     (_EXPRESSION | {"NOT"}, "a condition"),
@@ -140,4 +140,4 @@ def _is_keyword(terminal: str) -> bool:
 
 
 def _keyword(terminal: str) -> str:
-    return terminal.lstrip("_")
+    return terminal.lstrip("_").replace("_", " ")

@@ -6,9 +6,23 @@ from __future__ import annotations
 CLAUSE_KEYWORDS = ("WHERE", "PER", "WITHIN", "WITHOUT", "MATCHING", "DISPOSAL", "EMIT")
 """The words with which a clause begins."""
 ALL_KEYWORDS = (
-    *("TYPE", "EXTENDS", "TIME", "EVENT", "UNION", "TOPIC", "SUBSCRIPTION", "MATCH", "WHERE", "PER", "WITHIN", "MATCHING"),
+    *(
+        "TYPE",
+        "EXTENDS",
+        "TIME",
+        "EVENT",
+        "UNION",
+        "TOPIC",
+        "ORDER BY",
+        "SUBSCRIPTION",
+        "MATCH",
+        "WHERE",
+        "PER",
+        "WITHIN",
+        "MATCHING",
+    ),
     *("DISPOSAL", "EMIT", "WITHOUT", "AND", "OR", "THEN", "AS", "OF", "IS", "IN", "BETWEEN", "LIKE", "NOT", "NULL"),
-    *("TRUE", "FALSE", "FIRST", "RECENT", "CONTIGUOUS", "PREFIX", "INFIX", "POSTFIX"),
+    *("TRUE", "FALSE", "FIRST", "RECENT", "CONTIGUOUS", "PREFIX", "INFIX", "POSTFIX", "DESC", "DELAY", "PER SOURCE", "IDLE"),
 )
 """In the order in which they are suggested, where several are equally likely."""
 FOREIGN = {"->": "THEN"}

@@ -71,6 +71,26 @@ class TopicDeclaration:
     types: tuple[Word, ...]
 
 
+@node
+class OrderKey:
+    attribute: Word
+    descending: bool
+
+
+@node
+class Delay:
+    allowed: Duration
+    idle: Duration | None
+    """PER SOURCE: behind the latest event by how much a source does not count."""
+
+
+@node
+class Order:
+    keys: tuple[OrderKey, ...]
+    delay: Delay | None
+    span: Span
+
+
 # --- patterns
 
 
@@ -397,7 +417,7 @@ class Subscription:
         return (*(each.type for each in elements(self.pattern)), *(word for each in self.clauses for word in each.reads))
 
 
-Statement = TypeDeclaration | UnionDeclaration | TopicDeclaration | Subscription
+Statement = TypeDeclaration | UnionDeclaration | TopicDeclaration | Order | Subscription
 
 
 @dataclass(frozen=True)
@@ -413,6 +433,10 @@ class Rules:
     @cached_property
     def topics(self) -> tuple[TopicDeclaration, ...]:
         return tuple(each for each in self.statements if isinstance(each, TopicDeclaration))
+
+    @cached_property
+    def orders(self) -> tuple[Order, ...]:
+        return tuple(each for each in self.statements if isinstance(each, Order))
 
     @cached_property
     def subscriptions(self) -> tuple[Subscription, ...]:

@@ -103,6 +103,19 @@ def _topic(span: Span, parts: list[Any]) -> syntax.TopicDeclaration:
     return syntax.TopicDeclaration(name, tuple(types))
 
 
+def _order(span: Span, parts: list[Any]) -> syntax.Order:
+    keys = tuple(each for each in parts if isinstance(each, syntax.OrderKey))
+    return syntax.Order(keys, next((each for each in parts if isinstance(each, syntax.Delay)), None), span)
+
+
+def _order_key(span: Span, parts: list[Any]) -> syntax.OrderKey:
+    return syntax.OrderKey(_word(parts[0]), len(parts) > 1)
+
+
+def _delay(span: Span, parts: list[Any]) -> syntax.Delay:
+    return syntax.Delay(parts[0], parts[1] if len(parts) > 1 else None)
+
+
 def _element(span: Span, parts: list[Any]) -> syntax.Element:
     alias = _optional_word(parts)
     return syntax.Element(_word(parts[0]), alias or _word(parts[0]), _optional_whole(parts), span)
@@ -152,6 +165,10 @@ BUILDERS: dict[str, Callable[[Span, list[Any]], Any]] = {
     "time": lambda span, parts: _word(parts[0]),
     "union": _union,
     "topic": _topic,
+    "order": _order,
+    "order_key": _order_key,
+    "delay": _delay,
+    "idle": lambda span, parts: parts[0],
     "subscription": _subscription,
     "any_of": lambda span, parts: syntax.AnyOf(tuple(parts), span),
     "in_order": lambda span, parts: syntax.InOrder(tuple(parts), span),
