@@ -22,8 +22,11 @@ from fairlead.language import compile_text
 from fairlead.matching import unit
 from fairlead.matching.compiled.planning.eligibility import expenses
 from fairlead.matching.results.result_table import table_of_objects
+from fairlead.model.canonical import with_order
 from fairlead.model.columns import Columns
 from fairlead.model.event import Event
+from fairlead.model.event_order import by_attributes
+from fairlead.model.identity import Words, mixed_in
 from fairlead.model.layout import layout_of
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
@@ -40,6 +43,8 @@ TRIES_MAX = 6_000
 """Whole assignments that the reference tests in a case, about a fifth of a second: then the stream ends."""
 MACHINE_CODE = 0.01
 """The part of the cases that run as machine code, which takes a second to compile; the others as plain Python."""
+ORDERED = 0.2
+"""The part of the cases with ORDER BY."""
 LONG = 0.04
 """The part of the cases with streams of hundreds of events, without the reference, where patterns are short."""
 
@@ -65,6 +70,8 @@ class Trial:
     until: int | None
     compiled: bool
     literal: bool = True
+    ordered: bool = False
+    """Events have identities, of which ids are made in place of positions."""
 
     def batches(self) -> Iterator[tuple[Record, ...]]:
         at = 0
@@ -76,7 +83,7 @@ class Trial:
 
     def __str__(self) -> str:
         shown = "\n".join(f"  {list(each)!r}," for each in self.batches())
-        rest = f"loads after {sorted(self.loads)}, until {self.until}, machine code {self.compiled}"
+        rest = f"loads after {sorted(self.loads)}, until {self.until}, machine code {self.compiled}, ordered {self.ordered}"
         return f"{self.rules}\nbatches = [\n{shown}\n]\n{rest}"
 
 
@@ -96,7 +103,7 @@ def trial(seed: int) -> Trial:
     compared = frozenset(at for at in range(len(sizes)) if rng.random() < 0.2)
     until = microseconds(stream[-1]["at"]) + rng.choice((0, 10**6, 10**7)) if stream and "at" in stream[-1] else None
     ends, compiled = until if rng.random() < 0.3 else None, rng.random() < MACHINE_CODE
-    return Trial(made, stream, sizes, loads, compared, ends, compiled, not long)
+    return Trial(made, stream, sizes, loads, compared, ends, compiled, not long, rng.random() < ORDERED)
 
 
 def _members(branch: str) -> int:
@@ -113,6 +120,9 @@ def run(trial: Trial) -> None:
     except LanguageError:
         seen["refused"] += 1
         return
+    if trial.ordered:
+        plan = with_order(plan, by_attributes(["at"]))
+        seen["ordered"] += 1
     if not trial.literal and any(expenses(plan)):
         seen["costly"] += 1  # `lint` says so (W014): on hundreds of events, kernels as Python take minutes
         return
@@ -158,7 +168,13 @@ def run(trial: Trial) -> None:
 def _columns(plan: Plan, trial: Trial) -> Iterator[Columns]:
     reader = RecordReader(plan.catalogue)
     for each in trial.batches():
-        yield from reader.read(each) if each else (NO_ROWS,)
+        for columns in reader.read(each) if each else (NO_ROWS,):
+            yield replace(columns, identities=_identities(columns)) if trial.ordered else columns
+
+
+def _identities(columns: Columns) -> Words:
+    """Any words, which differ from event to event."""
+    return mixed_in(np.array([[1, 2]], dtype=np.uint64), columns.position_array[:, None])
 
 
 def _kernels(plan: Plan) -> Engine | None:
@@ -258,8 +274,8 @@ ReferenceConjunction.fits = _counted  # type: ignore[method-assign]
 
 def smaller(trial: Trial) -> Iterator[Trial]:
     """The same with less, coarse before fine."""
-    for name in ("loads", "until", "compiled"):
-        least: Any = {"loads": frozenset(), "until": None, "compiled": False}[name]
+    for name in ("loads", "until", "compiled", "ordered"):
+        least: Any = {"loads": frozenset(), "until": None, "compiled": False, "ordered": False}[name]
         if getattr(trial, name) != least:
             yield replace(trial, **{name: least})
     for sizes in ((), (1,) * len(trial.events)):

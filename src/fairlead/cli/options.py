@@ -84,8 +84,9 @@ def print_json(value: Any, err: bool = False) -> None:
     click.echo(UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text), err=err)
 
 
-def require_one_order(order_by: tuple[str, ...], position: str | None) -> None:
-    if order_by and position is not None:
+def require_one_order(order: str, position: str | None) -> None:
+    """`order`: ORDER BY of the rules, or of --order-by."""
+    if order and position is not None:
         from fairlead.errors import UsageError
 
-        raise UsageError("A210", "both --order-by and --position are set", "use the one that the events are ordered by")
+        raise UsageError("A210", f"--position is set, and the events are ordered by value: {order}", "leave --position out")

@@ -3,7 +3,8 @@
 Row i of the batch has the type `types[codes[i]]` and the position `positions[i]` (increasing). Its attribute values are the
 next row of that type's record batch in `tables`, whose columns are the type's attributes in order, in Arrow's form of the
 declared data types (see ARROW). So the j-th row of a type's record batch is row `places[type][j]` of the batch. `sources` and
-`sequences` are absent if the input has none.
+`sequences` are absent if the input has none; `identities` are there if the events are in an order by value
+(order/event_identity.py), two words a row.
 
 Gives: `Columns` and its row view. Never: reorders, validates (transport/ does) or drops a row.
 """
@@ -92,6 +93,7 @@ class Columns:
     """The last position that the batch accounts for, dropped records included."""
     known_places: Mapping[str, Rows] | None = field(default=None, repr=False)
     """`places`, if the transport had to compute them anyway."""
+    identities: npt.NDArray[np.uint64] | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -125,7 +127,8 @@ class Columns:
             tables[name] = self.tables[name].slice(start, end - start)
         sources, sequences = (None if each is None else each[low:high] for each in (self.sources, self.sequences))
         codes, positions = self.code_array[low:high], self.positions[low:high]
-        return Columns(self.types, codes, positions, tables, sources, sequences)  # type: ignore[arg-type]
+        identities = None if self.identities is None else self.identities[low:high]
+        return Columns(self.types, codes, positions, tables, sources, sequences, identities=identities)  # type: ignore[arg-type]
 
     def follow(self, last: int) -> bool:
         """Whether the positions increase, and all are after `last`."""
@@ -148,6 +151,7 @@ class Columns:
         schemas = [catalogue[name] for name in self.types]
         codes = self.codes.tolist() if isinstance(self.codes, np.ndarray) else self.codes
         positions = self.positions.tolist() if isinstance(self.positions, np.ndarray) else self.positions
+        identities = None if self.identities is None else list(map(tuple, self.identities.tolist()))
         for at, (code, major) in enumerate(zip(codes, positions, strict=True)):
             row = next(rows[code])
             schema = schemas[code]
@@ -159,6 +163,7 @@ class Columns:
                 time,
                 self.sources[at] if self.sources is not None else None,
                 self.sequences[at] if self.sequences is not None else None,
+                identities[at] if identities is not None else None,
             )
 
 
@@ -241,7 +246,11 @@ def columns_of_event(event: Event) -> Columns:
     """A batch of one."""
     arrays = [arrow_array([value], each.type) for each, value in zip(event.schema.attributes, event.row, strict=True)]
     table = record_batch(arrays, arrow_schema(event.schema), 1)
-    return Columns((event.type,), [0], [event.position.major], {event.type: table}, [event.source], [event.sequence])
+    identities = None if event.identity is None else np.array([event.identity], dtype=np.uint64)
+    return Columns(
+        *((event.type,), [0], [event.position.major], {event.type: table}, [event.source], [event.sequence]),
+        identities=identities,
+    )
 
 
 def record_batch(arrays: Sequence[pa.Array], schema: pa.Schema, rows: int) -> pa.RecordBatch:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fairlead.errors import UnsupportedError
+from fairlead.model.identity import position_word
 from fairlead.model.limits import LIMITS
 from fairlead.model.position import Position
 from fairlead.model.types import EventType
@@ -27,6 +28,13 @@ class Event:
     time: int | None = None
     source: str | None = None
     sequence: int | None = None
+    identity: tuple[int, int] | None = None
+    """What it is, independent of its place, if the events are in an order by value (order/event_identity.py)."""
+
+    @property
+    def words(self) -> tuple[int, ...]:
+        """What it contributes to the ids of relations: its identity, or else its position."""
+        return (position_word(self.position),) if self.identity is None else self.identity
 
     @property
     def type(self) -> str:

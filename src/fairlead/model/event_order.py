@@ -39,12 +39,12 @@ class OrderKey:
 class EventOrder:
     """The keys by which events are ordered, and how long an event of a stream is held back for earlier ones.
 
-    `delay_us`: how far an event may lag behind the latest; 0 if the text does not say. `idle_us`: each source has its own
+    `delay_us`: how far an event may lag behind the latest; None if the text does not say. `idle_us`: each source has its own
     latest event, and the slowest counts, unless it is behind the fastest by more than this.
     """
 
     keys: tuple[OrderKey, ...]
-    delay_us: int = 0
+    delay_us: int | None = None
     idle_us: int | None = None
 
     @property
@@ -54,7 +54,7 @@ class EventOrder:
     def __str__(self) -> str:
         """The statement, in a canonical form: durations in microseconds."""
         text = f"ORDER BY {', '.join(map(str, self.keys))}"
-        if self.delay_us or self.idle_us is not None:
+        if self.delay_us is not None:
             text += f" DELAY {self.delay_us} MICROSECONDS"
         if self.idle_us is not None:
             text += f" PER SOURCE IDLE {self.idle_us} MICROSECONDS"

@@ -3,7 +3,8 @@
 Two 64-bit lanes are mixed by the finaliser of SplitMix64, in which every input bit reaches every output bit. This keeps
 accidents apart (two relations share an id with probability 2**-128), not an adversary who may choose positions.
 
-    id       lanes seeded by the subscription's digest; then, for the branch and each member's position, one word mixed in
+    id       lanes seeded by the subscription's digest; then the branch and the words of each member mixed in: its position, or
+             if the events are in an order by value its identity, two words (order/event_identity.py)
     receipt  sum over the deliveries n = 1, 2, … of mix(id + mix(n)): equal after n deliveries means equal in each of them,
              in this order, and the sum runs, so every prefix has its own
 """
@@ -72,25 +73,35 @@ def places_of(words: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
     return minors.astype(np.int32)
 
 
-def relation_id(subscription_digest: str, branch: int, positions: Iterable[Position]) -> str:
-    """The same on every replica, in every replay and on every runtime: 32 hexadecimal digits."""
+def relation_id(subscription_digest: str, branch: int, words: Iterable[int]) -> str:
+    """The same on every replica, in every replay and on every runtime: 32 hexadecimal digits. `words`: those of its members."""
     a, b = _seeds(subscription_digest)
-    for word in (branch, *map(position_word, positions)):
+    for word in (branch, *words):
         a, b = mix(a ^ mix((word + STEP) & MASK)), mix((b + mix(word ^ STEP)) & MASK)
     return f"{a:016x}{b:016x}"
 
 
-def relation_ids(asked: Sequence[tuple[str, int, int]], words: npt.NDArray[np.int64]) -> Words:
-    """The ids of relations, one a row of their members' position words, as pairs of words. `asked`: digest of the
-    subscription, branch and number of rows, one after the other."""
+def relation_ids(asked: Sequence[tuple[str, int, int]], words: npt.NDArray[np.int64] | Words) -> Words:
+    """The ids of relations, one a row of their members' words, as pairs of words. `asked`: digest of the subscription, branch
+    and number of rows, one after the other."""
     seeds = np.array([_seeds_of_branch(digest, branch) for digest, branch, _ in asked], dtype=np.uint64).reshape(-1, 2)
     if len(asked) > 1:
         seeds = np.repeat(seeds, [rows for _, _, rows in asked], axis=0)
+    return mixed_in(seeds, words)
+
+
+def mixed_in(seeds: Words, words: npt.NDArray[np.int64] | Words) -> Words:
+    """A pair of words for each row of words, which starts from its seeds, or from those of all rows."""
     made = np.empty((len(words), 2), dtype=np.uint64)
     for low in range(0, len(words), BLOCK):
-        mine = seeds if len(asked) == 1 else seeds[low : low + BLOCK]
+        mine = seeds if len(seeds) == 1 else seeds[low : low + BLOCK]
         made[low : low + BLOCK] = _mixed_in(mine, words[low : low + BLOCK].astype(np.uint64))
     return made
+
+
+def pair_of(identity: str) -> tuple[int, int]:
+    """The two words of an id."""
+    return int(identity[:16], 16), int(identity[16:], 16)
 
 
 def _seeds_of_branch(subscription_digest: str, branch: int) -> tuple[int, int]:

@@ -1,8 +1,9 @@
 """One total order for rows without positions, which depends on the rows alone.
 
-    1. the order columns that the user named, ascending
+    1. the order columns that the user named, ascending or descending; a heartbeat has only the first, and stands behind all
+       events with its value there, since it is about everything up to its time
     2. source, then the source's sequence, if there are any: rows that a source numbered keep its order
-    3. the type, by name; heartbeats last, since a heartbeat is about everything up to its time
+    3. the type, by name; heartbeats last
     4. the content: the attributes, column by column
 
 Rows that are equal in all of this are interchangeable, so their numbers are the same whichever is first. How rows arrived, in
@@ -14,7 +15,7 @@ moves a row unnecessarily.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -65,12 +66,12 @@ class RowOrder:
         return {name: np.flatnonzero(self.codes == code) for code, name in enumerate(self.types)}
 
 
-def in_order(arrivals: Arrivals, keys: int) -> RowOrder:
-    """The total order by `keys` order columns, none of which has a null."""
+def in_order(arrivals: Arrivals, keys: int, descending: Sequence[bool] = ()) -> RowOrder:
+    """The total order by `keys` order columns, none of which has a null, except those of heartbeats after the first."""
     types = tuple(sorted((name for name in arrivals if len(arrivals[name])), key=_rank))
     sizes = [len(arrivals[name]) for name in types]
     starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-    columns = [_joined([arrivals[name].column(order_column(key)) for name in types]) for key in range(keys)] if types else []
+    columns = list(_columns(arrivals, types, sizes, keys, descending)) if types else []
     order = _sorted(columns)  # 1, and 3: the sort is stable, and the tables are concatenated by the rank of their types
     codes = np.repeat(np.arange(len(types), dtype=np.int32), sizes)[order]
     rows = order - starts[codes]
@@ -82,6 +83,32 @@ def in_order(arrivals: Arrivals, keys: int) -> RowOrder:
     if alike.any():
         _settle(arrivals, types, codes, rows, alike, keys)
     return RowOrder(types, codes, rows, int(same.sum()))
+
+
+def _columns(
+    arrivals: Arrivals, types: Sequence[str], sizes: Sequence[int], keys: int, descending: Sequence[bool]
+) -> Iterator[pa.Array]:
+    """Columns whose ascending order is that of the rows."""
+    for key in range(keys):
+        joined = _joined([arrivals[name].column(order_column(key)) for name in types])
+        if key and joined.null_count:
+            joined = _filled(joined)
+        yield _reversed(joined) if key < len(descending) and descending[key] else joined
+        if not key and keys > 1 and HEARTBEAT.name in types:
+            yield pa.array(np.repeat([name == HEARTBEAT.name for name in types], sizes).astype(np.int64))
+
+
+def _filled(column: pa.Array) -> pa.Array:
+    """With some value in place of nulls."""
+    known = column.drop_null()
+    return column.fill_null(known[0]) if len(known) else pa.array(np.zeros(len(column), dtype=np.int64))
+
+
+def _reversed(column: pa.Array) -> pa.Array:
+    """Numbers whose ascending order is the descending one of the values; equal for equal values."""
+    plain = sortable(column)
+    numbers = plain if pa.types.is_int64(plain.type) else pc.rank(plain, tiebreaker="dense").cast(pa.int64())
+    return pa.array(~numbers.to_numpy())
 
 
 def _rank(name: str) -> tuple[bool, str]:

@@ -223,8 +223,9 @@ def match(
 
     `events`: dicts with "type", or a table of pyarrow, pandas or polars.
 
-    By default, the events are in the order of the input. `order_by` names attributes to order by; ties are broken by source,
-    sequence, type and content, as on Spark, so that the order depends on the events only. Positions count from 0 by default;
+    By default, the events are in the order of the input, or in that of the rules' ORDER BY, for which `order_by` is a
+    shorthand: it names attributes to order by. Ties are broken by source, sequence, type and content, as on Spark, so that the
+    order depends on the events only. Positions count from 0 by default;
     `position` names a field or column that has them, such as the offset in a log: whole numbers that increase, with or without
     gaps. `stream` names the column of an export that says which stream an event belongs to, where a subscription with OR reads
     several. `until`: no further event has a time up to and including this, so absences due by then are decided.
@@ -238,10 +239,14 @@ def match(
         require_names("match", "order_by", order_by, 'name attributes: order_by="at", or order_by=["at", "id"]', ordered=True)
     for argument, name in (("position", position), ("stream", stream)):
         require_kind("match", argument, name, (str, type(None)), "the name of a field, or None", f'{argument}="{argument}"')
+    if order_by is not None:
+        from fairlead.runtime.sorting import ordered_plan
+
+        plan = ordered_plan(plan, order_by)
     parts = () if stream is None else parts_of(plan)
     run = Run(plan, event_by_event=event_by_event, parts=parts)
     batches, members = [], 0
-    for part, columns in _read(events, plan, order_by, position, stream, parts):
+    for part, columns in _read(events, plan, position, stream, parts):
         found = run.feed(columns, part)
         batches.append(found)
         if isinstance(found, LAZY):
@@ -261,18 +266,19 @@ def _require_parts(parts: Any) -> None:
 def _read(
     events: Any,
     plan: Plan,
-    order_by: Sequence[str] | str | None,
     position: str | None,
     stream: str | None,
     parts: Sequence[OrderPart],
 ) -> Iterable[tuple[int, Columns]]:
     """The events, each batch with the number of its part."""
-    if order_by is not None:
-        if position is not None:
-            raise UsageError("A210", "both order_by and position are set", "use the one that the events are ordered by")
+    if plan.order is not None:
+        if position is not None or stream is not None:
+            fix = "leave position and stream out, or the order by value"
+            raise UsageError("A210", f"position or stream is set, and the events are ordered by value: {plan.order}", fix)
         from fairlead.runtime.sorting import AllFresh, in_total_order
 
-        return [(0, in_total_order(read_events(events, plan.catalogue, last_sequences=AllFresh()), order_by, plan.catalogue))]
+        read = read_events(events, plan.catalogue, last_sequences=AllFresh())
+        return [(0, in_total_order(read, plan.order, plan.catalogue))]
     if stream is None:
         return ((0, columns) for columns in read_events(events, plan.catalogue, position=position))
     if position is None or not is_table(events):

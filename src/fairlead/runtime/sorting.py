@@ -1,7 +1,7 @@
-"""Sorts events without an order into the order of their content (order/total.py).
+"""Sorts events into an order by value (order/total.py).
 
-Takes: batches from a transport, repeats not yet dropped, and the names of the order columns: attributes that every type of the
-input has. Gives: one batch in order, with positions from 0. Never: depends on the order of arrival.
+Takes: batches from a transport, repeats not yet dropped, and the order: by attributes that every type of the input has. Gives:
+one batch in order, with positions from 0 and identities. Never: depends on the order of arrival.
 """
 
 from __future__ import annotations
@@ -14,8 +14,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.errors import DataError, UsageError
+from fairlead.model.canonical import with_order
 from fairlead.model.columns import Columns, arrow_schema, record_batch
-from fairlead.model.types import Catalogue, EventType
+from fairlead.model.event_order import EventOrder, by_attributes
+from fairlead.model.plan import Plan
+from fairlead.model.types import HEARTBEAT, Catalogue, EventType
+from fairlead.order.event_identity import event_identities
 from fairlead.order.repeats import repeated
 from fairlead.order.total import SEQUENCE, SOURCE, in_order, order_column
 from fairlead.transport.admission.problems import did_you_mean
@@ -29,24 +33,35 @@ class AllFresh(LastSequences):
         return None
 
 
-def in_total_order(batches: Iterable[Columns], order_by: Sequence[str] | str, catalogue: Catalogue) -> Columns:
-    """1. order, 2. positions, 3. repeats of a source's sequence are dropped; in this order a repeat takes a position, too."""
+def ordered_plan(plan: Plan, order_by: Sequence[str] | str | None) -> Plan:
+    """The plan with the order of the shorthand `order_by`, if it is given."""
+    if order_by is None:
+        return plan
     names = [order_by] if isinstance(order_by, str) else list(order_by)
     if not names:
         raise UsageError("A211", "the events have no order: order_by is empty", 'order_by=["at"]')
+    if plan.order is not None:
+        raise UsageError("A210", f"order_by is set, and the rules say {plan.order}", "leave order_by out")
+    return with_order(plan, by_attributes(names))
+
+
+def in_total_order(batches: Iterable[Columns], wanted: EventOrder, catalogue: Catalogue) -> Columns:
+    """1. order, 2. positions, 3. repeats of a source's sequence are dropped; in this order a repeat takes a position, too;
+    4. identities."""
     found: dict[str, list[pa.Table]] = {}
     for columns in batches:
         for name, table in columns.tables.items():
-            found.setdefault(name, []).append(_arrived(columns, table, catalogue[name], names))
+            found.setdefault(name, []).append(_arrived(columns, table, catalogue[name], wanted))
     arrivals = {name: pa.concat_tables(tables) for name, tables in found.items()}
-    order = in_order(arrivals, len(names))  # 1
+    order = in_order(arrivals, len(wanted.keys), [each.descending for each in wanted.keys])  # 1
     sources = order.column(SOURCE, arrivals, order.types, pa.string())
     sequences = order.column(SEQUENCE, arrivals, order.types, pa.int64())
     fresh = ~repeated(sources, sequences)[0]  # 3
-    tables = {}
+    tables, identities = {}, np.empty((len(order), 2), dtype=np.uint64)
     for name in order.types:
         mine = arrivals[name].take(pa.array(order.rows_of(name)[fresh[order.places[name]]]))
         schema = arrow_schema(catalogue[name])
+        identities[order.places[name][fresh[order.places[name]]]] = event_identities(name, mine, schema.names)  # 4
         tables[name] = record_batch([mine.column(each).combine_chunks() for each in schema.names], schema, len(mine))
     kept = np.flatnonzero(fresh)  # 2
     return Columns(
@@ -58,19 +73,24 @@ def in_total_order(batches: Iterable[Columns], order_by: Sequence[str] | str, ca
         _given(sequences, kept),
         len(order) - len(kept),
         len(order) - 1,
+        identities=identities[kept],
     )
 
 
-def _arrived(columns: Columns, table: pa.RecordBatch, schema: EventType, names: Sequence[str]) -> pa.Table:
+def _arrived(columns: Columns, table: pa.RecordBatch, schema: EventType, wanted: EventOrder) -> pa.Table:
     made = pa.Table.from_batches([table])
-    for number, name in enumerate(names):
-        if name not in schema.index:
+    for number, key in enumerate(wanted.keys):
+        name, at = key.attribute, key.column(schema)
+        if at is None and schema is HEARTBEAT:
+            made = made.append_column(order_column(number), _of_heartbeat(table, number))
+            continue
+        if at is None:
             fix = (
                 did_you_mean(name, schema.index)
                 or f"order by attributes that all types have; '{schema.name}' has {', '.join(schema.index)}"
             )
             raise DataError("D020", f"'{schema.name}' has no attribute '{name}' to order by", fix)
-        column = table.column(schema.index[name])
+        column = table.column(at)
         nan = pa.types.is_floating(column.type) and bool(np.isnan(column.to_numpy(zero_copy_only=False)).any())
         if column.null_count or nan:
             problem = f"an event of '{schema.name}' has no value in the order column '{name}'"
@@ -82,6 +102,11 @@ def _arrived(columns: Columns, table: pa.RecordBatch, schema: EventType, names: 
             name, pa.nulls(len(made), kind) if given is None else pa.array([given[at] for at in places], kind)
         )
     return made
+
+
+def _of_heartbeat(table: pa.RecordBatch, number: int) -> pa.Array:
+    """A heartbeat has its time for the first key, and no value for others."""
+    return table.column(0) if not number else pa.nulls(len(table))
 
 
 def _given(column: pa.Array, rows: npt.NDArray[np.int64]) -> list[Any] | None:

@@ -17,7 +17,6 @@ from fairlead.cli.options import (
     json_option,
     order_by_option,
     position_option,
-    require_one_order,
     rules_argument,
     until_option,
 )
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
     from fairlead.cli.summary import Summary
     from fairlead.model.columns import Columns
+    from fairlead.model.plan import Plan
     from fairlead.model.relation import Relation
     from fairlead.runtime.embedded import Run
     from fairlead.runtime.parts import OrderPart
@@ -141,9 +141,6 @@ def run(
         raise click.UsageError("--stream needs --position, and stops at the first bad record")
     if state is not None and (stream_field or until):
         raise click.UsageError("--state is not supported with --stream or --until: leave them out")
-    if order_by and (state or on_bad == "skip"):
-        raise click.UsageError("--order-by is not supported with --state, and stops at the first bad record")
-    require_one_order(order_by, position_field)
     job = RunArguments(
         rules, events, out, receipt, on_bad, rejects, allow_nan, until, batch_rows, not quiet, event_by_event, position_field,
         subscriptions, stream_field, state, order_by,
@@ -169,7 +166,6 @@ def perform(job: RunArguments) -> Summary:
        run is complete, whatever signal arrives. A run that is killed between two names has not moved the state: the same run
        again produces the same outputs, and they replace the existing ones. With the state first, their relations would be lost.
     """
-    import fairlead.runtime.sorting
     import fairlead.transport.admission.sequences
     import fairlead.transport.tables.stream_tables  # noqa: F401  here, and not while outputs are open: a signal in an import leaves a trace
     from fairlead.cli.outputs import SmallOutput, appears_at_once, refuse_nameless, refuse_overlap
@@ -181,12 +177,15 @@ def perform(job: RunArguments) -> Summary:
     from fairlead.deliver.receipt import dumps
     from fairlead.runtime.embedded import Run, until_microseconds
     from fairlead.runtime.parts import parts_of
+    from fairlead.runtime.sorting import ordered_plan
     from fairlead.transport.files.event_files import bytes_of, resolve
     from fairlead.transport.output.relation_files import RejectWriter, open_relations
 
     outputs_named = {"--out": job.out, "--rejects": job.rejects_path, "--receipt": job.receipt, "--state": job.state}
     refuse_nameless(outputs_named, standard=("--out", "--rejects"))
     plan, until = chosen(load_plan(job.rules), job.subscriptions), until_microseconds(job.until)  # 1
+    plan = ordered_plan(plan, job.order_by or None)
+    refuse_other_order(job, plan)
     files = resolve(job.events)
     refuse_pipes(job, files)
     refuse_overlap(outputs_named, [job.rules, *files])
@@ -232,6 +231,20 @@ def perform(job: RunArguments) -> Summary:
     return Summary.of(job, plan, running, tuple(first), rejects.count if rejects else 0, perf_counter() - began)
 
 
+def refuse_other_order(job: RunArguments, plan: Plan) -> None:
+    """What is not supported if the events are ordered by value."""
+    from fairlead.errors import UsageError
+
+    if plan.order is None:
+        return
+    if job.position_field is not None or job.stream_field is not None:
+        problem = f"--position or --stream is set, and the events are ordered by value: {plan.order}"
+        raise UsageError("A210", problem, "leave them out: an exported log is ordered by its values, too")
+    if job.state is not None or job.on_bad == "skip":
+        problem = f"--state and --on-bad skip are not supported where all events are sorted first: {plan.order}"
+        raise UsageError("A210", problem, "leave them out")
+
+
 def refuse_pipes(job: RunArguments, files: list[Path]) -> None:
     """Input that is read twice must be a file: a pipe would be empty the second time, or wait for another writer."""
     from fairlead.cli.outputs import appears_at_once
@@ -264,7 +277,7 @@ def _batches(
             files, plan.catalogue, names, job.position_field, job.stream_field, batch_rows=job.batch_rows, progress=progress
         )
         return
-    if job.order_by:
+    if plan.order is not None:
         from fairlead.runtime.sorting import AllFresh, in_total_order
 
         unordered = read_files(
@@ -276,7 +289,7 @@ def _batches(
             last_sequences=AllFresh(),
         )
         with closing(unordered):
-            yield 0, in_total_order(unordered, job.order_by, plan.catalogue)
+            yield 0, in_total_order(unordered, plan.order, plan.catalogue)
         return
     read = read_files(
         files,

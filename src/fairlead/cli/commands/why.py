@@ -66,18 +66,18 @@ def why(
     from fairlead.cli.rules import load_plan
     from fairlead.model.arguments import subscription_named
     from fairlead.runtime.embedded import until_microseconds
-    from fairlead.runtime.sorting import AllFresh, in_total_order
+    from fairlead.runtime.sorting import AllFresh, in_total_order, ordered_plan
     from fairlead.runtime.why import why as explained
     from fairlead.transport.files.event_files import read_files
 
-    plan = load_plan(rules)
+    plan = ordered_plan(load_plan(rules), order_by or None)
     if subscription is not None:
         subscription_named(plan, subscription)
     seen: list[Event] = []
-    require_one_order(order_by, position_field)
-    sequences = AllFresh() if order_by else None
+    require_one_order(str(plan.order or ""), position_field)
+    sequences = AllFresh() if plan.order else None
     read = read_files(events, plan.catalogue, allow_nan=allow_nan, position=position_field, last_sequences=sequences)
-    ordered = [in_total_order(read, order_by, plan.catalogue)] if order_by else read
+    ordered = [in_total_order(read, plan.order, plan.catalogue)] if plan.order else read
     batches = _noting(ordered, position, plan.catalogue, seen)
     findings = explained(plan, batches, position, until_microseconds(until))
     chosen = [each for each in findings if subscription in (None, each.subscription)]

@@ -32,7 +32,7 @@ from fairlead.matching.state.content import Content
 from fairlead.model.clocks import heard_types
 from fairlead.model.columns import Columns
 from fairlead.model.event import Event, Places
-from fairlead.model.identity import relation_id
+from fairlead.model.identity import pair_of, relation_id
 from fairlead.model.plan import Branch, Plan, Subscription
 from fairlead.model.position import Position
 from fairlead.model.relation import Relation
@@ -133,15 +133,16 @@ class EventLane:
         """Append the relation; return the event it derives, if a subscription reads it (its position is set when it is
         handled)."""
         subscription = running.subscription
-        positions = (member.position for member in match.members)
-        identity = relation_id(subscription.digest, subscription.number(match.branch), positions)
+        words = [word for member in match.members for word in member.words]
+        identity = relation_id(subscription.digest, subscription.number(match.branch), words)
         relation = self.relation(subscription.name, match, at, identity)
         if subscription.name not in self.plan.silent:
             delivered.append((relation, NOT_DUE if due is None else due))
         if relation.emitted_type not in self.read:
             return []
         schema, row = self.plan.catalogue[relation.emitted_type], tuple(value for _, _, value in relation.emitted_row)
-        return [Event(schema, row, at, _derived_time(schema, row, match))]
+        own = None if subscription.order is None else pair_of(identity)
+        return [Event(schema, row, at, _derived_time(schema, row, match), identity=own)]
 
     def relation(self, subscription: str, match: Match, at: Position, identity: str) -> Relation:
         emitter, number = self.emitters[subscription][match.branch], self.plan[subscription].number(match.branch)

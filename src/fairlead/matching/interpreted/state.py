@@ -130,6 +130,7 @@ def _keys(group: InstanceTable) -> list[Key]:
 def objects_of_events(events: Events, catalogue: Catalogue) -> list[Event]:
     rows = [iter(canonical_rows(events.tables[name], catalogue[name])) for name in events.types]
     schemas = [catalogue[name] for name in events.types]
+    identities = None if events.identities is None else list(map(tuple, events.identities.tolist()))
     times, timed, made = events.times.tolist(), events.timed.tolist(), []
     for at, (word, code) in enumerate(zip(events.words.tolist(), events.codes.tolist(), strict=True)):
         schema, row = schemas[code], next(rows[code])
@@ -142,6 +143,7 @@ def objects_of_events(events: Events, catalogue: Catalogue) -> list[Event]:
                 times[at] if timed[at] else own,
                 None if events.sources is None else events.sources[at],
                 None if events.sequences is None else events.sequences[at],
+                None if identities is None else identities[at],
             )
         )
     return made

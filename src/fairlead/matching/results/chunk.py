@@ -81,7 +81,12 @@ class Chunk:
             time if given is None else int(given[inner]),
             None if columns.sources is None else columns.sources[row],
             None if columns.sequences is None else columns.sequences[row],
+            None if columns.identities is None else tuple(columns.identities[row].tolist()),
         )
+
+
+def _are_identified(events: Sequence[Event]) -> bool:
+    return any(event.identity is not None for event in events)
 
 
 def chunk_of_events(events: Sequence[Event]) -> Chunk:
@@ -108,5 +113,6 @@ def chunk_of_events(events: Sequence[Event]) -> Chunk:
         tables,
         [event.source for event in events] if given else None,
         [event.sequence for event in events] if given else None,
+        identities=np.array([event.identity for event in events], dtype=np.uint64) if _are_identified(events) else None,
     )
     return Chunk(columns, words, times)

@@ -171,7 +171,7 @@ class Relations(Sequence[Relation]):
 
     @cached_property
     def _ids(self) -> Ids:
-        found = ids_of_blocks(self.blocks)
+        found = ids_of_blocks(self.blocks, self.view)
         return found if self.order is None else found[self.order]
 
     def _rows(self, places: Numbers | slice) -> list[BlockRows]:
@@ -289,7 +289,12 @@ def _joined_block(blocks: Sequence[MatchBlock]) -> MatchBlock:
     )
 
 
-def ids_of_blocks(blocks: Sequence[MatchBlock]) -> Ids:
+def identity_words(view: View, refs: Words) -> Ids:
+    """The words of the members' identities, two for each, in place of those of their positions."""
+    return view.take(refs.reshape(-1)).identities().reshape(len(refs), -1)
+
+
+def ids_of_blocks(blocks: Sequence[MatchBlock], view: View) -> Ids:
     """The ids of all relations, block after block; blocks of one width are computed together."""
     lengths = [len(block) for block in blocks]
     starts = np.cumsum([0, *lengths])
@@ -299,6 +304,8 @@ def ids_of_blocks(blocks: Sequence[MatchBlock]) -> Ids:
         widths.setdefault(block.refs.shape[1], []).append(at)
     for mine in widths.values():
         words = np.concatenate([blocks[at].refs for at in mine])
+        if blocks[mine[0]].subscription.order is not None:
+            words = identity_words(view, words)
         made = relation_ids([(blocks[at].subscription.digest, blocks[at].branch_number, lengths[at]) for at in mine], words)
         start = 0
         for at in mine:

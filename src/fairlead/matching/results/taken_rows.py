@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fairlead.errors import InvariantError
 from fairlead.matching.results.chunk import Chunk, Numbers, Words
 from fairlead.model.columns import ARROW, Columns, bits_of, canonical_rows_at, number_array, record_batch, taken_rows
 from fairlead.model.event import Event
@@ -125,7 +126,22 @@ class Taken:
                     time if given is None else int(given[inner]),
                     None if columns.sources is None else columns.sources[row],
                     None if columns.sequences is None else columns.sequences[row],
+                    None if columns.identities is None else tuple(columns.identities[row].tolist()),
                 )
+        return made
+
+    @property
+    def is_identified(self) -> bool:
+        return any(part.chunk.columns.identities is not None for part in self.parts)
+
+    def identities(self) -> npt.NDArray[np.uint64]:
+        """What each is, independent of its place (order/event_identity.py): two words a row."""
+        made = np.empty((len(self), 2), dtype=np.uint64)
+        for part in self.parts:
+            known = part.chunk.columns.identities
+            if known is None:
+                raise InvariantError("X001", f"an event of '{part.type}' has no identity", "please report this with the rule")
+            made[part.at] = known[part.rows]
         return made
 
     def chunk(self) -> Chunk:
@@ -149,6 +165,7 @@ class Taken:
                 tables,
                 self._spread([part.chunk.columns.sources for part in self.parts]) if given else None,
                 self._spread([part.chunk.columns.sequences for part in self.parts]) if given else None,
+                identities=self.identities() if self.is_identified else None,
             ),
             self.words,
             times,

@@ -21,6 +21,7 @@ import pyarrow as pa
 from fairlead.dataclass import dataclass
 from fairlead.matching.results.chunk import Chunk, Numbers, Words
 from fairlead.model.columns import Columns, arrow_type
+from fairlead.model.identity import Words as Ids
 from fairlead.model.identity import majors_of
 from fairlead.model.plan import Branch, Plan
 from fairlead.model.types import Catalogue, DataType, Kind
@@ -147,6 +148,8 @@ class Events:
     timed: Mask
     sources: Sequence[str | None] | None = None
     sequences: Sequence[int | None] | None = None
+    identities: Ids | None = None
+    """Two words for each event, if the events are in an order by value."""
 
     def __len__(self) -> int:
         return len(self.words)
@@ -157,7 +160,10 @@ class Events:
             mine = self.codes == code
             if self.timed[mine].all() and mine.any():
                 times[name] = self.times[mine]
-        columns = Columns(self.types, self.codes, majors_of(self.words), self.tables, self.sources, self.sequences)  # type: ignore[arg-type]
+        columns = Columns(
+            *(self.types, self.codes, majors_of(self.words), self.tables, self.sources, self.sequences),  # type: ignore[arg-type]
+            identities=self.identities,
+        )
         return Chunk(columns, self.words, times)
 
 
@@ -179,7 +185,8 @@ def events_of_chunk(chunk: Chunk, catalogue: Catalogue) -> Events:
             own = columns.tables[name].column(schema.time_index).cast(pa.int64())
             times[rows], timed[rows] = own.fill_null(0).to_numpy(), own.is_valid().to_numpy(zero_copy_only=False)
     codes = number[columns.code_array]
-    return Events(types, chunk.words, codes, columns.tables, times, timed, columns.sources, columns.sequences)
+    origin = columns.sources, columns.sequences, columns.identities
+    return Events(types, chunk.words, codes, columns.tables, times, timed, *origin)
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,8 @@ from fairlead.model.position import Position
 from fairlead.model.types import Catalogue
 
 MAGIC = b"fairlead-state"
+IDENTITY = ("identity 0", "identity 1")
+"""The two words of an event's identity, if the events are in an order by value (order/event_identity.py)."""
 VERSION = 4
 OTHER_IDENTITY = (b"1", b"2", b"3")
 """Versions in which relations had other ids or derived events other places, so their counts cannot be continued: before a
@@ -161,6 +163,8 @@ def _events_columns(events: Events, catalogue: Catalogue, unit: int) -> dict[str
         column = pa.array(given, type=kind) if given is not None else None
         if column is not None and column.null_count < len(column):
             fields[name] = column
+    if events.identities is not None:
+        fields |= {name: pa.array(part.view(np.int64)) for name, part in zip(IDENTITY, events.identities.T.copy(), strict=True)}
     made = {f"types {unit}": _listed(pa.array(events.types, type=pa.string())), f"events {unit}": _table(fields, len(events))}
     for number, name in enumerate(events.types):
         table, schema = events.tables[name], arrow_schema(catalogue[name])
@@ -286,7 +290,10 @@ class State:
                 parts.setdefault(group.form, []).append(group)
             needed = [word for group in groups for word in (group.words, group.members.reshape(-1))]
             if needed:
-                events.append(self._events(at, distinct(np.concatenate(needed)), plan.catalogue))
+                some = self._events(at, distinct(np.concatenate(needed)), plan.catalogue)
+                if len(some) and (some.identities is None) is not (plan.order is None):
+                    raise unsound("events have identities where they are ordered by their positions, or the reverse")
+                events.append(some)
         groups_of_forms = {form: joined(each).ordered() for form, each in parts.items()}
         return Content(seen, groups_of_forms, _together(events, plan.catalogue))
 
@@ -343,12 +350,15 @@ def _events(found: Mapping[str, pa.Array], unit: int, catalogue: Catalogue) -> E
     if "time" in table:
         times, timed = _plain(table["time"].fill_null(0)), table["time"].is_valid().to_numpy(zero_copy_only=False)
     sources, sequences = (table[name].to_pylist() if name in table else None for name in ("source", "sequence"))
+    identities = np.stack([_plain(table[name]) for name in IDENTITY], axis=1).view(np.uint64) if IDENTITY[0] in table else None
     if len(tables) < len(types):
         kept = np.flatnonzero(np.isin(codes, [at for at, name in enumerate(types) if name in tables]))
         numbers = np.cumsum([name in tables for name in types]) - 1
         words, codes, times, timed = words[kept], numbers[codes[kept]], times[kept], timed[kept]
         sources, sequences = (None if each is None else [each[at] for at in kept.tolist()] for each in (sources, sequences))
-    return Events(tuple(name for name in types if name in tables), words, codes, tables, times, timed, sources, sequences)
+        identities = None if identities is None else identities[kept]
+    known = tuple(name for name in types if name in tables)
+    return Events(known, words, codes, tables, times, timed, sources, sequences, identities)
 
 
 def _rows(rows: pa.StructArray, schema: pa.Schema) -> pa.RecordBatch:

@@ -62,6 +62,9 @@ def require_agreement(units: Sequence[Events]) -> None:
     _say((codes[one] == codes[other]).all(), "two subscriptions have different events at one place")
     for column in _origins(some):
         _say(column.take(pa.array(one)).equals(column.take(pa.array(other))), "two subscriptions have one event of two sources")
+    if all(each.identities is not None for each in some):
+        identities = np.concatenate([each.identities for each in some])
+        _say((identities[one] == identities[other]).all(), "two subscriptions have one event with different identities")
     for code, name in enumerate(names):
         rows = np.cumsum(codes == code) - 1  # tables are in the order of their events
         mine = codes[one] == code
@@ -113,6 +116,7 @@ def _require_events(events: Events, last: Position, catalogue: Catalogue) -> Non
     _say(events.timed.dtype == np.bool_ and len(events.timed) == len(events), "its columns of events are unlike")
     for given in (events.sources, events.sequences):
         _say(given is None or len(given) == len(events), "its columns of events are unlike")
+    _say(events.identities is None or events.identities.shape == (len(events), 2), "its columns of events are unlike")
     if not len(events):
         return
     _say((words[1:] > words[:-1]).all() and words[0] >= 0, "its events are not in order")

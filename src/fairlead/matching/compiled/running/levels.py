@@ -9,6 +9,7 @@ Takes: what each kernel found in a batch. Gives: batches with derived events for
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -35,9 +36,10 @@ from fairlead.matching.compiled.running.rounds import Emitters, Rounds
 from fairlead.matching.expressions.emission import emitted_columns
 from fairlead.matching.results.chunk import Chunk, Words
 from fairlead.matching.results.event_store import Store, View
-from fairlead.matching.results.relations import MatchBlock
+from fairlead.matching.results.relations import MatchBlock, identity_words
 from fairlead.model.columns import Columns, arrow_schema, record_batch
-from fairlead.model.identity import majors_of
+from fairlead.model.identity import Words as Ids
+from fairlead.model.identity import majors_of, relation_ids
 from fairlead.model.plan import Plan, Subscription
 from fairlead.model.types import NO_TIME, EventType
 
@@ -72,6 +74,7 @@ class Derived:
     times: npt.NDArray[np.int64] | None
     paths: Paths
     first: int
+    identities: Ids | None = None
 
 
 class Levels:
@@ -140,7 +143,7 @@ class Level:
                 times[name] = np.concatenate([each.times for each in parts])[inside]
         given = both[by_word]
         columns = Columns(tuple(types), codes[by_word].astype(np.int32), majors_of(given), tables)  # type: ignore[arg-type]
-        alone = _columns_of(types, derived_codes, words, tables, {each.type for each in mine})
+        alone = _columns_of(types, derived_codes, words, tables, {each.type for each in mine}, _joined_identities(mine, order))
         view = View([*self.view.layers, [Chunk(alone, words, times)]])
         return KernelBatch(columns, self.plan.catalogue, given, times), Merged(words, paths, numbers, view)
 
@@ -197,7 +200,9 @@ class Level:
         schema, view = self.plan.catalogue[subscription.emits], self.view if merged is None else merged.view
         columns = emitted_columns(subscription.branches[branch], self.plan.catalogue, view, found.refs)
         table = record_batch(columns, arrow_schema(schema), len(paths))
-        self.derived.append(Derived(schema.name, table, _times(self.plan, schema, columns, view, found), paths, self.count))
+        times = _times(self.plan, schema, columns, view, found)
+        identities = None if subscription.order is None else _identities(subscription, branch, view, found)
+        self.derived.append(Derived(schema.name, table, times, paths, self.count, identities))
 
     def moved(self, kernel: KernelBranch, merged: Merged) -> None:
         """The kernel has counted derived events by itself."""
@@ -246,7 +251,8 @@ class Level:
             if all(each.times is not None for each in parts):
                 times[name] = np.concatenate([each.times for each in parts])[inside]
         order = np.argsort(words, kind="stable")
-        store.add(_columns_of(types, codes[order], words[order], tables, set(types)), words[order], times)
+        columns = _columns_of(types, codes[order], words[order], tables, set(types), _joined_identities(self.derived, order))
+        store.add(columns, words[order], times)
 
     def _decided_at(self, nodes: list[Node]) -> dict[int, Words]:
         """A decided relation stands at the first place that was free: after the last event before it."""
@@ -275,11 +281,27 @@ def _renumbered(words: Words, old: Words, new: Words) -> Words:
     return np.where(old[at] == words, new[at], words)
 
 
+def _identities(subscription: Subscription, branch: int, view: View, found: BranchMatches) -> Ids:
+    """Derived events are identified by the relations that derive them."""
+    asked = [(subscription.digest, subscription.number(branch), len(found.refs))]
+    return relation_ids(asked, identity_words(view, found.refs))
+
+
+def _joined_identities(derived: Sequence[Derived], order: npt.NDArray[np.int64]) -> Ids | None:
+    known = [each.identities for each in derived if each.identities is not None]
+    return np.concatenate(known)[order] if known else None
+
+
 def _columns_of(
-    types: list[str], codes: npt.NDArray[Any], words: Words, tables: dict[str, pa.RecordBatch], wanted: set[str]
+    types: list[str],
+    codes: npt.NDArray[Any],
+    words: Words,
+    tables: dict[str, pa.RecordBatch],
+    wanted: set[str],
+    identities: Ids | None,
 ) -> Columns:
     chosen = {name: table for name, table in tables.items() if name in wanted}
-    return Columns(tuple(types), codes.astype(np.int32), majors_of(words), chosen)  # type: ignore[arg-type]
+    return Columns(tuple(types), codes.astype(np.int32), majors_of(words), chosen, identities=identities)  # type: ignore[arg-type]
 
 
 def _times(
