@@ -48,16 +48,35 @@ def test_a_table_is_put_in_order_too() -> None:
     assert fairlead.match(plan, table, order_by=["at"]).receipt == fairlead.match(plan, given, order_by=["at"]).receipt
 
 
-def test_of_repeats_the_first_in_the_order_stays_and_all_take_a_position() -> None:
+def test_what_a_source_sent_twice_is_dropped_and_takes_a_position_whatever_the_order_of_its_numbers() -> None:
     plan = fairlead.compile(RULES)
+    again = {"type": "A", "k": 1, "x": 0.0, "at": "2026-01-01T00:00:01Z", "_source": "p", "_sequence": 3}
     given = [
         {"type": "B", "k": 1, "x": 9.0, "at": "2026-01-01T00:00:03Z", "_source": "p", "_sequence": 2},
-        {"type": "A", "k": 1, "x": 1.0, "at": "2026-01-01T00:00:02Z", "_source": "p", "_sequence": 1},
-        {"type": "A", "k": 1, "x": 0.0, "at": "2026-01-01T00:00:01Z", "_source": "p", "_sequence": 1},
+        {"type": "A", "k": 2, "x": 1.0, "at": "2026-01-01T00:00:02Z", "_source": "p", "_sequence": 1},
+        again,
+        again,
     ]
     found = fairlead.match(plan, given, order_by=["at"])
     assert found.duplicates == 1
-    assert [each.positions for each in found] == [(0, 2)]
+    assert [each.positions for each in found] == [(0, 3)]
+
+
+def test_an_event_between_others_changes_no_id_but_those_of_its_relations() -> None:
+    plan = fairlead.compile(RULES + "SUBSCRIPTION Then MATCH A a THEN B b EMIT D (x = a.x) SUBSCRIPTION Both MATCH D d AND A a")
+    given = [each | {"_source": "p", "_sequence": at} for at, each in enumerate(rows(60))]
+    whole = fairlead.match(plan, given, order_by="at")
+    for left in range(0, 60, 7):
+        less = fairlead.match(plan, [each for at, each in enumerate(given) if at != left], order_by="at")
+        known = {shape(each): each.id for each in whole}
+        common = [each for each in less if shape(each) in known]
+        assert len(common) > 10
+        assert all(each.id == known[shape(each)] for each in common)
+
+
+def shape(relation: fairlead.Relation) -> tuple[object, ...]:
+    """What a relation is, without positions; of a derived member, its value."""
+    return relation.subscription, *((each.type, each.sequence, each["x"]) for each in relation.members)
 
 
 def test_without_a_value_to_order_by_it_is_refused() -> None:

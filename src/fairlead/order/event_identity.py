@@ -1,6 +1,6 @@
 """What an event is, independent of its place: two 64-bit words for each event of an ORDER BY plan.
 
-    with a sequence    its type, its source and its sequence there: the publisher has numbered it
+    with a sequence    its type, its source and its sequence there, as the publisher has numbered it, and its order keys
     without            its type, source and content, and its number among equal events, which stand next to each other in the
                        total order (total.py), so that it does not matter which of them has which number
     derived            the id of the relation that derived it (model/identity.py)
@@ -13,7 +13,7 @@ Takes: rows of one type, in their order. Gives: their words. Never: depends on h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from typing import Any
 
@@ -21,26 +21,30 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from fairlead.model.event_order import EventOrder
 from fairlead.model.identity import ID_BYTES, Words, mixed_in
+from fairlead.model.types import EventType
 from fairlead.order.total import SEQUENCE, SOURCE
 
 NUMBERED, BY_CONTENT = 1, 0
 NAN = np.array([np.nan]).view(np.uint64)[0]
 
 
-def event_identities(type_name: str, table: pa.Table, attributes: Sequence[str]) -> Words:
-    """`attributes`: the columns of the content; `_source` and `_sequence` are read if the table has them."""
+def event_identities(schema: EventType, table: pa.Table, order: EventOrder) -> Words:
+    """`table`: its attributes, and `_source` and `_sequence` if there are any."""
     rows = len(table)
-    sources = _texts(_whole(table, SOURCE, pa.string()))
+    sources = list(_texts(_whole(table, SOURCE, pa.string())))
     sequences = _whole(table, SEQUENCE, pa.int64())
     numbered = sequences.is_valid().to_numpy(zero_copy_only=False)
-    seeds = _seeds(type_name)
+    seeds = _seeds(schema.name)
     made = np.empty((rows, 2), dtype=np.uint64)
     if numbered.any():
-        words = [np.full(rows, NUMBERED, dtype=np.uint64), *sources, *_numbers(sequences)]
+        keys = [key.column(schema) for key in order.keys]
+        values = [word for at in keys if at is not None for word in _words(_joined(table.column(schema.attributes[at].name)))]
+        words = [np.full(rows, NUMBERED, dtype=np.uint64), *sources, *_numbers(sequences), *values]
         made[numbered] = mixed_in(seeds, np.stack([each[numbered] for each in words], axis=1))
     if not numbered.all():
-        content = [word for name in attributes for word in _words(_joined(table.column(name)))]
+        content = [word for name in schema.index for word in _words(_joined(table.column(name)))]
         words = [np.full(rows, BY_CONTENT, dtype=np.uint64), *sources, *content]
         plain = mixed_in(seeds, np.stack([each[~numbered] for each in words], axis=1))
         made[~numbered] = mixed_in(plain, _among_equals(plain)[:, None])

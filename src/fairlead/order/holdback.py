@@ -26,7 +26,7 @@ into rounds, as long as none is late.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -74,11 +74,11 @@ class ReleasedRows:
 
 
 class HoldBack:
-    """`keys`: the number of order columns. `next`: the position of the next released row. `late`: the number of late rows so
-    far."""
+    """`keys`: the number of order columns, some of them descending, but not the first. `next`: the position of the next
+    released row. `late`: the number of late rows so far."""
 
-    def __init__(self, frontier: Frontier, keys: int) -> None:
-        self.frontier, self.keys = frontier, keys
+    def __init__(self, frontier: Frontier, keys: int, descending: Sequence[bool] = ()) -> None:
+        self.frontier, self.keys, self.descending = frontier, keys, descending
         self.bounds: dict[str, Bound] = {}
         self.released: Bound | None = None
         self.next = 0
@@ -102,10 +102,10 @@ class HoldBack:
                 self.held[name] = pa.concat_tables([self.held[name], table]) if name in self.held else table  # 2
         self._move(latest)  # 3
         given = self._release()  # 4
-        order = in_order(given, self.keys)
+        order = in_order(given, self.keys, self.descending)
         if self.frontier.positioned and order.ties:
             given = _without_repeats(order, given, late)
-            order = in_order(given, self.keys)
+            order = in_order(given, self.keys, self.descending)
         first = self.next
         self.next += len(order)
         self.late += sum(map(len, late.values()))

@@ -1,5 +1,8 @@
 """Which rows repeat a source's sequence: those whose sequence is not above all earlier ones of the same source.
 
+If events are in an order by value, their source may have numbered them in another one. Then a repeat is a row with the sequence
+of another one of its source, and with the same values in the order columns.
+
 A dropped row never raises the largest sequence, so the largest of all earlier rows is the largest of the accepted ones. A part
 of the order therefore needs only the largest sequence of each source from the parts before it.
 
@@ -40,6 +43,17 @@ def repeated(sources: pa.Array, sequences: pa.Array) -> tuple[Mask, dict[str | N
     ends = np.flatnonzero(np.append(codes[1:] != codes[:-1], True))
     names = encoded.dictionary.to_pylist()
     return found, {names[codes[at]]: int(values[most[at] - codes[at] * len(values)]) for at in ends.tolist()}
+
+
+def doubled(alike: Mask, sources: pa.Array, sequences: pa.Array) -> Mask:
+    """Rows in an order by value that have the source and sequence of the row before. `alike`: and its order columns."""
+    found: Mask = alike & sequences.is_valid().to_numpy(zero_copy_only=False)
+    if found.any():
+        numbers = sequences.fill_null(0).to_numpy(zero_copy_only=False)
+        names = sources.dictionary_encode(null_encoding="encode").indices.to_numpy(zero_copy_only=False)
+        found[1:] &= (numbers[1:] == numbers[:-1]) & (names[1:] == names[:-1])
+        found[1:] &= sequences.is_valid().to_numpy(zero_copy_only=False)[:-1]
+    return found
 
 
 def behind(sources: pa.Array, sequences: pa.Array, lasts: Lasts) -> Mask:

@@ -1,7 +1,7 @@
 """One total order for rows without positions, which depends on the rows alone.
 
-    1. the order columns that the user named, ascending or descending; a heartbeat has only the first, and stands behind all
-       events with its value there, since it is about everything up to its time
+    1. the order columns that the user named, ascending or descending; a heartbeat may have only the first, and then stands
+       behind all events with its value there, since it is about everything up to its time
     2. source, then the source's sequence, if there are any: rows that a source numbered keep its order
     3. the type, by name; heartbeats last
     4. the content: the attributes, column by column
@@ -43,11 +43,16 @@ class RowOrder:
     types: tuple[str, ...]
     codes: npt.NDArray[np.int32]
     rows: Numbers
-    ties: int
-    """Rows whose order columns equal those of the row before."""
+    alike: npt.NDArray[np.bool_]
+    """Whether the order columns of each row equal those of the row before."""
 
     def __len__(self) -> int:
         return len(self.codes)
+
+    @property
+    def ties(self) -> int:
+        """How many rows are equal to the row before in their order columns."""
+        return int(self.alike.sum())
 
     def rows_of(self, name: str) -> Numbers:
         """The rows of a type's table in their order."""
@@ -71,7 +76,7 @@ def in_order(arrivals: Arrivals, keys: int, descending: Sequence[bool] = ()) -> 
     types = tuple(sorted((name for name in arrivals if len(arrivals[name])), key=_rank))
     sizes = [len(arrivals[name]) for name in types]
     starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-    columns = list(_columns(arrivals, types, sizes, keys, descending)) if types else []
+    columns = list(_columns(arrivals, types, keys, descending)) if types else []
     order = _sorted(columns)  # 1, and 3: the sort is stable, and the tables are concatenated by the rank of their types
     codes = np.repeat(np.arange(len(types), dtype=np.int32), sizes)[order]
     rows = order - starts[codes]
@@ -82,20 +87,17 @@ def in_order(arrivals: Arrivals, keys: int, descending: Sequence[bool] = ()) -> 
     alike[1:] &= codes[1:] == codes[:-1]
     if alike.any():
         _settle(arrivals, types, codes, rows, alike, keys)
-    return RowOrder(types, codes, rows, int(same.sum()))
+    return RowOrder(types, codes, rows, same)
 
 
-def _columns(
-    arrivals: Arrivals, types: Sequence[str], sizes: Sequence[int], keys: int, descending: Sequence[bool]
-) -> Iterator[pa.Array]:
+def _columns(arrivals: Arrivals, types: Sequence[str], keys: int, descending: Sequence[bool]) -> Iterator[pa.Array]:
     """Columns whose ascending order is that of the rows."""
     for key in range(keys):
         joined = _joined([arrivals[name].column(order_column(key)) for name in types])
-        if key and joined.null_count:
+        if joined.null_count:
+            yield joined.is_null().cast(pa.int64())
             joined = _filled(joined)
         yield _reversed(joined) if key < len(descending) and descending[key] else joined
-        if not key and keys > 1 and HEARTBEAT.name in types:
-            yield pa.array(np.repeat([name == HEARTBEAT.name for name in types], sizes).astype(np.int64))
 
 
 def _filled(column: pa.Array) -> pa.Array:

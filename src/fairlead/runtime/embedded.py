@@ -246,7 +246,7 @@ def match(
     parts = () if stream is None else parts_of(plan)
     run = Run(plan, event_by_event=event_by_event, parts=parts)
     batches, members = [], 0
-    for part, columns in _read(events, plan, position, stream, parts):
+    for part, columns in _read(events, plan, order_by, position, stream, parts):
         found = run.feed(columns, part)
         batches.append(found)
         if isinstance(found, LAZY):
@@ -266,19 +266,20 @@ def _require_parts(parts: Any) -> None:
 def _read(
     events: Any,
     plan: Plan,
+    order_by: Sequence[str] | str | None,
     position: str | None,
     stream: str | None,
     parts: Sequence[OrderPart],
 ) -> Iterable[tuple[int, Columns]]:
     """The events, each batch with the number of its part."""
-    if plan.order is not None:
-        if position is not None or stream is not None:
-            fix = "leave position and stream out, or the order by value"
-            raise UsageError("A210", f"position or stream is set, and the events are ordered by value: {plan.order}", fix)
-        from fairlead.runtime.sorting import AllFresh, in_total_order
+    if order_by is not None or plan.order is not None:
+        from fairlead.runtime.sorting import AllFresh, in_total_order, order_of
 
-        read = read_events(events, plan.catalogue, last_sequences=AllFresh())
-        return [(0, in_total_order(read, plan.order, plan.catalogue))]
+        order = order_of(plan, order_by or ())
+        if position is not None or stream is not None:
+            problem = f"position or stream is set, and the events are ordered by value: {order}"
+            raise UsageError("A210", problem, "leave them out, or the order by value")
+        return [(0, in_total_order(read_events(events, plan.catalogue, last_sequences=AllFresh()), order, plan.catalogue))]
     if stream is None:
         return ((0, columns) for columns in read_events(events, plan.catalogue, position=position))
     if position is None or not is_table(events):

@@ -20,7 +20,7 @@ from fairlead.model.event_order import EventOrder, by_attributes
 from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT, Catalogue, EventType
 from fairlead.order.event_identity import event_identities
-from fairlead.order.repeats import repeated
+from fairlead.order.repeats import doubled
 from fairlead.order.total import SEQUENCE, SOURCE, in_order, order_column
 from fairlead.transport.admission.problems import did_you_mean
 from fairlead.transport.admission.sequences import LastSequences
@@ -34,15 +34,26 @@ class AllFresh(LastSequences):
 
 
 def ordered_plan(plan: Plan, order_by: Sequence[str] | str | None) -> Plan:
-    """The plan with the order of the shorthand `order_by`, if it is given."""
-    if order_by is None:
-        return plan
-    names = [order_by] if isinstance(order_by, str) else list(order_by)
+    """The plan with the order of the shorthand `order_by`, if that names attributes of all events. Other columns of the input,
+    such as a row number, do not make it another plan: they are no part of the events."""
+    names = [order_by] if isinstance(order_by, str) else list(order_by or ())
     if not names:
-        raise UsageError("A211", "the events have no order: order_by is empty", 'order_by=["at"]')
+        return plan
     if plan.order is not None:
         raise UsageError("A210", f"order_by is set, and the rules say {plan.order}", "leave order_by out")
-    return with_order(plan, by_attributes(names))
+    order = by_attributes(names)
+    read = {name for each in plan.subscriptions for name in each.reads(plan.catalogue)} - {HEARTBEAT.name}
+    schemas = [plan.catalogue[name] for name in sorted(read) if not plan.catalogue[name].derived]
+    known = all(key.column(schema) is not None for key in order.keys for schema in schemas)
+    return with_order(plan, order) if known else plan
+
+
+def order_of(plan: Plan, order_by: Sequence[str] | str) -> EventOrder:
+    """That of the rules, or of the shorthand."""
+    names = [order_by] if isinstance(order_by, str) else list(order_by)
+    if plan.order is None and not names:
+        raise UsageError("A211", "the events have no order: order_by is empty", 'order_by=["at"]')
+    return plan.order or by_attributes(names)
 
 
 def in_total_order(batches: Iterable[Columns], wanted: EventOrder, catalogue: Catalogue) -> Columns:
@@ -56,12 +67,12 @@ def in_total_order(batches: Iterable[Columns], wanted: EventOrder, catalogue: Ca
     order = in_order(arrivals, len(wanted.keys), [each.descending for each in wanted.keys])  # 1
     sources = order.column(SOURCE, arrivals, order.types, pa.string())
     sequences = order.column(SEQUENCE, arrivals, order.types, pa.int64())
-    fresh = ~repeated(sources, sequences)[0]  # 3
+    fresh = ~doubled(order.alike, sources, sequences)  # 3
     tables, identities = {}, np.empty((len(order), 2), dtype=np.uint64)
     for name in order.types:
         mine = arrivals[name].take(pa.array(order.rows_of(name)[fresh[order.places[name]]]))
         schema = arrow_schema(catalogue[name])
-        identities[order.places[name][fresh[order.places[name]]]] = event_identities(name, mine, schema.names)  # 4
+        identities[order.places[name][fresh[order.places[name]]]] = event_identities(catalogue[name], mine, wanted)  # 4
         tables[name] = record_batch([mine.column(each).combine_chunks() for each in schema.names], schema, len(mine))
     kept = np.flatnonzero(fresh)  # 2
     return Columns(

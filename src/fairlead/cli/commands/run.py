@@ -234,14 +234,17 @@ def perform(job: RunArguments) -> Summary:
 def refuse_other_order(job: RunArguments, plan: Plan) -> None:
     """What is not supported if the events are ordered by value."""
     from fairlead.errors import UsageError
+    from fairlead.runtime.sorting import order_of
 
-    if plan.order is None:
+    if plan.order is None and not job.order_by:
         return
     if job.position_field is not None or job.stream_field is not None:
-        problem = f"--position or --stream is set, and the events are ordered by value: {plan.order}"
+        problem = f"--position or --stream is set, and the events are ordered by value: {order_of(plan, job.order_by)}"
         raise UsageError("A210", problem, "leave them out: an exported log is ordered by its values, too")
     if job.state is not None or job.on_bad == "skip":
-        problem = f"--state and --on-bad skip are not supported where all events are sorted first: {plan.order}"
+        problem = (
+            f"--state and --on-bad skip are not supported where all events are sorted first: {order_of(plan, job.order_by)}"
+        )
         raise UsageError("A210", problem, "leave them out")
 
 
@@ -277,8 +280,8 @@ def _batches(
             files, plan.catalogue, names, job.position_field, job.stream_field, batch_rows=job.batch_rows, progress=progress
         )
         return
-    if plan.order is not None:
-        from fairlead.runtime.sorting import AllFresh, in_total_order
+    if plan.order is not None or job.order_by:
+        from fairlead.runtime.sorting import AllFresh, in_total_order, order_of
 
         unordered = read_files(
             files,
@@ -289,7 +292,7 @@ def _batches(
             last_sequences=AllFresh(),
         )
         with closing(unordered):
-            yield 0, in_total_order(unordered, plan.order, plan.catalogue)
+            yield 0, in_total_order(unordered, order_of(plan, job.order_by), plan.catalogue)
         return
     read = read_files(
         files,

@@ -66,7 +66,7 @@ def why(
     from fairlead.cli.rules import load_plan
     from fairlead.model.arguments import subscription_named
     from fairlead.runtime.embedded import until_microseconds
-    from fairlead.runtime.sorting import AllFresh, in_total_order, ordered_plan
+    from fairlead.runtime.sorting import AllFresh, in_total_order, order_of, ordered_plan
     from fairlead.runtime.why import why as explained
     from fairlead.transport.files.event_files import read_files
 
@@ -74,10 +74,11 @@ def why(
     if subscription is not None:
         subscription_named(plan, subscription)
     seen: list[Event] = []
-    require_one_order(str(plan.order or ""), position_field)
-    sequences = AllFresh() if plan.order else None
+    order = order_of(plan, order_by) if order_by or plan.order else None
+    require_one_order(str(order or ""), position_field)
+    sequences = AllFresh() if order else None
     read = read_files(events, plan.catalogue, allow_nan=allow_nan, position=position_field, last_sequences=sequences)
-    ordered = [in_total_order(read, plan.order, plan.catalogue)] if plan.order else read
+    ordered = [in_total_order(read, order, plan.catalogue)] if order else read
     batches = _noting(ordered, position, plan.catalogue, seen)
     findings = explained(plan, batches, position, until_microseconds(until))
     chosen = [each for each in findings if subscription in (None, each.subscription)]

@@ -11,6 +11,7 @@ from fairlead.errors import UsageError
 from fairlead.model.arguments import require_plan
 from fairlead.model.plan import Plan
 from fairlead.runtime.embedded import until_microseconds
+from fairlead.runtime.sorting import ordered_plan
 from fairlead.runtime.spark.input.frames import input_of
 from fairlead.runtime.spark.job.batch_job import match_batch
 from fairlead.runtime.spark.job.targets import groups_of
@@ -77,6 +78,7 @@ def match(
             for part, frame in frames_of_parts(plan, frames, position, stream)
         ]  # fmt: skip
         return reduce(lambda left, right: left.union(right), found)
+    plan = ordered_plan(plan, order_by)
     given = input_of(plan, frames, order_by, position, type_column, source, sequence, on_bad)
     if buckets is not None and (not isinstance(buckets, int) or isinstance(buckets, bool) or buckets < 1):
         raise UsageError(

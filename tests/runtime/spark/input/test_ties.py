@@ -18,6 +18,7 @@ import fairlead
 from fairlead.model.plan import Plan
 from fairlead.model.values import microseconds
 from fairlead.runtime.embedded import until_microseconds
+from fairlead.runtime.sorting import ordered_plan
 from fairlead.runtime.spark.job.result_rows import ResultRows
 from tests.matching.generators.generated import Case
 from tests.matching.generators.plans import plan_cases
@@ -47,8 +48,7 @@ def on_every_runtime(plan: Plan, events: list[Event], until: Any, buckets: int, 
     mixed = random.sample(events, len(events))
     found = fairlead.match(plan, mixed, order_by="at", until=until)
     wanted = shown(plan, found.batches)
-    limit = until_microseconds(until)
-
+    limit, plan = until_microseconds(until), ordered_plan(plan, "at")
     reading = reading_of(plan, 1, sourced=True)
     times = [microseconds(each["at"]) for each in mixed]
     rows = input_table(plan, reading, mixed, [pa.array(times, pa.int64())])

@@ -127,7 +127,7 @@ def job_of(
     positioned: bool = False,
     together: int = 1,
 ) -> Job:
-    return Job(reading, groups_of(plan), buckets, np.array(cuts, dtype=np.int64), positioned, until, together)
+    return Job(reading, groups_of(plan), buckets, np.array(cuts, dtype=np.int64), positioned, until, together, plan.order)
 
 
 COMPARED = ("subscription", "relation_id", "branch", "completed_at", "place", "members", "emitted")
@@ -141,9 +141,9 @@ def delivered(table: pa.Table) -> list[str]:
     return [repr([row[name] for name in COMPARED]) for _, row in sorted(zip(turns, rows, strict=True), key=itemgetter(0))]
 
 
-def embedded(plan: Plan, events: Any, until: Any = None, position: str | None = None) -> list[str]:
+def embedded(plan: Plan, events: Any, until: Any = None, position: str | None = None, order_by: Any = None) -> list[str]:
     """The same of the embedded runtime."""
-    return shown(plan, fairlead.match(plan, events, until=until, position=position).batches)
+    return shown(plan, fairlead.match(plan, events, until=until, position=position, order_by=order_by).batches)
 
 
 def shown(plan: Plan, batches: Sequence[Any]) -> list[str]:

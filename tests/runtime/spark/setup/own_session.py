@@ -33,7 +33,7 @@ SCHEMA = "type string, k int, at long"
 
 
 def wanted() -> list[str]:
-    return sorted(each.id for each in fairlead.match(PLAN, EVENTS))
+    return sorted(each.id for each in fairlead.match(PLAN, EVENTS, order_by="at"))
 
 
 def builder() -> Any:

@@ -37,7 +37,7 @@ PATIENCE_S = 600
 def wanted() -> pa.Table:
     """What the embedded runtime gives."""
     plan = fairlead.compile(RULES)
-    given = relation_table(fairlead.match(plan, events(EVENTS)).batches, layout_of(plan))
+    given = relation_table(fairlead.match(plan, events(EVENTS), order_by="at").batches, layout_of(plan))
     return compared(given.rename_columns(["relation_id" if name == "id" else name for name in given.column_names]))
 
 

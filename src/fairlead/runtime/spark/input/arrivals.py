@@ -47,6 +47,14 @@ class InputColumns:
     def types(self) -> tuple[str, ...]:
         return (*self.columns, *self.others)
 
+    def heartbeats(self, batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+        """Which rows are heartbeats: they have only the first order column."""
+        if HEARTBEAT.name not in self.types:
+            return np.zeros(batch.num_rows, dtype=bool)
+        codes: npt.NDArray[np.int32] = batch.column(CODE).fill_null(-1).to_numpy(zero_copy_only=False)
+        found: npt.NDArray[np.bool_] = codes == self.types.index(HEARTBEAT.name)
+        return found
+
     @property
     def reserved(self) -> list[str]:
         order = [order_column(key) for key in range(self.keys)]

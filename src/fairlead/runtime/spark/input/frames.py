@@ -19,8 +19,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fairlead.errors import DataError, UsageError
+from fairlead.model.event_order import TIME as TIME_KEY
+from fairlead.model.event_order import OrderKey
 from fairlead.model.plan import Plan
-from fairlead.model.types import HEARTBEAT, Kind
+from fairlead.model.types import HEARTBEAT, EventType, Kind
 from fairlead.order.total import SEQUENCE, SOURCE, order_column
 from fairlead.runtime.spark.input.arrivals import CODE, TYPE, InputColumns
 from fairlead.runtime.spark.input.parquet_scans import Recipe
@@ -101,11 +103,13 @@ def input_of(
     sequence: str | None,
     on_bad: OnBad,
 ) -> InputFrame:
-    order = _order_columns(order_by, position)
+    asked = [order_by] if isinstance(order_by, str) else list(order_by or ())
+    _require_order(plan, asked, position)
     if on_bad not in ("stop", "skip"):
         raise UsageError("A101", f"on_bad is {on_bad!r}", fix="use 'stop' or 'skip'")
     given = _given(plan, frames, type_column)
-    for each in given:
+    orders = [_order_columns(plan, each, asked if position is None else [position]) for each in given]
+    for each, order in zip(given, orders, strict=True):
         for name in order:
             each.require(name, "an order column", "the order columns are in every frame")
         if source is not None:
@@ -114,32 +118,54 @@ def input_of(
         if sequence is not None:
             each.require(sequence, "the sequence of its rows", "it is in every frame")
             _is_one_of(each, sequence, NUMERIC, "the sequence of a row is a whole number")
-    _one_order(plan, given, order, position is not None)
+    _one_order(plan, given, orders, position is not None)
     types = dict.fromkeys((*plan.input_types, HEARTBEAT.name)) if not given[0].of else {each.of: None for each in given}
-    columns, numbers = _attributes(plan, given, tuple(types), order)
+    columns, numbers = _attributes(plan, given, tuple(types), orders)
     read = _read(plan)
     others = tuple(name for name in types if name not in columns and name not in read)
-    reading = InputColumns(plan.catalogue, columns, others, len(order), source is not None or sequence is not None, on_bad)
-    recipes = [_recipe(each, reading, numbers, order, type_column, source, sequence) for each in given]
+    reading = InputColumns(plan.catalogue, columns, others, len(orders[0]), source is not None or sequence is not None, on_bad)
+    recipes = [
+        _recipe(each, reading, numbers, order, type_column, source, sequence) for each, order in zip(given, orders, strict=True)
+    ]
     parts = [_selected(each, recipe) for each, recipe in zip(given, recipes, strict=True)]
     whole = parts[0]
     for part in parts[1:]:
         whole = whole.unionByName(part, allowMissingColumns=True)
     sources = tuple((each.whole, recipe) for each, recipe in zip(given, recipes, strict=True))
-    kinds = {each.kind(name) for each in given for name in order} & {"timestamp_ntz"}
+    kinds = {each.kind(name) for each, order in zip(given, orders, strict=True) for name in order} & {"timestamp_ntz"}
     kinds |= {_base(kind) for _, kind, is_time in numbers if is_time}
     zone = (given[0].zone or "UTC") if kinds & {"timestamp_ntz", *TEXTS} else None
-    return InputFrame(whole, reading, position is not None, tuple(order), sources, zone)
+    return InputFrame(whole, reading, position is not None, tuple(orders[0]), sources, zone)
 
 
-def _order_columns(order_by: Sequence[str] | str | None, position: str | None) -> list[str]:
-    given = [order_by] if isinstance(order_by, str) else list(order_by or ())
-    if position is not None and given:
+def _require_order(plan: Plan, asked: Sequence[str], position: str | None) -> None:
+    if position is not None and asked:
         raise UsageError("A210", "both order_by and position are set", "use the one that the rows are ordered by")
-    if position is None and not given:
-        fix = 'order_by=["at"], or position="offset" if the rows come from a log'
-        raise UsageError("A211", "the rows have no order: neither order_by nor position is set", fix)
-    return given if position is None else [position]
+    if position is not None and plan.order is not None:
+        raise UsageError("A210", f"position is set, and the rules say {plan.order}", "leave position out")
+    if position is None and not asked and plan.order is None:
+        fix = 'order_by=["at"], ORDER BY at in the rules, or position="offset" if the rows come from a log'
+        raise UsageError("A211", "the rows have no order: there is neither order_by, ORDER BY nor position", fix)
+
+
+def _order_columns(plan: Plan, given: UserFrame, asked: Sequence[str]) -> list[str]:
+    """The columns by which the rows of a frame are ordered: those asked for, or of the names that the keys of ORDER BY have in
+    its types."""
+    if plan.order is None:
+        return list(asked)
+    types = [plan.catalogue[given.of]] if given.of else [plan.catalogue[name] for name in plan.input_types]
+    return [_order_column(number, key, types, given) for number, key in enumerate(plan.order.keys)]
+
+
+def _order_column(number: int, key: OrderKey, types: Sequence[EventType], given: UserFrame) -> str:
+    if key.attribute in given.names or key.attribute.upper() != TIME_KEY:
+        is_beat = given.of == HEARTBEAT.name and not number and key.attribute not in given.names
+        return HEARTBEAT.attributes[0].name if is_beat else key.attribute
+    names = sorted({each.time_attribute for each in types if each.time_attribute is not None})
+    if len(names) != 1:
+        problem = f"ORDER BY TIME in one frame, in which event times are in {' and '.join(names) or 'no column'}"
+        raise UsageError("A211", problem, "pass one frame per event type: match(plan, {'Type': frame, …})")
+    return names[0]
 
 
 def _given(plan: Plan, frames: DataFrame | Mapping[str, DataFrame], type_column: str) -> list[UserFrame]:
@@ -167,7 +193,7 @@ def _read(plan: Plan) -> frozenset[str]:
 
 
 def _attributes(
-    plan: Plan, given: Sequence[UserFrame], types: Sequence[str], order: Sequence[str]
+    plan: Plan, given: Sequence[UserFrame], types: Sequence[str], orders: Sequence[Sequence[str]]
 ) -> tuple[dict[str, dict[str, str]], dict[Numbered, str]]:
     """For every type that is read the column of each attribute, and for these columns a name and a Spark type. A time that is
     also an order column is not sent twice: every column costs every row."""
@@ -175,7 +201,7 @@ def _attributes(
     numbers: dict[Numbered, str] = {}
     read = _read(plan)
     for name in (each for each in types if each in read):
-        frame = next(each for each in given if each.of in ("", name))
+        frame, order = next((each, order) for each, order in zip(given, orders, strict=True) if each.of in ("", name))
         if name == HEARTBEAT.name and not frame.of and not _beats(frame):
             continue  # the frame has no column for a heartbeat's time: such rows are rejected
         columns[name] = {}
@@ -264,10 +290,10 @@ def _ordering(given: UserFrame, name: str) -> Column:
     return column.cast("double") if kind == "float" else column.cast("string") if kind in TEXTS else column
 
 
-def _one_order(plan: Plan, given: Sequence[UserFrame], order: Sequence[str], is_position: bool) -> None:
+def _one_order(plan: Plan, given: Sequence[UserFrame], orders: Sequence[Sequence[str]], is_position: bool) -> None:
     """Order columns must have a type with an order, and the same one in every frame."""
-    for name in order:
-        for each in given:
+    for names in zip(*orders, strict=True):
+        for each, name in zip(given, names, strict=True):
             kind = each.kind(name)
             if is_position and kind not in NUMERIC:
                 problem = f"the position column '{name}' is {kind}, not a whole number"
@@ -275,14 +301,14 @@ def _one_order(plan: Plan, given: Sequence[UserFrame], order: Sequence[str], is_
             if kind not in ORDERS:
                 fix = "order by numbers, times or dates"
                 raise DataError("D021", f"the order column '{name}' is {kind}, which has no order", fix, name)
-            first = given[0].kind(name)
+            first = given[0].kind(names[0])
             if _family(kind) != _family(first):
                 problem = (
                     f"the order column '{name}' is {first} in the frame of '{given[0].of}' and {kind} in that of '{each.of}'"
                 )
                 raise DataError("D021", problem, "cast it to one type in all frames", name)
-        if given[0].kind(name) in TEXTS:
-            _text_order(plan, name)
+        if given[0].kind(names[0]) in TEXTS:
+            _text_order(plan, names[0])
 
 
 def _text_order(plan: Plan, name: str) -> None:

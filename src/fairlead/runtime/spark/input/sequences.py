@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fairlead.order.repeats import repeated
+from fairlead.order.repeats import doubled, repeated
 from fairlead.order.total import SEQUENCE, SOURCE, Arrivals, RowOrder, order_column
 from fairlead.runtime.spark.input.arrivals import REJECTED
 from fairlead.runtime.spark.job.buckets import buckets_of
@@ -21,14 +21,19 @@ POSITION = "_position"
 
 
 class Sequenced:
-    """Sources and sequences of a slice's rows, by place. A rejected row has none: it does not advance the sequence."""
+    """Sources and sequences of a slice's rows, by place. A rejected row has none: it does not advance the sequence. `by_value`:
+    repeats are at the same place, so all of them are known here."""
 
-    def __init__(self, order: RowOrder, arrivals: Arrivals, positioned: bool) -> None:
+    def __init__(self, order: RowOrder, arrivals: Arrivals, positioned: bool, by_value: bool = False) -> None:
         names = [name for name in order.types if name != REJECTED]
         self.places = np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *(order.places[name] for name in names)]))
         self.sources = order.column(SOURCE, arrivals, names, pa.string())
         self.sequences = order.column(SEQUENCE, arrivals, names, pa.int64())
         self.here, lasts = repeated(self.sources, self.sequences)
+        if by_value:
+            group = np.cumsum(~order.alike)[self.places]  # rejected rows are left out here
+            alike = np.concatenate([[False], group[1:] == group[:-1]])[: len(group)]
+            self.here = doubled(alike, self.sources, self.sequences)
         self.repeated = np.zeros(len(order), dtype=bool)
         self.repeated[self.places[self.here]] = True
         self.lasts = pa.table([pa.array(lasts.keys(), pa.string()), pa.array(lasts.values(), pa.int64())], [SOURCE, SEQUENCE])
@@ -41,9 +46,9 @@ class Sequenced:
         at = pa.array(np.searchsorted(self.places, places))
         return table.append_column(SOURCE, self.sources.take(at)).append_column(SEQUENCE, self.sequences.take(at))
 
-    def by_owner(self, targets: int, is_first: bool) -> Iterator[tuple[int, pa.Table]]:
+    def by_owner(self, targets: int, is_known: bool) -> Iterator[tuple[int, pa.Table]]:
         """The rows that may be repeats. In the first slice that is known; later any row with a sequence may be."""
-        chosen = np.flatnonzero(self.here if is_first else self.sequences.is_valid().to_numpy(zero_copy_only=False))
+        chosen = np.flatnonzero(self.here if is_known else self.sequences.is_valid().to_numpy(zero_copy_only=False))
         sources = self.sources.take(pa.array(chosen))
         owners = np.maximum(buckets_of([sources], len(chosen), targets), 0)
         columns = [

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from fairlead.errors import DataError
 from fairlead.model.plan import Plan
-from fairlead.model.types import Kind
+from fairlead.model.types import HEARTBEAT, Kind
 from fairlead.model.values import INT_RANGE
 from fairlead.order.total import order_column, sortable
 from fairlead.runtime.spark.input.arrivals import CODE, TYPE, unknown
@@ -66,7 +66,7 @@ def match_batch(
     scan = scan_of(given.sources, cores)
     cuts, rows = _cuts(given, scan, cores)
     together = _together(rows, buckets)
-    job = Job(given.reading, groups, buckets * together, cuts, given.positioned, until, together)
+    job = Job(given.reading, groups, buckets * together, cuts, given.positioned, until, together, plan.order)
 
     def slices(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spare_what_is_loaded()
@@ -98,7 +98,7 @@ def _cuts(given: InputFrame, scan: Scan | None, cores: int) -> tuple[np.ndarray[
     """The first order value of every slice but the first, and the number of rows. Raises DataError for errors that a look at
     all rows shows."""
     nulls = None if scan is None else scan.nulls()
-    if scan is None or nulls is None:
+    if scan is None or nulls is None or any(nulls[1:]):  # of heartbeats, perhaps
         return _cuts_of_rows(given, cores)
     for name, rows in zip(given.order_by, nulls, strict=True):
         _require_values(name, rows)
@@ -124,8 +124,11 @@ def _cuts_of_rows(given: InputFrame, cores: int) -> tuple[np.ndarray[Any, Any], 
     first = order_column(0)
     kinds = {each: given.frame.schema[each].dataType.simpleString() for each in map(order_column, range(given.reading.keys))}
     wanted = [F.count(F.lit(1)).alias("rows")]
+    types = given.reading.types
+    of_event = F.col(CODE) != types.index(HEARTBEAT.name) if HEARTBEAT.name in types else F.lit(True)
     for each, kind in kinds.items():
         missing = F.col(each).isNull() | F.isnan(each) if kind == "double" else F.col(each).isNull()
+        missing = missing if each == first else missing & of_event
         wanted.append(F.count_if(missing).alias(each))
     if kinds[first] == "bigint":
         wanted += [F.min(first).alias("least"), F.max(first).alias("most")]

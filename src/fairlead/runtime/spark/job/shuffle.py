@@ -27,7 +27,9 @@ from fairlead.engine import Engine
 from fairlead.errors import DataError
 from fairlead.model.blobs import packed, unpacked
 from fairlead.model.columns import Columns, arrow_schema, record_batch
-from fairlead.model.identity import POSITIONS_MAX
+from fairlead.model.event_order import EventOrder
+from fairlead.model.identity import ID_BYTES, POSITIONS_MAX, Words
+from fairlead.order.event_identity import event_identities
 from fairlead.order.repeats import behind, later
 from fairlead.order.total import SEQUENCE, SOURCE, RowOrder, in_order, order_column, sortable
 from fairlead.runtime.spark.input.arrivals import REJECTED, ArrivalReader, InputColumns
@@ -48,6 +50,7 @@ TARGETS = pa.schema(
         ("blob", pa.binary()),
     ]
 )
+IDENTITY = "_identity"
 LASTS = ":lasts"
 """Takes the place of a type: the last sequence of each source in a slice, which every target receives."""
 SEQUENCES = ":sequences"
@@ -71,6 +74,12 @@ class Job:
     positioned: bool = False
     until: int | None = None
     together: int = 1
+    order: EventOrder | None = None
+    """None if the rows have positions, or are ordered by columns that are no attributes."""
+
+    @property
+    def descending(self) -> tuple[bool, ...]:
+        return () if self.order is None else tuple(each.descending for each in self.order.keys)
 
     @property
     def targets(self) -> int:
@@ -116,6 +125,8 @@ def cut(job: Job, reader: ArrivalReader, batch: pa.RecordBatch) -> Iterator[tupl
     kinds = len(job.reading.types) + 1
     if len(job.cuts):
         slices = np.searchsorted(job.cuts, _values(batch.column(order_column(0))), side="right")
+        if job.descending and job.descending[0]:
+            slices = len(job.cuts) - slices
         codes += slices.astype(np.int32) * kinds
     counts = np.bincount(codes)
     if (counts > 0).sum() > 1:
@@ -140,7 +151,7 @@ def numbered(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
             found.setdefault(number, {}).setdefault(name, []).append(unpacked(blob))
     for number in sorted(found):
         arrivals = {name: pa.concat_tables(tables) for name, tables in found.pop(number).items()}
-        order = in_order(arrivals, job.reading.keys)
+        order = in_order(arrivals, job.reading.keys, job.descending)
         rows = _end_of_positions(order, arrivals) if job.positioned else len(order)
         held: list[tuple[Any, ...]] = [
             (job.task_of(target), target, number, "", rows, 0 if target else order.ties, None) for target in range(job.targets)
@@ -159,7 +170,7 @@ def numbered(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
 
 def _told(job: Job, number: int, order: RowOrder, arrivals: Mapping[str, pa.Table]) -> Iterator[tuple[int, str, pa.Table]]:
     """The targets' share of a slice: rows of the types that they read, without repeats, and rejected rows."""
-    sequenced = Sequenced(order, arrivals, job.positioned) if job.reading.sourced else None
+    sequenced = Sequenced(order, arrivals, job.positioned, by_value=job.order is not None) if job.reading.sourced else None
     wanted = {REJECTED}.union(*(group.reads for group in job.groups))
     for name in (each for each in order.types if each in wanted):
         rows, places = order.rows_of(name), order.places[name]
@@ -168,15 +179,15 @@ def _told(job: Job, number: int, order: RowOrder, arrivals: Mapping[str, pa.Tabl
             rows, places = rows[fresh], places[fresh]
         if not len(rows):
             continue
-        table = ordered_rows(job, arrivals[name], rows, places)
-        if sequenced is not None and number > 0 and name != REJECTED:
+        table = ordered_rows(job, name, arrivals[name], rows, places)
+        if sequenced is not None and number > 0 and name != REJECTED and job.order is None:
             table = sequenced.beside(table, places)
         for target, part in shares(job, name, table):
             yield target, name, part
     if sequenced is not None:
-        for target in range(job.targets):
+        for target in range(job.targets) if job.order is None else ():
             yield target, LASTS, sequenced.lasts
-        for target, part in sequenced.by_owner(job.targets, is_first=number == 0):
+        for target, part in sequenced.by_owner(job.targets, is_known=number == 0 or job.order is not None):
             yield target, SEQUENCES, part
 
 
@@ -200,14 +211,26 @@ def _positions(order: RowOrder, arrivals: Mapping[str, pa.Table]) -> Iterator[An
         yield arrivals[name].column(order_column(0)).take(pa.array(order.rows_of(name)[[0, -1]]))
 
 
-def ordered_rows(job: Job, table: pa.Table, rows: npt.NDArray[np.int64], places: npt.NDArray[np.int64]) -> pa.Table:
-    """The rows of a type in their order, with their numbers in place of the order columns."""
+def ordered_rows(job: Job, name: str, table: pa.Table, rows: npt.NDArray[np.int64], places: npt.NDArray[np.int64]) -> pa.Table:
+    """The rows of a type in their order, with their numbers and identities in place of the order columns."""
     positions: Any = places
     if job.positioned:
         positions = _values(table.column(order_column(0)).combine_chunks())[rows]
     if len(rows) != len(table) or not (rows[1:] > rows[:-1]).all():
         table = table.take(pa.array(rows))
+    if job.order is not None and name in job.reading.columns:
+        table = table.append_column(IDENTITY, _bytes_of(event_identities(job.reading.catalogue[name], table, job.order)))
     return table.append_column(POSITION, pa.array(positions, pa.int64())).drop_columns(job.reading.reserved)
+
+
+def _bytes_of(identities: Words) -> pa.Array:
+    return pa.Array.from_buffers(pa.binary(ID_BYTES), len(identities), [None, pa.py_buffer(np.ascontiguousarray(identities))])
+
+
+def _identities_in(table: pa.Table) -> Words:
+    column = table.column(IDENTITY).combine_chunks()
+    words = np.frombuffer(column.buffers()[1], dtype=np.uint64).reshape(-1, 2)
+    return words[column.offset : column.offset + len(column)]
 
 
 def shares(job: Job, name: str, table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
@@ -299,9 +322,12 @@ def columns_of(group: TargetGroup, tables: Mapping[str, pa.Table], offset: int, 
     sizes = [len(places[name]) for name in names]
     codes = np.repeat(np.arange(len(names), dtype=np.int64), sizes)
     positions = np.concatenate([places[name] for name in names]) if names else np.zeros(0, dtype=np.int64)
+    is_identified = bool(names) and all(IDENTITY in tables[name].column_names for name in names)
+    identities = np.concatenate([_identities_in(tables[name]) for name in names]) if is_identified else None
     if len(names) > 1:
         order = np.argsort(positions, kind="stable")
         codes, positions = codes[order], positions[order]
+        identities = None if identities is None else identities[order]
     made = {}
     for name in names:
         schema = arrow_schema(group.plan.catalogue[name])
@@ -311,7 +337,7 @@ def columns_of(group: TargetGroup, tables: Mapping[str, pa.Table], offset: int, 
             for at in range(len(schema))
         ]
         made[name] = record_batch(arrays, schema, len(tables[name]))
-    return Columns(names, codes, positions + offset, made, last_position=last)  # type: ignore[arg-type]
+    return Columns(names, codes, positions + offset, made, last_position=last, identities=identities)  # type: ignore[arg-type]
 
 
 def _by_slice(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, dict[str, list[pa.Table]]]]:

@@ -136,7 +136,7 @@ def setup_of(
     }
     if given.zone is not None:
         identity[ZONE] = given.zone
-    job = Job(given.reading, groups, asked or cores, np.zeros(0, dtype=np.int64), given.positioned)
+    job = Job(given.reading, groups, asked or cores, np.zeros(0, dtype=np.int64), given.positioned, order=plan.order)
     return Setup(job, ResultRows(plan), frontier, given.order_by, identity, asked)
 
 
@@ -169,10 +169,11 @@ def _arrival(name: str, table: pa.Table) -> pa.RecordBatch:
 def _without_place(setup: Setup, batch: pa.RecordBatch) -> npt.NDArray[np.bool_] | None:
     """Which rows have no place in the order: an order column is null or NaN, or a position is invalid. None if all have one."""
     missing = np.zeros(batch.num_rows, dtype=bool)
+    beats = setup.job.reading.heartbeats(batch)
     for key in range(setup.job.reading.keys):
         column = batch.column(order_column(key))
         if column.null_count:
-            missing |= column.is_null().to_numpy(zero_copy_only=False)
+            missing |= column.is_null().to_numpy(zero_copy_only=False) & ~(beats & (key > 0))
         if pa.types.is_floating(column.type):
             missing |= pc.is_nan(column).fill_null(False).to_numpy(zero_copy_only=False)
         if setup.job.positioned:
@@ -205,7 +206,7 @@ class Sequencing:
 
     def __init__(self, setup: Setup, state: bytes | None) -> None:
         self.setup, self.job = setup, setup.job
-        self.back = HoldBack(setup.frontier, setup.job.reading.keys)
+        self.back = HoldBack(setup.frontier, setup.job.reading.keys, setup.job.descending)
         self.lasts: dict[str | None, int] = {}
         self.ties = 0
         self.groups: dict[str, Begun] = {}
@@ -295,8 +296,9 @@ class Sequencing:
             yield APART, "", packed(self._late(name, table))
         again = np.zeros(len(given.order), dtype=bool)
         if self.job.reading.sourced:
-            sequenced = Sequenced(given.order, given.tables, self.job.positioned)
-            rows = self._repeats(sequenced)
+            by_value = self.job.order is not None
+            sequenced = Sequenced(given.order, given.tables, self.job.positioned, by_value)
+            rows = np.flatnonzero(sequenced.here) if by_value else self._repeats(sequenced)
             again[sequenced.places[rows]] = True
             if len(rows):
                 yield APART, "", packed(self._repeated(sequenced, rows, given.first))
@@ -305,7 +307,7 @@ class Sequencing:
             places = given.order.places[name]
             fresh = ~again[places]
             numbers = given.order.rows_of(name)[fresh], places[fresh] + given.first
-            for target, part in shares(self.job, name, ordered_rows(self.job, given.tables[name], *numbers)):
+            for target, part in shares(self.job, name, ordered_rows(self.job, name, given.tables[name], *numbers)):
                 for piece in pieces(part, self.setup.blob_bytes_max):
                     yield self._targets[target], name, packed(piece)
 
