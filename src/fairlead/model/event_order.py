@@ -48,6 +48,10 @@ class EventOrder:
     idle_us: int | None = None
 
     @property
+    def descending(self) -> tuple[bool, ...]:
+        return tuple(each.descending for each in self.keys)
+
+    @property
     def names(self) -> tuple[str, ...]:
         return tuple(each.attribute for each in self.keys)
 

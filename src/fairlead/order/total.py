@@ -118,7 +118,9 @@ def _rank(name: str) -> tuple[bool, str]:
 
 
 def _joined(columns: Sequence[pa.ChunkedArray]) -> pa.Array:
-    return pa.chunked_array([chunk for column in columns for chunk in column.chunks], columns[0].type).combine_chunks()
+    kind = next((each.type for each in columns if not pa.types.is_null(each.type)), columns[0].type)
+    chunks = [chunk if chunk.type == kind else chunk.cast(kind) for column in columns for chunk in column.chunks]
+    return pa.chunked_array(chunks, kind).combine_chunks()
 
 
 def _sorted(columns: Sequence[pa.Array]) -> Numbers:

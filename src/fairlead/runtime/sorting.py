@@ -21,7 +21,7 @@ from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT, Catalogue, EventType
 from fairlead.order.event_identity import event_identities
 from fairlead.order.repeats import doubled
-from fairlead.order.total import SEQUENCE, SOURCE, in_order, order_column
+from fairlead.order.total import SEQUENCE, SOURCE, Arrivals, RowOrder, in_order, order_column
 from fairlead.transport.admission.problems import did_you_mean
 from fairlead.transport.admission.sequences import LastSequences
 
@@ -57,14 +57,23 @@ def order_of(plan: Plan, order_by: Sequence[str] | str) -> EventOrder:
 
 
 def in_total_order(batches: Iterable[Columns], wanted: EventOrder, catalogue: Catalogue) -> Columns:
-    """1. order, 2. positions, 3. repeats of a source's sequence are dropped; in this order a repeat takes a position, too;
+    """1. order, 2. positions, 3. what a source sent twice is dropped; in this order a repeat takes a position, too;
     4. identities."""
     found: dict[str, list[pa.Table]] = {}
     for columns in batches:
-        for name, table in columns.tables.items():
-            found.setdefault(name, []).append(_arrived(columns, table, catalogue[name], wanted))
+        for name, table in arrivals_of(columns, wanted, catalogue).items():
+            found.setdefault(name, []).append(table)
     arrivals = {name: pa.concat_tables(tables) for name, tables in found.items()}
-    order = in_order(arrivals, len(wanted.keys), [each.descending for each in wanted.keys])  # 1
+    return in_their_places(in_order(arrivals, len(wanted.keys), wanted.descending), arrivals, wanted, catalogue)
+
+
+def arrivals_of(columns: Columns, wanted: EventOrder, catalogue: Catalogue) -> dict[str, pa.Table]:
+    """A batch by type, with order columns, sources and sequences. Raises DataError if an event has no place in the order."""
+    return {name: _arrived(columns, table, catalogue[name], wanted) for name, table in columns.tables.items()}
+
+
+def in_their_places(order: RowOrder, arrivals: Arrivals, wanted: EventOrder, catalogue: Catalogue, first: int = 0) -> Columns:
+    """Arrivals as one batch in this order, with positions from `first`: steps 2 to 4."""
     sources = order.column(SOURCE, arrivals, order.types, pa.string())
     sequences = order.column(SEQUENCE, arrivals, order.types, pa.int64())
     fresh = ~doubled(order.alike, sources, sequences)  # 3
@@ -78,12 +87,12 @@ def in_total_order(batches: Iterable[Columns], wanted: EventOrder, catalogue: Ca
     return Columns(
         order.types,
         order.codes[kept],
-        range(len(order)) if len(kept) == len(order) else kept.tolist(),
+        range(first, first + len(order)) if len(kept) == len(order) else (kept + first).tolist(),
         tables,
         _given(sources, kept),
         _given(sequences, kept),
         len(order) - len(kept),
-        len(order) - 1,
+        first + len(order) - 1,
         identities=identities[kept],
     )
 

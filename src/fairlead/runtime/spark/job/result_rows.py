@@ -36,9 +36,11 @@ from fairlead.errors import require
 from fairlead.model.layout import ResultLayout, layout_of
 from fairlead.model.plan import Plan, Subscription
 from fairlead.model.relation import Relation
+from fairlead.model.verdict import EventVerdict
 from fairlead.transport.output.relation_files import relation_table
 
-IN_ORDER, LATE, REJECTED, REPEATED = "in order", "late", "rejected", "repeated"
+IN_ORDER, LATE = EventVerdict.IN_ORDER.value, EventVerdict.LATE.value
+REJECTED, REPEATED = EventVerdict.REJECTED.value, EventVerdict.REPEATED.value
 Numbers = npt.NDArray[np.int64]
 
 

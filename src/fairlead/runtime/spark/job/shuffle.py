@@ -79,7 +79,7 @@ class Job:
 
     @property
     def descending(self) -> tuple[bool, ...]:
-        return () if self.order is None else tuple(each.descending for each in self.order.keys)
+        return () if self.order is None else self.order.descending
 
     @property
     def targets(self) -> int:

@@ -1,0 +1,69 @@
+"""How far an order by value is complete: the frontier, before which no event is expected any more.
+
+A frontier is a value of the first order key; everything before it is complete. It never moves back.
+
+    together        the latest value of all, less the delay
+    by source       of every source its latest value, less the delay; of these the least, but not further behind the largest
+                    than `idle`: a source that has been silent for longer does not stop the others
+    heartbeats      are a promise: everything up to their time is complete (of their source), without a delay
+
+Where the arrivals are a sequence (a log, a file), every event has its own frontier: that of the events before it. So what is
+late is a function of the sequence, whatever the batches in which it is read.
+
+Takes: values, sources and heartbeats in the order of arrival. Gives: the frontier before each. Never: reads a clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from fairlead.dataclass import dataclass
+
+Numbers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+NOWHERE = int(np.iinfo(np.int64).min)
+"""The frontier before the first event."""
+
+
+@dataclass
+class SequenceFrontier:
+    """The frontier of a sequence. `ends`: by source, how far it is complete, if sources are told apart (`idle` is not None)."""
+
+    delay: int
+    idle: int | None
+    at: int
+    ends: dict[str | None, int]
+
+    def follow(self, values: Numbers, heartbeats: Mask, sources: Sequence[str | None] | None) -> Numbers:
+        """The next events: the frontier before each of them."""
+        if not len(values):
+            return values
+        bounds = np.where(heartbeats, values + 1, values - self.delay)
+        if self.idle is None:
+            after = np.maximum(np.maximum.accumulate(bounds), self.at)
+        else:
+            after = self._by_source(bounds, [None] * len(values) if sources is None else sources, self.idle)
+        before = np.concatenate([[self.at], after[:-1]])
+        self.at = int(after[-1])
+        return before
+
+    def _by_source(self, bounds: Numbers, sources: Sequence[str | None], idle: int) -> Numbers:
+        after, at = np.empty_like(bounds), self.at
+        for low, high in _runs(sources):
+            source = sources[low]
+            others = [end for name, end in self.ends.items() if name != source]
+            mine = np.maximum(np.maximum.accumulate(bounds[low:high]), self.ends.get(source, NOWHERE))
+            least = np.minimum(mine, min(others, default=np.iinfo(np.int64).max))
+            most = np.maximum(mine, max(others, default=NOWHERE))
+            after[low:high] = np.maximum(np.maximum.accumulate(np.maximum(least, most - idle)), at)
+            at, self.ends[source] = int(after[high - 1]), int(mine[-1])
+        return after
+
+
+def _runs(sources: Sequence[str | None]) -> Sequence[tuple[int, int]]:
+    """From where to where the source is the same."""
+    starts = [0, *(at for at in range(1, len(sources)) if sources[at] != sources[at - 1])]
+    return list(zip(starts, [*starts[1:], len(sources)], strict=True))

@@ -1,0 +1,144 @@
+"""Events of a sequence, released in an order by value once the frontier has passed them (ORDER BY … DELAY).
+
+Every event is late or not by the events before it in the sequence (order/frontier.py). What is not late is held until the
+frontier has passed its place, and then released in the total order. So equal sequences release the same events in the same
+order with the same positions, however they are cut into batches; and if none is late, those of the sorted sequence.
+
+Takes: batches in the order of a log or of a file. Gives: batches in the order of the rules, and late events. Never: reads a
+clock, drops an event.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fairlead.dataclass import dataclass
+from fairlead.errors import StateError
+from fairlead.model.blobs import buffer_of, unpacked
+from fairlead.model.columns import Columns, arrow_schema, record_batch
+from fairlead.model.event_order import EventOrder
+from fairlead.model.types import HEARTBEAT, Catalogue
+from fairlead.order.frontier import NOWHERE, SequenceFrontier
+from fairlead.order.holdback import head_and_rest, with_head
+from fairlead.order.total import in_order, order_column, sortable
+from fairlead.runtime.sorting import arrivals_of, in_their_places
+
+VERSION = 1
+EVERYTHING = int(np.iinfo(np.int64).max)
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedEvents:
+    """`columns`: in the order of the rules. `late`: in the order of arrival, at the positions of the sequence."""
+
+    columns: Columns
+    late: Columns
+
+
+class EventTimeBuffer:
+    """Holds the events of one sequence. `next`: the position of the next released event; `late`: how many were late."""
+
+    def __init__(self, order: EventOrder, catalogue: Catalogue) -> None:
+        self.order, self.catalogue = order, catalogue
+        self.frontier = SequenceFrontier(order.delay_us or 0, order.idle_us, NOWHERE, {})
+        self.held: dict[str, pa.Table] = {}
+        self.next = self.late = 0
+
+    def step(self, columns: Columns) -> ReleasedEvents:
+        """The next events of the sequence."""
+        arrivals = arrivals_of(columns, self.order, self.catalogue)
+        values = np.zeros(len(columns), dtype=np.int64)
+        heartbeats = np.zeros(len(columns), dtype=bool)
+        for name, table in arrivals.items():
+            values[columns.places[name]] = _values(table)
+            heartbeats[columns.places[name]] = name == HEARTBEAT.name
+        late = values < self.frontier.follow(values, heartbeats, columns.sources)
+        for name, table in arrivals.items():
+            mine = late[columns.places[name]]
+            kept = table.filter(pa.array(~mine)) if mine.any() else table
+            if len(kept):
+                self.held[name] = pa.concat_tables([self.held[name], kept]) if name in self.held else kept
+        self.late += int(late.sum())
+        return ReleasedEvents(self._released(self.frontier.at), _rows(columns, np.flatnonzero(late), self.catalogue))
+
+    def finish(self) -> Columns:
+        """The rest: the sequence has ended."""
+        return self._released(EVERYTHING)
+
+    def _released(self, frontier: int) -> Columns:
+        found = {}
+        for name in sorted(self.held):
+            table = self.held.pop(name)
+            ready = _values(table) < frontier
+            if ready.any():
+                found[name] = table if ready.all() else table.filter(pa.array(ready))
+            if not ready.all():
+                self.held[name] = table.filter(pa.array(~ready))
+        order = in_order(found, len(self.order.keys), self.order.descending)
+        made = in_their_places(order, found, self.order, self.catalogue, self.next)
+        self.next += len(order)
+        return made
+
+    def __len__(self) -> int:
+        """The number of held events."""
+        return sum(map(len, self.held.values()))
+
+    def dump(self) -> bytes:
+        """The state as bytes; equal for equal histories, however they were cut into batches."""
+        tables = {}
+        for name in sorted(self.held):
+            order = in_order({name: self.held[name]}, len(self.order.keys), self.order.descending)
+            tables[name] = buffer_of(self.held[name].take(pa.array(order.rows_of(name))).combine_chunks())
+        ends = sorted(self.frontier.ends.items(), key=lambda each: (each[0] is not None, each[0] or ""))
+        head = {"version": VERSION, "frontier": self.frontier.at, "ends": ends, "next": self.next, "late": self.late}
+        head["held"] = {name: blob.size for name, blob in tables.items()}
+        return b"".join([with_head(head, b""), *tables.values()])
+
+    def load(self, state: bytes | memoryview) -> None:
+        """The inverse of `dump`. Raises StateError."""
+        try:
+            head, rest = head_and_rest(state)
+            if head["version"] != VERSION:
+                problem = f"the held-back events were written in version {head['version']}, this release reads {VERSION}"
+                raise StateError("S110", problem, "run the release that wrote the state, or start again")
+            self.frontier.at, self.frontier.ends = int(head["frontier"]), {name: int(end) for name, end in head["ends"]}
+            self.next, self.late = int(head["next"]), int(head["late"])
+            self.held = self._tables(head["held"], rest)
+        except (ValueError, KeyError, TypeError, json.JSONDecodeError, pa.ArrowException):
+            raise StateError("S003", "the held-back events in the state are damaged", "use an earlier dump") from None
+
+    def _tables(self, sizes: Mapping[str, int], rest: memoryview) -> dict[str, pa.Table]:
+        held, at = {}, 0
+        for name, size in sizes.items():
+            held[name] = unpacked(rest[at : at + size])
+            at += size
+        return held
+
+
+def _values(table: pa.Table) -> npt.NDArray[np.int64]:
+    values: npt.NDArray[np.int64] = sortable(table.column(order_column(0)).combine_chunks()).to_numpy()
+    return values
+
+
+def _rows(columns: Columns, rows: npt.NDArray[np.int64], catalogue: Catalogue) -> Columns:
+    """Some rows of a batch."""
+    chosen = np.zeros(len(columns), dtype=bool)
+    chosen[rows] = True
+    tables = {}
+    for name, places in columns.places.items():
+        mine = np.flatnonzero(chosen[places])
+        if len(mine):
+            taken = columns.tables[name].take(pa.array(mine))
+            tables[name] = record_batch(taken.columns, arrow_schema(catalogue[name]), len(mine))
+
+    def of(given: Sequence[Any] | None) -> list[Any] | None:
+        return None if given is None else [given[at] for at in rows.tolist()]
+
+    codes, positions = columns.code_array[rows], columns.position_array[rows].tolist()
+    return Columns(columns.types, codes, positions, tables, of(columns.sources), of(columns.sequences))
