@@ -39,6 +39,8 @@ class Summary:
     change: Change
     receipts: Mapping[str, Receipt]
     """By subscription, over all runs with the same state; none without --state."""
+    late: int | None = None
+    """Events that arrived after the frontier had passed them; None if the order is not by value with a delay."""
 
     @classmethod
     def of(cls, job: RunArguments, plan: Plan, run: Run, first: tuple[Relation, ...], rejected: int, seconds: float) -> Summary:
@@ -57,6 +59,7 @@ class Summary:
             seconds,
             run.change,
             receipts,
+            None if run.buffer is None else run.buffer.late,
         )
 
     @property
@@ -74,6 +77,7 @@ class Summary:
             "events": self.events,
             "duplicates": self.duplicates,
             "rejected": self.rejected,
+            **({} if self.late is None else {"late": self.late}),
             "relations": {each.name: self.found[each.name] for each in self.plan.subscriptions},
             "waiting": list(self.waiting),
             "deliveries": self.receipt.count,
@@ -118,8 +122,8 @@ class Summary:
         rate = f", {self.events / self.seconds:,.0f}/s" if self.seconds else ""
         dropped = f", {counted(self.duplicates, 'duplicate')} dropped" if self.duplicates else ""
         refused = f", {self.rejected:,} rejected" if self.rejected else ""
-        relations = counted(self.new_found, "relation")
-        return f"{counted(self.events, 'event')}{dropped}{refused}, {relations} in {self.seconds:.1f} s{rate}"
+        relations, late = counted(self.new_found, "relation"), f", {self.late:,} late" if self.late else ""
+        return f"{counted(self.events, 'event')}{dropped}{refused}{late}, {relations} in {self.seconds:.1f} s{rate}"
 
     def _subscriptions(self) -> Any:
         made = table(
@@ -143,7 +147,7 @@ class Summary:
     def _files(self, console: Console) -> None:
         job = self.job
         rejects = job.rejects_path if self.rejected or job.rejects else None
-        for name, path in (("relations", job.out), ("rejected", rejects), ("receipt", job.receipt)):
+        for name, path in (("relations", job.out), ("rejected", rejects), ("late", job.late), ("receipt", job.receipt)):
             if path not in (None, "-"):
                 console.print(f"{name} in {path}", soft_wrap=True)
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from itertools import accumulate, chain
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import pyarrow as pa
 
@@ -39,6 +39,9 @@ from fairlead.transport.events import read_events
 from fairlead.transport.output.relation_files import relation_table
 from fairlead.transport.tables.table_reader import TABLE_ROWS, is_table, record_batches
 
+if TYPE_CHECKING:
+    from fairlead.runtime.event_time import EventTimeBuffer
+
 EVENTS_PER_MEMBER = 4
 """A result keeps the events of its batches unchanged, unless relations need few of them: then copies of those few."""
 
@@ -49,6 +52,9 @@ class Run:
     `event_by_event`: run without machine code, some hundred times slower; otherwise a plan that does not compile is rejected
     (U001). `parts`: the parts of the plan (parts.py), where each has its own stream. `resumed`: what an earlier run kept,
     possibly of another plan. `keep`: prepare the state for a later run (`kept`).
+
+    If the rules have ORDER BY … DELAY, batches are in the order of arrival: events are matched once the frontier has passed
+    them, and `late` is called with those that arrive after it.
     """
 
     def __init__(
@@ -59,6 +65,7 @@ class Run:
         parts: Sequence[OrderPart] = (),
         resumed: RunState | None = None,
         keep: bool = False,
+        late: Callable[[Columns], None] | None = None,
     ) -> None:
         require_plan("Run", plan, "Run(fairlead.compile(text))")
         require_kind("Run", "event_by_event", event_by_event, (bool,), "True or False", "event_by_event=True")
@@ -81,6 +88,18 @@ class Run:
         self.events = 0
         self.duplicates = 0
         self.found: Counter[str] = Counter()
+        self.keep, self.late = keep, late
+        self.buffer = self._buffer()
+
+    def _buffer(self) -> EventTimeBuffer | None:
+        if self.plan.order is None or self.plan.order.delay_us is None:
+            return None
+        from fairlead.runtime.event_time import EventTimeBuffer
+
+        made = EventTimeBuffer(self.plan.order, self.plan.catalogue)
+        if self.resumed is not None and self.resumed.held:
+            made.load(self.resumed.held)
+        return made
 
     def feed(self, columns: Columns, part: int = 0) -> Sequence[Relation]:
         """Match a batch of events, and return the relations that it completes."""
@@ -88,12 +107,23 @@ class Run:
         if not isinstance(part, int) or not 0 <= part < len(self.engines):
             raise wrong_kind("Run.feed", "part", part, "the number of a part", f"a number below {len(self.engines)}")
         self.events += len(columns)
+        if self.buffer is not None and columns.identities is None:
+            released = self.buffer.step(columns)
+            if len(released.late) and self.late is not None:
+                self.late(released.late)
+            columns = released.columns
         self.duplicates += columns.duplicates
         return self._noted(self.engines[part].feed(columns))
 
     def finish(self, until: int | None = None) -> Sequence[Relation]:
-        """End the input, and return the relations that its end decides: absences, which only a plan in one part has."""
-        return self._noted(self.engines[0].finish(until))
+        """End the input, and return the relations that its end decides: of events that were held back, unless the state is
+        kept for a later run, and absences, which only a plan in one part has."""
+        if self.buffer is None or self.keep:
+            return self._noted(self.engines[0].finish(until))
+        rest = self.buffer.finish()
+        self.duplicates += rest.duplicates
+        found, decided = self._noted(self.engines[0].feed(rest)), self._noted(self.engines[0].finish(until))
+        return [*found, *decided] if len(decided) else found
 
     def _noted(self, relations: Sequence[Relation]) -> Sequence[Relation]:
         self.book.note(id_words(relations))
@@ -122,7 +152,8 @@ class Run:
         """The state that another run resumes from. Call it before `finish`: later events come before the end of the input."""
         receipts = {book.plan: book.receipt() for book in (*self.books.values(), self.book)}
         names = {each.digest: each.name for each in self.plan.subscriptions}
-        return RunState(self.engines[0].dump(), receipts, names, self.sequences)
+        held = b"" if self.buffer is None else self.buffer.dump()
+        return RunState(self.engines[0].dump(), receipts, names, self.sequences, held)
 
     @property
     def receipt(self) -> Receipt:

@@ -1,8 +1,8 @@
 """The state of a run for the next one: the engine's state, the receipts, and the last sequence of each source.
 
     fairlead-run 1 <sha256 of what follows>
-    {"receipts": {digest: …}, "names": {digest: name}, "sequences": …}
-    the engine's dump
+    {"receipts": {digest: …}, "names": {digest: name}, "sequences": …, "held": bytes of the last part}
+    the engine's dump, then the events that are held back behind a frontier (event_time.py)
 
 Receipts belong to subscriptions, by digest, as the state does: when rules change, the receipt of an unchanged subscription
 continues, as if one run had read all the events. The receipt of a plan as a whole continues while the plan is the same.
@@ -35,14 +35,15 @@ class RunState:
     receipts: Mapping[str, Receipt]
     names: Mapping[str, str]
     sequences: LastSequences
+    held: bytes = b""
 
     def encode(self) -> bytes:
         head = {
             "receipts": {digest: self.receipts[digest].to_json() for digest in sorted(self.receipts)},
             "names": {digest: self.names[digest] for digest in sorted(self.names)},
             "sequences": self.sequences.dump(),
-        }
-        body = json.dumps(head).encode() + b"\n" + self.engine
+        } | ({"held": len(self.held)} if self.held else {})
+        body = json.dumps(head).encode() + b"\n" + self.engine + self.held
         return f"{MAGIC} {VERSION} {hashlib.sha256(body).hexdigest()}\n".encode() + body
 
 
@@ -67,7 +68,9 @@ def decode_run(content: bytes, place: str | None = None) -> RunState:
         told = json_value(head)
         receipts = {str(digest): Receipt.from_json(each) for digest, each in told["receipts"].items()}
         names = {str(digest): str(name) for digest, name in told["names"].items()}
-        return RunState(engine, receipts, names, LastSequences.load(told["sequences"]))
+        held = int(told.get("held", 0))
+        engine, rest = (engine[:-held], engine[-held:]) if held else (engine, b"")
+        return RunState(engine, receipts, names, LastSequences.load(told["sequences"]), rest)
     except (ValueError, KeyError, TypeError, AttributeError, FairleadError):
         raise _damaged(place) from None
 

@@ -57,6 +57,7 @@ class RunArguments:
     stream_field: str | None = None
     state: str | None = None
     order_by: tuple[str, ...] = ()
+    late: str | None = None
 
     @property
     def rejects_path(self) -> str | None:
@@ -88,6 +89,7 @@ class RunArguments:
     "--on-bad", type=click.Choice(["stop", "skip"]), default="stop", show_default=True, help="What to do with a bad record."
 )
 @click.option("--rejects", metavar="FILE", help="With --on-bad skip: where to write bad records. [default: OUT.rejects.jsonl]")
+@click.option("--late", metavar="FILE", help="With ORDER BY … DELAY: where to write the events that arrive too late.")
 @allow_nan_option
 @until_option
 @click.option("--batch-rows", type=click.IntRange(min=1), metavar="N", help="Records per batch; more of them need more memory.")
@@ -106,6 +108,7 @@ def run(
     state: str | None,
     on_bad: Literal["stop", "skip"],
     rejects: str | None,
+    late: str | None,
     allow_nan: bool,
     until: str | None,
     batch_rows: int | None,
@@ -143,7 +146,7 @@ def run(
         raise click.UsageError("--state is not supported with --stream or --until: leave them out")
     job = RunArguments(
         rules, events, out, receipt, on_bad, rejects, allow_nan, until, batch_rows, not quiet, event_by_event, position_field,
-        subscriptions, stream_field, state, order_by,
+        subscriptions, stream_field, state, order_by, late,
     )  # fmt: skip
     summary = perform(job)
     if as_json:
@@ -179,9 +182,10 @@ def perform(job: RunArguments) -> Summary:
     from fairlead.runtime.parts import parts_of
     from fairlead.runtime.sorting import ordered_plan
     from fairlead.transport.files.event_files import bytes_of, resolve
-    from fairlead.transport.output.relation_files import RejectWriter, open_relations
+    from fairlead.transport.output.relation_files import LateWriter, RejectWriter, open_relations
 
     outputs_named = {"--out": job.out, "--rejects": job.rejects_path, "--receipt": job.receipt, "--state": job.state}
+    outputs_named["--late"] = job.late
     refuse_nameless(outputs_named, standard=("--out", "--rejects"))
     plan, until = chosen(load_plan(job.rules), job.subscriptions), until_microseconds(job.until)  # 1
     plan = ordered_plan(plan, job.order_by or None)
@@ -202,6 +206,8 @@ def perform(job: RunArguments) -> Summary:
             state = outputs.enter_context(SmallOutput(job.state))
             receipt = outputs.enter_context(SmallOutput(job.receipt))
             rejects = outputs.enter_context(RejectWriter(job.rejects_path)) if job.rejects_path else None
+            late = outputs.enter_context(LateWriter(job.late, plan.catalogue)) if job.late else None
+            running.late = late
             relations = outputs.enter_context(open_relations(job.out, plan)) if job.out else None
         if job.on_bad == "stop" and appears_at_once(job.out):  # 3
             for _ in _batches(job, running, parts, files, None, progress.pass_over("checking"), check=True):
@@ -218,7 +224,7 @@ def perform(job: RunArguments) -> Summary:
         receipt.write(dumps(running.receipt) + "\n")
         if job.state is not None:
             state.write(running.kept().encode())
-        written = [each for each in (relations, rejects, receipt, state) if each is not None]
+        written = [each for each in (relations, rejects, late, receipt, state) if each is not None]
         batches.close()
         with undisturbed():
             for each in written:
@@ -241,11 +247,10 @@ def refuse_other_order(job: RunArguments, plan: Plan) -> None:
     if job.position_field is not None or job.stream_field is not None:
         problem = f"--position or --stream is set, and the events are ordered by value: {order_of(plan, job.order_by)}"
         raise UsageError("A210", problem, "leave them out: an exported log is ordered by its values, too")
-    if job.state is not None or job.on_bad == "skip":
-        problem = (
-            f"--state and --on-bad skip are not supported where all events are sorted first: {order_of(plan, job.order_by)}"
-        )
-        raise UsageError("A210", problem, "leave them out")
+    if (job.state is not None or job.on_bad == "skip") and (plan.order is None or plan.order.delay_us is None):
+        order = order_of(plan, job.order_by)
+        problem = f"--state and --on-bad skip are not supported where all events are sorted first: {order}"
+        raise UsageError("A210", problem, f"leave them out, or say how late events may be: {order} DELAY 10 SECONDS")
 
 
 def refuse_pipes(job: RunArguments, files: list[Path]) -> None:
@@ -269,6 +274,7 @@ def _batches(
     check: bool = False,
 ) -> Generator[tuple[int, Columns], None, None]:
     """The events of the files, each batch with its part of the plan. `check`: only validate them."""
+    from fairlead.runtime.sorting import AllFresh, arrivals_of, in_total_order, order_of
     from fairlead.transport.admission.sequences import LastSequences
     from fairlead.transport.files.event_files import read_files
     from fairlead.transport.tables.stream_tables import stream_files
@@ -280,9 +286,7 @@ def _batches(
             files, plan.catalogue, names, job.position_field, job.stream_field, batch_rows=job.batch_rows, progress=progress
         )
         return
-    if plan.order is not None or job.order_by:
-        from fairlead.runtime.sorting import AllFresh, in_total_order, order_of
-
+    if running.buffer is None and (plan.order is not None or job.order_by):
         unordered = read_files(
             files,
             plan.catalogue,
@@ -294,6 +298,9 @@ def _batches(
         with closing(unordered):
             yield 0, in_total_order(unordered, order_of(plan, job.order_by), plan.catalogue)
         return
+    sequences = LastSequences.load(running.sequences.dump()) if check else running.sequences
+    if running.buffer is not None:
+        sequences = AllFresh()  # a source may have numbered events in another order
     read = read_files(
         files,
         plan.catalogue,
@@ -303,11 +310,13 @@ def _batches(
         batch_rows=job.batch_rows,
         progress=progress,
         start=running.position,
-        last_sequences=LastSequences.load(running.sequences.dump()) if check else running.sequences,
+        last_sequences=sequences,
         position=job.position_field,
     )
     with closing(read):
         for columns in read:
+            if check and running.buffer is not None:
+                arrivals_of(columns, running.buffer.order, plan.catalogue)
             yield 0, columns
 
 

@@ -28,10 +28,12 @@ from fairlead.errors import DataError, UsageError
 from fairlead.matching.results.delivery_order import Interleaved
 from fairlead.matching.results.relations import Relations, joined
 from fairlead.matching.results.result_table import table_of_objects
+from fairlead.model.columns import Columns
 from fairlead.model.layout import ResultLayout, layout_of
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
-from fairlead.model.types import Kind
+from fairlead.model.types import Catalogue, Kind
+from fairlead.model.verdict import EventVerdict
 from fairlead.transport.admission.problems import Rejected, unwritable
 from fairlead.transport.threads.write_behind import Call, WriteBehind
 
@@ -315,6 +317,20 @@ class RejectWriter(_Writer):
     def __call__(self, rejected: Rejected) -> None:
         self.count += 1
         self._line(rejected.to_json())
+
+
+class LateWriter(_Writer):
+    """A JSON Lines file of events that arrived after the frontier had passed them."""
+
+    def __init__(self, path: str | os.PathLike[str], catalogue: Catalogue) -> None:
+        super().__init__(path)
+        self.catalogue = catalogue
+
+    def __call__(self, late: Columns) -> None:
+        for event in late.events(self.catalogue):
+            given = {"_source": event.source, "_sequence": event.sequence}
+            origin = {name: value for name, value in given.items() if value is not None}
+            self._line(event.to_json() | origin | {"_verdict": EventVerdict.LATE.value})
 
 
 def relation_tables(relations: Sequence[Relation], layout: ResultLayout) -> Iterator[pa.Table]:
