@@ -36,16 +36,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairlead.errors import StateError
+from fairlead.errors import StateError, require
 from fairlead.model.blobs import buffer_of, unpacked
 from fairlead.model.types import HEARTBEAT
-from fairlead.order.total import RowOrder, in_order, order_column, sortable
+from fairlead.order.total import SOURCE, RowOrder, in_order, order_column, sortable
 
 VERSION = 1
 ALIGNED = 64
 """Tables in a state begin at a multiple of this, so that they can be read without a copy."""
 Value = int | str | Decimal
 """A value of the first order column, as `sortable` returns it."""
+Bounded = tuple[str, str]
+"""A type, and what its arrivals bound: the type itself, or a source."""
 Bound = tuple[Value, bool]
 """Everything before the value is complete; with True, everything at the value, too."""
 Mask = npt.NDArray[np.bool_]
@@ -55,12 +57,14 @@ Mask = npt.NDArray[np.bool_]
 class Frontier:
     """How far the order is complete. `types`: every one must have arrived before anything is released. `together`: they arrive
     as one ordered stream, so the latest value of any of them counts. `delay`: how far an arrival may lag behind the latest, by
-    type, in the integers that `sortable` returns for the order column."""
+    type, in the integers that `sortable` returns for the order column. `idle`: every source has its own bound, and the least
+    counts, unless it is behind the largest by more than this."""
 
     types: tuple[str, ...]
     together: bool = False
     delay: Mapping[str, int] = field(default_factory=dict)
     positioned: bool = False
+    idle: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,12 +92,12 @@ class HoldBack:
     def step(self, arrivals: Mapping[str, pa.Table]) -> ReleasedRows:
         """One round. No order column has a null or a NaN."""
         late: dict[str, pa.Table] = {}
-        latest: dict[str, Value] = {}
+        latest: dict[Bounded, Value] = {}
         for name, table in arrivals.items():
             if not len(table):
                 continue
             values = _values(table)
-            latest[name] = _largest(values)
+            latest |= self._latest(name, table, values)
             behind = _before(values, self.released)  # 1
             if behind.any():
                 late[name] = table.filter(pa.array(behind))
@@ -122,17 +126,30 @@ class HoldBack:
         """The number of held rows."""
         return sum(map(len, self.held.values()))
 
-    def _move(self, latest: Mapping[str, Value]) -> None:
-        for name, value in latest.items():
+    def _latest(self, name: str, table: pa.Table, values: pa.Array) -> dict[Bounded, Value]:
+        """The largest values of arrivals, by type, or by type and source if each source has its own bound."""
+        if self.frontier.idle is None:
+            return {(name, name): _largest(values)}
+        sources = table.column(SOURCE).combine_chunks() if SOURCE in table.column_names else pa.nulls(len(table), pa.string())
+        coded = sources.cast(pa.string()).fill_null("").dictionary_encode()
+        codes, names = coded.indices.to_numpy(), coded.dictionary.to_pylist()
+        return {(name, source): _largest(values.filter(pa.array(codes == at))) for at, source in enumerate(names)}
+
+    def _move(self, latest: Mapping[Bounded, Value]) -> None:
+        for (name, bounded), value in latest.items():
             is_heartbeat = name == HEARTBEAT.name
             if not (is_heartbeat or self.frontier.positioned or name in self.frontier.types):
                 continue
             delay = 0 if is_heartbeat else self.frontier.delay.get(name, 0)
             bound = (value - delay if isinstance(value, int) else value, is_heartbeat)
-            self.bounds[name] = max(self.bounds.get(name, bound), bound)
+            self.bounds[bounded] = max(self.bounds.get(bounded, bound), bound)
 
     def _complete(self) -> Bound | None:
         """The frontier; None while there is none."""
+        if self.frontier.idle is not None and self.bounds:
+            most, own = max(self.bounds.values())
+            require(isinstance(most, int), "sources that may be idle are ordered by time", value=most)
+            return max(min(self.bounds.values()), (int(most) - self.frontier.idle, own))
         if self.frontier.positioned or self.frontier.together:
             return max(self.bounds.values(), default=None)
         beat = self.bounds.get(HEARTBEAT.name)

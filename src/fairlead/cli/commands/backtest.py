@@ -64,15 +64,15 @@ def backtest(
 
     A relation counts for the day (UTC) of the event that completed it. Events before --since are not read, so relations
     that include them are not found: start earlier, by the length of the window (WITHIN). Without --order-by, events are
-    ordered by the column `at`.
+    in the order of the rules (ORDER BY), or ordered by the column `at`.
     """
     from fairlead.cli.rules import load_plan
     from fairlead.runtime.spark.backtest import backtest as tested
     from fairlead.runtime.spark.backtest import plot
-    from fairlead.runtime.spark.input.files import Ordered, read
+    from fairlead.runtime.spark.input.files import Ordered, ordered_as_stated, read
 
     plan = load_plan(rules)
-    ordered = Ordered(order_by or ("at",), None, type_column)
+    ordered = ordered_as_stated(plan, Ordered(order_by or (() if plan.order else ("at",)), None, type_column))
     with session_for(master, settings) as running:
         source = read(running, plan, events, ordered, on_bad=on_bad, form=form_named(events_format))
         found = tested(plan, source, ordered, since, until, buckets)

@@ -181,7 +181,7 @@ def run(
     stream writes one folder per micro-batch. Late and bad events are written to separate folders. Ctrl-C or termination
     ends a stream after the current micro-batch; when you start it again, it resumes from its checkpoint.
     """
-    from fairlead.runtime.spark.input.files import Ordered
+    from fairlead.runtime.spark.input.files import Ordered, ordered_as_stated
     from fairlead.runtime.spark.output.folders import outputs
 
     if not stream:
@@ -191,16 +191,17 @@ def run(
         ):  # fmt: skip
             if given:
                 raise click.UsageError(f"{name} needs --stream")
-    require_order(order_by, position, stream, frontier, delay)
-    places = outputs(out, form, late, rejected)
-    asked = SparkRunArguments(
-        rules, events, form_named(events_format), Ordered(order_by, position, type_column, source, sequence), places,
-        checkpoint or f"{places.relations}.checkpoint", stream, once, every, files_per_batch, frontier, delay, until, buckets,
-        on_bad, overwrite, metrics_port,
-    )  # fmt: skip
     from fairlead.cli.rules import load_plan
 
     plan = load_plan(rules)
+    require_order(plan, order_by, position, stream, frontier, delay)
+    places = outputs(out, form, late, rejected)
+    ordered = ordered_as_stated(plan, Ordered(order_by, position, type_column, source, sequence))
+    asked = SparkRunArguments(
+        rules, events, form_named(events_format), ordered, places,
+        checkpoint or f"{places.relations}.checkpoint", stream, once, every, files_per_batch, frontier, delay, until, buckets,
+        on_bad, overwrite, metrics_port,
+    )  # fmt: skip
     stopping = Stopping()
     with session_for(master, settings) as running, stopping.noted() if stream else nullcontext():
         done = _stream(running, plan, asked, stopping) if stream else _batch(running, plan, asked)

@@ -17,6 +17,7 @@ import click
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from fairlead.model.plan import Plan
     from fairlead.runtime.spark.input.files import Form
 
 events_option = click.option(
@@ -52,16 +53,29 @@ on_bad_option = click.option(
 
 
 def require_order(
-    order_by: tuple[str, ...], position: str | None, stream: bool = False, frontier: str | None = None, delay: str | None = None
+    plan: Plan,
+    order_by: tuple[str, ...],
+    position: str | None,
+    stream: bool = False,
+    frontier: str | None = None,
+    delay: str | None = None,
 ) -> None:
     """The checks of `match`, before Spark is started and in terms of the command line."""
     from fairlead.errors import UnsupportedError, UsageError
 
     if order_by and position:
         raise UsageError("A210", "both --order-by and --position are set", "use the one that the events are ordered by")
-    if not order_by and not position:
+    if plan.order is not None and (order_by or position):
+        problem = f"--order-by or --position is set, and the rules say {plan.order}"
+        raise UsageError("A210", problem, "leave it out")
+    if not order_by and not position and plan.order is None:
         fix = "--order-by at, or --position offset if the events come from a log"
         raise UsageError("A211", "the events have no order: neither --order-by nor --position is set", fix)
+    if plan.order is not None and plan.order.delay_us is not None:
+        if frontier or delay:
+            problem = f"--frontier or --delay is set, and the rules say {plan.order}"
+            raise UsageError("A218", problem, "leave them out: DELAY determines how far the stream is complete")
+        return
     if position and (frontier or delay):
         raise UsageError(
             "A218", "--frontier and --delay are not supported with --position", "leave them out: positions determine the order"

@@ -45,7 +45,8 @@ def match(
     """Match a plan against DataFrames, and return the relations as a DataFrame.
 
     `frames` is one frame with a type column, or a dict with one frame per event type. `order_by` names the columns that order
-    the events; ties are broken by source, sequence, type and content, so the order depends on the rows only. `position` names
+    the events: if they are attributes, a shorthand for ORDER BY in the rules. Ties are broken by source, sequence, type and
+    content, so the order depends on the rows only. `position` names
     a column with the position itself, such as the offset in a log. Rows that repeat a `sequence` of their `source` are dropped
     and returned with the verdict "repeated". `until`: no further event has a time up to and including this, so absences due by
     then are decided.
@@ -55,9 +56,9 @@ def match(
 
     On a stream, events are released in order once the frontier has passed them. `frontier="types"`: each type arrives in
     order, and its latest event determines how far it is complete; `frontier="stream"`: the stream as a whole arrives in order.
-    `delay` allows for that much disorder; a watermark on the frame does the same. Heartbeats advance the frontier of all
-    types. Events that arrive after the frontier has passed them have the verdict "late". Rows with a `position` need no
-    frontier.
+    `delay` allows for that much disorder; DELAY in the rules does the same, and a watermark on the frame. Heartbeats advance
+    the frontier of all types. Events that arrive after the frontier has passed them have the verdict "late". Rows with a
+    `position` need no frontier.
 
     `stream` names the column that says which stream of a log an event belongs to, where a subscription with OR reads several
     (`log`).
@@ -88,7 +89,7 @@ def match(
     if given.frame.isStreaming:
         if until is not None:
             raise UsageError("A213", "`until` is not supported on streams", "send a heartbeat with that time")
-        bound = frontier_of(given, frames, frontier, delay)
+        bound = frontier_of(given, frames, frontier, delay, plan.order)
         cores = require_workers(spark)
         require_store(spark)
         warn_of_partitions(spark, sum(buckets or cores if each.is_keyed else 1 for each in groups), cores)

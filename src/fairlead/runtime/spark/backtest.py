@@ -87,7 +87,8 @@ def backtest(
         raise UsageError("A222", f"--since {since} is after --until {until}", "use a start before the end")
     given = _between(source.good, ordered, first, last)
     on_bad: OnBad = "stop" if source.bad is None else "skip"
-    order: dict[str, Any] = {"order_by": list(ordered.order_by), "type_column": ordered.type_column}
+    names = None if ordered.stated else list(ordered.order_by)
+    order: dict[str, Any] = {"order_by": names, "type_column": ordered.type_column}
     with coded_errors():
         frame = match(plan, given, **order, buckets=buckets, on_bad=on_bad, until=last)
         days = _days(given, ordered)

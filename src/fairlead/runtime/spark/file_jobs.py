@@ -223,7 +223,8 @@ def _await_report(watch: Watch, batch: int) -> None:
 
 def _order(ordered: Ordered) -> dict[str, Any]:
     """The order in the form that `match` accepts."""
-    return asdict(ordered) | {"order_by": list(ordered.order_by) or None}
+    given = asdict(ordered)
+    return given | {"order_by": None if given.pop("stated") else list(ordered.order_by) or None}
 
 
 def _counts(frame: DataFrame) -> Counter[tuple[str, str | None]]:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from fairlead.errors import DataError
 from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT, DataType, Kind
+from fairlead.runtime.spark.input.frames import order_column_of
 from fairlead.runtime.spark.output.folders import located
 from fairlead.runtime.spark.setup.readiness import zone_of
 from fairlead.transport.admission.gate import OnBad
@@ -54,10 +55,21 @@ class Ordered:
     type_column: str = "type"
     source: str | None = None
     sequence: str | None = None
+    stated: bool = False
+    """The rules state the order; `order_by` has the columns of its keys."""
 
     @property
     def columns(self) -> tuple[str, ...]:
         return self.order_by if self.position is None else (self.position,)
+
+
+def ordered_as_stated(plan: Plan, given: Ordered) -> Ordered:
+    """With the columns of ORDER BY, if the rules have it."""
+    if plan.order is None or given.order_by:
+        return given
+    types = [plan.catalogue[name] for name in plan.input_types]
+    names = (order_column_of(key, types, {name for each in types for name in each.index}) for key in plan.order.keys)
+    return replace(given, order_by=tuple(names), stated=True)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ Takes: one frame with a type column, or a frame for each type. Gives: `InputFram
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -154,13 +154,16 @@ def _order_columns(plan: Plan, given: UserFrame, asked: Sequence[str]) -> list[s
     if plan.order is None:
         return list(asked)
     types = [plan.catalogue[given.of]] if given.of else [plan.catalogue[name] for name in plan.input_types]
-    return [_order_column(number, key, types, given) for number, key in enumerate(plan.order.keys)]
+    found = [order_column_of(key, types, given.names) for key in plan.order.keys]
+    if given.of == HEARTBEAT.name and found[0] not in given.names:
+        found[0] = HEARTBEAT.attributes[0].name
+    return found
 
 
-def _order_column(number: int, key: OrderKey, types: Sequence[EventType], given: UserFrame) -> str:
-    if key.attribute in given.names or key.attribute.upper() != TIME_KEY:
-        is_beat = given.of == HEARTBEAT.name and not number and key.attribute not in given.names
-        return HEARTBEAT.attributes[0].name if is_beat else key.attribute
+def order_column_of(key: OrderKey, types: Sequence[EventType], known: Collection[str]) -> str:
+    """The column of an order key in a frame with these types and columns."""
+    if key.attribute in known or key.attribute.upper() != TIME_KEY:
+        return key.attribute
     names = sorted({each.time_attribute for each in types if each.time_attribute is not None})
     if len(names) != 1:
         problem = f"ORDER BY TIME in one frame, in which event times are in {' and '.join(names) or 'no column'}"

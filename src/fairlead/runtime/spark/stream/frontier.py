@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from fairlead.errors import UnsupportedError, UsageError
+from fairlead.model.event_order import EventOrder
 from fairlead.model.types import HEARTBEAT
 from fairlead.order.holdback import Frontier
 from fairlead.runtime.spark.input.frames import InputFrame
@@ -36,8 +37,13 @@ PART = re.compile(r"([+-]?\s*\d+(?:\.\d+)?)\s+([a-zA-Z]+)")
 
 
 def frontier_of(
-    given: InputFrame, frames: DataFrame | Mapping[str, DataFrame], stated: str | None, delay: str | timedelta | None
+    given: InputFrame,
+    frames: DataFrame | Mapping[str, DataFrame],
+    stated: str | None,
+    delay: str | timedelta | None,
+    order: EventOrder | None = None,
 ) -> Frontier:
+    """`order`: that of the rules, which may have a delay of its own."""
     types, first = given.reading.types, given.order_by[0]
     if stated not in (None, "types", "stream"):
         raise UsageError("A214", f"frontier is {stated!r}", 'use "types" or "stream"')
@@ -47,6 +53,11 @@ def frontier_of(
                 "A218", "frontier and delay are not supported with position", "leave them out: positions determine the order"
             )
         return Frontier(types, positioned=True)
+    if order is not None and order.delay_us is not None:
+        if stated is not None or delay is not None:
+            problem = f"frontier or delay is set, and the rules say {order}"
+            raise UsageError("A218", problem, "leave them out: DELAY determines how far the stream is complete")
+        return Frontier(types, True, dict.fromkeys(types, order.delay_us), idle=order.idle_us)
     if stated is not None:
         allowed = 0 if delay is None else _units(given, frames, delay)
         return Frontier(types, stated == "stream", dict.fromkeys(types, allowed))
@@ -62,7 +73,7 @@ def frontier_of(
             "U110",
             f"nothing determines how far the stream{which} is complete, so no event would be released",
             fix=f"frame.withWatermark({first!r}, '10 seconds'), or frontier=\"types\" if each type arrives in order, "
-            'or position="offset" if the rows come from a log',
+            'or position="offset" if the rows come from a log, or ORDER BY … DELAY in the rules',
         )
     if not isinstance(frames, Mapping):
         return Frontier(types, True, dict.fromkeys(types, delays[""] or 0))

@@ -16,7 +16,7 @@ from fairlead.dataclass import dataclass
 from fairlead.errors import StateError
 from fairlead.matching.state.encoding import Change
 
-VERSION = 3
+VERSION = 4
 """The version of the state's format. It also increases with that of the engine's states, which it contains
 (matching/state/encoding.py)."""
 ZONE = "time zone of the session"
