@@ -34,7 +34,7 @@ from tests.runtime.spark.stream.streams import RULES, cut, events, reading, rows
 PLAN = fairlead.compile(RULES)
 BESIDE = 3
 """Queries that run beside one another."""
-FIXTURE = Path(__file__).parent / "fixtures" / "checkpoint-v3"
+FIXTURE = Path(__file__).parent / "fixtures" / "checkpoint-v4"
 FIXTURE_EVENTS, FIXTURE_READ = 1_200, 800
 
 

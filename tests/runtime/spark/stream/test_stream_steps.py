@@ -197,7 +197,7 @@ def test_the_state_of_another_order_or_version_is_refused_and_what_differs_is_sa
     with pytest.raises(StateError, match="S111"):
         Sequencing(other, Sequencing(mine, None).dump())
     head, rest = head_and_rest(state)
-    with pytest.raises(StateError, match="S110 the checkpoint has version 1, this release reads version 3"):
+    with pytest.raises(StateError, match="S110 the checkpoint has version 1, this release reads version 4"):
         resumed(mine, 0, 2, with_head(head | {"version": 1}, bytes(rest)), whose)
 
 
