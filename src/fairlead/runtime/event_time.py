@@ -26,7 +26,7 @@ from fairlead.model.event_order import EventOrder
 from fairlead.model.types import HEARTBEAT, Catalogue
 from fairlead.order.frontier import NOWHERE, SequenceFrontier
 from fairlead.order.holdback import head_and_rest, with_head
-from fairlead.order.total import in_order, order_column, sortable
+from fairlead.order.total import Arrivals, RowOrder, in_order, order_column, sortable
 from fairlead.runtime.sorting import arrivals_of, in_their_places
 
 VERSION = 1
@@ -35,9 +35,11 @@ EVERYTHING = int(np.iinfo(np.int64).max)
 
 @dataclass(frozen=True, eq=False)
 class ReleasedEvents:
-    """`columns`: in the order of the rules. `late`: in the order of arrival, at the positions of the sequence."""
+    """`columns`: in the order of the rules. `by`: for each of their positions, that of the event in the sequence by which the
+    frontier passed it. `late`: in the order of arrival, at the positions of the sequence."""
 
     columns: Columns
+    by: npt.NDArray[np.int64]
     late: Columns
 
 
@@ -58,20 +60,29 @@ class EventTimeBuffer:
         for name, table in arrivals.items():
             values[columns.places[name]] = _values(table)
             heartbeats[columns.places[name]] = name == HEARTBEAT.name
-        late = values < self.frontier.follow(values, heartbeats, columns.sources)
+        before = self.frontier.follow(values, heartbeats, columns.sources)
+        late = values < before
         for name, table in arrivals.items():
             mine = late[columns.places[name]]
             kept = table.filter(pa.array(~mine)) if mine.any() else table
             if len(kept):
                 self.held[name] = pa.concat_tables([self.held[name], kept]) if name in self.held else kept
+        late &= ~heartbeats  # a heartbeat that says nothing new is no loss
         self.late += int(late.sum())
-        return ReleasedEvents(self._released(self.frontier.at), _rows(columns, np.flatnonzero(late), self.catalogue))
+        first, order, found = self._released(self.frontier.at)
+        by = columns.position_array[
+            np.searchsorted(np.append(before[1:], self.frontier.at), _first_keys(order, found), "right")
+        ]
+        made = in_their_places(order, found, self.order, self.catalogue, first)
+        return ReleasedEvents(made, by, _rows(columns, np.flatnonzero(late), self.catalogue))
 
     def finish(self) -> Columns:
         """The rest: the sequence has ended."""
-        return self._released(EVERYTHING)
+        first, order, found = self._released(EVERYTHING)
+        return in_their_places(order, found, self.order, self.catalogue, first)
 
-    def _released(self, frontier: int) -> Columns:
+    def _released(self, frontier: int) -> tuple[int, RowOrder, Arrivals]:
+        """What stands before the frontier: the position of the first, their order, and the rows."""
         found = {}
         for name in sorted(self.held):
             table = self.held.pop(name)
@@ -81,9 +92,8 @@ class EventTimeBuffer:
             if not ready.all():
                 self.held[name] = table.filter(pa.array(~ready))
         order = in_order(found, len(self.order.keys), self.order.descending)
-        made = in_their_places(order, found, self.order, self.catalogue, self.next)
         self.next += len(order)
-        return made
+        return self.next - len(order), order, found
 
     def __len__(self) -> int:
         """The number of held events."""
@@ -124,6 +134,14 @@ class EventTimeBuffer:
 def _values(table: pa.Table) -> npt.NDArray[np.int64]:
     values: npt.NDArray[np.int64] = sortable(table.column(order_column(0)).combine_chunks()).to_numpy()
     return values
+
+
+def _first_keys(order: RowOrder, arrivals: Arrivals) -> npt.NDArray[np.int64]:
+    """The first order key of each row, in the order."""
+    made = np.zeros(len(order), dtype=np.int64)
+    for name in order.types:
+        made[order.places[name]] = _values(arrivals[name])[order.rows_of(name)]
+    return made
 
 
 def _rows(columns: Columns, rows: npt.NDArray[np.int64], catalogue: Catalogue) -> Columns:

@@ -116,12 +116,19 @@ def _arrived(columns: Columns, table: pa.RecordBatch, schema: EventType, wanted:
             problem = f"an event of '{schema.name}' has no value in the order column '{name}'"
             raise DataError("D019", problem, "filter such events out, or order by columns that are never null", name)
         made = made.append_column(order_column(number), column)
-    places = columns.places[schema.name].tolist()
     for name, given, kind in ((SOURCE, columns.sources, pa.string()), (SEQUENCE, columns.sequences, pa.int64())):
-        made = made.append_column(
-            name, pa.nulls(len(made), kind) if given is None else pa.array([given[at] for at in places], kind)
-        )
+        made = made.append_column(name, _chosen(given, columns, schema.name, kind))
     return made
+
+
+def _chosen(given: Sequence[Any] | None, columns: Columns, name: str, kind: pa.DataType) -> pa.Array:
+    """The sources or sequences of the events of a type."""
+    places = columns.places[name]
+    if given is None:
+        return pa.nulls(len(places), kind)
+    if isinstance(given, np.ndarray | pa.Array):
+        return pa.array(given, kind).take(pa.array(places))
+    return pa.array(given if len(places) == len(columns) else [given[at] for at in places.tolist()], kind)
 
 
 def _of_heartbeat(table: pa.RecordBatch, number: int) -> pa.Array:

@@ -209,14 +209,27 @@ def interleaved(parts: Sequence[Sequence[Relation]], turns: Sequence[Numbers]) -
     return Interleaved(parts, owner[order], place[order])
 
 
-def by_turn(found: Sequence[Sequence[Relation]], turns: Sequence[Numbers], known: Sequence[int]) -> Interleaved:
+def by_turn(
+    found: Sequence[Sequence[Relation]],
+    turns: Sequence[Numbers],
+    known: Sequence[int],
+    released: Sequence[Numbers | None] = (),
+) -> Interleaved:
     """The relations of several engines with the same input, in one order: by turn, then as in `in_one_order`, with the first
     engine's subscriptions before those of the second. `turns`: of each relation; `known`: by engine, how many of its relations
-    to omit."""
+    to omit. `released`: of each relation, where in the common input its events were released, if the engines number them by
+    themselves; then each engine's own order follows."""
     owner = np.repeat(
         np.arange(len(found), dtype=np.int32), [len(some) - left for some, left in zip(found, known, strict=True)]
     )
     place = np.concatenate([np.arange(left, len(some)) for some, left in zip(found, known, strict=True)])
+    if any(each is not None for each in released):
+        since = [
+            (turn[left:], each[left:]) for turn, each, left in zip(turns, released, known, strict=True) if each is not None
+        ]
+        turn, at = (np.concatenate(each) for each in zip(*since, strict=True))
+        order = np.lexsort((place, owner, at, turn))
+        return Interleaved(found, owner[order], place[order])
     places = [
         (turn[left:], completed(some)[left:], due_of(some)[left:]) for some, turn, left in zip(found, turns, known, strict=True)
     ]

@@ -1,8 +1,9 @@
 """The groups of a subscriber that are followed together, and their deliveries in one order.
 
 The relations that all groups complete in the same blocks are sorted as docs/semantics.md defines: by the position of
-completion; at one position, relations decided by deadlines come first, by deadline; then the order of the text. This order is a
-function of the log, wherever each group began. Each group has its own numbers, receipts and states.
+completion; at one position, relations decided by deadlines come first, by deadline; then the order of the text. If events are
+in an order by value, by the event of the log that released them; then the order of the text. This order is a function of the
+log, wherever each group began. Each group has its own numbers, receipts and states.
 
 Takes: opened groups that have a stream in common. Gives: batches in the one order; for a delivery, the earlier deliveries of
 each group. Never: delivers what was acknowledged.
@@ -66,7 +67,8 @@ class Course:
             numbering = DeliveryNumbers(len(one.found.relations), keys, (one.found.first,))
             return Batch(self.plan, one.found.relations, numbering).behind(count)
         known = [count for _, count in fresh]
-        together = by_turn([each.found.relations for each, _ in fresh], [each.turns for each, _ in fresh], known)
+        by = [each.found.by for each, _ in fresh]
+        together = by_turn([each.found.relations for each, _ in fresh], [each.turns for each, _ in fresh], known, by)
         firsts = tuple(each.found.first + count for each, count in fresh)
         return Batch(self.plan, together, DeliveryNumbers(len(together), keys, firsts, together.owner))
 

@@ -45,13 +45,16 @@ class Deriving:
     def layout(self) -> ResultLayout:
         return layout_of(self.plan, self.subscription.name)
 
-    def blocks(self, relations: Sequence[Relation], number: int, sequence: int) -> Iterator[Block]:
-        """The blocks of these relations, numbered from `number` and `sequence`."""
+    def blocks(
+        self, relations: Sequence[Relation], number: int, sequence: int, by: npt.NDArray[np.int64] | None = None
+    ) -> Iterator[Block]:
+        """The blocks of these relations, numbered from `number` and `sequence`. `by`: where in the log each was completed, if
+        that is not its position."""
         mine = only(relations, self.subscription.name)
         if not len(mine):
             return
         table = relation_table([mine], self.layout)
-        completed = table.column("completed_at").to_numpy()
+        completed = table.column("completed_at").to_numpy() if by is None else by
         yield from numbered(self.type, self.source, self._batch(table, mine), completed, number, sequence)
 
     def _batch(self, table: pa.Table, relations: Sequence[Relation]) -> pa.RecordBatch:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from fairlead.matching.compiled.running.batch import Prepared
 from fairlead.model.columns import Columns, code_type
 from fairlead.model.types import Catalogue, EventType
-from fairlead.transport.log.block import INDEX_BITS, decode, positions
+from fairlead.transport.log.block import EVENTS_MAX, INDEX_BITS, decode, positions
 from fairlead.transport.log.mixed_block import decode_mixed, joined, of_one_type
 from fairlead.transport.log.protocol import Stored, Stream
 
@@ -48,22 +48,36 @@ class Gathering:
         """By lineage, the newest snapshot that a subscriber of this client has saved: its events, and its time (keeping.py)."""
         self._lock = Lock()
         """Slow matches run in threads (following.py)."""
-        self._made: dict[tuple[Stream, tuple[int, ...]], list[tuple[list[EventType], Prepared]]] = {}
+        self._made: dict[tuple[Stream, bool, tuple[int, ...]], list[tuple[list[EventType], Prepared]]] = {}
 
     def prepared(
-        self, stream: Stream, blocks: Sequence[Stored], catalogue: Catalogue, names: Sequence[str], first: int
+        self,
+        stream: Stream,
+        blocks: Sequence[Stored],
+        catalogue: Catalogue,
+        names: Sequence[str],
+        first: int,
+        *,
+        sourced: bool = False,
     ) -> Prepared:
-        """The events of these types from position `first`; shared by all subscribers that know the same definitions of them."""
+        """The events of these types from position `first`; shared by all subscribers that know the same definitions of them.
+        `sourced`: with their sources and sequences."""
         wanted = {name: catalogue[name] for name in names}
         if blocks[0].sequence << INDEX_BITS < first:
-            return Prepared(columns_of(blocks, wanted, first), catalogue)
+            return Prepared(columns_of(blocks, wanted, first, sourced), catalogue)
         with self._lock:
-            return self._shared(stream, blocks, catalogue, wanted, first)
+            return self._shared(stream, blocks, catalogue, wanted, first, sourced)
 
     def _shared(
-        self, stream: Stream, blocks: Sequence[Stored], catalogue: Catalogue, wanted: Mapping[str, EventType], first: int
+        self,
+        stream: Stream,
+        blocks: Sequence[Stored],
+        catalogue: Catalogue,
+        wanted: Mapping[str, EventType],
+        first: int,
+        sourced: bool,
     ) -> Prepared:
-        key = stream, tuple([each.sequence for each in blocks])
+        key = stream, sourced, tuple([each.sequence for each in blocks])
         if key not in self._made and len(self._made) >= REMEMBERED:
             del self._made[next(iter(self._made))]
         mine = self._made.setdefault(key, [])
@@ -72,15 +86,15 @@ class Gathering:
         for known, made in mine:
             if known == types:
                 return made
-        mine.append((types, Prepared(columns_of(blocks, wanted, first), catalogue)))
+        mine.append((types, Prepared(columns_of(blocks, wanted, first, sourced), catalogue)))
         return mine[-1][1]
 
 
-def columns_of(blocks: Sequence[Stored], wanted: Mapping[str, EventType], first: int) -> Columns:
-    """The events of the wanted types, from position `first`."""
+def columns_of(blocks: Sequence[Stored], wanted: Mapping[str, EventType], first: int, sourced: bool = False) -> Columns:
+    """The events of the wanted types, from position `first`. `sourced`: with their sources and sequences."""
     code: dict[str, int] = {}
     batches: list[list[pa.RecordBatch]] = []
-    places, codes = [], []
+    places, codes, sources, sequences = [], [], list[str](), []
 
     def code_of(name: str) -> int:
         if name not in code:
@@ -104,9 +118,14 @@ def columns_of(blocks: Sequence[Stored], wanted: Mapping[str, EventType], first:
         for one, batch in zip(number, events.batches, strict=True):
             batches[one].append(batch)
         places.append(at)
+        if sourced:
+            sources += [each.block.source] * len(at)
+            sequences.append((at & (EVENTS_MAX - 1)) + each.block.sequence)
         codes.append(np.array(number, dtype=np.int64)[events.codes])
     if not places:
         return Columns((), np.zeros(0, dtype=np.int8), range(0), {})
     types = tuple(code)
     tables = {name: joined(mine) for name, mine in zip(types, batches, strict=True)}
-    return Columns(types, np.concatenate(codes).astype(code_type(len(types))), np.concatenate(places), tables)  # type: ignore[arg-type]
+    of_type = np.concatenate(codes).astype(code_type(len(types)))
+    origin = (sources, np.concatenate(sequences)) if sourced else (None, None)
+    return Columns(types, of_type, np.concatenate(places), tables, *origin)  # type: ignore[arg-type]

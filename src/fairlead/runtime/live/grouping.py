@@ -100,4 +100,4 @@ def together(groups: Sequence[StreamGroup]) -> list[list[int]]:
 
 def _group(plan: Plan, name: str) -> StreamGroup:
     own = plan if len(plan.subscriptions) == 1 else alone(plan, [name])
-    return StreamGroup(own, parts_of(own), any(each.waits for each in own.subscriptions))
+    return StreamGroup(own, parts_of(own), own.order is not None or any(each.waits for each in own.subscriptions))

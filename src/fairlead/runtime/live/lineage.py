@@ -30,6 +30,7 @@ from fairlead.model.identity import Words, majors_of
 from fairlead.model.relation import Relation
 from fairlead.order.continuity import Continuity
 from fairlead.runtime.embedded import id_words
+from fairlead.runtime.event_time import EventTimeBuffer
 from fairlead.runtime.live.deriving import derivings_of
 from fairlead.runtime.live.gathering import Gathering
 from fairlead.runtime.live.grouping import StreamGroup
@@ -40,6 +41,8 @@ from fairlead.transport.log.block import INDEX_BITS, Block
 from fairlead.transport.log.protocol import Stored, Stream
 
 VERSION = 3
+FoundInStream = tuple[Sequence[Relation], Numbers | None]
+"""Relations, and for an order by value where in the log the frontier passed their completion."""
 KERNELS_FROM = 1_000
 """Events after which kernels take over, fewer than elsewhere (matching/unit.py): a subscriber runs long, so kernels pay off,
 and incoming events wait in the meantime."""
@@ -48,7 +51,8 @@ and incoming events wait in the meantime."""
 @dataclass(frozen=True, eq=False)
 class FoundRelations:
     """`first`: the number of the first relation; numbers start at 1. `turns`: for each relation, the number of the stretch that
-    completed it. `digests`: the digest of the receipt after each relation."""
+    completed it. `digests`: the digest of the receipt after each relation. `by`: if the events are in an order by value, for
+    each relation the position in the log of the event by which the frontier passed its completion."""
 
     first: int
     relations: Sequence[Relation]
@@ -56,6 +60,7 @@ class FoundRelations:
     ids: Words
     digests: Words
     derived: Sequence[Block]
+    by: Numbers | None = None
 
 
 class Strand:
@@ -67,9 +72,11 @@ class Strand:
         self.reached = Reached(max(0, (origin >> INDEX_BITS) - 1))
         self.engine = Engine(part.plan, kernels_from=KERNELS_FROM, check=check)
         self.continuity = Continuity(from_beginning=origin == 0)
+        order = part.plan.order
+        self.buffer = None if order is None else EventTimeBuffer(order, part.plan.catalogue)
 
-    def feed(self, blocks: Sequence[Stored], stream: Stream, gathering: Gathering) -> tuple[Sequence[Relation], int]:
-        """The relations, and the number of events."""
+    def feed(self, blocks: Sequence[Stored], stream: Stream, gathering: Gathering) -> tuple[FoundInStream, int]:
+        """What is found, and the number of events."""
         fresh = []
         for each in blocks:
             block = each.block
@@ -77,9 +84,15 @@ class Strand:
                 fresh.append(each)
         self.reached = Reached(blocks[-1].sequence, blocks[-1].time)
         if not fresh:
-            return [], 0
-        prepared = gathering.prepared(stream, fresh, self.part.plan.catalogue, self.types, self.origin)
-        return self.engine.feed(prepared.columns, prepared), len(prepared.columns)
+            return ([], None), 0
+        catalogue, sourced = self.part.plan.catalogue, self.buffer is not None
+        prepared = gathering.prepared(stream, fresh, catalogue, self.types, self.origin, sourced=sourced)
+        if self.buffer is None:
+            return (self.engine.feed(prepared.columns, prepared), None), len(prepared.columns)
+        released = self.buffer.step(prepared.columns)
+        relations = self.engine.feed(released.columns)
+        by = released.by[majors_of(completed(relations)) - (self.buffer.next - len(released.by))]
+        return (relations, by), len(prepared.columns)
 
 
 class Lineage:
@@ -123,33 +136,34 @@ class Lineage:
         one is damaged."""
         if len(stretches) == 1:
             part, mine = stretches[0].part, stretches[0].blocks
-            alone = self._found(part, mine, streams[part], gathering)
-            return self._numbered(alone, np.zeros(len(alone), dtype=np.int64))
+            alone, by = self._found(part, mine, streams[part], gathering)
+            return self._numbered(alone, np.zeros(len(alone), dtype=np.int64), by)
         blocks: dict[int, list[Stored]] = {}
         for each in stretches:
             blocks.setdefault(each.part, []).extend(each.blocks)
         # an engine takes about as long for one block as for many: feed each part once, then sort its relations into the order
         found, turns = [], []
         for part, mine in sorted(blocks.items()):
-            relations = self._found(part, mine, streams[part], gathering)
+            relations, by = self._found(part, mine, streams[part], gathering)
             sequences = np.array([each.sequence for each in mine])
             turn = np.array([at for at, each in enumerate(stretches) if each.part == part for _ in each.blocks])
             found.append(relations)
-            turns.append(turn[np.searchsorted(sequences, majors_of(completed(relations)) >> INDEX_BITS)])
+            at = majors_of(completed(relations)) if by is None else by
+            turns.append(turn[np.searchsorted(sequences, at >> INDEX_BITS)])
         if len(found) == 1:
-            return self._numbered(found[0], turns[0])
+            return self._numbered(found[0], turns[0], by)
         return self._numbered(interleaved(found, turns), np.sort(np.concatenate(turns)))
 
-    def _found(self, part: int, blocks: Sequence[Stored], stream: Stream, gathering: Gathering) -> Sequence[Relation]:
-        relations, events = self.strands[part].feed(blocks, stream, gathering)
+    def _found(self, part: int, blocks: Sequence[Stored], stream: Stream, gathering: Gathering) -> FoundInStream:
+        found, events = self.strands[part].feed(blocks, stream, gathering)
         self.events += events
-        return relations
+        return found
 
-    def _numbered(self, relations: Sequence[Relation], turns: Numbers) -> FoundRelations:
+    def _numbered(self, relations: Sequence[Relation], turns: Numbers, by: Numbers | None = None) -> FoundRelations:
         first, ids = self.book.count + 1, id_words(relations)
         digests = self.book.note(ids)
-        derived = [block for run in self._runs(relations) for block in self._derived_blocks(run)]
-        return FoundRelations(first, relations, turns, ids, digests, derived)
+        derived = [block for run in self._runs(relations) for block in self._derived_blocks(run, by)]
+        return FoundRelations(first, relations, turns, ids, digests, derived, by)
 
     def _runs(self, relations: Sequence[Relation]) -> Iterator[Sequence[Relation]]:
         """Stretches of one part: blocks of different streams may have the same sequence."""
@@ -160,12 +174,12 @@ class Lineage:
         for low, high in pairwise([0, *cuts.tolist(), len(relations)]):
             yield relations[low:high]
 
-    def _derived_blocks(self, relations: Sequence[Relation]) -> list[Block]:
+    def _derived_blocks(self, relations: Sequence[Relation], by: Numbers | None) -> list[Block]:
         found: list[Block] = []
         if len(relations):
             for each in self.derivings:
                 number, sequence = self._derived[each.subscription.digest]
-                for block in each.blocks(relations, number, sequence):
+                for block in each.blocks(relations, number, sequence, by):
                     found.append(block)
                     number, sequence = block.number + 1, block.sequence + block.count
                 self._derived[each.subscription.digest] = number, sequence
@@ -185,10 +199,13 @@ class Lineage:
             "derived": self._derived,
             "strands": [],
         }
-        states = [each.engine.dump() for each in self.strands]
-        for each, state in zip(self.strands, states, strict=True):
+        states = []
+        for each in self.strands:
+            held = b"" if each.buffer is None else each.buffer.dump()
+            states += [each.engine.dump(), held]
             place = {"after": each.reached.sequence, "time": each.reached.time}
-            head["strands"].append(place | {"continuity": each.continuity.dump(), "bytes": len(state)})
+            size = {"bytes": len(states[-2])} | ({"held": len(held)} if held else {})
+            head["strands"].append(place | {"continuity": each.continuity.dump()} | size)
         return json.dumps(head).encode() + b"\n" + b"".join(states)
 
     @classmethod
@@ -211,6 +228,9 @@ class Lineage:
                     strand.part.plan, states[start : start + each["bytes"]], KERNELS_FROM, check=made._check
                 )
                 start += each["bytes"]
+                if strand.buffer is not None:
+                    strand.buffer.load(states[start : start + each["held"]])
+                    start += each["held"]
         except (ValueError, KeyError, TypeError):
             raise StateError(
                 "S132", "the stored state of a subscription is not readable", "remove it: it is rebuilt from the log"
