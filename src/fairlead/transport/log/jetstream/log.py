@@ -1,6 +1,6 @@
 """A log in a NATS server or cluster (JetStream).
 
-A type's stream has subjects `fl.t.<type>.<source>` followed by the letters of a block (route_marks.py), by which readers
+A type's stream has subjects `fl.t.<type>.<source>` followed by the letters of a block (block_filter.py), by which readers
 filter. A merged stream sources two others (names.py); the server does this by itself, without clients. A block is appended on
 condition that the last block of its source, whatever its letters, is the expected one. So a block that is sent again because an
 answer was lost is rejected, at any later time, and two publishers with the same name are detected.
