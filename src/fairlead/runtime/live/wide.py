@@ -79,7 +79,7 @@ class Wide:
     def _batch(self, stored: Stored, part: int) -> pa.RecordBatch:
         """The events of the part's types, in their order."""
         block, wanted = stored.block, self._wanted[part]
-        if block.is_mixed:
+        if block.is_mixed and not wanted.isdisjoint(block.types):
             at, events = decode_mixed(block, {name: self._types[name] for name in wanted})
         elif block.type in wanted:
             at, events = np.arange(block.count), of_one_type(block.type, decode(block, self._types[block.type]))
