@@ -44,7 +44,8 @@ def cli() -> None:
     \b
     Or publish them, and subscribe:
       fairlead up
-      fairlead publish --from quotes.jsonl --declare market.fl
+      fairlead declare market.fl
+      fairlead publish --from quotes.jsonl
       fairlead tail market.fl --start earliest
 
     Exit codes: 0 success; 1 invalid rules or data, a difference or a failed test; 2 wrong usage; 130 interrupted.

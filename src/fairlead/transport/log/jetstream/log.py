@@ -133,7 +133,9 @@ class JetStreamLog:
             found = await self._last(stream, names.source_subjects(topic, source, type))
         if found is None:
             return None
-        return Stored(found.seq or 0, 0, block_of(found.headers, found.data or b"", f"{stream} {found.seq}"))
+        return Stored(
+            found.seq or 0, 0, block_of(found.headers, found.data or b"", found.subject or "", f"{stream} {found.seq}")
+        )
 
     async def _last(self, stream: str, subjects: str) -> RawStreamMsg | None:
         try:

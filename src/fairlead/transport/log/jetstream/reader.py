@@ -8,6 +8,8 @@ server (a restart, a new leader, a missing message) a new consumer begins after 
     2. the server sends blocks, and a heartbeat every few seconds
     3. anything out of order, an ended request or silence: begin again, after the last block
 
+A message that is not a block, or not one of its subject, is given as `REJECTED`, to every reader alike.
+
 Takes: a connection, a stream and a sequence. Gives: lists of stored blocks. Never: skips, repeats or reorders.
 """
 
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 
@@ -23,12 +26,13 @@ from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
-from fairlead.errors import LogError
-from fairlead.transport.log.block import block_of
+from fairlead.errors import DataError, LogError
+from fairlead.transport.log.block import REJECTED, block_of
 from fairlead.transport.log.jetstream.failures import Refusals, translated
 from fairlead.transport.log.patience import Patience
 from fairlead.transport.log.protocol import Stored, Stream, Unavailable
 
+LOGGER = logging.getLogger("fairlead")
 ASK = 512
 BUDGET, ASK_BYTES_MIN, ASK_BYTES_MAX = 24_000_000, 1_100_000, 4_000_000
 """Blocks and bytes of a request; each reader may have two outstanding. A server closes a connection with 64 MB of pending data,
@@ -158,8 +162,12 @@ class StreamConsumer:
             raise Again("a block did not come")  # 3
         self._delivered, self._after = number, sequence
         self._to_come -= 1
-        place_of = f"{self._stream.name} {sequence}"
-        return Stored(sequence, nanoseconds // 1000, block_of(message.headers, message.data, place_of))
+        try:
+            block = block_of(message.headers, message.data, message.subject, f"{self._stream.name} {sequence}")
+        except DataError as error:
+            LOGGER.warning("%s: skipped by every reader", error)
+            block = REJECTED
+        return Stored(sequence, nanoseconds // 1000, block)
 
     def _status(self, message: Msg) -> None:
         """A heartbeat, or the end of a request; what was not sent has to be requested again."""
