@@ -152,7 +152,7 @@ def _fitting(batch: pa.RecordBatch) -> Iterator[tuple[int, bytes]]:
 
 
 def decode(block: Block, event_type: EventType) -> pa.RecordBatch:
-    """The events of a block of one type, as `fitted` gives them. Raises DataError if the block is damaged."""
+    """The events of a block of one type, as `fitted` returns them. Raises DataError if the block is damaged."""
     return fitted(block.batch, event_type, block)
 
 
