@@ -20,6 +20,7 @@ from fairlead.cli.commands.run import run
 from fairlead.cli.commands.spark import spark
 from fairlead.cli.commands.test import test
 from fairlead.cli.commands.why import why
+from fairlead.cli.live.convert import convert
 from fairlead.cli.live.declare import declare
 from fairlead.cli.live.export import export
 from fairlead.cli.live.publish import publish
@@ -65,6 +66,7 @@ for command in (
     tail,
     export,
     streams,
+    convert,
     spark,
     backtest,
     gateway,

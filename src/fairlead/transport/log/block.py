@@ -122,7 +122,11 @@ def block_of(headers: Mapping[str, str] | None, payload: bytes, subject: str, pl
                 return Block(*names, number, sequence, count, given["Fl-Schema"], payload, writer, marks, topic, types)
     except (KeyError, ValueError):
         pass
-    raise DataError("D030", "a message of the log is not a block of events", "publish with Fairlead only", place)
+    raise not_a_block(place)
+
+
+def not_a_block(place: str) -> DataError:
+    return DataError("D030", "a message of the log is not a block of events", "publish with Fairlead only", place)
 
 
 REJECTED = Block("=rejected", "=rejected", 0, 0, 0, "", b"")

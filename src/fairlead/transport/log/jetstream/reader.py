@@ -19,7 +19,7 @@ import asyncio
 import json
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -27,7 +27,7 @@ from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
 from fairlead.errors import DataError, LogError
-from fairlead.transport.log.block import REJECTED, block_of
+from fairlead.transport.log.block import REJECTED, Block, block_of
 from fairlead.transport.log.jetstream.failures import Refusals, translated
 from fairlead.transport.log.patience import Patience
 from fairlead.transport.log.protocol import Stored, Stream, Unavailable
@@ -43,6 +43,10 @@ AGAIN_SECONDS = 0.25
 GIVE_UP_SECONDS = 60.0
 ENDED = ("Batch Completed", "Message Size Exceeds MaxBytes")
 """The server's status of a completed request; with any other, the consumer is gone or has moved."""
+
+
+Parse = Callable[[Mapping[str, str] | None, bytes, str, str], Block]
+"""The block of a message, by its headers, its bytes, its subject and its place."""
 
 
 class Again(Exception):
@@ -76,7 +80,9 @@ class StreamConsumer:
         stream: Stream,
         after: int,
         subjects: list[str] | None = None,
+        parse: Parse = block_of,
     ) -> None:
+        self._parse = parse
         self._client, self._js, self._readers, self._stream, self._subjects = client, js, readers, stream, subjects
         self._lost = False
         self._after, self._delivered = after, 0
@@ -163,7 +169,7 @@ class StreamConsumer:
         self._delivered, self._after = number, sequence
         self._to_come -= 1
         try:
-            block = block_of(message.headers, message.data, message.subject, f"{self._stream.name} {sequence}")
+            block = self._parse(message.headers, message.data, message.subject, f"{self._stream.name} {sequence}")
         except DataError as error:
             LOGGER.warning("%s: skipped by every reader", error)
             block = REJECTED
@@ -188,11 +194,12 @@ async def read(
     stream: Stream,
     after: int,
     subjects: list[str] | None = None,
+    parse: Parse = block_of,
 ) -> AsyncGenerator[Sequence[Stored], None]:
     """With `subjects`, only the blocks under these."""
     patience = Patience(GIVE_UP_SECONDS, AGAIN_SECONDS)
     while True:
-        reading = StreamConsumer(client, js, readers, stream, after, subjects)
+        reading = StreamConsumer(client, js, readers, stream, after, subjects, parse)
         try:
             with translated(refusals):
                 await reading.open(refusals)
