@@ -104,6 +104,10 @@ def test_events_that_do_not_fit_their_type_are_rejected_and_those_of_other_types
 
 
 def test_what_is_right_is_not_rejected() -> None:
+    empty = mixed(A, packed(batch(0)), bytes(4))
+    assert (
+        wanted_events(empty, KNOWN).indices.tolist() == wanted_events(empty, {"A": KNOWN["A"]}).indices.tolist() == [0, 1, 2, 3]
+    )
     found = wanted_events(mixed(A, B, CODES), KNOWN)
     assert (found.indices.tolist(), found.rejected) == ([0, 1, 2, 3, 4, 5], ())
     assert wanted_events(mixed(A, B, CODES), {"B": KNOWN["B"]}).indices.tolist() == [1, 4]

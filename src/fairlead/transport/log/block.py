@@ -188,8 +188,10 @@ def _is_time(column: pa.Array, required: bool) -> bool:
     """Whether its values are in the range of TIMESTAMP, and present if they are required."""
     if column.null_count:
         return not required and _is_time(column.drop_null(), required=False)
+    if not len(column):
+        return True
     found = bits_of(column)
-    return not len(found) or bool(TIMESTAMP_RANGE[0] <= found.min() and found.max() <= TIMESTAMP_RANGE[1])
+    return bool(TIMESTAMP_RANGE[0] <= found.min() and found.max() <= TIMESTAMP_RANGE[1])
 
 
 def damaged(block: Block) -> DataError:
