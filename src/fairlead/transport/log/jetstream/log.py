@@ -128,8 +128,10 @@ class JetStreamLog:
             raise Conflict(f"the log has a block {block.id}")  # the caller finds out whose it is
         return answer.seq
 
-    async def last_of(self, topic: str, source: str, type: str | None = None) -> Stored | None:
-        stream = names.topic_stream(topic)
+    async def last_of(
+        self, topic: str, source: str | None, type: str | None = None, merged: Stream | None = None
+    ) -> Stored | None:
+        stream = names.topic_stream(topic) if merged is None else merged.name
         with translated(self._refusals):
             found = await self._last(stream, names.source_subjects(topic, source, type))
         if found is None:
