@@ -31,7 +31,7 @@ from fairlead.transport.log.jetstream.server import Server
 from fairlead.transport.log.memory_log import MemoryLog
 from fairlead.transport.log.protocol import Log
 from tests.cli.shop import fairlead as command
-from tests.runtime.live.reading import rows_of
+from tests.runtime.live.reading import more, rows_of
 from tests.transport.log.logs import run
 from tests.transport.log.test_logs import taken
 
@@ -237,7 +237,7 @@ async def left_of(fl: Client) -> list[tuple[str, int]]:
     """The events of one source, in the order of a subscriber."""
     found = []
     async with fl.subscribe("SUBSCRIPTION S MATCH U u", start="earliest") as sub:
-        while (relation := await sub.next_within(0.2)) is not None:
+        for relation in await more(sub):
             (event,) = relation.events
             found.append((event.type, event["n"]))
     right = [("A", n) for n in range(4)]

@@ -56,8 +56,10 @@ def publish(fl: SyncClient, rounds: int, first: int = 0) -> None:
 def live_ids(fl: SyncClient, *, emit: bool = False) -> list[tuple[str, str]]:
     found = []
     with fl.subscribe(RULES, start="earliest", emit=emit) as sub:
-        while (relation := sub.next(timeout=1.0)) is not None:
-            found.append((relation.subscription, relation.id))
+        ends = sub.ends()
+        while not sub.has_passed(ends):
+            while (relation := sub.next(timeout=0.1)) is not None:
+                found.append((relation.subscription, relation.id))
     return found
 
 
