@@ -115,11 +115,12 @@ CLIENT: dict[str, tuple[dict[str, Any], dict[str, tuple[type, ...]]]] = {
     "declare": ({}, {"text": ()}),
     "publish": ({"type": "A"}, {"type": (), "values": ()}),
     "publish_many": ({"type": "A", "events": ROWS}, {"type": (), "events": (list, dict)}),
+    "publish_all": ({"events": ROWS}, {"events": (list,)}),
+    "publish_columns": ({}, {"columns": ()}),
     "subscribe": ({"rules": RULES}, {"rules": (), "name": (NoneType,), "start": (int,)}),
     "receipts": ({}, {"name": ()}),
     "compare": ({"a": "x", "b": "x"}, {"a": (), "b": ()}),
     "forget": ({}, {"name": (str,)}),
-    "settle": ({}, {"rules": ()}),
     "export": ({"rules": RULES, "path": "nowhere/x.parquet"}, {"rules": (), "path": (), "subscription": ()}),
 }
 

@@ -24,14 +24,14 @@ ERRORS = {name for name, each in vars(errors).items() if isinstance(each, type) 
 MADE_OF = {**{kind: letter for letter, (kind, _) in KINDS.items()}, "Fault": "L", "LintFinding": "W", "LintWarning": "W"}
 """What is made with a code, and the letter that such codes begin with."""
 SHARED = {
-    "A101", "A103", "A210", "A211", "A217", "A218", "A219", "A250", "A251", "A264", "N001", "N007", "S110", "U110",
+    "A101", "A103", "A210", "A211", "A217", "A218", "A219", "A250", "A251", "A264", "N001", "N003", "N007", "S110", "U110",
 }  # fmt: skip
 """Codes that several parts of the code raise, each of them with the meaning that is registered. Of D and L, most are."""
 NUMBERS = {
     "L003": LIMITS.text_bytes_max, "L004": LIMITS.nesting_max, "L005": LIMITS.dnf_terms_max, "L022": LIMITS.instances_max,
     "D007": LIMITS.event_bytes_max, "D023": POSITIONS_MAX - 1, "U003": LIMITS.copies_max,
 }  # fmt: skip
-UNTESTED = {"A223", "N021", "N040", "S132", "S133", "S136", "X004"}
+UNTESTED = {"A223", "N040", "S132", "S133", "S136", "X004"}
 """Codes that no other test names, though it may raise them. None is to be added."""
 CODE = re.compile(r"[LDSNUAXW]\d{3}\b")
 

@@ -1,6 +1,6 @@
 """Three ways to the same subscribers, each with a `publish` of many events and a `follow` that says when something came.
 
-    fairlead     a stream for each type, merged for each set of types, blocks of events
+    fairlead     one topic with all types, of which each subscriber reads some; blocks of events
     one-stream   one stream for all types, blocks of events: what a sequencer does; everyone reads everything
     messages     as one-stream, one message an event
 
@@ -22,7 +22,7 @@ import fairlead
 from benchmarks.live.scenarios import ROW, TYPES, Scenario, batch_of, rows_of
 from fairlead.engine import Engine
 from fairlead.model.columns import Columns
-from fairlead.transport.log.block import pieces, positions
+from fairlead.transport.log.block import INDEX_BITS, pieces
 
 STREAM = "ALL"
 WINDOW = 256
@@ -133,7 +133,8 @@ class OneStreamSide:
                 tables[name] = pa.concat_batches(batches)
         codes = np.repeat(np.array([code for code, _ in mine], dtype=np.int8), counts)
         places = [
-            positions(each.metadata.sequence.stream, count) for (_, each), count in zip(mine, counts.tolist(), strict=True)
+            (each.metadata.sequence.stream << INDEX_BITS) + np.arange(count)
+            for (_, each), count in zip(mine, counts.tolist(), strict=True)
         ]
         return Columns(tuple(wanted), codes, np.concatenate(places), tables)  # type: ignore[arg-type]
 

@@ -165,9 +165,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def stored(folder: Path, server: str) -> str:
     """A server with the events in it."""
-    more = ["--quiet", "--url", server, "--declare", "endless.fl", "--batch-rows", "1000", "--source", folder.name]
-    command = [sys.executable, "-c", "from fairlead.cli.main import main; main()", "publish", "--from", "events.jsonl", *more]
-    subprocess.run(command, cwd=folder, check=True, env=ENVIRONMENT, timeout=60)
+    more = ["--quiet", "--batch-rows", "1000", "--source", folder.name]
+    for arguments in (["declare", "endless.fl"], ["publish", "--from", "events.jsonl", *more]):
+        command = [sys.executable, "-c", "from fairlead.cli.main import main; main()", *arguments, "--url", server]
+        subprocess.run(command, cwd=folder, check=True, env=ENVIRONMENT, timeout=60)
     return server
 
 

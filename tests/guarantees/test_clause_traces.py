@@ -159,17 +159,13 @@ def lost(text: str, runtime: Runtime) -> set[str]:
     return {str(each.property) for each in verdicts(text, runtime).values() if each.verdict is Verdict.LOST}
 
 
-ORDERS = {"type FIFO order", "type local order", "type causal order", "type total order"}
-
-
 @pytest.mark.parametrize("named", ["W w", "A a", "A a AND B b"])
-def test_live_the_order_across_members_and_subtypes_is_lost(named: str) -> None:
-    text = f"SUBSCRIPTION S MATCH {named}"
+@pytest.mark.parametrize("topic", ["", "TOPIC other (B)"])
+def test_live_the_order_across_members_and_subtypes_is_kept(named: str, topic: str) -> None:
+    """They are in one topic, whichever it is."""
+    text = f"{topic} SUBSCRIPTION S MATCH {named}"
     assert lost(text, Runtime.EMBEDDED) == set()
-    assert lost(text, Runtime.LIVE) >= ORDERS
-    found = verdicts(text, Runtime.LIVE)[Property.TYPE_FIFO_ORDER]
-    assert "wait=True" in found.reason
-    assert found.fix.startswith("publish them as one type")
+    assert lost(text, Runtime.LIVE) == set()
 
 
 def test_on_spark_ties_lose_the_order_across_members_and_nothing_else() -> None:
@@ -184,12 +180,12 @@ def test_plain_types_keep_everything_on_every_runtime(runtime: Runtime) -> None:
     assert lost("SUBSCRIPTION S MATCH D d AND B b", runtime) == set()
 
 
-def test_live_an_extension_reads_the_members_in_another_order_unless_their_names_come_first() -> None:
-    types = "TYPE M (x INT) TYPE P (x INT) TYPE Z (x INT) EVENT UNION Low = M + P EVENT UNION Nn = M + Z EVENT UNION Zz = M + P"
-    both = {Property.COVERING_AGREEMENT, Property.CONJUNCTION_TOTAL_ORDER}
-    for name, lost_there in (("Low", both), ("Nn", both), ("Zz", set())):
-        found = derive(compiled(f"{types} SUBSCRIPTION S MATCH {name} w[2]"), Runtime.LIVE)["S"]
-        assert {each.property for each in found if not each.kept} & both == lost_there, name
+def test_live_agreement_across_topics_is_among_readers_of_the_same_merged_stream() -> None:
+    both = (Property.COVERING_AGREEMENT, Property.CONJUNCTION_TOTAL_ORDER)
+    for topic, told in (("", False), ("TOPIC other (B)", True)):
+        found = verdicts(f"{topic} SUBSCRIPTION S MATCH B b AND C c", Runtime.LIVE)
+        assert [found[each].kept for each in both] == [True, True]
+        assert ["the same merged stream" in found[each].reason for each in both] == [told, told]
 
 
 def test_derived_members_have_the_order_of_what_they_come_from() -> None:
@@ -200,8 +196,11 @@ def test_derived_members_have_the_order_of_what_they_come_from() -> None:
 def test_a_publishers_order_across_types_is_told_for_every_runtime() -> None:
     plan = compiled(TYPES + "SUBSCRIPTION S MATCH B b THEN C c SUBSCRIPTION One MATCH B b")
     found = {each: source_order(plan, plan["S"], each) for each in Runtime}
-    assert [each.verdict for each in found.values()] == [Verdict.KEPT, Verdict.LOST, Verdict.LOST]
-    assert "B, C" in found[Runtime.LIVE].reason
+    assert [each for each, told in found.items() if told.verdict is Verdict.LOST] == [Runtime.SPARK]
+    apart = compiled(TYPES + "TOPIC other (B) SUBSCRIPTION S MATCH B b THEN C c")
+    found[Runtime.LIVE] = source_order(apart, apart["S"], Runtime.LIVE)
+    assert found[Runtime.LIVE].verdict is Verdict.LOST
+    assert "B in other, C in main" in found[Runtime.LIVE].reason
     assert all(each.fix for each in found.values() if each.verdict is Verdict.LOST)
     assert all(source_order(plan, plan["One"], each).verdict is Verdict.KEPT for each in Runtime)
 

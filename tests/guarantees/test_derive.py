@@ -35,7 +35,8 @@ def test_every_subscription_gets_fourteen_verdicts_in_order() -> None:
 
 def test_several_runtimes_at_once_are_each_of_them_alone() -> None:
     """A union, so that they differ; each plan is compiled anew, so that nothing found for one serves another."""
-    text = f"{TYPES}EVENT UNION P = A + B SUBSCRIPTION S MATCH P a AND C c OR D d PER k SUBSCRIPTION R MATCH P a AND A b"
+    text = f"{TYPES}EVENT UNION P = A + B TOPIC other (C) "
+    text += "SUBSCRIPTION S MATCH P a AND C c OR D d PER k SUBSCRIPTION R MATCH P a AND A b"
     together = derive_on(compiled(text), Runtime)
     assert together == {each: derive(compiled(text), each) for each in Runtime}
     assert together == derive_on(compiled(text), reversed(Runtime))

@@ -246,8 +246,8 @@ def test_an_output_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 
 def test_a_row_of_a_stream_that_the_rules_do_not_read_is_named() -> None:
-    plan = fairlead.compile("TYPE A (k INT) TYPE B (k INT) SUBSCRIPTION S MATCH A a OR B b")
-    rows = {"type": ["A", "B"], "k": [1, 2], "position": [0, 1], "stream": ["A", "C"]}
+    plan = fairlead.compile("TYPE A (k INT) TYPE B (k INT) TOPIC a (A) TOPIC b (B) SUBSCRIPTION S MATCH A a OR B b")
+    rows = {"type": ["A", "B"], "k": [1, 2], "position": [0, 1], "stream": ["a", "c"]}
     with pytest.raises(DataError) as error:
         fairlead.match(plan, pa.table(rows), position="position", stream="stream")
     assert (error.value.code, error.value.place) == ("D025", "row 1, column 'stream'")

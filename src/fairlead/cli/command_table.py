@@ -20,6 +20,7 @@ from fairlead.cli.commands.run import run
 from fairlead.cli.commands.spark import spark
 from fairlead.cli.commands.test import test
 from fairlead.cli.commands.why import why
+from fairlead.cli.live.convert import convert
 from fairlead.cli.live.declare import declare
 from fairlead.cli.live.export import export
 from fairlead.cli.live.publish import publish
@@ -44,7 +45,8 @@ def cli() -> None:
     \b
     Or publish them, and subscribe:
       fairlead up
-      fairlead publish --from quotes.jsonl --declare market.fl
+      fairlead declare market.fl
+      fairlead publish --from quotes.jsonl
       fairlead tail market.fl --start earliest
 
     Exit codes: 0 success; 1 invalid rules or data, a difference or a failed test; 2 wrong usage; 130 interrupted.
@@ -64,6 +66,7 @@ for command in (
     tail,
     export,
     streams,
+    convert,
     spark,
     backtest,
     gateway,

@@ -44,7 +44,7 @@ class SourceOrder:
 
 
 def source_order(plan: Plan, subscription: Subscription, runtime: Runtime) -> SourceOrder:
-    types = sorted(frozenset().union(*(_inputs(plan, name) for name in subscription.types)))
+    types = sorted(_read(plan, subscription))
     if len(types) < 2:
         return SourceOrder(runtime, Verdict.KEPT, "it reads one type")
     match runtime:
@@ -84,8 +84,7 @@ def kept_if(plan: Plan, subscription: Subscription, wanted: Property, runtime: R
         return "while the order columns do not fall along a source's sequence"
     compared = wanted in (Property.CONJUNCTION_TOTAL_ORDER, Property.COVERING_AGREEMENT)
     if runtime is Runtime.LIVE and compared:
-        read = frozenset[str]().union(*(_inputs(plan, name) for name in subscription.types))
-        if len(plan.catalogue.topics_of(read)) > 1:
+        if len(plan.catalogue.topics) > 1 and len(plan.catalogue.topics_of(_read(plan, subscription))) > 1:
             return "among subscribers that read its topics in the same merged stream"
         if plan.derived_types(subscription):
             return "among subscribers that derive what they read from the same topic"
@@ -95,6 +94,11 @@ def kept_if(plan: Plan, subscription: Subscription, wanted: Property, runtime: R
 def _members(plan: Plan, name: str) -> tuple[str, ...]:
     """The types of the input that a named type includes: derived events are in the order of their causes."""
     return tuple(sorted(set(plan.catalogue.accepts(name)) - plan.emitters.keys()))
+
+
+def _read(plan: Plan, subscription: Subscription) -> frozenset[str]:
+    """The concrete types whose published events it reads, also through what others emit."""
+    return frozenset[str]().union(*(_inputs(plan, name) for name in subscription.types))
 
 
 def _inputs(plan: Plan, name: str) -> frozenset[str]:

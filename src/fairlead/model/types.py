@@ -169,6 +169,11 @@ class Catalogue:
         self._accepted[name] = found = tuple(sorted(each for each in wanted if not self[each].is_union))
         return found
 
+    @cached_property
+    def topics(self) -> tuple[str, ...]:
+        """Of all types."""
+        return self.topics_of(each.name for each in self.types)
+
     def topics_of(self, names: Iterable[str]) -> tuple[str, ...]:
         """The topics of these types, sorted. Heartbeats are in every topic, and have none of their own."""
         return tuple(sorted({self[name].topic for name in names if name != HEARTBEAT.name}))

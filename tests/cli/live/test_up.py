@@ -44,8 +44,9 @@ def test_the_log_and_the_port_are_there_again(tmp_path: Path) -> None:
     (tmp_path / "market.fl").write_text(MARKET)
     events = write_lines(tmp_path / "quotes.jsonl", RALLY)
     with up(tmp_path / "data") as (_, first):
-        done = fairlead_process("publish", "--from", events, "--declare", tmp_path / "market.fl", "--url", first["url"])
-        assert done.returncode == 0, done.stderr
+        for arguments in (["declare", tmp_path / "market.fl"], ["publish", "--from", events]):
+            done = fairlead_process(*arguments, "--url", first["url"])
+            assert done.returncode == 0, done.stderr
     with up(tmp_path / "data") as (_, second):
         assert second["url"] == first["url"]
         done = fairlead_process(

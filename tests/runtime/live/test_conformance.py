@@ -33,7 +33,7 @@ from fairlead.runtime.live.ranges import blocks_between
 from fairlead.runtime.live.subscribing import LiveSubscription
 from fairlead.testing.conformance import Case, CaseOutcome, ConformanceSuite, conforms
 from fairlead.testing.live.verdict.log_copy import types_of
-from fairlead.transport.log.block import positions
+from fairlead.transport.log.block import INDEX_BITS
 from tests.conformance.cases import CASES
 from tests.transport.log.logs import run
 
@@ -194,7 +194,7 @@ async def numbered(fl: Client, stream: Any, types: list[str]) -> dict[int, int]:
     found: dict[int, int] = {}
     async for some in blocks_between(fl.log, stream, 0, await fl.log.last(stream)):
         for stored in (each for each in some if each.block.source == fl.source):
-            for at, name in zip(positions(stored.sequence, stored.block.count).tolist(), types_of(stored.block), strict=True):
+            for at, name in enumerate(types_of(stored.block), stored.sequence << INDEX_BITS):
                 mine = left.setdefault((stored.block.topic, name), iter([at for at, each in enumerate(types) if each == name]))
                 found[at] = next(mine)
     order = [found[at] for at in sorted(found)]

@@ -15,29 +15,33 @@ from fairlead.deliver.receipt import ReceiptBook
 from fairlead.runtime.embedded import id_words
 from fairlead.runtime.live.grouping import groups_of
 from fairlead.testing.live.actors.publisher import key_of
-from fairlead.testing.live.actors.setting import MERGED, NAMES, TYPES
+from fairlead.testing.live.actors.setting import STREAMS, TYPES
 from fairlead.testing.live.verdict import checks
 from fairlead.testing.live.verdict.comparison import PLANS
 from fairlead.testing.live.verdict.deliveries import DeliveredNumbers, given
 from fairlead.testing.live.verdict.log_copy import Copy, copied
 from fairlead.testing.live.verdict.trace import Subscriber, trace_of_run
+from fairlead.transport.log.protocol import Stored
 
-SOURCES = ("left", "right")
+SOURCES, NAMES = ("left", "right"), ("A", "B", "C")
+BOTH, OTHER, ALL = STREAMS
 EVENTS = 12
 
 
 async def published() -> Copy:
     async with fairlead.connect("memory:") as fl:
         await fl.declare(TYPES)
-        for each in MERGED:
-            await fl.log.open_merged(each)
+        for each in STREAMS:
+            await fl.log.open_topics(each)
         for source in SOURCES:
             fl._publisher.source = source
             fl._publisher._outboxes.clear()
+            fl._publisher._checkings.clear()
             for x in range(EVENTS):
                 for name in NAMES:
-                    await fl.publish(name, k=key_of(source, name, x), x=x, wait=True)
-        return await copied(fl, NAMES, MERGED, 0)
+                    await fl.publish(name, k=key_of(source, name, x), x=x, wait=x % 3 > 0 or name == "C")
+                await fl.flush()  # every third block of the first topic is a mixed one
+        return await copied(fl, STREAMS, 0)
 
 
 @pytest.fixture
@@ -45,8 +49,9 @@ def copy() -> Copy:
     return asyncio.run(published())
 
 
-RECORDS = {
-    source: [line for name in NAMES for line in ({"sent": EVENTS - 1, "type": name}, {"stored": EVENTS, "type": name})]
+RECORDS: dict[str, list[dict[str, Any]]] = {
+    source: [{word: x, "type": name} for x in range(EVENTS) for name in NAMES for word in ("sent", "published")]
+    + [{"stored": EVENTS, "type": name} for name in NAMES]
     for source in SOURCES
 }
 CATALOGUE = PLANS["one"].catalogue
@@ -94,24 +99,49 @@ def test_what_went_well_is_found_to_be_well(copy: Copy) -> None:
     assert sum(len(each.lines) for who in everyone for each in who.given.values()) > 50
 
 
+def with_stream(copy: Copy, topics: tuple[str, ...], blocks: list[Stored]) -> Copy:
+    return Copy(copy.streams | {topics: blocks})
+
+
 def test_a_lost_a_doubled_and_a_changed_block_are_found(copy: Copy) -> None:
-    blocks = copy.types["A"]
+    blocks = copy.streams[OTHER]
     changed = blocks[3]._replace(block=replace(blocks[3].block, payload=blocks[4].block.payload))
     for broken, words in [
         (blocks[:3] + blocks[4:], "not numbered one by one"),
         (blocks[:4] + blocks[3:], "not numbered one by one"),
-        (blocks[:-1], "12 events of A from right were acknowledged, 11 are stored"),
+        (blocks[:-1], "12 events of C from right were acknowledged, 11 are stored"),
         ([*blocks[:3], changed], "not as they were"),
     ]:
-        assert words in str(checks.stored(Copy(copy.types | {"A": broken}, copy.merged), CATALOGUE, RECORDS))
+        assert words in str(checks.stored(with_stream(copy, OTHER, broken), CATALOGUE, RECORDS))
+
+
+def test_an_order_of_types_that_is_not_that_of_publishing_is_found(copy: Copy) -> None:
+    blocks = copy.streams[BOTH]
+    at = next(at for at, each in enumerate(blocks) if each.block.type == "A")
+    turned = [
+        each._replace(sequence=number)
+        for number, each in enumerate([*blocks[:at], blocks[at + 1], blocks[at], *blocks[at + 2 :]], 1)
+    ]
+    found = checks.stored(with_stream(copy, BOTH, turned), CATALOGUE, RECORDS)
+    assert found == ["event 1 of B from left is stored in both before an event that was published before it"]
+    lines = RECORDS["left"]
+    at = lines.index({"published": 1, "type": "B"}) + 1
+    again = RECORDS | {"left": [*lines[:at], {"sent": 1, "type": "A"}, *lines[at:]]}  # A was stored when it was sent once more
+    assert checks.stored(with_stream(copy, BOTH, turned), CATALOGUE, again) == []
+    mixed = next(each for each in blocks if each.block.is_mixed)
+    codes = mixed.block.payload[-mixed.block.count :]
+    swapped = mixed._replace(block=replace(mixed.block, payload=mixed.block.payload[: -len(codes)] + codes[::-1]))
+    broken = [swapped if each is mixed else each for each in blocks]
+    assert "is stored in both before an event" in str(checks.stored(with_stream(copy, BOTH, broken), CATALOGUE, RECORDS))
 
 
 def test_merged_streams_that_lack_something_or_differ_in_their_order_are_found(copy: Copy) -> None:
-    short, long, _ = (copy.merged[each] for each in MERGED)
-    assert "lacks block" in str(checks.merged(Copy(copy.types, {MERGED[0]: short[:-1], MERGED[1]: long})))
-    turned = [*short[:2], short[3], short[2], *short[4:]]
-    assert "differ in their order" in str(checks.merged(Copy(copy.types, {MERGED[0]: turned, MERGED[1]: long})))
-    assert checks.merged(Copy(copy.types, {MERGED[0]: [*short, short[0]], MERGED[1]: long})) == []  # again is not wrong
+    whole = copy.streams[ALL]
+    assert "lacks block" in str(checks.merged(with_stream(copy, ALL, whole[:-1])))
+    at = next(at for at in range(len(whole)) if whole[at].block.topic == whole[at + 1].block.topic)
+    turned = [*whole[:at], whole[at + 1], whole[at], *whole[at + 2 :]]
+    assert "in another order" in str(checks.merged(with_stream(copy, ALL, turned)))
+    assert checks.merged(with_stream(copy, ALL, [*whole, whole[0]])) == []  # again is not wrong
 
 
 def test_deliveries_that_are_missing_or_turned_are_found(copy: Copy) -> None:

@@ -44,11 +44,11 @@ def declare_types(fl: SyncClient, text: str, path: str) -> list[str]:
     LanguageError with the place in the file, UsageError."""
     from fairlead.cli.rules import naming, shown_name
     from fairlead.engine import compile
-    from fairlead.runtime.live.evolution import declaration
+    from fairlead.runtime.live.evolution import declarations
     from fairlead.runtime.live.registry import compile_names
 
     with naming(path):
         if compile_names(text).subscriptions:
             known = compile(text, shown_name(path)).catalogue
-            text = "\n".join(declaration(each, known) for each in known if not each.derived)
+            text = declarations(known)
         return fl.declare(text)

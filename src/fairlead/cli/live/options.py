@@ -37,15 +37,20 @@ class LogAddress:
     url: str | None
     credentials: Mapping[str, Any]
 
-    @contextmanager
-    def opened(self, **more: Any) -> Iterator[SyncClient]:
-        """Raises UsageError if no log is named, LogError if no server answers."""
+    def require(self) -> None:
+        """Raises UsageError if no log is named."""
         from fairlead.errors import UsageError
-        from fairlead.runtime.live.client import connect
 
         if not self.url:
             fix = f"--url nats://HOST:PORT, or set {URL_VARIABLE}; `fairlead up` starts a server"
             raise UsageError("A290", "no log server is named", fix)
+
+    @contextmanager
+    def opened(self, **more: Any) -> Iterator[SyncClient]:
+        """Raises UsageError if no log is named, LogError if no server answers."""
+        from fairlead.runtime.live.client import connect
+
+        self.require()
         with connect(self.url, **self.credentials, **more).sync as fl:
             yield fl
 

@@ -26,12 +26,6 @@ if TYPE_CHECKING:
     help="A file or directory: .jsonl, .cloudevents.jsonl, .csv (also .gz) or .parquet; can be repeated.",
 )
 @click.option("--type", "type_name", metavar="NAME", help="All records have this type; they need no field `type`.")
-@click.option(
-    "--declare",
-    "rules",
-    metavar="RULES",
-    help="Declare the types of this file first; keep the order of the batches for its subscriptions.",
-)
 @click.option("--source", metavar="NAME", help="The source name to publish under. [default: a new one]")
 @click.option(
     "--batch-rows",
@@ -46,7 +40,6 @@ if TYPE_CHECKING:
 def publish(
     files: tuple[str, ...],
     type_name: str | None,
-    rules: str | None,
     source: str | None,
     batch_rows: int | None,
     allow_nan: bool,
@@ -54,28 +47,24 @@ def publish(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Publish the events of FILEs. All of them are validated before any is stored: if there is a bad record, nothing is
-    published.
+    """Publish the events of FILEs, whose types are declared (`fairlead declare`). All of them are validated before any is
+    stored: if there is a bad record, nothing is published.
 
     \b
     Examples:
-      fairlead publish --from quotes.jsonl --declare market.fl
+      fairlead publish --from quotes.jsonl
       fairlead publish --from quotes.csv --type StockQuote --source feed-7
       fairlead publish --from day.parquet --batch-rows 100
 
     The events of a topic keep the order of the files. Between topics, the log decides the order, once for all subscribers.
     """
-    from fairlead.cli.live.declare import declare_types
     from fairlead.cli.progress import Progress
-    from fairlead.cli.rules import read_rules
     from fairlead.transport.files.event_files import bytes_of, read_files, resolve, validate_files
 
-    found, text = resolve(files), read_rules(rules) if rules else ""
+    found = resolve(files)
     began = perf_counter()
     counts: dict[str, int] = {}
     with where.opened(source=source) as fl, Progress(bytes_of(found), shown=not quiet, to_stdout=False) as progress:
-        if rules is not None:
-            declare_types(fl, text, rules)
         known = _catalogue(fl, type_name)
         validate_files(found, known, allow_nan=allow_nan, progress=progress.pass_over("checking"))
         reading = read_files(

@@ -42,7 +42,8 @@ def up(data: str, port: int | None, bytes_max: int | None, fast: bool, as_json: 
     \b
     Then, in other shells:
       export FAIRLEAD_URL=nats://127.0.0.1:…
-      fairlead publish --from quotes.jsonl --declare market.fl
+      fairlead declare market.fl
+      fairlead publish --from quotes.jsonl
       fairlead tail market.fl --start earliest
 
     Acknowledged events are on the disk. Only this machine can connect. For a server that other machines use, with TLS and

@@ -158,6 +158,8 @@ class Client:
     async def publish_columns(self, columns: Columns) -> int:
         """Publish checked events, and wait until they are stored."""
         self._ready()
+        fix = "publish_all(records) accepts records and tables"
+        require_kind("publish_columns", "columns", columns, (Columns,), "checked events, as files are read", fix)
         return await self._publisher.publish_all([columns], wait=True)
 
     async def flush(self) -> None:

@@ -8,7 +8,7 @@ Takes: two declarations of a type. Gives: its text, whether one may follow the o
 
 from __future__ import annotations
 
-from fairlead.model.types import Attribute, Catalogue, EventType
+from fairlead.model.types import MAIN, Attribute, Catalogue, EventType
 
 
 def own_attributes(each: EventType, catalogue: Catalogue) -> tuple[Attribute, ...]:
@@ -23,6 +23,13 @@ def declaration(each: EventType, catalogue: Catalogue) -> str:
     above = catalogue[each.supertype].time_attribute if each.supertype else None
     time = f" TIME {each.time_attribute}" if each.time_attribute and not above else ""
     return f"TYPE {each.name}{extends} ({', '.join(map(str, own_attributes(each, catalogue)))}){time}"
+
+
+def declarations(catalogue: Catalogue) -> str:
+    """The text of all declared types, with their topics, one per line."""
+    declared = [each for each in catalogue if not each.derived]
+    topics = [f"TOPIC {each.topic} ({each.name})" for each in declared if each.topic != MAIN and not each.is_union]
+    return "\n".join([*(declaration(each, catalogue) for each in declared), *topics])
 
 
 def difference(old: EventType, new: EventType, old_types: Catalogue, new_types: Catalogue) -> str | None:

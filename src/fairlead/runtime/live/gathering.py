@@ -14,8 +14,9 @@ import pyarrow as pa
 from fairlead.matching.compiled.running.batch import Prepared
 from fairlead.model.columns import Columns, code_type
 from fairlead.model.types import Catalogue, EventType
-from fairlead.transport.log.block import EVENTS_MAX, INDEX_BITS, decode, positions
-from fairlead.transport.log.mixed_block import decode_mixed, joined, of_one_type
+from fairlead.runtime.live.rejection import report
+from fairlead.transport.log.block import EVENTS_MAX, INDEX_BITS
+from fairlead.transport.log.mixed_block import joined, wanted_events
 from fairlead.transport.log.protocol import Stored, Stream
 
 EVENTS_TOGETHER = 16_384
@@ -103,15 +104,12 @@ def columns_of(blocks: Sequence[Stored], wanted: Mapping[str, EventType], first:
         return code[name]
 
     for each in blocks:
-        at = positions(each.sequence, each.block.count)
-        if each.block.is_mixed:
-            chosen, events = decode_mixed(each.block, wanted)
-            at = at[chosen]
-        elif each.block.type in wanted:
-            events = of_one_type(each.block.type, decode(each.block, wanted[each.block.type]))
-        else:
+        found = wanted_events(each.block, wanted)
+        report(each, found.rejected)
+        at, events = (each.sequence << INDEX_BITS) + found.indices, found.events
+        if not len(at):
             continue
-        if len(at) and at[0] < first:
+        if at[0] < first:
             behind = int(np.searchsorted(at, first))
             at, events = at[behind:], events.slice(behind, len(events))
         number = [code_of(name) for name in events.types]

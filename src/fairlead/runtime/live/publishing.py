@@ -64,7 +64,7 @@ class Unsent:
         return len(self.definitions) > 1
 
 
-class Lane:
+class BlockLane:
     """The blocks of one type, or the mixed ones, of a source: the number of the next one, and its marks."""
 
     def __init__(self, number: int, marking: Marking | None) -> None:
@@ -84,7 +84,7 @@ class Outbox:
         self._queue: deque[Unsent] = deque()
         self._accepted = self._stored = 0
         self._after = self._sequence = 0
-        self._lanes: dict[str, Lane] = {}
+        self._lanes: dict[str, BlockLane] = {}
         self._mixes = True
         self._resumed = False
         self._throttle = Throttle(log, topic, patience)
@@ -259,13 +259,13 @@ class Outbox:
                 self._after, self._sequence = last.sequence, last.block.sequence + last.block.count
             self._resumed = True
 
-    async def _lane(self, name: str) -> Lane:
+    async def _lane(self, name: str) -> BlockLane:
         if name not in self._lanes:
             last = await self._log.last_of(self._topic, self._source, name)
             marking = None if name == MIXED else Marking(self._log)
             if marking is not None:
                 await marking.begin(name, None if last is None else last.block)
-            self._lanes[name] = Lane(0 if last is None else last.block.number + 1, marking)
+            self._lanes[name] = BlockLane(0 if last is None else last.block.number + 1, marking)
         return self._lanes[name]
 
     async def _send_first(self) -> None:

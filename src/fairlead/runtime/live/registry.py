@@ -12,12 +12,13 @@ from dataclasses import replace
 
 from fairlead.dataclass import dataclass
 from fairlead.engine import compile
-from fairlead.errors import LanguageError, LogError, Place, UsageError
+from fairlead.errors import LanguageError, Place, UsageError
 from fairlead.language.compiler import compile_text
 from fairlead.language.parsing.parser import parse
 from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT, MAIN, Catalogue, EventType, Kind
 from fairlead.runtime.live.evolution import declaration, difference, is_older, own_attributes
+from fairlead.transport.log.file_log import of_first_edition
 from fairlead.transport.log.names import token
 from fairlead.transport.log.protocol import Conflict, Log
 
@@ -56,7 +57,7 @@ class Registry:
             if entry is not None:
                 each = Declared(**json.loads(entry.value), revision=entry.revision)
                 if not each.topic:
-                    raise of_first_edition()
+                    raise of_first_edition("OLD")
                 found[each.name] = each
         self._declared = found
         self.catalogue = compile_text(_topics(found, ()) + _text(found, ())).catalogue
@@ -222,6 +223,11 @@ def _named(text: str) -> list[str]:
     return words[3:4] if words[2] == "EXTENDS" else []
 
 
+def declarations_of(declared: Mapping[str, Declared]) -> str:
+    """All declarations, without their topics."""
+    return _text(declared, ())
+
+
 def _text(declared: Mapping[str, Declared], left_out: Iterable[str]) -> str:
     """The declarations, one per line, supertypes first and unions last."""
     skipped = {*left_out, HEARTBEAT.name}
@@ -249,8 +255,3 @@ def _topics(declared: Mapping[str, Declared], placed: Collection[str]) -> str:
         if name not in placed and each.topic != MAIN and each.text.startswith("TYPE"):
             found.setdefault(each.topic, []).append(name)
     return "".join(f"TOPIC {topic} ({', '.join(names)})\n" for topic, names in sorted(found.items()))
-
-
-def of_first_edition() -> LogError:
-    problem = "the log was written by a release without topics, in which each type had a stream of its own"
-    return LogError("N013", problem, "export its events with that release, and publish the files to a new log")

@@ -20,9 +20,10 @@ import pyarrow as pa
 from fairlead.errors import UsageError
 from fairlead.model.columns import arrow_schema
 from fairlead.model.types import HEARTBEAT
+from fairlead.runtime.live.rejection import report
 from fairlead.runtime.live.selecting import Selection
-from fairlead.transport.log.block import INDEX_BITS, decode, positions
-from fairlead.transport.log.mixed_block import MixedEvents, decode_mixed, in_order, of_one_type
+from fairlead.transport.log.block import INDEX_BITS
+from fairlead.transport.log.mixed_block import MixedEvents, in_order, wanted_events
 from fairlead.transport.log.protocol import Stored
 
 STREAM = "stream"
@@ -78,15 +79,16 @@ class Wide:
 
     def _batch(self, stored: Stored, part: int) -> pa.RecordBatch:
         """The events of the part's types, in their order."""
-        block, wanted = stored.block, self._wanted[part]
-        if block.is_mixed:
-            at, events = decode_mixed(block, {name: self._types[name] for name in wanted})
-        elif block.type in wanted:
-            at, events = np.arange(block.count), of_one_type(block.type, decode(block, self._types[block.type]))
-        else:
+        block = stored.block
+        found = wanted_events(block, {name: self._types[name] for name in self._wanted[part]})
+        report(stored, found.rejected)
+        at, events = found.indices, found.events
+        if not len(at):
             return pa.RecordBatch.from_pylist([], schema=self.schema)
-        codes, places = pa.array(events.codes), positions(stored.sequence, block.count)[at]
-        columns = [pa.array(places), pa.array(events.types, pa.string()).take(codes)]
+        columns = [
+            pa.array((stored.sequence << INDEX_BITS) + at),
+            pa.array(events.types, pa.string()).take(pa.array(events.codes)),
+        ]
         for name in self._origin:
             columns.append(pa.repeat(block.source, len(at)) if name == "source" else pa.array(block.sequence + at))
         if self._streams:

@@ -21,20 +21,22 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import DataError
 from fairlead.model.blobs import packed
-from fairlead.model.columns import arrow_schema, record_batch
-from fairlead.model.types import HEARTBEAT, MAIN, EventType
+from fairlead.model.columns import arrow_schema, bits_of, record_batch
+from fairlead.model.types import HEARTBEAT, MAIN, EventType, Kind
+from fairlead.model.values import TIMESTAMP_RANGE
 from fairlead.transport.log.block_filter import MIXED, before_of, is_marks, letters_of
+from fairlead.transport.log.names import subject as subject_of
+from fairlead.transport.log.payload import Damaged, read_batches
 
 INDEX_BITS = 12
 EVENTS_MAX = 1 << INDEX_BITS
 """Events of a block. A position has 42 bits (model/identity.py), so a stream may have 2**30 blocks of up to 4096 events."""
+NUMBER_MAX = 1 << 62
 BYTES_MAX = 512_000
 """Bytes of a block with more than one event: half of a server's default maximum, and a millisecond on a slow network."""
 
@@ -78,13 +80,9 @@ class Block:
     def batch(self) -> pa.RecordBatch:
         """The stored events, decoded once for all callers. Raises DataError if the block is damaged."""
         try:
-            found = pa.ipc.open_stream(self.payload).read_next_batch()
-            found.validate(full=True)  # Arrow trusts the offsets of a message: reading a forged one would crash the process
-        except (pa.ArrowException, StopIteration, OSError):
+            return read_batches(pa.py_buffer(self.payload), [self.count])[0]
+        except Damaged:
             raise damaged(self) from None
-        if found.num_rows != self.count:
-            raise damaged(self)
-        return found
 
     @property
     def id(self) -> str:
@@ -110,20 +108,29 @@ class Block:
         )
 
 
-def block_of(headers: Mapping[str, str] | None, payload: bytes, place: str) -> Block:
-    """The block of a stored message. Raises DataError if it is not a block."""
+def block_of(headers: Mapping[str, str] | None, payload: bytes, subject: str, place: str) -> Block:
+    """The block of a stored message. The subject decides what it is, since the server lets a client publish under some subjects
+    only. Raises DataError if it is not a block, or one of another subject."""
     try:
         given = headers or {}
         number, sequence, count = (int(given[name]) for name in ("Fl-Number", "Fl-Sequence", "Fl-Count"))
         writer, marks = given.get("Fl-Writer", ""), given.get("Fl-Marks", "")
-        if number >= 0 and sequence >= 0 and 0 < count <= EVENTS_MAX and is_marks(marks):
+        if min(number, sequence) >= 0 and max(number, sequence) < NUMBER_MAX and 0 < count <= EVENTS_MAX and is_marks(marks):
             names, types = (given["Fl-Type"], given["Fl-Source"]), tuple(given.get("Fl-Types", "").split())
-            if bool(types) == (names[0] == MIXED):
-                topic = given["Fl-Topic"]
+            topic = given["Fl-Topic"]
+            if bool(types) == (names[0] == MIXED) and subject == subject_of(topic, *names, letters_of(marks)):
                 return Block(*names, number, sequence, count, given["Fl-Schema"], payload, writer, marks, topic, types)
     except (KeyError, ValueError):
         pass
-    raise DataError("D030", "a message of the log is not a block of events", "publish with Fairlead only", place)
+    raise not_a_block(place)
+
+
+def not_a_block(place: str) -> DataError:
+    return DataError("D030", "a message of the log is not a block of events", "publish with Fairlead only", place)
+
+
+REJECTED = Block("=rejected", "=rejected", 0, 0, 0, "", b"")
+"""In the place of a message that is not a block: no type has this name, so nobody reads events of it."""
 
 
 def schema_digest(event_type: EventType) -> str:
@@ -149,32 +156,42 @@ def _fitting(batch: pa.RecordBatch) -> Iterator[tuple[int, bytes]]:
 
 
 def decode(block: Block, event_type: EventType) -> pa.RecordBatch:
-    """The events of a block of one type, as `fitted` gives them. Raises DataError if the block is damaged."""
+    """The events of a block of one type, as `fitted` returns them. Raises DataError if the block is damaged."""
     return fitted(block.batch, event_type, block)
 
 
 def fitted(batch: pa.RecordBatch, event_type: EventType, block: Block) -> pa.RecordBatch:
     """Events in the columns of the reader's definition of the type: attributes that were added later are null in old events,
-    and attributes that the reader does not know yet are omitted. Raises DataError if the block is damaged."""
+    and attributes that the reader does not know yet are omitted. Raises DataError if they are no events of the type, or if the
+    type is not one of the block's topic."""
+    if block.topic != event_type.topic and event_type.name != HEARTBEAT.name:
+        raise damaged(block)
     wanted = arrow_schema(event_type)
-    if batch.schema.equals(wanted):
-        return batch
-    columns = []
-    for field in wanted:
-        at = batch.schema.get_field_index(field.name)
-        if at < 0:
-            columns.append(pa.nulls(batch.num_rows, field.type))
-        elif batch.schema.field(at).type.equals(field.type):
-            columns.append(batch.column(at))
-        else:
+    if not batch.schema.equals(wanted):
+        columns = []
+        for field in wanted:
+            at = batch.schema.get_field_index(field.name)
+            if at < 0:
+                columns.append(pa.nulls(batch.num_rows, field.type))
+            elif batch.schema.field(at).type.equals(field.type):
+                columns.append(batch.column(at))
+            else:
+                raise damaged(block)
+        batch = record_batch(columns, wanted, batch.num_rows)
+    for column, each in zip(batch.columns, event_type.attributes, strict=True):
+        if each.type.kind is Kind.TIMESTAMP and not _is_time(column, each.name == event_type.time_attribute):
             raise damaged(block)
-    return record_batch(columns, wanted, batch.num_rows)
+    return batch
 
 
-def positions(sequence: int, count: int) -> npt.NDArray[np.int64]:
-    """The positions of the events of the block that is stored as `sequence`."""
-    first = sequence << INDEX_BITS
-    return np.arange(first, first + count, dtype=np.int64)
+def _is_time(column: pa.Array, required: bool) -> bool:
+    """Whether its values are in the range of TIMESTAMP, and present if they are required."""
+    if column.null_count:
+        return not required and _is_time(column.drop_null(), required=False)
+    if not len(column):
+        return True
+    found = bits_of(column)
+    return bool(TIMESTAMP_RANGE[0] <= found.min() and found.max() <= TIMESTAMP_RANGE[1])
 
 
 def damaged(block: Block) -> DataError:

@@ -72,6 +72,8 @@ class FileLog(MemoryLog):
                 super()._made(record["name"], record["sources"])
             case "append":
                 told = record["block"]
+                if "topic" not in told:
+                    raise of_first_edition(f"file:{self.folder}")
                 super()._appended(Block(payload=value, **told | {"types": tuple(told["types"])}), record["at"])
             case "remove stream":
                 self._removed(record["name"])
@@ -124,6 +126,11 @@ class FileLog(MemoryLog):
 
     async def close(self) -> None:
         self._file.close()
+
+
+def of_first_edition(url: str) -> LogError:
+    problem = "the log was written by a release without topics, in which each type had a stream of its own"
+    return LogError("N013", problem, f"copy its events to a new log: `fairlead convert --from {url} --url NEW`")
 
 
 def in_use(folder: str | os.PathLike[str]) -> LogError:

@@ -78,8 +78,15 @@ class MemoryLog:
             self._take(reader, at, block)
         return stored
 
-    async def last_of(self, topic: str, source: str, type: str | None = None) -> Stored | None:
-        return self._tails.get((topic, source, type))
+    async def last_of(
+        self, topic: str, source: str | None, type: str | None = None, merged: Stream | None = None
+    ) -> Stored | None:
+        if source is not None and merged is None:
+            return self._tails.get((topic, source, type))
+        wanted = {"topic": topic, "source": source, "type": type}
+        asked = [(name, value) for name, value in wanted.items() if value is not None]
+        held = self._streams.get(names.topic_stream(topic) if merged is None else merged.name, [])
+        return next((each for each in reversed(held) if all(getattr(each.block, name) == value for name, value in asked)), None)
 
     async def sources(self, topic: str) -> list[str]:
         return sorted(source for name, source, type in self._tails if name == topic and type is None)

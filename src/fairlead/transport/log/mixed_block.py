@@ -9,15 +9,18 @@ Takes: record batches by type, and the type of each event. Gives: payloads, and 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.dataclass import dataclass
+from fairlead.errors import DataError
 from fairlead.model.blobs import packed
 from fairlead.model.types import EventType
 from fairlead.transport.log.block import BYTES_MAX, EVENTS_MAX, Block, damaged, fitted
+from fairlead.transport.log.payload import Damaged, read_batches
 
 TYPES_MAX = 256
 """Types of one block."""
@@ -134,7 +137,7 @@ def payload_of(events: MixedEvents) -> bytes:
 
 
 def events_of(block: Block) -> MixedEvents:
-    """The stored events of a mixed block. Raises DataError if it is damaged."""
+    """The stored events of a mixed block, of all its types. Raises DataError if it is damaged."""
     split = len(block.payload) - block.count
     if split < 0 or not 1 < len(block.types) <= TYPES_MAX or len(set(block.types)) != len(block.types):
         raise damaged(block)
@@ -142,21 +145,47 @@ def events_of(block: Block) -> MixedEvents:
     counts = np.bincount(codes, minlength=len(block.types))
     if len(counts) != len(block.types):
         raise damaged(block)
-    source, batches = pa.BufferReader(pa.py_buffer(block.payload).slice(0, split)), []
     try:
-        for count in counts:
-            with pa.ipc.open_stream(source) as reader:
-                batches.append(reader.read_next_batch())
-                if batches[-1].num_rows != count or next(iter(reader), None) is not None:
-                    raise damaged(block)
-    except (pa.ArrowException, StopIteration, OSError):
+        batches = read_batches(pa.py_buffer(block.payload).slice(0, split), counts.tolist())
+    except Damaged:
         raise damaged(block) from None
     return MixedEvents(block.types, codes, batches)
 
 
-def decode_mixed(block: Block, wanted: Mapping[str, EventType]) -> tuple[npt.NDArray[np.intp], MixedEvents]:
-    """The events of the wanted types, in the reader's definitions, and the index of each in the block."""
-    whole = events_of(block)
-    chosen, events = whole.only([at for at, name in enumerate(whole.types) if name in wanted])
-    batches = [fitted(batch, wanted[name], block) for name, batch in zip(events.types, events.batches, strict=True)]
-    return chosen, MixedEvents(events.types, events.codes, batches)
+@dataclass(frozen=True, eq=False)
+class WantedEvents:
+    """`indices`: of each event in the block. `rejected`: why other events of the wanted types are not among them."""
+
+    indices: npt.NDArray[np.intp]
+    events: MixedEvents
+    rejected: tuple[DataError, ...] = ()
+
+
+def wanted_events(block: Block, wanted: Mapping[str, EventType]) -> WantedEvents:
+    """The events of the wanted types, in the reader's definitions. What is rejected is a function of the log, so readers of
+    different types agree on the events that they share:
+
+        1. a damaged block has no events: of none of its types, whatever a reader wants
+        2. a type has no events in a block if they do not fit its declaration, whatever other types the block has
+    """
+    if wanted.keys().isdisjoint(block.types or (block.type,)):
+        return NOTHING
+    try:
+        whole = events_of(block) if block.is_mixed else of_one_type(block.type, block.batch)  # 1
+    except DataError as error:
+        return replace(NOTHING, rejected=(error,))
+    rejected, kept, batches = [], [], []
+    for at, (name, batch) in enumerate(zip(whole.types, whole.batches, strict=True)):
+        if name in wanted:
+            try:
+                batches.append(fitted(batch, wanted[name], block))  # 2
+                kept.append(at)
+            except DataError as error:
+                rejected.append(error)
+    if len(kept) == len(whole.types):
+        return WantedEvents(np.arange(block.count), MixedEvents(whole.types, whole.codes, batches))
+    indices, events = whole.only(kept)
+    return WantedEvents(indices, MixedEvents(events.types, events.codes, batches), tuple(rejected))
+
+
+NOTHING = WantedEvents(np.zeros(0, dtype=np.intp), MixedEvents((), np.zeros(0, dtype=np.uint16), ()))

@@ -42,9 +42,9 @@ def type_subjects(type_name: str, topic: str = "*") -> str:
     return f"fl.e.{topic}.{_lane(type_name)}.>"
 
 
-def source_subjects(topic: str, source: str, type_name: str | None = None) -> str:
-    """The subjects of the blocks of a source in a topic, of one type or of any."""
-    return f"fl.e.{token(topic)}.{'*' if type_name is None else _lane(type_name)}.{source}.>"
+def source_subjects(topic: str, source: str | None, type_name: str | None = None) -> str:
+    """The subjects of the blocks of a source, or of any, in a topic, of one type or of any."""
+    return f"fl.e.{token(topic)}.{'*' if type_name is None else _lane(type_name)}.{source or '*'}.>"
 
 
 def subject(topic: str, type_name: str, source: str, letters: str) -> str:

@@ -43,8 +43,10 @@ class PatientLog:
     async def append(self, block: Block, after: int) -> int:
         return await self._log.append(block, after)
 
-    async def last_of(self, topic: str, source: str, type: str | None = None) -> Stored | None:
-        return await self._asked(lambda: self._log.last_of(topic, source, type))
+    async def last_of(
+        self, topic: str, source: str | None, type: str | None = None, merged: Stream | None = None
+    ) -> Stored | None:
+        return await self._asked(lambda: self._log.last_of(topic, source, type, merged))
 
     async def sources(self, topic: str) -> list[str]:
         return await self._asked(lambda: self._log.sources(topic))

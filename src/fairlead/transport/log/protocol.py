@@ -67,8 +67,11 @@ class Log(Protocol):
         type (0: none). Raises Conflict, Unavailable, LogError."""
         ...
 
-    async def last_of(self, topic: str, source: str, type: str | None = None) -> Stored | None:
-        """The last block of a source in the stream of a topic: of a type, or of any."""
+    async def last_of(
+        self, topic: str, source: str | None, type: str | None = None, merged: Stream | None = None
+    ) -> Stored | None:
+        """The last block of a source, or of any, in the stream of a topic: of a type, or of any. With `merged`, the last such
+        block of the topic that this stream has copied."""
         ...
 
     async def sources(self, topic: str) -> list[str]:

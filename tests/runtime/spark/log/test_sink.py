@@ -54,7 +54,8 @@ def batches() -> list[list[SinkRows]]:
 
 
 def content(log: MemoryLog) -> dict[str, list[Block]]:
-    return {name: [each.block for each in log._streams[name]] for name in ("FL_T_D", "FL_T_Found")}
+    blocks = [each.block for each in log._streams["FL_TOPIC_main"]]
+    return {name: [each for each in blocks if each.type == name] for name in ("D", "Found")}
 
 
 def test_a_micro_batch_that_failed_half_way_is_stored_once() -> None:
@@ -103,7 +104,7 @@ def test_what_does_not_fit_is_refused() -> None:
         with pytest.raises(StateError, match="S138"):
             await stored(log, asked, given[2], 2)
         await stored(log, asked, given[0], 0)  # a new checkpoint begins with the log, and finds it stored
-        assert len(content(log)["FL_T_D"]) == 4
+        assert len(content(log)["D"]) == 4
 
         other = MemoryLog()
         group = only_group(await _plan(other))

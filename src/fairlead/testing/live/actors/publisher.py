@@ -55,6 +55,7 @@ class Working:
             for _ in range(rolls.randrange(1, FLUSH_EVERY)):
                 self._record.note(sent=x, type=type)
                 await self._until_done(fl.publish, type, k=key_of(self._source, type, x), x=x)
+                self._record.note(published=x, type=type)
                 x += 1
             await asyncio.sleep(self._pause * 2 * rolls.random())
             if rolls.random() < 0.5:

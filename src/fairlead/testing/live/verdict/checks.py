@@ -1,6 +1,7 @@
 """The conditions that must hold after a run, whatever failed in between. Each check returns the problems, in words.
 
-    stored     every source's events are in the log once, in order, as they were sent, and all that were acknowledged
+    stored     every source's events are in the log once, as they were sent, and all that were acknowledged; in the order of
+               their type, and in that of publishing within a topic
     merged     merged streams have every block of their topics, in the order of the topics; shorter ones agree with longer ones
     delivered  each subscriber received exactly what an engine finds in the log, in that order; receipts agree
     derived    events that subscriptions EMIT are in the log once
@@ -28,7 +29,7 @@ from fairlead.runtime.live.gathering import columns_of
 from fairlead.runtime.live.grouping import StreamGroup
 from fairlead.testing.live.actors.publisher import key_of
 from fairlead.testing.live.actors.records import Line
-from fairlead.testing.live.verdict.log_copy import Copy, Name, Topics, first_of_each, in_one_order, name_of
+from fairlead.testing.live.verdict.log_copy import Copy, Name, Topics, first_of_each, identities, in_one_order, name_of
 from fairlead.testing.live.verdict.trace import Subscriber
 from fairlead.testing.properties.checkers import CHECKERS
 from fairlead.testing.properties.trace import Trace
@@ -55,7 +56,25 @@ def stored(copy: Copy, catalogue: Catalogue, records: Mapping[str, Sequence[Line
             sent = max((each["sent"] + 1 for each in lines if "sent" in each and each["type"] == name), default=0)
             if len(rows) > sent:
                 problems.append(f"{sent} events of {name} from {source} were sent, {len(rows)} are stored")
+        for topic, blocks in copy.topics.items():
+            if (turned := _turned(blocks, source, lines)) is not None:
+                problems.append(f"{turned} from {source} is stored in {topic} before an event that was published before it")
     return problems
+
+
+def _turned(blocks: Sequence[Stored], source: str, lines: Sequence[Line]) -> str | None:
+    """An event that was sent after another of its topic had been published, and is stored before it. What was sent again after
+    a restart had not been stored before."""
+    at = {who: position for position, who in identities(first_of_each(blocks)).items() if who[1] == source}
+    last = {(each["type"], each["sent"]): number for number, each in enumerate(lines) if "sent" in each}
+    reached = -1
+    for number, each in enumerate(lines):
+        if "sent" in each and last[each["type"], each["sent"]] == number:
+            if at.get((each["type"], source, each["sent"]), reached + 1) <= reached:
+                return f"event {each['sent']} of {each['type']}"
+        elif "published" in each and last.get((each["type"], each["published"]), number) < number:
+            reached = max(reached, at.get((each["type"], source, each["published"]), -1))
+    return None
 
 
 def _rows(blocks: Sequence[Stored], catalogue: Catalogue, name: str) -> list[dict[str, Any]]:

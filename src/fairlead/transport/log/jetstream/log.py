@@ -37,7 +37,7 @@ from fairlead.transport.log.credentials import Credentials
 from fairlead.transport.log.jetstream.connection import connected
 from fairlead.transport.log.jetstream.failures import Refusals, translated
 from fairlead.transport.log.jetstream.merge_watch import Watching, behind_of
-from fairlead.transport.log.jetstream.reader import Readers, read
+from fairlead.transport.log.jetstream.reader import Parse, Readers, read
 from fairlead.transport.log.jetstream.tables import Tables
 from fairlead.transport.log.protocol import Conflict, MergeLag, Stored, Stream
 
@@ -50,7 +50,8 @@ LIST = "$JS.API.STREAM.LIST"
 class JetStreamLog:
     """Made by `connect`."""
 
-    def __init__(self, client: Client, readers: Readers, refusals: Refusals, replicas: int) -> None:
+    def __init__(self, client: Client, readers: Readers, refusals: Refusals, replicas: int, parse: Parse = block_of) -> None:
+        self._parse = parse
         self._client, self._readers, self._refusals, self._replicas = client, readers, refusals, replicas
         self._js = client.jetstream(timeout=ANSWER_SECONDS)
         self._tables = Tables(self._js, replicas, refusals)
@@ -127,13 +128,17 @@ class JetStreamLog:
             raise Conflict(f"the log has a block {block.id}")  # the caller finds out whose it is
         return answer.seq
 
-    async def last_of(self, topic: str, source: str, type: str | None = None) -> Stored | None:
-        stream = names.topic_stream(topic)
+    async def last_of(
+        self, topic: str, source: str | None, type: str | None = None, merged: Stream | None = None
+    ) -> Stored | None:
+        stream = names.topic_stream(topic) if merged is None else merged.name
         with translated(self._refusals):
             found = await self._last(stream, names.source_subjects(topic, source, type))
         if found is None:
             return None
-        return Stored(found.seq or 0, 0, block_of(found.headers, found.data or b"", f"{stream} {found.seq}"))
+        return Stored(
+            found.seq or 0, 0, block_of(found.headers, found.data or b"", found.subject or "", f"{stream} {found.seq}")
+        )
 
     async def _last(self, stream: str, subjects: str) -> RawStreamMsg | None:
         try:
@@ -153,7 +158,7 @@ class JetStreamLog:
         subjects = None if only is None else wanted_subjects(only)
         watching = asyncio.create_task(self._watched(stream))
         try:
-            whole = read(self._client, self._js, self._readers, self._refusals, stream, after, subjects)
+            whole = read(self._client, self._js, self._readers, self._refusals, stream, after, subjects, self._parse)
             async with aclosing(whole) as reading:
                 async for some in reading:
                     yield some
@@ -216,8 +221,8 @@ def wanted_subjects(only: Only) -> list[str]:
     return found
 
 
-async def connect(url: str, access: Credentials, replicas: int) -> JetStreamLog:
+async def connect(url: str, access: Credentials, replicas: int, parse: Parse = block_of) -> JetStreamLog:
     """Raises LogError if no server answers, or the server denies access."""
     refusals, readers = Refusals(), Readers()
     client = await connected(url, access, refusals.note, readers.reconnected)
-    return JetStreamLog(client, readers, refusals, replicas)
+    return JetStreamLog(client, readers, refusals, replicas, parse)

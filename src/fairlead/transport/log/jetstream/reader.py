@@ -8,6 +8,8 @@ server (a restart, a new leader, a missing message) a new consumer begins after 
     2. the server sends blocks, and a heartbeat every few seconds
     3. anything out of order, an ended request or silence: begin again, after the last block
 
+A message that is not a block, or not one of its subject, is given as `REJECTED`, to every reader alike.
+
 Takes: a connection, a stream and a sequence. Gives: lists of stored blocks. Never: skips, repeats or reorders.
 """
 
@@ -15,20 +17,22 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections import deque
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
-from fairlead.errors import LogError
-from fairlead.transport.log.block import block_of
+from fairlead.errors import DataError, LogError
+from fairlead.transport.log.block import REJECTED, Block, block_of
 from fairlead.transport.log.jetstream.failures import Refusals, translated
 from fairlead.transport.log.patience import Patience
 from fairlead.transport.log.protocol import Stored, Stream, Unavailable
 
+LOGGER = logging.getLogger("fairlead")
 ASK = 512
 BUDGET, ASK_BYTES_MIN, ASK_BYTES_MAX = 24_000_000, 1_100_000, 4_000_000
 """Blocks and bytes of a request; each reader may have two outstanding. A server closes a connection with 64 MB of pending data,
@@ -39,6 +43,10 @@ AGAIN_SECONDS = 0.25
 GIVE_UP_SECONDS = 60.0
 ENDED = ("Batch Completed", "Message Size Exceeds MaxBytes")
 """The server's status of a completed request; with any other, the consumer is gone or has moved."""
+
+
+Parse = Callable[[Mapping[str, str] | None, bytes, str, str], Block]
+"""The block of a message, by its headers, its bytes, its subject and its place."""
 
 
 class Again(Exception):
@@ -72,7 +80,9 @@ class StreamConsumer:
         stream: Stream,
         after: int,
         subjects: list[str] | None = None,
+        parse: Parse = block_of,
     ) -> None:
+        self._parse = parse
         self._client, self._js, self._readers, self._stream, self._subjects = client, js, readers, stream, subjects
         self._lost = False
         self._after, self._delivered = after, 0
@@ -158,8 +168,12 @@ class StreamConsumer:
             raise Again("a block did not come")  # 3
         self._delivered, self._after = number, sequence
         self._to_come -= 1
-        place_of = f"{self._stream.name} {sequence}"
-        return Stored(sequence, nanoseconds // 1000, block_of(message.headers, message.data, place_of))
+        try:
+            block = self._parse(message.headers, message.data, message.subject, f"{self._stream.name} {sequence}")
+        except DataError as error:
+            LOGGER.warning("%s: skipped by every reader", error)
+            block = REJECTED
+        return Stored(sequence, nanoseconds // 1000, block)
 
     def _status(self, message: Msg) -> None:
         """A heartbeat, or the end of a request; what was not sent has to be requested again."""
@@ -180,11 +194,12 @@ async def read(
     stream: Stream,
     after: int,
     subjects: list[str] | None = None,
+    parse: Parse = block_of,
 ) -> AsyncGenerator[Sequence[Stored], None]:
     """With `subjects`, only the blocks under these."""
     patience = Patience(GIVE_UP_SECONDS, AGAIN_SECONDS)
     while True:
-        reading = StreamConsumer(client, js, readers, stream, after, subjects)
+        reading = StreamConsumer(client, js, readers, stream, after, subjects, parse)
         try:
             with translated(refusals):
                 await reading.open(refusals)
