@@ -5,7 +5,7 @@ A frontier is a value of the first order key; everything before it is complete. 
     together        the latest value of all, less the delay
     by source       of every source its latest value, less the delay; of these the least, but not further behind the largest
                     than `idle`: a source that has been silent for longer does not stop the others
-    heartbeats      are a promise: everything up to their time is complete (of their source), without a delay
+    heartbeats      count as events do, and include their own value: they say that it is so late, not that nothing is under way
 
 Where the arrivals are a sequence (a log, a file), every event has its own frontier: that of the events before it. So what is
 late is a function of the sequence, whatever the batches in which it is read.
@@ -41,7 +41,7 @@ class SequenceFrontier:
         """The next events: the frontier before each of them."""
         if not len(values):
             return values
-        bounds = np.where(heartbeats, values + 1, values - self.delay)
+        bounds = values - self.delay + heartbeats
         if self.idle is None:
             after = np.maximum(np.maximum.accumulate(bounds), self.at)
         else:

@@ -140,7 +140,7 @@ class HoldBack:
             is_heartbeat = name == HEARTBEAT.name
             if not (is_heartbeat or self.frontier.positioned or name in self.frontier.types):
                 continue
-            delay = 0 if is_heartbeat else self.frontier.delay.get(name, 0)
+            delay = self.frontier.delay.get(name, 0)
             bound = (value - delay if isinstance(value, int) else value, is_heartbeat)
             self.bounds[bounded] = max(self.bounds.get(bounded, bound), bound)
 

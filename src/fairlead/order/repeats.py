@@ -1,7 +1,7 @@
 """Which rows repeat a source's sequence: those whose sequence is not above all earlier ones of the same source.
 
 If events are in an order by value, their source may have numbered them in another one. Then a repeat is a row with the sequence
-of another one of its source, and with the same values in the order columns.
+of another one of its source and type, and with the same values in the order columns. (A source numbers events by topic.)
 
 A dropped row never raises the largest sequence, so the largest of all earlier rows is the largest of the accepted ones. A part
 of the order therefore needs only the largest sequence of each source from the parts before it.
@@ -46,7 +46,7 @@ def repeated(sources: pa.Array, sequences: pa.Array) -> tuple[Mask, dict[str | N
 
 
 def doubled(alike: Mask, sources: pa.Array, sequences: pa.Array) -> Mask:
-    """Rows in an order by value that have the source and sequence of the row before. `alike`: and its order columns."""
+    """Rows in an order by value that have the source and sequence of the row before. `alike`: and its order columns and type."""
     found: Mask = alike & sequences.is_valid().to_numpy(zero_copy_only=False)
     if found.any():
         numbers = sequences.fill_null(0).to_numpy(zero_copy_only=False)

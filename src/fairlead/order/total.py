@@ -54,6 +54,13 @@ class RowOrder:
         """How many rows are equal to the row before in their order columns."""
         return int(self.alike.sum())
 
+    @cached_property
+    def doubles(self) -> npt.NDArray[np.bool_]:
+        """Whether each row is also of the same type as the row before."""
+        found = self.alike.copy()
+        found[1:] &= self.codes[1:] == self.codes[:-1]
+        return found
+
     def rows_of(self, name: str) -> Numbers:
         """The rows of a type's table in their order."""
         return self.rows[self.places[name]]

@@ -76,7 +76,7 @@ def in_their_places(order: RowOrder, arrivals: Arrivals, wanted: EventOrder, cat
     """Arrivals as one batch in this order, with positions from `first`: steps 2 to 4."""
     sources = order.column(SOURCE, arrivals, order.types, pa.string())
     sequences = order.column(SEQUENCE, arrivals, order.types, pa.int64())
-    fresh = ~doubled(order.alike, sources, sequences)  # 3
+    fresh = ~doubled(order.doubles, sources, sequences)  # 3
     tables, identities = {}, np.empty((len(order), 2), dtype=np.uint64)
     for name in order.types:
         mine = arrivals[name].take(pa.array(order.rows_of(name)[fresh[order.places[name]]]))

@@ -2,7 +2,8 @@
 
 `fairlead.match(plan, events, position="position")` and `fairlead run --position position` find in the file the relations that
 live subscribers find in the log, with the same ids. The file of a disjunction holds the events of several streams, in their one
-order: use `stream="stream"` or `--stream stream`.
+order: use `stream="stream"` or `--stream stream`. If the rules order events by value (ORDER BY), the file has no positions, but
+the sources and sequences of the events: `fairlead.match(plan, events)`.
 
 Takes: a URL, rules or types, a path. Gives: the file, complete or not at all. Never: waits for events that are published later.
 """
@@ -14,6 +15,7 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 import fairlead
@@ -80,16 +82,17 @@ async def export(
             "A103", f"events are exported as Parquet; the file is {os.fspath(path)!r}", "use a name that ends in .parquet"
         )
     selection = what if isinstance(what, Selection) else await select(log, what)
-    table = Wide(selection, position)
+    table = Wide(selection, position, origin=("_source", "_sequence") if selection.ordered else ())
     streams = await selection.streams(log)
     ends, events = await selection.complete(log, streams), 0
-    schema = table.schema.with_metadata({EXPORTED: fairlead.__version__})
+    left_out = [position] if selection.ordered else []
+    schema = pa.schema([each for each in table.schema if each.name not in left_out], {EXPORTED: fairlead.__version__})
     target = OutputFile(path)
     try:
         with target.guarded(), pq.ParquetWriter(target.file, schema) as writer:
             async for part, blocks in blocks_until(log, streams, selection.topics, ends):
                 for batch in table.batches(blocks, part=part):
-                    writer.write_batch(batch)
+                    writer.write_batch(batch.drop_columns(left_out) if left_out else batch)
                     events += batch.num_rows
         with target.guarded():
             target.commit()

@@ -24,11 +24,13 @@ from fairlead.transport.log.protocol import Log, Stream
 
 @dataclass(frozen=True)
 class Selection:
-    """`parts`: the types of each stream, by name. `timed`: include heartbeats even for a single type."""
+    """`parts`: the types of each stream, by name. `timed`: include heartbeats even for a single type. `ordered`: the rules have
+    ORDER BY, so the order is not that of the log."""
 
     parts: tuple[tuple[str, ...], ...]
     timed: bool
     catalogue: Catalogue
+    ordered: bool = False
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -85,7 +87,8 @@ def selection_of(plan: Plan) -> Selection:
 
 
 def _selection(group: StreamGroup) -> Selection:
-    return Selection(tuple(each.types for each in group.parts), group.timed, group.plan.catalogue)
+    ordered = group.plan.order is not None
+    return Selection(tuple(each.types for each in group.parts), group.timed, group.plan.catalogue, ordered)
 
 
 def only_group(plan: Plan) -> StreamGroup:
@@ -94,6 +97,8 @@ def only_group(plan: Plan) -> StreamGroup:
         raise UsageError("A252", "the rules have no subscription", "add SUBSCRIPTION … MATCH …")
     if len(groups) == 1:
         return groups[0]
+    if plan.order is not None:
+        return StreamGroup(plan, parts_of(plan), timed=True)
     one_order = any(needs_one_order(plan, each) for each in plan.subscriptions)
     if len(together(groups)) == 1 and (not one_order or len({each.sources for each in groups}) == 1):
         return StreamGroup(plan, parts_of(plan), any(each.timed for each in groups))

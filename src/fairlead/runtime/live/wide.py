@@ -4,7 +4,8 @@
     stream     which stream it is, by its topics; only if there are several
     type       of the event
     source     the publisher, and
-    sequence   the number of the event in its topic; both only on request, and only if no attribute has this name
+    sequence   the number of the event in its topic; both only on request, and only if no attribute has this name. In exports of
+               events that are ordered by value they are called `_source` and `_sequence`, as in every input
     …          attributes, null in events of types that have no such attribute
 
 Takes: blocks in the order of the stream. Gives: record batches. Never: makes an object of an event.
@@ -32,9 +33,9 @@ ROWS = 65_536
 
 
 class Wide:
-    """The table of a selection. `position` is the name of its column."""
+    """The table of a selection. `position` is the name of its column, `origin` those of source and sequence."""
 
-    def __init__(self, selection: Selection, position: str = "position", *, origin: bool = False) -> None:
+    def __init__(self, selection: Selection, position: str = "position", *, origin: Sequence[str] = ()) -> None:
         self._streams = [" ".join(topics) for topics in selection.topics] if len(selection.parts) > 1 else []
         self._wanted = [
             {*types, HEARTBEAT.name} if selection.timed or len(selection.types) > 1 else {*types} for types in selection.parts
@@ -54,9 +55,9 @@ class Wide:
         if self._streams and STREAM in fields:
             problem = f"the column that names the stream is called '{STREAM}', like an attribute"
             raise UsageError("A262", problem, "write each pattern between ORs as its own subscription")
-        self._origin = [name for name in ("source", "sequence") if origin and name not in fields and name != position]
-        special = {"source": pa.string(), "sequence": pa.int64()}
-        before = [(position, pa.int64()), ("type", pa.string()), *((name, special[name]) for name in self._origin)]
+        kinds = zip(origin, (pa.string(), pa.int64()), strict=False)
+        self._origin = {name: kind for name, kind in kinds if name not in fields and name != position}
+        before = [(position, pa.int64()), ("type", pa.string()), *self._origin.items()]
         before += [(STREAM, pa.string())] if self._streams else []
         self.schema = pa.schema([*before, *fields.values()])
         self._attributes = list(fields.values())
@@ -89,8 +90,8 @@ class Wide:
             pa.array((stored.sequence << INDEX_BITS) + at),
             pa.array(events.types, pa.string()).take(pa.array(events.codes)),
         ]
-        for name in self._origin:
-            columns.append(pa.repeat(block.source, len(at)) if name == "source" else pa.array(block.sequence + at))
+        for kind in self._origin.values():
+            columns.append(pa.repeat(block.source, len(at)) if pa.types.is_string(kind) else pa.array(block.sequence + at))
         if self._streams:
             columns.append(pa.repeat(self._streams[part], len(at)))
         columns += [_column(field, events) for field in self._attributes]

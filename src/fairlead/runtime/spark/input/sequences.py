@@ -31,7 +31,7 @@ class Sequenced:
         self.sequences = order.column(SEQUENCE, arrivals, names, pa.int64())
         self.here, lasts = repeated(self.sources, self.sequences)
         if by_value:
-            group = np.cumsum(~order.alike)[self.places]  # rejected rows are left out here
+            group = np.cumsum(~order.doubles)[self.places]  # rejected rows are left out here
             alike = np.concatenate([[False], group[1:] == group[:-1]])[: len(group)]
             self.here = doubled(alike, self.sources, self.sequences)
         self.repeated = np.zeros(len(order), dtype=bool)

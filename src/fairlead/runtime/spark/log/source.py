@@ -57,7 +57,7 @@ class LogSource(DataSource):
 
     def schema(self) -> StructType:
         """Spark calls this when the frame is loaded; then its extent is fixed."""
-        return from_arrow_schema(Wide(self.extent.selection, self.asked.position, origin=True).schema)
+        return from_arrow_schema(Wide(self.extent.selection, self.asked.position, origin=("source", "sequence")).schema)
 
     @property
     def extent(self) -> Extent:
@@ -172,7 +172,7 @@ def batches(asked: LogOptions, extent: Extent, part: LogPartition) -> Iterator[p
     """What a task reads."""
     if part.after >= part.last:
         return
-    table = Wide(extent.selection, asked.position, origin=True)
+    table = Wide(extent.selection, asked.position, origin=("source", "sequence"))
     with LogLink(asked) as link:
         link.call(lambda log: same_stream(log, extent))
         for some in link.blocks(extent.stream, part.after, part.last):

@@ -57,10 +57,10 @@ def frontier_of(
         if stated is not None or delay is not None:
             problem = f"frontier or delay is set, and the rules say {order}"
             raise UsageError("A218", problem, "leave them out: DELAY determines how far the stream is complete")
-        return Frontier(types, True, dict.fromkeys(types, order.delay_us), idle=order.idle_us)
+        return Frontier(types, True, dict.fromkeys((*types, HEARTBEAT.name), order.delay_us), idle=order.idle_us)
     if stated is not None:
         allowed = 0 if delay is None else _units(given, frames, delay)
-        return Frontier(types, stated == "stream", dict.fromkeys(types, allowed))
+        return Frontier(types, stated == "stream", {name: allowed for name in types if name != HEARTBEAT.name})
     if delay is not None:
         fix = 'add frontier="types" or frontier="stream"; a watermark has its own delay'
         raise UsageError("A219", f"delay is {delay!r}, and frontier is not set: there is nothing to delay", fix)
@@ -76,7 +76,7 @@ def frontier_of(
             'or position="offset" if the rows come from a log, or ORDER BY … DELAY in the rules',
         )
     if not isinstance(frames, Mapping):
-        return Frontier(types, True, dict.fromkeys(types, delays[""] or 0))
+        return Frontier(types, True, {name: delays[""] or 0 for name in types if name != HEARTBEAT.name})
     return Frontier(types, False, {name: found or 0 for name, found in delays.items()})
 
 
