@@ -140,6 +140,7 @@ CODES: dict[str, tuple[str, str]] = {
     "S116": ("`buckets` differs from the number that the stream started with.", "Leave `buckets` out, or use the original number."),
     "S117": ("The checkpoint folder belongs to another program.", "Use a new checkpoint folder for this stream."),
     "S118": ("The file `fairlead.json` in the checkpoint folder is damaged.", "Restore it from a backup, or use a new checkpoint folder."),
+    "S119": ("The held-back events in a state are damaged.", "Use an earlier state, or start again from the events."),
     "S120": ("Blocks of a source are missing in the log.", "Restore them from a backup, or start after them."),
     "S121": ("Two publishers use the same source name.", "Give every concurrent publisher its own source name."),
     "S122": ("The stored state of the completeness check is not readable.", "Load it with the release that wrote it, or read the log from its beginning."),
@@ -311,7 +312,7 @@ CODES: dict[str, tuple[str, str]] = {
     "W014": ("One incoming event can take more than O(n log n) steps.", "See [complexity](complexity.md), and follow the fix in the message."),
     "W015": ("Instances that rise or fall one after another have neither `CONTIGUOUS` nor `PER`: others may stand between them.", "Add `CONTIGUOUS` or `PER`."),
     "W016": ("`CONTIGUOUS` with a condition on every instance: an event that fits none of them is not queued, so it may stand between them.", "Add `WITHOUT T x BETWEEN q[1] AND q[3] WHERE NOT …` if none may."),
-    "W017": ("`THEN`, `BETWEEN`, `RECENT` or `CONTIGUOUS` join events of several topics, whose order live is that of arrival.", "Declare the types in one `TOPIC`, or compare their times."),
+    "W017": ("`THEN`, `BETWEEN`, `RECENT` or `CONTIGUOUS` join events of several topics, whose order live is that of arrival.", "Declare the types in one `TOPIC`, or use `ORDER BY TIME`."),
     "W101": ("The session has many more shuffle partitions than a stream has tasks.", "Set `spark.sql.shuffle.partitions` before the stream first starts."),
 }  # fmt: skip
 """Code to meaning and remedy, both as short sentences; Markdown's backquotes mark what is typed."""

@@ -13,7 +13,7 @@ from .sentences import refused, refused_in
     ("marked", "fix"),
     [
         ("«SUBSCRIPTON» S MATCH Order", "did you mean SUBSCRIPTION?"),
-        ("«hello»", "TYPE, EVENT UNION, TOPIC, SUBSCRIPTION"),
+        ("«hello»", "TYPE, EVENT UNION, TOPIC, ORDER BY, SUBSCRIPTION"),
         ("SUBSCRIPTION S «MTCH» Order", "did you mean MATCH?"),
         ("SUBSCRIPTION S MATCH Order «WHRE» Order.size = 1", "did you mean WHERE?"),
         ("SUBSCRIPTION S MATCH Order o «WHRE» o.size = 1", "did you mean WHERE?"),

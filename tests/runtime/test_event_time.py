@@ -123,5 +123,5 @@ def test_a_damaged_state_is_refused(cut: int) -> None:
     (columns,) = RecordReader(plan.catalogue).read([{"type": "A", "k": 1, "at": at(1)}])
     buffer.step(columns)
     dumped = buffer.dump()
-    with pytest.raises(StateError):
+    with pytest.raises(StateError, match="S119"):
         EventTimeBuffer(plan.order, plan.catalogue).load(dumped[:cut])

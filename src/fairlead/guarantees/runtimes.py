@@ -47,6 +47,9 @@ def source_order(plan: Plan, subscription: Subscription, runtime: Runtime) -> So
     types = sorted(_read(plan, subscription))
     if len(types) < 2:
         return SourceOrder(runtime, Verdict.KEPT, "it reads one type")
+    if plan.order is not None:
+        why = f"{plan.order}: that is the order of sending as far as the keys rise along it"
+        return SourceOrder(runtime, Verdict.LOST, why, "order by a key that rises along what a publisher sends")
     match runtime:
         case Runtime.EMBEDDED:
             return SourceOrder(runtime, Verdict.KEPT, "the order of the input; with order_by as on Spark")
@@ -80,7 +83,8 @@ def _members_lost(name: str, members: str, wanted: Property, runtime: Runtime) -
 
 def kept_if(plan: Plan, subscription: Subscription, wanted: Property, runtime: Runtime) -> str:
     """The condition under which this runtime keeps the property, if there is one."""
-    if runtime is Runtime.SPARK and wanted in (Property.TYPE_FIFO_ORDER, Property.TYPE_CAUSAL_ORDER):
+    is_by_value = runtime is Runtime.SPARK or plan.order is not None
+    if is_by_value and wanted in (Property.TYPE_FIFO_ORDER, Property.TYPE_CAUSAL_ORDER):
         return "while the order columns do not fall along a source's sequence"
     compared = wanted in (Property.CONJUNCTION_TOTAL_ORDER, Property.COVERING_AGREEMENT)
     if runtime is Runtime.LIVE and compared:

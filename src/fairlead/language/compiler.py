@@ -20,7 +20,6 @@ from fairlead.language.parsing import syntax
 from fairlead.language.parsing.fault import Fault
 from fairlead.language.parsing.text import RuleText
 from fairlead.model.canonical import Identity, identity_of, in_canonical_order
-from fairlead.model.event_order import EventOrder
 from fairlead.model.plan import Plan, Subscription
 from fairlead.model.types import Catalogue, EventType
 
@@ -45,7 +44,9 @@ def _compile(source: RuleText, parse: FrontEnd) -> Plan:
     catalogue = with_topics(_in_order(catalogue, declared, emitting), rules)
     read = {name for each in found.values() for name in each.subscription.reads(catalogue)}
     stated = event_order(rules, catalogue, read)
-    subscriptions = _with_digests(sequence, found, catalogue, emitting, stated)  # 5
+    if stated is not None:
+        found = {at: replace(each, subscription=replace(each.subscription, order=stated)) for at, each in found.items()}
+    subscriptions = _with_digests(sequence, found, catalogue, emitting)  # 5
     ordered = [found[at] for at in range(len(subscriptions))]
     warnings = lint(ordered, catalogue, rules, source)  # 6
     return Plan(catalogue, subscriptions, warnings, text=source.text)
@@ -89,11 +90,11 @@ def _in_order(catalogue: Catalogue, declared: Catalogue, emitting: Emitters) -> 
 
 
 def _with_digests(
-    sequence: list[int], found: dict[int, Checked], catalogue: Catalogue, emitting: Emitters, stated: EventOrder | None
+    sequence: list[int], found: dict[int, Checked], catalogue: Catalogue, emitting: Emitters
 ) -> tuple[Subscription, ...]:
     done: dict[int, tuple[Subscription, Identity]] = {}
     for at in sequence:
-        plain = replace(in_canonical_order(found[at].subscription, catalogue), order=stated)
+        plain = in_canonical_order(found[at].subscription, catalogue)
         read = plain.reads(catalogue) & emitting.keys()
         identity = identity_of(plain, catalogue, {name: [done[each][1] for each in emitting[name]] for name in read})
         done[at] = replace(plain, digest=identity.digest), identity

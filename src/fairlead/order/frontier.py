@@ -30,7 +30,7 @@ NOWHERE = int(np.iinfo(np.int64).min)
 
 @dataclass
 class SequenceFrontier:
-    """The frontier of a sequence. `ends`: by source, how far it is complete, if sources are told apart (`idle` is not None)."""
+    """The frontier of a sequence. `ends`: how far each source is complete, if they are distinguished (`idle` is not None)."""
 
     delay: int
     idle: int | None

@@ -46,7 +46,7 @@ def repeated(sources: pa.Array, sequences: pa.Array) -> tuple[Mask, dict[str | N
 
 
 def doubled(alike: Mask, sources: pa.Array, sequences: pa.Array) -> Mask:
-    """Rows in an order by value that have the source and sequence of the row before. `alike`: and its order columns and type."""
+    """Rows in an order by value with the source and sequence of the row before. `alike`: and its order columns and type."""
     found: Mask = alike & sequences.is_valid().to_numpy(zero_copy_only=False)
     if found.any():
         numbers = sequences.fill_null(0).to_numpy(zero_copy_only=False)

@@ -23,7 +23,7 @@ from fairlead.errors import UsageError
 from fairlead.matching.results.delivery_order import LAZY, ids_of
 from fairlead.matching.state.encoding import Change
 from fairlead.matching.unit import KERNELS_FROM
-from fairlead.model.arguments import require_kind, require_names, require_plan, subscription_named, wrong_kind
+from fairlead.model.arguments import require_call, require_kind, require_names, require_plan, subscription_named, wrong_kind
 from fairlead.model.columns import Columns
 from fairlead.model.html import table
 from fairlead.model.identity import Words, to_bytes
@@ -72,6 +72,8 @@ class Run:
         _require_parts(parts)
         require_kind("Run", "resumed", resumed, (RunState, type(None)), "a RunState or None", "pass what Run.kept returned")
         require_kind("Run", "keep", keep, (bool,), "True or False", "keep=True")
+        if late is not None:
+            require_call("Run", "late", late, "a function of Columns, or leave it out")
         self.plan = plan
         kernels_from = None if event_by_event else KERNELS_FROM
         if resumed is not None:

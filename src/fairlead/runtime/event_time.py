@@ -24,6 +24,7 @@ from fairlead.model.blobs import buffer_of, unpacked
 from fairlead.model.columns import Columns, arrow_schema, record_batch
 from fairlead.model.event_order import EventOrder
 from fairlead.model.types import HEARTBEAT, Catalogue
+from fairlead.model.values import TIMESTAMP_RANGE
 from fairlead.order.frontier import NOWHERE, SequenceFrontier
 from fairlead.order.holdback import head_and_rest, with_head
 from fairlead.order.total import Arrivals, RowOrder, in_order, order_column, sortable
@@ -60,6 +61,10 @@ class EventTimeBuffer:
         for name, table in arrivals.items():
             values[columns.places[name]] = _values(table)
             heartbeats[columns.places[name]] = name == HEARTBEAT.name
+        says_nothing = heartbeats & (values == TIMESTAMP_RANGE[0])  # readers that wait for a quiet topic store these
+        if says_nothing.any():
+            columns = rows_of(columns, np.flatnonzero(~says_nothing), self.catalogue)
+            return self.step(columns)
         before = self.frontier.follow(values, heartbeats, columns.sources)
         late = values < before
         for name, table in arrivals.items():
@@ -74,7 +79,7 @@ class EventTimeBuffer:
             np.searchsorted(np.append(before[1:], self.frontier.at), _first_keys(order, found), "right")
         ]
         made = in_their_places(order, found, self.order, self.catalogue, first)
-        return ReleasedEvents(made, by, _rows(columns, np.flatnonzero(late), self.catalogue))
+        return ReleasedEvents(made, by, rows_of(columns, np.flatnonzero(late), self.catalogue))
 
     def finish(self) -> Columns:
         """The rest: the sequence has ended."""
@@ -121,7 +126,7 @@ class EventTimeBuffer:
             self.next, self.late = int(head["next"]), int(head["late"])
             self.held = self._tables(head["held"], rest)
         except (ValueError, KeyError, TypeError, json.JSONDecodeError, pa.ArrowException):
-            raise StateError("S003", "the held-back events in the state are damaged", "use an earlier dump") from None
+            raise StateError("S119", "the held-back events in the state are damaged", "use an earlier dump") from None
 
     def _tables(self, sizes: Mapping[str, int], rest: memoryview) -> dict[str, pa.Table]:
         held, at = {}, 0
@@ -144,7 +149,7 @@ def _first_keys(order: RowOrder, arrivals: Arrivals) -> npt.NDArray[np.int64]:
     return made
 
 
-def _rows(columns: Columns, rows: npt.NDArray[np.int64], catalogue: Catalogue) -> Columns:
+def rows_of(columns: Columns, rows: npt.NDArray[np.int64], catalogue: Catalogue) -> Columns:
     """Some rows of a batch."""
     chosen = np.zeros(len(columns), dtype=bool)
     chosen[rows] = True

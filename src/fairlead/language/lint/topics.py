@@ -13,6 +13,8 @@ from fairlead.model.types import Catalogue
 
 def order_between_topics(checked: Checked, catalogue: Catalogue) -> Iterator[LintFinding]:
     """W017: live, what stands before what is decided by arrival if the events are in different topics."""
+    if checked.subscription.order is not None:
+        return
     for branch in checked.subscription.branches:
         clause = _about_order(checked.subscription, branch, catalogue)
         if clause is not None:
@@ -20,7 +22,7 @@ def order_between_topics(checked: Checked, catalogue: Catalogue) -> Iterator[Lin
             problem = (
                 f"{clause} depends on the order between the topics {' and '.join(topics)}: live, that is the order of arrival"
             )
-            fix = "declare the types in one TOPIC, or compare their times instead"
+            fix = "declare the types in one TOPIC, or order events by time: ORDER BY TIME DELAY 2 SECONDS"
             yield LintFinding("W017", checked.node.name.span, problem, fix)
             return
 

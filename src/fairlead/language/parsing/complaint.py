@@ -49,6 +49,7 @@ WORDS = {
 SILENT = frozenset({"SEMICOLON", "$END", "LBRACE", "QUESTION", "STAR", "COMMENT", "SPACE"})
 """Terminals that are also possible but do not help in a message."""
 
+_WORDS_OF_KEYWORDS = frozenset(word for each in ALL_KEYWORDS for word in each.split())
 _LAST_WORD = re.compile(r"(\w+)\s*$")
 CERTAIN = 0.7
 """How similar an accepted name and a keyword must be for the name to count as misspelt: WHRE is 0.89 WHERE, `other` 0.6 PER."""
@@ -95,17 +96,17 @@ def _at_end(text: str, expected: frozenset[str]) -> Fault:
 
 def _misspelt(text: str, token: Token, span: Span, expected: frozenset[str]) -> Fault | None:
     """A misspelt keyword: the word itself, or the one before it, which the parser read as an alias."""
+    before = _LAST_WORD.search(text, max(0, span.start - 80), span.start)
+    if before and before[1].upper() not in _WORDS_OF_KEYWORDS:
+        meant = closest(before[1], ALL_KEYWORDS)
+        if meant and _alike(before[1].upper(), meant) >= CERTAIN:
+            return Fault("L001", Span(*before.span(1)), f"'{before[1]}' is not expected here", f"did you mean {meant}?")
     keywords = [_keyword(each) for each in sorted(expected) if _is_keyword(each)]
     meant = closest(str(token), keywords) if token.type in ("NAME", "ANY") else None
     if meant == str(token).upper():  # TOPIC is a keyword only with what follows it
         return Fault("L001", span, f"'{token}' needs a name and types", "write TOPIC name (Type, …)")
     if meant:
         return Fault("L001", span, f"'{token}' is not expected here", f"did you mean {meant}?")
-    before = _LAST_WORD.search(text, max(0, span.start - 80), span.start)
-    if before and before[1].upper() not in ALL_KEYWORDS:
-        meant = closest(before[1], ALL_KEYWORDS)
-        if meant and _alike(before[1].upper(), meant) >= CERTAIN:
-            return Fault("L001", Span(*before.span(1)), f"'{before[1]}' is not expected here", f"did you mean {meant}?")
     return None
 
 

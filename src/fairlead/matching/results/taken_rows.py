@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fairlead.errors import InvariantError
+from fairlead.errors import require
 from fairlead.matching.results.chunk import Chunk, Numbers, Words
 from fairlead.model.columns import ARROW, Columns, bits_of, canonical_rows_at, number_array, record_batch, taken_rows
 from fairlead.model.event import Event
@@ -139,8 +139,8 @@ class Taken:
         made = np.empty((len(self), 2), dtype=np.uint64)
         for part in self.parts:
             known = part.chunk.columns.identities
-            if known is None:
-                raise InvariantError("X001", f"an event of '{part.type}' has no identity", "please report this with the rule")
+            require(known is not None, "an event has no identity", type=part.type)
+            assert known is not None
             made[part.at] = known[part.rows]
         return made
 
