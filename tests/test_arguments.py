@@ -94,7 +94,7 @@ MATRIX: dict[str, Row] = {
     "Run": (
         fairlead.Run,
         {"plan": PLAN},
-        {"plan": (), "event_by_event": (bool,), "parts": (list,), "resumed": (NoneType,), "keep": (bool,), "late": (NoneType,)},
+        {"plan": (), "event_by_event": (bool,), "parts": (list,), "resumed": (NoneType,), "keep": (bool,), "late": (type, NoneType)},
     ),
     "Run.feed": (fairlead.Run(PLAN).feed, {"columns": None}, {"columns": (), "part": ()}),
     "Run.finish": (fairlead.Run(PLAN).finish, {}, {"until": (int, NoneType)}),
