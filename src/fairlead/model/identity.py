@@ -4,8 +4,9 @@ Two 64-bit lanes are mixed by the finaliser of SplitMix64, in which every input 
 accidents apart (two relations share an id with probability 2**-128), not an adversary who may choose positions.
 
     id       lanes seeded by the subscription's digest; then, for the branch and each member's position, one word mixed in
-    receipt  sum over the deliveries n = 1, 2, … of mix(id + mix(n)): equal after n deliveries means equal in each of them,
-             in this order, and the sum runs, so every prefix has its own
+    delivery the id of its relation, or the complement of the id if the delivery takes the relation back
+    receipt  sum over the deliveries n = 1, 2, … of mix(delivery + mix(n)): equal after n deliveries means equal in each of
+             them, in this order, and the sum runs, so every prefix has its own
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from fairlead.model.limits import LIMITS
 from fairlead.model.position import Position
 
 Words = npt.NDArray[np.uint64]
+Signs = npt.NDArray[np.int8]
+"""Of deliveries: 1, or -1 where a relation is taken back (model/relation.py)."""
 ID_BYTES = 16
 MASK = (1 << 64) - 1
 STEP = 0x9E3779B97F4A7C15
@@ -133,6 +136,11 @@ def to_bytes(words: Words) -> bytes:
 
 def from_hex(ids: Sequence[str]) -> Words:
     return np.frombuffer(bytes.fromhex("".join(ids)), dtype=">u8").astype(np.uint64).reshape(-1, 2)
+
+
+def signed(ids: Words, signs: Signs | None) -> Words:
+    """The words of deliveries, by the ids of their relations and their signs; None if no relation is taken back."""
+    return ids if signs is None else np.where(signs[:, None] < 0, ~ids, ids)
 
 
 def running(words: Words, count: int, total: Words) -> Words:

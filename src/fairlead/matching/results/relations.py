@@ -22,12 +22,12 @@ from fairlead.matching.outcome import Match
 from fairlead.matching.results.chunk import Numbers, Words
 from fairlead.matching.results.event_store import View, distinct, joined_view
 from fairlead.matching.results.result_table import BlockRows, table_of_blocks
+from fairlead.model.identity import Signs, position_of, relation_ids, to_hex
 from fairlead.model.identity import Words as Ids
-from fairlead.model.identity import position_of, relation_ids, to_hex
 from fairlead.model.layout import ResultLayout
 from fairlead.model.plan import Subscription
 from fairlead.model.position import Position
-from fairlead.model.relation import Relation
+from fairlead.model.relation import PLUS, Relation
 from fairlead.model.types import Catalogue
 
 Build = Callable[[str, Match, Position, str], Relation]
@@ -57,6 +57,8 @@ class MatchBlock:
     deadlines: Numbers | None = None
     ranks: Numbers | None = None
     """The place of each in the order of delivery of the batch, if that differs from the order of completion."""
+    sign: int = PLUS
+    """Of all its deliveries: -1 if they take back relations that were delivered before."""
 
     def __len__(self) -> int:
         return len(self.at)
@@ -66,17 +68,21 @@ class MatchBlock:
         """As in the text."""
         return self.subscription.number(self.branch)
 
+    @property
+    def turn(self) -> tuple[int, int, int, int]:
+        """What decides between blocks at one place; and blocks that agree in it can be one."""
+        return self.phase, self.number, self.branch, self.sign
+
     def moved(self, behind: int) -> MatchBlock:
-        """The block after this many relations that are delivered before."""
-        assert self.ranks is not None
-        return replace(self, ranks=self.ranks + behind)
+        """The block after this many relations that are delivered before. Without ranks, places tell the order."""
+        return self if self.ranks is None else replace(self, ranks=self.ranks + behind)
 
 
 def united(blocks: Sequence[MatchBlock]) -> list[MatchBlock]:
-    """The blocks of several parts of a batch, in order: one block for each branch and phase."""
-    groups: dict[tuple[int, int, int], list[MatchBlock]] = {}
+    """The blocks of several parts of a batch, or of several batches, in order: one block for each turn."""
+    groups: dict[tuple[int, int, int, int], list[MatchBlock]] = {}
     for each in blocks:
-        groups.setdefault((each.phase, each.number, each.branch), []).append(each)
+        groups.setdefault(each.turn, []).append(each)
     return [_united(group) for group in groups.values()]
 
 
@@ -94,7 +100,7 @@ class Relations(Sequence[Relation]):
     """The relations of a batch in the order of delivery."""
 
     def __init__(self, blocks: Sequence[MatchBlock], view: View, catalogue: Catalogue, build: Build) -> None:
-        self.blocks = sorted((each for each in blocks if len(each)), key=lambda each: (each.phase, each.number, each.branch))
+        self.blocks = sorted((each for each in blocks if len(each)), key=lambda each: each.turn)
         self.view = view if self.blocks else View([])
         self.catalogue, self.build = catalogue, build
         self.starts = np.cumsum([0, *(len(each) for each in self.blocks)])
@@ -124,6 +130,13 @@ class Relations(Sequence[Relation]):
             for page in range(first, last):
                 yield from self._pages[page]
 
+    def ranked_blocks(self) -> list[MatchBlock]:
+        """The blocks with the rank of each relation, for batches that take relations back: places do not rise there."""
+        ranks = np.arange(len(self))
+        if self.order is not None:
+            ranks[self.order] = np.arange(len(self))
+        return [replace(each, ranks=ranks[low : low + len(each)]) for each, low in zip(self.blocks, self.starts, strict=False)]
+
     def counts(self) -> Mapping[str, int]:
         """How many relations each subscription has."""
         found: Counter[str] = Counter()
@@ -142,6 +155,13 @@ class Relations(Sequence[Relation]):
 
     def ids(self) -> list[str]:
         return to_hex(self.id_words())
+
+    def signs(self) -> Signs | None:
+        """The sign of each delivery; None if no relation is taken back."""
+        if all(block.sign == PLUS for block in self.blocks):
+            return None
+        found = np.repeat(np.array([block.sign for block in self.blocks], dtype=np.int8), [len(block) for block in self.blocks])
+        return found if self.order is None else found[self.order]
 
     @property
     def members(self) -> int:
@@ -245,7 +265,7 @@ class Relations(Sequence[Relation]):
                     numbers[each.at].tolist(), each.words.tolist(), members, deadlines, strict=True
                 ):
                     match = Match(each.block.branch, tuple([events[at] for at in mine]), due)
-                    made[place] = self.build(each.block.subscription.name, match, position_of(word), ids[place])
+                    made[place] = self._built(each.block, match, word, ids[place])
         return made  # type: ignore[return-value]
 
     def _one(self, place: int) -> Relation:
@@ -256,7 +276,11 @@ class Relations(Sequence[Relation]):
         members = tuple([self.view.event(word, self.catalogue) for word in block.refs[row].tolist()])
         match = Match(block.branch, members, None if block.deadlines is None else int(block.deadlines[row]))
         (identity,) = to_hex(self.id_words()[place : place + 1])
-        return self.build(block.subscription.name, match, position_of(int(block.at[row])), identity)
+        return self._built(block, match, int(block.at[row]), identity)
+
+    def _built(self, block: MatchBlock, match: Match, at: int, identity: str) -> Relation:
+        relation = self.build(block.subscription.name, match, position_of(at), identity)
+        return relation if block.sign == PLUS else relation.taken_back()
 
 
 def joined(batches: Sequence[Relations]) -> Relations:
@@ -264,29 +288,16 @@ def joined(batches: Sequence[Relations]) -> Relations:
     first = batches[0]
     if len(batches) == 1:
         return first
-    mine: dict[tuple[int, int, int], list[MatchBlock]] = {}
+    signed = any(batch.signs() is not None for batch in batches)
+    blocks: list[MatchBlock] = []
     before = 0
     for batch in batches:
-        for block in batch.blocks:
-            moved = block if block.ranks is None else replace(block, ranks=block.ranks + before)
-            mine.setdefault((block.phase, block.number, block.branch), []).append(moved)
+        blocks += [block.moved(before) for block in (batch.ranked_blocks() if signed else batch.blocks)]
         before += len(batch)
     view = joined_view([batch.view for batch in batches])
-    made = Relations([_joined_block(each) for each in mine.values()], view, first.catalogue, first.build)
+    made = Relations(united(blocks), view, first.catalogue, first.build)
     made.__dict__["_ids"] = np.concatenate([batch.id_words() for batch in batches])  # reuse the known ids
     return made
-
-
-def _joined_block(blocks: Sequence[MatchBlock]) -> MatchBlock:
-    deadlines = [block.deadlines for block in blocks if block.deadlines is not None]
-    ranks = [block.ranks for block in blocks if block.ranks is not None]
-    return replace(
-        blocks[0],
-        at=np.concatenate([block.at for block in blocks]),
-        refs=np.concatenate([block.refs for block in blocks]),
-        deadlines=np.concatenate(deadlines) if deadlines else None,
-        ranks=np.concatenate(ranks) if ranks else None,
-    )
 
 
 def ids_of_blocks(blocks: Sequence[MatchBlock]) -> Ids:
