@@ -3,7 +3,9 @@
 Two 64-bit lanes are mixed by the finaliser of SplitMix64, in which every input bit reaches every output bit. This keeps
 accidents apart (two relations share an id with probability 2**-128), not an adversary who may choose positions.
 
-    id       lanes seeded by the subscription's digest; then, for the branch and each member's position, one word mixed in
+    id       lanes seeded by the subscription's digest; then, for the branch and each member's position, one word mixed in;
+             where a pattern does not tell how many members a slot holds, each run is followed by its length (after it, so
+             that a run that grows needs no more than the two lanes)
     delivery the id of its relation, or the complement of the id if the delivery takes the relation back
     receipt  sum over the deliveries n = 1, 2, … of mix(delivery + mix(n)): equal after n deliveries means equal in each of
              them, in this order, and the sum runs, so every prefix has its own
@@ -13,6 +15,7 @@ from __future__ import annotations
 
 from binascii import hexlify
 from collections.abc import Iterable, Sequence
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -75,10 +78,15 @@ def places_of(words: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
     return minors.astype(np.int32)
 
 
-def relation_id(subscription_digest: str, branch: int, positions: Iterable[Position]) -> str:
-    """The same on every replica, in every replay and on every runtime: 32 hexadecimal digits."""
+def relation_id(subscription_digest: str, branch: int, positions: Iterable[Position], runs: Iterable[int] | None = None) -> str:
+    """The same on every replica, in every replay and on every runtime: 32 hexadecimal digits. `runs`: how many of the positions
+    each slot holds, where the pattern does not tell it."""
     a, b = _seeds(subscription_digest)
-    for word in (branch, *map(position_word, positions)):
+    words = list(map(position_word, positions))
+    if runs is not None:
+        rest = iter(words)
+        words = [word for length in runs for word in (*islice(rest, length), length)]
+    for word in (branch, *words):
         a, b = mix(a ^ mix((word + STEP) & MASK)), mix((b + mix(word ^ STEP)) & MASK)
     return f"{a:016x}{b:016x}"
 

@@ -31,6 +31,8 @@ class Relation:
     before the event that passed the deadline."""
     emitted_type: str | None = None
     emitted_row: tuple[tuple[str, Kind, Any], ...] = field(default=())
+    runs: tuple[int, ...] | None = None
+    """How many of the members each slot holds, in this order; None if the pattern tells it, as all patterns do today."""
     sign: int = PLUS
     """1, or -1 if this delivery takes the relation back. Both have the same id."""
 
@@ -54,7 +56,8 @@ class Relation:
         return replace(self, sign=MINUS)
 
     def to_json(self) -> dict[str, Any]:
-        """The relation as a dict for JSON. It has a sign only if the delivery takes the relation back."""
+        """The relation as a dict for JSON. It has runs only if the pattern does not tell them, and a sign only if
+        the delivery takes the relation back."""
         made = {
             "subscription": self.subscription,
             "id": self.id,
@@ -64,4 +67,8 @@ class Relation:
             "events": [member.to_json() for member in self.members],
             "emitted": {name: jsonable(value, kind) for name, kind, value in self.emitted_row},
         }
-        return made if self.sign == PLUS else made | {"sign": self.sign}
+        if self.runs is not None:
+            made["runs"] = list(self.runs)
+        if self.sign != PLUS:
+            made["sign"] = self.sign
+        return made

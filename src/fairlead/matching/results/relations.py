@@ -14,15 +14,15 @@ from functools import cached_property
 from typing import overload
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.dataclass import dataclass
 from fairlead.matching.outcome import Match
 from fairlead.matching.results.chunk import Numbers, Words
 from fairlead.matching.results.event_store import View, distinct, joined_view
+from fairlead.matching.results.member_words import MemberWords, joined_members
 from fairlead.matching.results.result_table import BlockRows, table_of_blocks
-from fairlead.model.identity import Signs, position_of, relation_ids, to_hex
+from fairlead.model.identity import Signs, position_of, to_hex
 from fairlead.model.identity import Words as Ids
 from fairlead.model.layout import ResultLayout
 from fairlead.model.plan import Subscription
@@ -52,7 +52,7 @@ class MatchBlock:
     number: int
     branch: int
     at: Words
-    refs: npt.NDArray[np.int64]
+    refs: MemberWords
     phase: int = 1
     deadlines: Numbers | None = None
     ranks: Numbers | None = None
@@ -91,7 +91,7 @@ def _united(group: Sequence[MatchBlock]) -> MatchBlock:
         there = [each for each in parts if each is not None]
         return np.concatenate(there) if there else None
 
-    at, refs = np.concatenate([each.at for each in group]), np.concatenate([each.refs for each in group])
+    at, refs = np.concatenate([each.at for each in group]), joined_members([each.refs for each in group])
     deadlines, ranks = joined([each.deadlines for each in group]), joined([each.ranks for each in group])
     return replace(group[0], at=at, refs=refs, deadlines=deadlines, ranks=ranks)
 
@@ -166,12 +166,12 @@ class Relations(Sequence[Relation]):
     @property
     def members(self) -> int:
         """The number of events that they refer to, counted with repetition."""
-        return sum(block.refs.size for block in self.blocks)
+        return sum(block.refs.words.size for block in self.blocks)
 
     def narrow(self) -> None:
         """Hold a copy of the needed events, instead of all that the matcher held."""
         if self.blocks:
-            self.view = self.view.narrowed(np.concatenate([block.refs.reshape(-1) for block in self.blocks]))
+            self.view = self.view.narrowed(np.concatenate([block.refs.flat for block in self.blocks]))
 
     def to_arrow(self, layout: ResultLayout) -> pa.Table:
         """The result table (model/layout.py)."""
@@ -256,15 +256,15 @@ class Relations(Sequence[Relation]):
         made: list[Relation | None] = [None] * len(places)
         if rows:
             ids, numbers = to_hex(self.id_words()[places]), np.arange(len(places))
-            words = distinct(np.concatenate([each.refs.reshape(-1) for each in rows]))
+            words = distinct(np.concatenate([each.refs.flat for each in rows]))
             events = self.view.take(words).events(self.catalogue)
             for each in rows:
-                members = np.searchsorted(words, each.refs).tolist()
+                refs = each.refs
+                members = refs.mapped(lambda mine: np.searchsorted(words, mine)).rows()
                 deadlines = [None] * len(members) if each.deadlines is None else each.deadlines.tolist()
-                for place, word, mine, due in zip(
-                    numbers[each.at].tolist(), each.words.tolist(), members, deadlines, strict=True
-                ):
-                    match = Match(each.block.branch, tuple([events[at] for at in mine]), due)
+                found = zip(numbers[each.at].tolist(), each.words.tolist(), members, deadlines, strict=True)
+                for row, (place, word, mine, due) in enumerate(found):
+                    match = Match(each.block.branch, tuple([events[at] for at in mine]), due, refs.runs(row))
                     made[place] = self._built(each.block, match, word, ids[place])
         return made  # type: ignore[return-value]
 
@@ -273,8 +273,9 @@ class Relations(Sequence[Relation]):
         number = place if self.order is None else int(self.order[place])
         owner = int(self.starts.searchsorted(number, side="right")) - 1
         block, row = self.blocks[owner], number - int(self.starts[owner])
-        members = tuple([self.view.event(word, self.catalogue) for word in block.refs[row].tolist()])
-        match = Match(block.branch, members, None if block.deadlines is None else int(block.deadlines[row]))
+        members = tuple([self.view.event(word, self.catalogue) for word in block.refs.row(row)])
+        due = None if block.deadlines is None else int(block.deadlines[row])
+        match = Match(block.branch, members, due, block.refs.runs(row))
         (identity,) = to_hex(self.id_words()[place : place + 1])
         return self._built(block, match, int(block.at[row]), identity)
 
@@ -301,16 +302,16 @@ def joined(batches: Sequence[Relations]) -> Relations:
 
 
 def ids_of_blocks(blocks: Sequence[MatchBlock]) -> Ids:
-    """The ids of all relations, block after block; blocks of one width are computed together."""
+    """The ids of all relations, block after block; blocks of one form are computed together."""
     lengths = [len(block) for block in blocks]
     starts = np.cumsum([0, *lengths])
     found = np.empty((int(starts[-1]), 2), dtype=np.uint64)
-    widths: dict[int, list[int]] = {}
+    forms: dict[tuple[int, ...], list[int]] = {}
     for at, block in enumerate(blocks):
-        widths.setdefault(block.refs.shape[1], []).append(at)
-    for mine in widths.values():
-        words = np.concatenate([blocks[at].refs for at in mine])
-        made = relation_ids([(blocks[at].subscription.digest, blocks[at].branch_number, lengths[at]) for at in mine], words)
+        forms.setdefault(block.refs.form, []).append(at)
+    for mine in forms.values():
+        asked = [(blocks[at].subscription.digest, blocks[at].branch_number, lengths[at]) for at in mine]
+        made = joined_members([blocks[at].refs for at in mine]).ids(asked)
         start = 0
         for at in mine:
             found[starts[at] : starts[at + 1]] = made[start : start + lengths[at]]

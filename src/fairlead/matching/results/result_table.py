@@ -29,6 +29,7 @@ from fairlead.model.layout import ResultColumn, ResultLayout
 from fairlead.model.relation import PLUS, Relation
 
 if TYPE_CHECKING:
+    from fairlead.matching.results.member_words import MemberWords
     from fairlead.matching.results.relations import MatchBlock
 
 
@@ -48,7 +49,7 @@ class BlockRows:
         return self.block.at[self.rows]
 
     @property
-    def refs(self) -> Numbers:
+    def refs(self) -> MemberWords:
         return self.block.refs[self.rows]
 
     @property
@@ -82,17 +83,21 @@ def table_of_blocks(layout: ResultLayout, rows: Sequence[BlockRows], view: View,
     for each in rows:
         frame.subscription[each.at] = layout.subscriptions.index(each.block.subscription.name)
         frame.branch[each.at], frame.at[each.at] = each.block.branch_number, each.words
-        frame.width[each.at], frame.sign[each.at] = each.block.refs.shape[1], each.block.sign
+        frame.width[each.at], frame.sign[each.at] = each.refs.widths, each.block.sign
     return _table(layout, frame, ids, view.take(_words(frame, rows)), _emitted_of_blocks(layout, rows, view, len(ids)))
 
 
 def _words(frame: Frame, rows: Sequence[BlockRows]) -> Numbers:
     """The members of all rows, one after the other."""
     if len(rows) == 1 and isinstance(rows[0].at, slice):
-        return np.ascontiguousarray(rows[0].refs).reshape(-1)
+        return rows[0].refs.flat
     words = np.empty(int(frame.offsets[-1]), dtype=np.int64)
     for each in rows:
-        words[frame.offsets[each.at][:, None] + np.arange(each.block.refs.shape[1])] = each.refs
+        refs, starts = each.refs, frame.offsets[:-1][each.at]
+        if isinstance(refs.widths, int):
+            words[starts[:, None] + np.arange(refs.widths)] = refs.words
+        else:
+            words[np.repeat(starts - refs.starts[:-1], refs.widths) + np.arange(len(refs.words))] = refs.words
     return words
 
 

@@ -10,6 +10,7 @@ Takes: what each kernel found in a batch. Gives: batches with derived events for
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -217,7 +218,8 @@ class Level:
         for number, node in enumerate(nodes):
             at, refs, merged = node.block.at, node.block.refs, node.merged
             if merged is not None:
-                at, refs = (_renumbered(each, merged.words, final[merged.events]) for each in (at, refs))
+                settled = partial(_renumbered, old=merged.words, new=final[merged.events])
+                at, refs = settled(at), refs.mapped(settled)
             end = start + len(at)
             blocks.append(replace(node.block, at=places.get(number, at), refs=refs, ranks=ranks[start:end]))
             start = end
@@ -292,10 +294,9 @@ def _times(
     if found.due is not None:
         times = found.due
     else:
-        values, known = view.take(found.refs.reshape(-1)).times(plan.catalogue)
-        size, earliest = found.refs.shape[1], np.iinfo(np.int64).min
-        times = np.where(known, values, earliest).reshape(-1, size).max(axis=1)
-        times = np.where(known.reshape(-1, size).any(axis=1), times, NO_TIME)
+        values, known = view.take(found.refs.flat).times(plan.catalogue)
+        times = found.refs.largest(np.where(known, values, np.iinfo(np.int64).min))
+        times = np.where(found.refs.largest(known), times, NO_TIME)
     if schema.time_index is not None:
         own = columns[schema.time_index].cast(pa.int64())
         times = np.where(own.is_valid().to_numpy(zero_copy_only=False), own.fill_null(0).to_numpy(), times)
