@@ -108,7 +108,7 @@ VALUES = {
     "UsageError", "Verdict",
 }  # fmt: skip
 """What the calls return and raise: values, made by Fairlead, which check nothing."""
-INNER = {"Engine.feed": {"prepared"}}
+INNER = {"Engine": {"thresholds"}, "Engine.load": {"thresholds"}, "Engine.feed": {"prepared"}}
 """Parameters by which parts of Fairlead speak to one another."""
 
 CLIENT: dict[str, tuple[dict[str, Any], dict[str, tuple[type, ...]]]] = {

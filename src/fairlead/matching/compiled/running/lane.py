@@ -35,9 +35,6 @@ from fairlead.model.plan import Branch, Plan, Subscription
 from fairlead.model.position import Position
 from fairlead.model.types import Catalogue
 
-CELLS_MAX = 1 << 24
-"""Numbers that the paths of a part of a batch may have: 128 MB, and while they are sorted as much again."""
-
 
 @dataclass(frozen=True)
 class FamilyMember:
@@ -59,8 +56,10 @@ class Family:
 
 
 class KernelLane:
-    def __init__(self, plan: Plan, build: Build, depths: dict[str, int], check: Check | None = None) -> None:
-        self.plan, self.build = plan, build
+    def __init__(
+        self, plan: Plan, build: Build, depths: dict[str, int], check: Check | None = None, *, path_cells: int
+    ) -> None:
+        self.plan, self.build, self.path_cells = plan, build, path_cells
         self.families = _families(plan, depths, Interruption(check))
         self.numberings: dict[int, tuple[KeyNumbering, list[KernelBranch]]] = {}
         for family in self.families:
@@ -71,7 +70,7 @@ class KernelLane:
         self.clocks = {each.members[0].subscription.name: each.clock for each in self.families if each.kernel.shape.waits}
         """Of the subscriptions that wait for something."""
         self.seen: dict[frozenset[str], int] = {each.clock: NEVER for each in self.families}
-        self.rows_at_once = rows_at_once(len(self.families), depths)
+        self.rows_at_once = rows_at_once(len(self.families), depths, path_cells)
         """Rows of the input that go through all levels together."""
 
     def feed(self, columns: Columns, prepared: Prepared | None = None) -> Relations:
@@ -144,9 +143,9 @@ class KernelLane:
 
     def _adapt(self, rows: int, cells: int) -> None:
         """The next time as many rows as paths may take cells, by what these took."""
-        if cells > CELLS_MAX:
-            self.rows_at_once = max(1, min(self.rows_at_once, rows * CELLS_MAX // cells))
-        elif rows == self.rows_at_once and cells * 4 < CELLS_MAX:
+        if cells > self.path_cells:
+            self.rows_at_once = max(1, min(self.rows_at_once, rows * self.path_cells // cells))
+        elif rows == self.rows_at_once and cells * 4 < self.path_cells:
             self.rows_at_once *= 2
 
     def _level_by_level(self, level: Level, until: int, last: int) -> list[MatchBlock]:
@@ -226,17 +225,17 @@ def formed(plan: Plan, groups: list[Group]) -> Iterator[tuple[Form, frozenset[st
         yield _form_of(first, branch, plan.catalogue, len(group) > 1, heard), heard
 
 
-def rows_at_once(families: int, depths: dict[str, int]) -> int:
+def rows_at_once(families: int, depths: dict[str, int], path_cells: int) -> int:
     """How many rows may go through all levels together, if each leads to a relation and an event of every family."""
-    return max(1, CELLS_MAX // max(1, 2 * families * widest(max(depths.values(), default=0))))
+    return max(1, path_cells // max(1, 2 * families * widest(max(depths.values(), default=0))))
 
 
-def prices(plan: Plan, depths: dict[str, int]) -> Iterator[float]:
+def prices(plan: Plan, depths: dict[str, int], path_cells: int) -> Iterator[float]:
     """What it costs to move a plan to kernels, in kernels that have to be compiled; better and better known, each
     answer for a small part of what it says. A plan of one kernel is not looked at."""
     groups = grouped(plan, depths)
     if len(groups) > 1:
-        deep = max(1, ROWS_FEW / rows_at_once(len(groups), depths))
+        deep = max(1, ROWS_FEW / rows_at_once(len(groups), depths, path_cells))
         yield deep * len(groups) / FORMS_A_KERNEL
         compiled, loaded = unmade(form[1].program for form, _ in formed(plan, groups))
         yield deep * (compiled + loaded / LOADS_A_KERNEL)
