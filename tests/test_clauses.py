@@ -16,7 +16,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass as frozen
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -33,8 +32,8 @@ from fairlead.model.plan import Plan
 from fairlead.testing.properties.clauses import CHECKS
 from fairlead.transport.admission.records import RecordReader
 from tests.root import ROOT
+from tests.source_trees import HOME, modules, tree_of
 
-HOME = ROOT / "src" / "fairlead"
 GRAMMAR = HOME / "language" / "parsing" / "grammar.lark"
 FILES_MAX = 10
 
@@ -53,7 +52,7 @@ class Words:
     def classes(self) -> set[str]:
         return {
             each.name
-            for each in parsed(HOME / "model" / "clauses" / f"{self.module}.py").body
+            for each in tree_of(HOME / "model" / "clauses" / f"{self.module}.py").body
             if isinstance(each, ast.ClassDef)
         }
 
@@ -62,10 +61,6 @@ CLAUSES = (
     Words("WITHOUT", r"negation|(?-i:[Aa]bsen[ct]|ABSENCE)|^_?withouts$|^without[A-Z_]?(between|within|node)"),
     Words("THEN", r"preceden|^inorder$|^then(node|clause)"),
 )
-
-
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text("utf-8"))
 
 
 def identifiers(tree: ast.Module) -> Iterator[str]:
@@ -98,8 +93,8 @@ def texts(tree: ast.Module) -> Iterator[str]:
 def files_of(clause: Words) -> set[str]:
     found = {str(GRAMMAR.relative_to(HOME))} if re.search(rf"\b_?{clause.keyword}\b", GRAMMAR.read_text("utf-8")) else set()
     classes = clause.classes
-    for path in sorted(HOME.rglob("*.py")):
-        tree = parsed(path)
+    for path in modules():
+        tree = tree_of(path)
         named = {*identifiers(tree), *imported(tree)}
         known = any(each in classes or re.search(clause.identifiers, each, re.IGNORECASE) for each in named)
         told = any(re.search(rf"\b{clause.keyword}\b", each) for each in texts(tree))

@@ -112,6 +112,7 @@ def test_bounds_are_read_right() -> None:
     assert all(map(multiplies, ("O(n c)", "O(n² + c)", "O(n^4 log n)", "O(log n + k c)", "O(n k)")))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(3))
 def test_a_random_rule_is_warned_of_just_where_explain_multiplies_lengths(seed: int) -> None:
     """Every clause of the language over overlapping types; of alike subscriptions the first is named."""

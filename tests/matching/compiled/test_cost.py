@@ -208,6 +208,7 @@ GROWTH: dict[str, Callable[[int], float]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("match", "bound"), [(each[0], each[2]) for each in ROWS], ids=[each[0] for each in ROWS])
 def test_counted_work_grows_no_faster_than_the_bound(match: str, bound: str) -> None:
     worst = WORST[match]
@@ -302,6 +303,7 @@ DEADLINES: dict[str, Callable[[int], list[int]]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("match", ["A a", "A a PER x", "A a THEN B b"])
 @pytest.mark.parametrize("deadlines", DEADLINES)
 def test_one_event_passes_many_deadlines_in_a_logarithm_each(match: str, deadlines: str) -> None:

@@ -112,6 +112,7 @@ def trees(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(tree, "STEPS", 1)
 
 
+@pytest.mark.sampled
 @pytest.mark.usefixtures("trees")
 @pytest.mark.parametrize("matching", MATCHINGS)
 @pytest.mark.parametrize("disposal", DISPOSALS)
