@@ -67,7 +67,7 @@ CLAUSES = (
 
 @cache
 def words_of(path: Path) -> tuple[frozenset[str], frozenset[str], tuple[str, ...]]:
-    """Of a module: its identifiers; the parts of the names that it imports, and of their modules; its texts, but no docstrings."""
+    """Of a module: its identifiers; the parts of the names that it imports, and of their modules; its texts, not docstrings."""
     identifiers, imported, texts = set[str](), set[str](), list[ast.Constant]()
     documented: set[int] = set()
     for node in nodes_of(path):
@@ -91,11 +91,8 @@ def words_of(path: Path) -> tuple[frozenset[str], frozenset[str], tuple[str, ...
 
 def files_of(clause: Words) -> set[str]:
     found = {str(GRAMMAR.relative_to(HOME))} if re.search(rf"\b_?{clause.keyword}\b", GRAMMAR.read_text("utf-8")) else set()
-    classes, pattern, keyword = (
-        clause.classes,
-        re.compile(clause.identifiers, re.IGNORECASE),
-        re.compile(rf"\b{clause.keyword}\b"),
-    )
+    pattern, keyword = re.compile(clause.identifiers, re.IGNORECASE), re.compile(rf"\b{clause.keyword}\b")
+    classes = clause.classes
     for path in modules():
         identifiers, imported, texts = words_of(path)
         known = any(each in classes or pattern.search(each) for each in identifiers | imported)
