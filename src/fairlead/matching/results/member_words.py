@@ -30,7 +30,6 @@ class MemberWords:
     __slots__ = ("offsets", "slots", "words")
 
     def __init__(self, words: Words, offsets: Numbers | None = None, slots: int = 0) -> None:
-        require(words.ndim == (2 if offsets is None else 1), "rows of words, or words and offsets")
         self.words, self.offsets, self.slots = words, offsets, slots
 
     @classmethod

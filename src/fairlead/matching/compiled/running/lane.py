@@ -26,7 +26,9 @@ from fairlead.matching.compiled.running.paths import widest
 from fairlead.matching.compiled.running.pool import NEVER
 from fairlead.matching.compiled.running.retention import forget_keys
 from fairlead.matching.compiled.running.rounds import ranks_of
+from fairlead.matching.results.chunk import Words
 from fairlead.matching.results.event_store import Store
+from fairlead.matching.results.member_words import MemberWords
 from fairlead.matching.results.relations import Build, MatchBlock, Relations, united
 from fairlead.model.clocks import heard_types
 from fairlead.model.columns import Columns
@@ -110,8 +112,7 @@ class KernelLane:
         """Without derived events and absences, what a kernel finds is final, and nothing asks for the time."""
         made, _ = family.kernel.feed(batch)
         return [
-            MatchBlock(member.subscription, member.number, member.branch, part.at, part.refs)
-            for member, part in parted(family, made)
+            MatchBlock(member.subscription, member.number, member.branch, at, refs) for member, at, refs in _parts(family, made)
         ]
 
     def _tell_time(self, family: Family, batch: KernelBatch) -> None:
@@ -171,16 +172,22 @@ class KernelLane:
 
 
 def parted(family: Family, found: BranchMatches) -> list[tuple[FamilyMember, BranchMatches]]:
-    """What a family found, by member."""
+    """What a family found, by member. Families of several wait for nothing."""
     if found.member is None:
         return [(family.members[0], found)]
+    return [(member, BranchMatches(at, refs)) for member, at, refs in _parts(family, found)]
+
+
+def _parts(family: Family, found: BranchMatches) -> list[tuple[FamilyMember, Words, MemberWords]]:
+    if found.member is None:
+        return [(family.members[0], found.at, found.refs)]
     order = np.argsort(found.member, kind="stable")
     which = found.member[order]
     at, refs = found.at[order], found.refs[order]
     starts = np.flatnonzero(np.concatenate(([True], which[1:] != which[:-1]))) if len(which) else np.zeros(0, dtype=np.int64)
     ends = [*starts[1:].tolist(), len(which)]
     return [
-        (family.members[int(which[low])], BranchMatches(at[low:high], refs[low:high]))
+        (family.members[int(which[low])], at[low:high], refs[low:high])
         for low, high in zip(starts.tolist(), ends, strict=False)
     ]
 
