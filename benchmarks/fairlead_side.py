@@ -22,7 +22,7 @@ def batches(plan: Plan, table: pa.Table) -> list[Columns]:
 
 
 def feed(plan: Plan, given: list[Columns]) -> tuple[Engine, int]:
-    """The matcher alone: a new engine over ready batches, up to what `feed` gives. The relations are counted, not looked at."""
+    """The matcher alone: a new engine over ready batches, up to what `feed` returns. Relations are counted, not looked at."""
     engine = Engine(plan)
     found = 0
     for columns in given:

@@ -1,6 +1,6 @@
 """What an event costs as queues and subscriptions grow: `python -m benchmarks.growth --plot growth.png`.
 
-- Queues: Q5 over a backlog of n events of type A that no B exceeds. The backlog is fed first, untimed; then W1 goes on and
+- Queues: Q5 over a backlog of n events of type A that no B exceeds. The backlog is fed first, untimed; then W1 continues and
   is timed. An exhaustive search passes the whole backlog at every match, so its cost rises in proportion to n.
 - Subscriptions: Q6 with n bands of price. Every A and B is accepted by one of them, however many there are.
 

@@ -96,7 +96,7 @@ def print_run(found: dict[str, Any]) -> None:
 
 
 def measure(name: str, given: argparse.Namespace) -> dict[str, Any]:
-    """One query, all its numbers, printed as they come."""
+    """One query, all its numbers, printed as soon as they are known."""
     options = ("--events", given.events, "--repeat", given.repeat, "--limit", given.limit)
     found = spawn(module("one_query", name, *options), 12 * given.limit + 60).json()
     if "failed" in found:

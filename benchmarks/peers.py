@@ -104,7 +104,7 @@ def java_home() -> str | None:
 
 
 def _siddhi_home(peer: Peer) -> Path:
-    """PySiddhi looks for the jars it brings along in $SIDDHISDK_HOME/lib, where they are not."""
+    """PySiddhi looks for its own jars in $SIDDHISDK_HOME/lib, where they are not."""
     home = peer.place / "sdk"
     for jar in (peer.place / "lib").glob("python*/site-packages/__PySiddhiProxy/target/**/*.jar"):
         (home / "lib").mkdir(parents=True, exist_ok=True)

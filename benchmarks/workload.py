@@ -4,7 +4,7 @@ W1: one event a millisecond, types A, B and C uniform, key uniform in 1..1000, p
 volume uniform in 1..1000. Drawn as whole arrays from NumPy's default_rng(42) in the order type, key, price, volume.
 
 Q5 needs queues that stay long, which W1 does not have: in `W1 with a backlog of n` the first n events are all A and cost 100
-more, so that no B ever exceeds one of them. They stand at the head of the queue of A for good, and FIRST has to get past
+more, so that no B ever exceeds one of them. They stand at the head of the queue of A permanently, and FIRST has to get past
 them at every match. Everything after them is W1.
 
 Takes: a number of events. Gives: NumPy columns, an Arrow table, a Parquet file in a cache folder outside the repository.

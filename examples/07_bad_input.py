@@ -1,4 +1,4 @@
-"""Bad rules and bad events: each error has a code, a place, the problem and the fix; bad records can be set aside.
+"""Bad rules and bad events: each error has a code, a place, the problem and the fix; bad records can be skipped.
 
 Prints:
 

@@ -2,7 +2,7 @@
 
 `make test` draws the same cases every time, so what passed once passes again. `FAIRLEAD_CASES=20000` (see `make equal`) draws
 so many, and others in every run, as does `FAIRLEAD_RANDOM=1` with the usual number; `make fuzz` looks further.
-`FAIRLEAD_QUICK=1` (see `make quick`) draws a third, the same every time.
+`FAIRLEAD_QUICK=1` (see `make quick`) draws a third, the same every time, and leaves out what `tests/marks.py` says.
 
 `FAIRLEAD_KEPT_KERNELS=1` (see `make quick`) keeps compiled kernels for the next run, as long as the compiler is the same.
 """
@@ -15,7 +15,7 @@ import tempfile
 
 from hypothesis import HealthCheck, settings
 
-from tests.marks import pytest_collection_modifyitems, pytest_runtest_call, pytest_runtest_teardown  # noqa: F401
+from tests.marks import FOLDERS, QUICK, pytest_collection_modifyitems, pytest_runtest_call, pytest_runtest_teardown  # noqa: F401
 from tests.root import ROOT
 from tests.spark_session import active, spark  # noqa: F401
 
@@ -32,6 +32,9 @@ if "FAIRLEAD_CACHE" not in os.environ:  # compiled kernels: a folder for this ru
     else:
         os.environ["FAIRLEAD_CACHE"] = tempfile.mkdtemp(prefix="fairlead-tests-")
         atexit.register(shutil.rmtree, os.environ["FAIRLEAD_CACHE"], ignore_errors=True)
+
+if QUICK:
+    collect_ignore = [folder for folders in FOLDERS.values() for folder in folders]
 
 settings.register_profile(
     "fairlead",

@@ -3,14 +3,19 @@
 `spark` and `server` follow from the folder or the fixtures, where those say it; other tests are marked where they stand, and a
 test that starts a JVM or a server without its mark fails. `slow` is given by hand to what takes more than about two seconds of
 processor time, and to modules of many processes that add up to more.
+
+`sampled` is given to tests with many cases of one kind: with `FAIRLEAD_QUICK=1` a third of them runs, always the same, as a
+third of the generated cases is drawn (tests/conftest.py); and folders that need Spark or a server are not even read.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 
@@ -22,6 +27,9 @@ FOLDERS = {
 }
 """Below tests/: everything there needs it."""
 FIXTURES = {"spark": {"spark"}, "server": {"server"}}
+QUICK = "FAIRLEAD_QUICK" in os.environ
+SAMPLED = 3
+"""One in so many."""
 PROGRAMS = {"spark": {"java", "spark-submit", "spark-class"}, "server": {"nats-server"}}
 """What only tests with the mark may start."""
 
@@ -49,8 +57,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(name)
         if "spark" in used and config.pluginmanager.hasplugin("xdist"):
             item.add_marker(pytest.mark.xdist_group("spark"))
+    if QUICK:
+        _sample(config, items)
     if hasattr(config, "workerinput"):  # xdist gives out the largest groups, then the rest in its order: what takes long first
         items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def _sample(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """By a checksum of the names: every third would be the same value of a parameter that has three."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("sampled"):
+            cases.setdefault(item.nodeid.split("[")[0], []).append(item)
+    left = set()
+    for mine in cases.values():
+        mine.sort(key=lambda item: crc32(item.nodeid.encode()))
+        left |= set(mine[-(-len(mine) // SAMPLED) :])
+    config.hook.pytest_deselected(items=[item for item in items if item in left])
+    items[:] = [item for item in items if item not in left]
 
 
 @pytest.hookimpl(wrapper=True)

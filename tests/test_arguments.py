@@ -94,7 +94,14 @@ MATRIX: dict[str, Row] = {
     "Run": (
         fairlead.Run,
         {"plan": PLAN},
-        {"plan": (), "event_by_event": (bool,), "parts": (list,), "resumed": (NoneType,), "keep": (bool,), "late": (type, NoneType)},
+        {
+            "plan": (),
+            "event_by_event": (bool,),
+            "parts": (list,),
+            "resumed": (NoneType,),
+            "keep": (bool,),
+            "late": (type, NoneType),
+        },
     ),
     "Run.feed": (fairlead.Run(PLAN).feed, {"columns": None}, {"columns": (), "part": ()}),
     "Run.finish": (fairlead.Run(PLAN).finish, {}, {"until": (int, NoneType)}),
@@ -108,7 +115,7 @@ VALUES = {
     "UsageError", "Verdict",
 }  # fmt: skip
 """What the calls return and raise: values, made by Fairlead, which check nothing."""
-INNER = {"Engine.feed": {"prepared"}}
+INNER = {"Engine": {"thresholds"}, "Engine.load": {"thresholds"}, "Engine.feed": {"prepared"}}
 """Parameters by which parts of Fairlead speak to one another."""
 
 CLIENT: dict[str, tuple[dict[str, Any], dict[str, tuple[type, ...]]]] = {

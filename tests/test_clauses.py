@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass as frozen
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from random import Random
 
@@ -33,8 +34,8 @@ from fairlead.model.plan import Plan
 from fairlead.testing.properties.clauses import CHECKS
 from fairlead.transport.admission.records import RecordReader
 from tests.root import ROOT
+from tests.source_trees import HOME, modules, nodes_of, tree_of
 
-HOME = ROOT / "src" / "fairlead"
 GRAMMAR = HOME / "language" / "parsing" / "grammar.lark"
 FILES_MAX = 10
 
@@ -53,7 +54,7 @@ class Words:
     def classes(self) -> set[str]:
         return {
             each.name
-            for each in parsed(HOME / "model" / "clauses" / f"{self.module}.py").body
+            for each in tree_of(HOME / "model" / "clauses" / f"{self.module}.py").body
             if isinstance(each, ast.ClassDef)
         }
 
@@ -64,46 +65,38 @@ CLAUSES = (
 )
 
 
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text("utf-8"))
-
-
-def identifiers(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
+@cache
+def words_of(path: Path) -> tuple[frozenset[str], frozenset[str], tuple[str, ...]]:
+    """Of a module: its identifiers; the parts of the names that it imports, and of their modules; its texts, not docstrings."""
+    identifiers, imported, texts = set[str](), set[str](), list[ast.Constant]()
+    documented: set[int] = set()
+    for node in nodes_of(path):
         match node:
             case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name):
-                yield name
+                identifiers.add(name)
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-                yield name
+                identifiers.add(name)
             case ast.keyword(arg=str() as name):
-                yield name
-
-
-def imported(tree: ast.Module) -> Iterator[str]:
-    """The parts of the names of modules, and what is taken from them."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom):
-            yield from (node.module or "").split(".")
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            yield from (part for each in node.names for part in each.name.split("."))
-
-
-def texts(tree: ast.Module) -> Iterator[str]:
-    documented = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documented:
-            yield node.value
+                identifiers.add(name)
+            case ast.Import(names=names) | ast.ImportFrom(names=names):
+                of_module = (node.module or "").split(".") if isinstance(node, ast.ImportFrom) else []
+                imported.update(of_module, *(each.name.split(".") for each in names))
+            case ast.Expr(value=value):
+                documented.add(id(value))
+            case ast.Constant(value=str()):
+                texts.append(node)
+    plain = tuple(str(each.value) for each in texts if id(each) not in documented)
+    return frozenset(identifiers), frozenset(imported), plain
 
 
 def files_of(clause: Words) -> set[str]:
     found = {str(GRAMMAR.relative_to(HOME))} if re.search(rf"\b_?{clause.keyword}\b", GRAMMAR.read_text("utf-8")) else set()
+    pattern, keyword = re.compile(clause.identifiers, re.IGNORECASE), re.compile(rf"\b{clause.keyword}\b")
     classes = clause.classes
-    for path in sorted(HOME.rglob("*.py")):
-        tree = parsed(path)
-        named = {*identifiers(tree), *imported(tree)}
-        known = any(each in classes or re.search(clause.identifiers, each, re.IGNORECASE) for each in named)
-        told = any(re.search(rf"\b{clause.keyword}\b", each) for each in texts(tree))
-        if known or told or clause.module in imported(tree):
+    for path in modules():
+        identifiers, imported, texts = words_of(path)
+        known = any(each in classes or pattern.search(each) for each in identifiers | imported)
+        if known or clause.module in imported or any(map(keyword.search, texts)):
             found.add(str(path.relative_to(HOME)))
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from fairlead.model.limits import LIMITS
 from fairlead.model.plan import LintWarning
 from fairlead.testing import error_page
 from tests.root import ROOT
+from tests.source_trees import modules, nodes_of
 
 HOME = ROOT / "src" / "fairlead"
 REGISTRY = HOME / "error_codes.py"
@@ -38,10 +40,10 @@ CODE = re.compile(r"[LDSNUAXW]\d{3}\b")
 
 def mentioned() -> Iterator[tuple[str, Path, ast.AST]]:
     """Every code that a text of the source is or begins with, and the node around it: not docstrings, not the registry."""
-    for path in sorted(HOME.rglob("*.py")):
+    for path in modules():
         if path == REGISTRY:
             continue
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node in nodes_of(path):
             if isinstance(node, ast.Expr):
                 continue
             for each in ast.iter_child_nodes(node):
@@ -54,17 +56,18 @@ def part_of(path: Path) -> str:
     return "/".join(inside[: 2 if inside[0] == "runtime" and len(inside) > 2 else 1])
 
 
-MENTIONED = list(mentioned())
-RAISED = [(code, path, node) for code, path, node in MENTIONED if not isinstance(node, ast.Compare | ast.Dict | ast.Set)]
-"""Looking for a code, or mapping it to something else, raises nothing. All else is made an error, at once or by a helper."""
+@cache
+def raised() -> list[tuple[str, Path, ast.AST]]:
+    """Looking for a code, or mapping it to something else, raises nothing. All else is made an error, now or by a helper."""
+    return [(code, path, node) for code, path, node in mentioned() if not isinstance(node, ast.Compare | ast.Dict | ast.Set)]
 
 
 def test_every_code_that_is_raised_or_looked_for_is_registered() -> None:
-    assert sorted({(code, str(path)) for code, path, _ in MENTIONED if code not in CODES}) == []
+    assert sorted({(code, str(path)) for code, path, _ in mentioned() if code not in CODES}) == []
 
 
 def test_every_registered_code_is_raised() -> None:
-    assert sorted(CODES.keys() - {code for code, _, _ in RAISED}) == []
+    assert sorted(CODES.keys() - {code for code, _, _ in raised()}) == []
 
 
 def test_every_code_is_named_by_a_test() -> None:
@@ -110,7 +113,7 @@ def test_a_meaning_has_the_limits_as_they_are(code: str) -> None:
 def test_the_letter_of_a_code_is_that_of_its_error() -> None:
     made = [
         (node.func.id, code)
-        for code, _, node in RAISED
+        for code, _, node in raised()
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in MADE_OF
     ]
     assert len(made) > 400
@@ -123,7 +126,7 @@ def test_every_class_of_errors_has_a_letter() -> None:
 
 def test_a_code_belongs_to_one_part_or_is_shared_on_purpose() -> None:
     parts: dict[str, set[str]] = {}
-    for code, path, _ in RAISED:
+    for code, path, _ in raised():
         parts.setdefault(code, set()).add(part_of(path))
     several = {code for code, found in parts.items() if len(found) > 1 and code[0] not in "DL"}
     assert several == SHARED

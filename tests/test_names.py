@@ -6,26 +6,25 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 
-from tests.root import ROOT
+from tests.source_trees import HOME, modules, nodes_of, tree_of
 
-HOME = ROOT / "src" / "fairlead"
 QUALIFIED = HOME / "language" / "parsing" / "syntax.py"
 
 
 def test_class_names_are_unique() -> None:
     places = defaultdict[str, list[str]](list)
-    for path in sorted(HOME.rglob("*.py")):
+    for path in modules():
         if path != QUALIFIED:
-            for node in ast.parse(path.read_text("utf-8")).body:
+            for node in tree_of(path).body:
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                     places[node.name].append(str(path.relative_to(HOME)))
     assert {name: where for name, where in places.items() if len(where) > 1} == {}
 
 
 def test_nodes_of_the_syntax_tree_are_written_with_their_module() -> None:
-    names = [node.name for node in ast.parse(QUALIFIED.read_text("utf-8")).body if isinstance(node, ast.ClassDef)]
+    names = [node.name for node in tree_of(QUALIFIED).body if isinstance(node, ast.ClassDef)]
     assert len(names) > 20
-    for path in sorted(HOME.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for path in modules():
+        for node in nodes_of(path):
             if isinstance(node, ast.ImportFrom) and node.module == "fairlead.language.parsing.syntax":
                 assert not {each.name for each in node.names} & set(names), path

@@ -7,9 +7,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import fairlead
+from tests.source_trees import HOME, modules, nodes_of
 
-ROOT = Path(fairlead.__file__).parent
 WRAPPED = {
     "runtime/spark/setup/jvm.py": {"_active_spark_context", "_find_spark_home", "_jdf", "_jsparkSession", "_jvm"},
     "language/parsing/table_builder.py": {"_parse_table"},
@@ -24,11 +23,11 @@ def is_private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__") and name != "_" and name not in DOCUMENTED
 
 
-def own_names(trees: list[ast.Module]) -> set[str]:
+def own_names() -> set[str]:
     """Names with an underscore that something of ours defines: functions, classes, variables, attributes of `self`."""
     found: set[str] = set()
-    for tree in trees:
-        for node in ast.walk(tree):
+    for path in modules():
+        for node in nodes_of(path):
             match node:
                 case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                     found.add(name)
@@ -39,9 +38,9 @@ def own_names(trees: list[ast.Module]) -> set[str]:
     return found
 
 
-def used(tree: ast.Module) -> Iterator[str]:
+def used(path: Path) -> Iterator[str]:
     """Private attributes and names that are imported from elsewhere."""
-    for node in ast.walk(tree):
+    for node in nodes_of(path):
         match node:
             case ast.Attribute(attr=name):
                 yield name
@@ -53,11 +52,10 @@ def used(tree: ast.Module) -> Iterator[str]:
 
 
 def test_private_interfaces_of_libraries_are_used_in_one_module_each() -> None:
-    trees = {path: ast.parse(path.read_text("utf-8")) for path in sorted(ROOT.rglob("*.py"))}
-    own = own_names(list(trees.values()))
+    own = own_names()
     found: dict[str, set[str]] = {}
-    for path, tree in trees.items():
-        foreign = {name for name in used(tree) if is_private(name) and name not in own}
+    for path in modules():
+        foreign = {name for name in used(path) if is_private(name) and name not in own}
         if foreign:
-            found[path.relative_to(ROOT).as_posix()] = foreign
+            found[path.relative_to(HOME).as_posix()] = foreign
     assert found == WRAPPED

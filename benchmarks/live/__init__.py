@@ -1,1 +1,1 @@
-"""Fairlead live, beside the sequencer's way and beside a message an event: `python -m benchmarks.live`."""
+"""Fairlead live, beside the sequencer's way and beside one message per event: `python -m benchmarks.live`."""

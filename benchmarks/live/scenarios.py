@@ -1,4 +1,4 @@
-"""The published setting: events of three integers in 0..1000, two to four types, and who subscribes to what.
+"""The published setting: events of three integers in 0..1000, two to four types, and the subscribers of each.
 
     A2, A3, A4   conjunctions of two, three or four types, filtered by the subscribers (a comparison across events)
     B            two types, filtered by conditions on single events

@@ -2,7 +2,7 @@
 
     fairlead     one topic with all types, of which each subscriber reads some; blocks of events
     one-stream   one stream for all types, blocks of events: what a sequencer does; everyone reads everything
-    messages     as one-stream, one message an event
+    messages     as one-stream, one message per event
 
 The last two are by hand on the same client library and server, with the same matcher and no guarantees beyond the order of
 the stream. Like Fairlead they match what has come together.
@@ -66,7 +66,7 @@ class FairleadSide:
 
 
 class OneStreamSide:
-    """`single`: one message an event."""
+    """`single`: one message per event."""
 
     def __init__(self, url: str, single: bool = False) -> None:
         self.url, self.single = url, single

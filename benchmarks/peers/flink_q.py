@@ -1,4 +1,4 @@
-"""Apache Flink: Q2 and Q3 in MATCH_RECOGNIZE, as near as it comes to Fairlead's meaning.
+"""Apache Flink: Q2 and Q3 in MATCH_RECOGNIZE, as near as possible to Fairlead's meaning.
 
 `python flink_q.py W1.parquet Q2 [2]` in Flink's own environment prints one line of JSON. One task slot or as many as said,
 streaming mode, a CSV file in (the Python package has no Parquet format) and CSV out; W1 may be a folder of Parquet files.

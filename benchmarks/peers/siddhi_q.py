@@ -1,4 +1,4 @@
-"""Siddhi through PySiddhi: Q2 and Q3 as sequences in its query language, as near as it comes to Fairlead's meaning.
+"""Siddhi through PySiddhi: Q2 and Q3 as sequences in its query language, as near as possible to Fairlead's meaning.
 
 `python siddhi_q.py W1.parquet Q2` in Siddhi's own environment prints one line of JSON. Events are sent from Python one by
 one with their own times (playback), as PySiddhi does it; the start of the JVM is not counted.

@@ -2,8 +2,8 @@
 
 `python -m benchmarks.spark.batch SIDE QUERY SOURCE OUT --repeat 3 --seconds 100` runs one side in this process and prints one
 line of JSON. A side is a function that does what its user would write, from `spark.read` to `write`: all of it is timed, and
-nothing else is. The session has started before; the first run (code is generated and compiled, Python workers start) is told
-apart from the repeats.
+nothing else is. The session has started before; the first run (code is generated and compiled, Python workers start) is
+reported apart from the repeats.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One Spark session for all sides, and W1 as the files that all sides read.
 
-The settings are those of a user with two cores who has read the tuning guide, and the same for everybody: what a side needs
+The settings are those of a user with two cores and the tuning guide, and the same for everybody: what a side needs
 beyond them it sets itself, within the measured call.
 """
 

@@ -2,7 +2,7 @@
 
     python desk.py nats://127.0.0.1:4222 desk-1 earliest --out desk-1.json
 
-It prints `ready` when it is subscribed. When its standard input ends, it goes on to the end of what is stored, and stops.
+It prints `ready` when it is subscribed. When its standard input ends, it reads to the end of what is stored, and stops.
 """
 
 from __future__ import annotations

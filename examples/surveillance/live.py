@@ -1,7 +1,7 @@
 """The same day, live: published to a log, followed by desks that come and go, and matched by Spark over the same log.
 
 1. A server of our own keeps the log. Two desks subscribe, each a process of its own, and the day is published.
-2. After three quarters of it desk-2 goes home. It comes back, and desk-3 joins from the state that desk-2 has put down; then
+2. After three quarters of it desk-2 goes home. It comes back, and desk-3 joins from the state that desk-2 has saved; then
    the rest is published.
 3. Receipts are compared over the wire.
 4. Spark reads the log too, and `fairlead.match` reads a file that is exported from it: both must find the relations of
@@ -46,7 +46,7 @@ class Desk:
     out: Path
 
     def ends(self) -> dict[str, Any]:
-        """Let it go on to the end of what is stored, and give what it was delivered."""
+        """Let it read to the end of what is stored, and return what it was delivered."""
         self.process.communicate(timeout=WAIT_SECONDS)
         if self.process.returncode:
             raise SystemExit(f"{self.name} failed; its message stands above")

@@ -76,7 +76,7 @@ def read_day(limit: int | None) -> tuple[pa.Table, list[dict[str, Any]]]:
 
 
 def write_json_lines(day: pa.Table, path: Path) -> None:
-    """One object a line, with the attributes of its type only; times as ISO 8601 text."""
+    """One object per line, with the attributes of its type only; times as ISO 8601 text."""
     day = day.set_column(day.schema.get_field_index("at"), "at", pc.strftime(day["at"], "%Y-%m-%dT%H:%M:%SZ"))
     with path.open("w", encoding="utf-8") as out:
         for batch in day.to_batches(max_chunksize=10_000):
@@ -217,7 +217,7 @@ def first_difference(comparison: fairlead.Comparison, left: Delivered, right: De
 
 
 def next_steps(near_miss: int) -> list[str]:
-    """Three commands to go on with, as they work from where this one was started."""
+    """Three commands to continue with, as they work from where this one was started."""
     beside = Path(sys.executable).with_name("fairlead")
     fairlead_command = "fairlead" if shutil.which("fairlead") or not beside.exists() else os.path.relpath(beside)
     folder = os.path.relpath(HERE)

@@ -33,6 +33,7 @@ from fairlead.matching.results.delivery_order import Objects, in_one_order
 from fairlead.matching.results.relations import Relations
 from fairlead.matching.state import encoding as state
 from fairlead.matching.state.encoding import Change
+from fairlead.matching.thresholds import THRESHOLDS, Thresholds
 from fairlead.matching.unit import KERNELS_FROM, UnitEngine
 from fairlead.model.arguments import require_call, require_kind, require_names, require_plan, wrong_kind
 from fairlead.model.columns import Columns
@@ -93,12 +94,14 @@ class Engine:
         since: Mapping[str, int] | None = None,
         *,
         check: Check | None = None,
+        thresholds: Thresholds = THRESHOLDS,
     ) -> None:
         require_plan("Engine", plan, "Engine(fairlead.compile(text))")
         require_call("Engine", "matcher", matcher, "leave it out")
         require_kind("Engine", "kernels_from", kernels_from, (int, type(None)), "a number or None", "leave it out, or None")
         if check is not None:
             require_call("Engine", "check", check, "leave it out")
+        require_kind("Engine", "thresholds", thresholds, (Thresholds,), "Thresholds", "leave it out")
         _require_since(since)
         self.plan, self.torn = plan, False
         if kernels_from is not None and matcher is IncrementalSubscription:
@@ -106,7 +109,9 @@ class Engine:
 
             require_kernels(plan)
         self.parts = partition(plan, since)
-        self.units = tuple(UnitEngine(each.plan, matcher, kernels_from, check=check) for each in self.parts)
+        self.units = tuple(
+            UnitEngine(each.plan, matcher, kernels_from, check=check, thresholds=thresholds) for each in self.parts
+        )
         self.last = Position(START)
         self.change = Change(started=tuple(each.name for each in plan.subscriptions if each.name not in plan.silent))
 
@@ -219,6 +224,7 @@ class Engine:
         without: Collection[str] = (),
         *,
         check: Check | None = None,
+        thresholds: Thresholds = THRESHOLDS,
     ) -> Engine:
         """An engine that resumes from a dumped state.
 
@@ -231,7 +237,7 @@ class Engine:
         require_names("Engine.load", "without", without, "without=[subscription.digest]")
         found = state.decode(dumped, without)
         since = found.since(plan)
-        engine = cls(plan, kernels_from=kernels_from, since=since, check=check)
+        engine = cls(plan, kernels_from=kernels_from, since=since, check=check, thresholds=thresholds)
         engine.last, engine.change = found.last, found.change(plan)
         for part, unit in zip(engine.parts, engine.units, strict=True):
             unit.last = found.last

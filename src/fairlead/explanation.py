@@ -16,6 +16,7 @@ from fairlead.errors import UsageError
 from fairlead.guarantees import Runtime, SourceOrder, counterexample_named, derive, derive_on, source_order
 from fairlead.matching.compiled.planning.alike import Alike, in_words, indexed_conditions
 from fairlead.matching.compiled.planning.cost import Costs
+from fairlead.matching.compiled.planning.cost_words import cost_json, cost_lines, cost_rows
 from fairlead.matching.compiled.planning.eligibility import refusal_of, refused
 from fairlead.matching.compiled.planning.shape_builder import shape_of
 from fairlead.model.arguments import require_plan, subscription_named
@@ -166,7 +167,7 @@ class Explanation:
 
     def _costs_json(self, subscription: Subscription) -> list[dict[str, Any]]:
         return [
-            costs.to_json()
+            cost_json(costs)
             | {"alike": others, "conditions": [{"member": name, "interval_index": index or None} for name, index in served]}
             for costs, others, served in self._costs(subscription)
         ]
@@ -174,7 +175,7 @@ class Explanation:
     def _cost_lines(self, subscription: Subscription) -> list[str]:
         lines = []
         for number, (costs, others, served) in zip(subscription.in_text_order, self._costs(subscription), strict=False):
-            meaning, *rows = costs.lines()
+            meaning, *rows = cost_lines(costs)
             name = f"cost {number}" if len(subscription.branches) > 1 else "cost"
             lines += [f"  {name:<10} {meaning}", *(f"    {row}" for row in rows)]
             lines += [f"    {in_words(others, served)}"] if others else []
@@ -182,7 +183,7 @@ class Explanation:
 
     def _costs_html(self, subscription: Subscription) -> str:
         return "".join(
-            table(("when", "how", "bound"), costs.rows()) + (f"<p>{escape(in_words(others, served))}</p>" if others else "")
+            table(("when", "how", "bound"), cost_rows(costs)) + (f"<p>{escape(in_words(others, served))}</p>" if others else "")
             for costs, others, served in self._costs(subscription)
         )
 

@@ -38,6 +38,7 @@ def test_a_reader_that_goes_away_ends_the_run_quietly(tmp_path: Path, many: Path
     assert not (tmp_path / "r.jsonl").exists()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["explain", "lint", "why", "run"])
 def test_a_reader_that_is_gone_ends_every_command_alike(tmp_path: Path, name: str) -> None:
     rules, events = tmp_path / "each.fl", write_lines(tmp_path / "few.jsonl", ['{"type": "A", "v": 1}'])
@@ -50,6 +51,7 @@ def test_a_reader_that_is_gone_ends_every_command_alike(tmp_path: Path, name: st
     assert (result.returncode, result.stderr) == (141, "")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 @pytest.mark.parametrize("ending", ["jsonl", "parquet"])
 def test_an_interrupted_run_leaves_no_file(tmp_path: Path, many: Path, number: signal.Signals, code: int, ending: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -60,14 +61,20 @@ def test_the_architecture_page_names_every_package() -> None:
     assert [name for name in packages if f"{name}/" not in text] == []
 
 
+@cache
+def files() -> list[str]:
+    """Those of the project. Folders that begin with a dot are made by tools."""
+    found = [path for each in ROOT.iterdir() if not each.name.startswith(".") for path in (each, *each.rglob("*"))]
+    return [path.relative_to(ROOT).as_posix() for path in found if path.is_file()]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_every_file_that_a_page_names_is_there(page: Path) -> None:
     """By its path, or the end of it. The changelog speaks of what was."""
     if page.name == "CHANGELOG.md":
         pytest.skip("names files of earlier releases")
-    tracked = [path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*") if path.is_file() and ".venv" not in path.parts]
     architecture = page.name == "ARCHITECTURE.md"
     endings = "py|lark|md|json" if architecture else "py|lark|md"  # elsewhere JSON files are those of users
     named = re.findall(rf"`([\w./]+\.(?:{endings}))`", page.read_text("utf-8"))
     assert not architecture or len(named) > 80
-    assert [name for name in named if not any(f"/{file}".endswith(f"/{name}") for file in tracked)] == []
+    assert [name for name in named if not any(f"/{file}".endswith(f"/{name}") for file in files())] == []

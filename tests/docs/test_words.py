@@ -12,16 +12,22 @@ from fairlead.cli.command_table import cli
 from tests.docs.words import findings, source_findings
 from tests.root import ROOT
 
+PROSE = (".md", ".yaml", ".fl", ".toml")
 PAGES = [
     *(
         ROOT / name
-        for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "benchmarks/README.md", "conformance/README.md")
+        for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "Makefile", "pyproject.toml")
     ),
-    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted(
+        path
+        for room in ("docs", "conformance", "examples", "benchmarks")
+        for path in (ROOT / room).rglob("*")
+        if path.suffix in PROSE
+    ),
 ]
 
 SOURCE = ROOT / "src" / "fairlead"
-MODULES = sorted(SOURCE.rglob("*.py"))
+MODULES = sorted(path for room in (SOURCE, ROOT / "examples", ROOT / "benchmarks") for path in room.rglob("*.py"))
 
 EARLIER = [
     "A durable one goes on exactly behind what it acknowledged",
@@ -43,6 +49,18 @@ EARLIER = [
     "its derived events lose for whoever reads them",
     "they stand at the head of the queue for good",
     "Which fault is reported first",
+    "a log that is full refuses",
+    "A session that runs is taken as it is",
+    "Who publishes waits for `patience` seconds, then is told why",
+    "so that no row is a promise only",
+    "its child goes when it goes",
+    "filter rows before, if you can tell them",
+    "write it with its element then",
+    "Whom the server knows us as",
+    "has no end to say `until` of",
+    "what kernels found",
+    "it goes on where it was",
+    "who publishes, and what comes again",
 ]
 """Sentences of earlier editions, each with a phrase that must be found."""
 
@@ -50,6 +68,7 @@ PLAIN = [
     "Late events are never reordered; they are reported as late.",
     "The stream lags behind by 2,000 blocks.",
     "`match` takes 0.3 s for a million events.",
+    "`compile` takes a quarter less time.",
     "A table cannot be read if it has no header.",
     "The arguments and the searches behind each verdict, behind the seam.",
     "`goes on behind` is code.",
@@ -65,7 +84,7 @@ def test_a_page_has_none_of_the_phrases(page: Path) -> None:
     assert not found, "\n" + "\n".join(map(str, found))
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.relative_to(SOURCE).as_posix())
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.relative_to(ROOT).as_posix())
 def test_docstrings_comments_and_texts_have_none_of_the_phrases(module: Path) -> None:
     found = source_findings(module.read_text("utf-8"), module.relative_to(ROOT))
     assert not found, "\n" + "\n".join(map(str, found))

@@ -49,7 +49,8 @@ PHRASES: dict[str, str] = {
     r"\bbehind (?:it|them|that|this|what|which|its|their|others|rows|the (?:frontier|last|first|relation|event|block)s?)\b|"
     r"\bexactly behind\b": "after",
     # functions
-    rf"{CODE} (?:gives?|takes?)\b(?! (?:\d|about|as long|up|over|time|longer|less))|\| (?:gives|takes) \|": "returns, accepts",
+    rf"{CODE} (?:gives?|takes?)\b(?! (?:\d|about|as long|up|over|time|longer|less|an? \w+ less))|"
+    r"\| (?:gives|takes) \|": "returns, accepts",
     # errors
     r"(?<!injected )(?<!--)\bfaults?\b(?! injection)": "error, failure; fault injection injects an “injected fault”",
     r"\bmend(?:s|ed|ing)?\b": "fix",

@@ -20,6 +20,7 @@ def test_there_are_seven_of_them_numbered_without_a_gap() -> None:
     assert [path.name[:2] for path in NUMBERED] == [f"{number:02}" for number in range(1, 8)]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("path", NUMBERED, ids=lambda path: path.stem)
 def test_it_prints_what_its_docstring_says(path: Path) -> None:
     docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""

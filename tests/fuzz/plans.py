@@ -19,7 +19,6 @@ import numpy as np
 from fairlead.engine import Engine
 from fairlead.errors import LanguageError, UnsupportedError
 from fairlead.language import compile_text
-from fairlead.matching import unit
 from fairlead.matching.compiled.planning.eligibility import expenses
 from fairlead.matching.results.result_table import table_of_objects
 from fairlead.model.canonical import with_order
@@ -187,12 +186,7 @@ def _kernels(plan: Plan) -> Engine | None:
 
 def _loaded(plan: Plan, dumped: bytes) -> Engine:
     """Into kernels at once."""
-    kept = unit.KERNELS_FROM_LOADED
-    unit.KERNELS_FROM_LOADED = 0
-    try:
-        return Engine.load(plan, dumped, kernels_from=0)
-    finally:
-        unit.KERNELS_FROM_LOADED = kept
+    return Engine.load(plan, dumped, kernels_from=0)
 
 
 def _same(one: str, found: Sequence[Relation], other: str, expected: Sequence[Relation]) -> None:

@@ -203,15 +203,15 @@ class Kept:
         return f"{self.target} {self.seed}"
 
 
-def corpus() -> list[Kept]:
-    lines = CORPUS.read_text(encoding="utf-8").splitlines()
+def corpus(path: Path = CORPUS) -> list[Kept]:
+    lines = path.read_text(encoding="utf-8").splitlines()
     split = [line.split(maxsplit=2) for line in lines if line.strip() and not line.startswith("#")]
     return [Kept(target, int(seed), rest[0] if rest else "") for target, seed, *rest in split]
 
 
-def keep(findings: Sequence[Finding]) -> None:
+def keep(findings: Sequence[Finding], path: Path = CORPUS) -> None:
     """Seeds that are new, at the end of the corpus."""
-    known = {(each.target, each.seed) for each in corpus()}
+    known = {(each.target, each.seed) for each in corpus(path)}
     new = [each for each in findings if (each.target, each.seed) not in known]
-    with CORPUS.open("a", encoding="utf-8") as file:
+    with path.open("a", encoding="utf-8") as file:
         file.writelines(f"{each.target} {each.seed} open: {' '.join(each.problem.split())[:120]}\n" for each in new)

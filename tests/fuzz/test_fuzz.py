@@ -75,13 +75,13 @@ def test_a_case_that_raises_crashes_hangs_or_takes_too_much_is_a_finding_and_the
     assert [each["seed"] for each in report.as_json()["findings"]] == [2, 3, 4, 5]
 
 
-def test_findings_are_kept_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(runner, "CORPUS", tmp_path / "corpus.txt")
-    runner.CORPUS.write_text("# a comment\nplans 7 fixed\n", encoding="utf-8")
+def test_findings_are_kept_once(tmp_path: Path) -> None:
+    path = tmp_path / "corpus.txt"
+    path.write_text("# a comment\nplans 7 fixed\n", encoding="utf-8")
     found = [runner.Finding("plans", 7, "again"), runner.Finding("texts", 8, "Different: a\nb")]
-    runner.keep(found)
-    runner.keep(found)
-    assert [(str(each), each.open) for each in runner.corpus()] == [("plans 7", False), ("texts 8", True)]
+    runner.keep(found, path)
+    runner.keep(found, path)
+    assert [(str(each), each.open) for each in runner.corpus(path)] == [("plans 7", False), ("texts 8", True)]
 
 
 def test_a_finding_shrinks_to_what_it_needs() -> None:

@@ -181,6 +181,7 @@ FITTING = [(base, clause) for base in BASES for clause in CLAUSES if "AND b" not
 """A clause that names the member b goes with the patterns that have it."""
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("base", "clause"), FITTING, ids=lambda each: each if isinstance(each, str) else " ".join(each))
 def test_what_is_said_to_be_kept_is_never_violated(base: tuple[str, str], clause: str) -> None:
     chance = Random(f"{base} {clause}")

@@ -22,6 +22,7 @@ from tests.guarantees.worlds import by_engine, by_reference, compiled, trace_fro
 SEED = 20_000
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("shape", ConjunctionShape, ids=lambda each: each.code)
 def test_the_quick_matcher_equals_the_reference(shape: ConjunctionShape) -> None:
     for number in range(14):

@@ -108,6 +108,7 @@ def test_the_same_seed_gives_the_same_bytes_whatever_the_number_of_processes() -
     assert '"cell": "FR-I"' in once
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("shape", ConjunctionShape, ids=lambda each: each.code)
 def test_another_seed_finds_no_loss_that_the_table_does_not_have(shape: ConjunctionShape) -> None:
     for number in range(12):

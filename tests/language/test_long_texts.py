@@ -133,6 +133,7 @@ def said(read: Callable[[str], Any], text: str) -> str:
     return ""
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("what", NESTED)
 def test_what_is_open_at_once_is_bounded_just_where_no_text_is_right(what: str) -> None:
     """Lark reads to the end and measures the tree: it refuses every text that is refused on the way."""

@@ -19,6 +19,7 @@ from fairlead.transport.events import read_events
 from tests.fuzz import values
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("part", range(6))
 @pytest.mark.filterwarnings("ignore")  # NumPy's and pandas' about the values that they are given
 def test_generated_values_of_every_kind_through_every_way_in(part: int) -> None:

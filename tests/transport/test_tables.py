@@ -177,6 +177,7 @@ def test_what_would_lose_something_is_refused_with_value_and_row(kind: Any, colu
     assert said in error.problem
 
 
+@pytest.mark.slow
 def test_the_first_offending_row_of_many_is_named() -> None:
     values = list(range(200_000))
     values[150_001] = values[170_000] = 2**40

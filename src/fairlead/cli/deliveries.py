@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from fairlead.cli.rules import decoded, opened, read_bytes
 from fairlead.dataclass import dataclass
 from fairlead.deliver.receipt import Receipt
 from fairlead.errors import DataError, Place
+from fairlead.model.relation import MINUS, PLUS
 from fairlead.transport.files.documents import Malformed, json_value
 
 if TYPE_CHECKING:
@@ -37,9 +38,11 @@ class WrittenDelivery:
     positions: tuple[str, ...]
     events: Any
     emitted: Any
+    sign: int = PLUS
 
     def shown(self) -> str:
-        return f"{self.subscription} {self.id} at positions [{', '.join(self.positions)}]"
+        back = "" if self.sign == PLUS else "taken back: "
+        return f"{back}{self.subscription} {self.id} at positions [{', '.join(self.positions)}]"
 
     def named(self) -> dict[str, Any]:
         return {"subscription": self.subscription, "id": self.id, "positions": list(self.positions)}
@@ -82,6 +85,8 @@ def _json_lines(path: str) -> Iterator[WrittenDelivery]:
                 continue
             try:
                 row = json_value(line)
+                if row.get("sign", PLUS) not in (PLUS, MINUS):
+                    raise ValueError("a sign is 1 or -1")
                 yield WrittenDelivery(
                     row["subscription"],
                     row["id"],
@@ -90,8 +95,9 @@ def _json_lines(path: str) -> Iterator[WrittenDelivery]:
                     tuple(map(str, row["positions"])),
                     row["events"],
                     row["emitted"],
+                    row.get("sign", PLUS),
                 )
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, AttributeError):
                 problem, fix = "this line is not a relation", "compare files that `fairlead run --out` wrote"
                 raise DataError("D035", problem, fix, Place(number, file=path)) from None
 
@@ -131,12 +137,13 @@ def _of_batch(batch: pa.RecordBatch, held: Mapping[str, Any]) -> Iterator[Writte
         _positions(batch.column("completed_at"), batch.column("place")),
         emitted,
         pairwise(ends),
+        batch.column("sign").to_pylist() if "sign" in batch.schema.names else repeat(PLUS, len(batch)),
         strict=True,
     )
-    for subscription, relation_id, branch, completed_at, derived, (low, high) in plain:
+    for subscription, relation_id, branch, completed_at, derived, (low, high), sign in plain:
         values = {name: value for name, value in (derived or {}).items() if name != "type"}
         yield WrittenDelivery(
-            subscription, relation_id, branch, completed_at, tuple(places[low:high]), events[low:high], values
+            subscription, relation_id, branch, completed_at, tuple(places[low:high]), events[low:high], values, sign
         )
 
 

@@ -41,7 +41,8 @@ class Receipt:
     stride: int = 1
     samples: tuple[str, ...] = field(default=(), repr=False)
     ids: bytes | None = field(default=None, repr=False)
-    """All ids, 16 bytes each, if the relations are in memory anyway."""
+    """The words of all deliveries (model/identity.py), 16 bytes each, if the relations are in memory anyway: the id of each
+    relation, or its complement where it is taken back."""
 
     def to_json(self) -> dict[str, Any]:
         """The receipt as a dict for JSON."""
@@ -90,7 +91,7 @@ class ReceiptBook:
         return book
 
     def note(self, ids: Sequence[str] | Words) -> Words:
-        """Records deliveries in order, by id: texts, or pairs of words from kernels. Returns the digest after each."""
+        """Records deliveries in order, by id as text, or by their words (model/identity.py). Returns the digest after each."""
         words = ids if isinstance(ids, np.ndarray) else from_hex(list(ids))
         sums = running(words, self.count, self.total)
         self.note_digests(sums)

@@ -18,8 +18,7 @@ from fairlead.matching.interpreted.instance import Instance, Key
 
 EVENT, ARRIVAL = 10, 10
 """Steps for an event, and for every subscription that reads it, besides its search. Together the cost of an event in a plan of
-one subscription, so budgets can be given in events."""
-USUAL = EVENT + ARRIVAL
+one subscription, so budgets can be given in events (thresholds.py)."""
 QUEUED = 16
 """Events of a queue that count as one step if a whole queue is filtered by a comprehension."""
 UNLIMITED = 1 << 63

@@ -14,6 +14,8 @@ class Match(NamedTuple):
     branch: int
     members: tuple[Event, ...]
     deadline: int | None = None
+    runs: tuple[int, ...] | None = None
+    """How many of the members each slot holds, in this order; None if the pattern tells it."""
 
 
 Due = tuple[int, tuple[Position, ...], int]

@@ -18,11 +18,12 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from fairlead.errors import require
-from fairlead.matching.attempt import USUAL, Spent
+from fairlead.matching.attempt import Spent
 from fairlead.matching.interpreted.event_lane import Delivered, EventLane, Make, Running
 from fairlead.matching.interpreted.matcher import IncrementalSubscription
 from fairlead.matching.results.relations import Relations
 from fairlead.matching.state.content import Content
+from fairlead.matching.thresholds import THRESHOLDS, Thresholds
 from fairlead.model.columns import Columns, columns_of_event
 from fairlead.model.event import Event
 from fairlead.model.plan import Plan
@@ -41,9 +42,6 @@ it is compiled on a machine and some milliseconds from then on: with many kernel
 (`prices` in running/lane.py). Preparing a batch for kernels costs about a millisecond, so batches that take less than a
 fiftieth of this (as much as 100 events) do not count."""
 
-KERNELS_FROM_LOADED = 2_000
-"""Queued events from which a loaded state moves to kernels at once: as objects they would take longer than the kernels."""
-
 
 class UnitEngine:
     """The running subscriptions of one unit: those whose derived events are in one order."""
@@ -55,8 +53,9 @@ class UnitEngine:
         kernels_from: int | None = KERNELS_FROM,
         *,
         check: Check | None = None,
+        thresholds: Thresholds = THRESHOLDS,
     ) -> None:
-        self.plan, self.check = plan, check
+        self.plan, self.check, self.thresholds = plan, check, thresholds
         self.event_lane = EventLane(plan, matcher)
         self.lane: KernelLane | None = None
         """Kernels, once the unit has moved to them."""
@@ -82,7 +81,7 @@ class UnitEngine:
         require(columns.follow(self.last.major), "positions must rise", last=self.last)
         given = events or (lambda: columns.events(self.plan.catalogue))
         delivered = self._delivered(
-            lambda: len(columns) * USUAL if self.price == 1 else self.event_lane.least_steps(columns),
+            lambda: len(columns) * self.thresholds.event_steps if self.price == 1 else self.event_lane.least_steps(columns),
             lambda lane: lane.feed(given()),
             lambda lane: lane.feed(columns, prepared),
         )
@@ -95,7 +94,9 @@ class UnitEngine:
             return self.feed(columns_of_event(event))
         require(event.position > self.last, "positions must rise", last=self.last, got=event.position)
         delivered = self._delivered(
-            lambda: USUAL, lambda lane: lane.feed((event,)), lambda lane: lane.feed(columns_of_event(event))
+            lambda: self.thresholds.event_steps,
+            lambda lane: lane.feed((event,)),
+            lambda lane: lane.feed(columns_of_event(event)),
         )
         self.last = event.position
         return delivered
@@ -122,8 +123,8 @@ class UnitEngine:
             return by_event(self.event_lane)
         attempt = self.event_lane.attempt
         while self.lane is None and self.kernels_from is not None:
-            uncounted = self.kernels_from * USUAL // 50
-            budget = int(self.kernels_from * USUAL * self.price)
+            steps = self.kernels_from * self.thresholds.event_steps
+            uncounted, budget = steps // 50, int(steps * self.price)
             most = max(budget - self.owed, uncounted)
             if least() <= most:  # 2
                 try:
@@ -145,7 +146,7 @@ class UnitEngine:
         from fairlead.matching.compiled.running.lane import prices
 
         if self.prices is None:
-            self.prices = prices(self.plan, self.event_lane.depths)
+            self.prices = prices(self.plan, self.event_lane.depths, self.thresholds.path_cells)
         for price in self.prices if self.kernels_from else ():
             if price > self.price:
                 self.price = price
@@ -158,7 +159,8 @@ class UnitEngine:
         from fairlead.matching.compiled.state.plan_state import restore
 
         self.kernels_from = None
-        self.lane = KernelLane(self.plan, self.event_lane.relation, self.event_lane.depths, self.check)
+        depths, cells = self.event_lane.depths, self.thresholds.path_cells
+        self.lane = KernelLane(self.plan, self.event_lane.relation, depths, self.check, path_cells=cells)
         restore(self.lane, content)
 
     def waiting(self) -> list[str]:
@@ -175,7 +177,7 @@ class UnitEngine:
 
     def restore(self, content: Content) -> None:
         """Resume from the state of another unit, of either lane."""
-        if self.kernels_from == 0 or (self.kernels_from is not None and len(content) >= KERNELS_FROM_LOADED):
+        if self.kernels_from == 0 or (self.kernels_from is not None and len(content) >= self.thresholds.loaded_events):
             self._to_kernels(content)
         else:
             self.event_lane.restore(content)

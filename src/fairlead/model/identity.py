@@ -4,15 +4,19 @@ Two 64-bit lanes are mixed by the finaliser of SplitMix64, in which every input 
 accidents apart (two relations share an id with probability 2**-128), not an adversary who may choose positions.
 
     id       lanes seeded by the subscription's digest; then the branch and the words of each member mixed in: its position, or
-             if the events are in an order by value its identity, two words (order/event_identity.py)
-    receipt  sum over the deliveries n = 1, 2, … of mix(id + mix(n)): equal after n deliveries means equal in each of them,
-             in this order, and the sum runs, so every prefix has its own
+             if the events are in an order by value its identity, two words (order/event_identity.py);
+             where a pattern does not tell how many members a slot holds, each run is followed by its length (after it, so
+             that a run that grows needs no more than the two lanes)
+    delivery the id of its relation, or the complement of the id if the delivery takes the relation back
+    receipt  sum over the deliveries n = 1, 2, … of mix(delivery + mix(n)): equal after n deliveries means equal in each of
+             them, in this order, and the sum runs, so every prefix has its own
 """
 
 from __future__ import annotations
 
 from binascii import hexlify
 from collections.abc import Iterable, Sequence
+from itertools import chain, islice
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +25,8 @@ from fairlead.model.limits import LIMITS
 from fairlead.model.position import Position
 
 Words = npt.NDArray[np.uint64]
+Signs = npt.NDArray[np.int8]
+"""Of deliveries: 1, or -1 where a relation is taken back (model/relation.py)."""
 ID_BYTES = 16
 MASK = (1 << 64) - 1
 STEP = 0x9E3779B97F4A7C15
@@ -73,9 +79,17 @@ def places_of(words: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
     return minors.astype(np.int32)
 
 
-def relation_id(subscription_digest: str, branch: int, words: Iterable[int]) -> str:
-    """The same on every replica, in every replay and on every runtime: 32 hexadecimal digits. `words`: those of its members."""
+def relation_id(
+    subscription_digest: str, branch: int, members: Iterable[Sequence[int]], runs: Iterable[int] | None = None
+) -> str:
+    """The same on every replica, in every replay and on every runtime: 32 hexadecimal digits. `members`: the words of each.
+    `runs`: how many of them each slot holds, where the pattern does not tell it."""
     a, b = _seeds(subscription_digest)
+    if runs is None:
+        words = [word for each in members for word in each]
+    else:
+        rest = iter(members)
+        words = [word for length in runs for word in (*chain.from_iterable(islice(rest, length)), length)]
     for word in (branch, *words):
         a, b = mix(a ^ mix((word + STEP) & MASK)), mix((b + mix(word ^ STEP)) & MASK)
     return f"{a:016x}{b:016x}"
@@ -144,6 +158,11 @@ def to_bytes(words: Words) -> bytes:
 
 def from_hex(ids: Sequence[str]) -> Words:
     return np.frombuffer(bytes.fromhex("".join(ids)), dtype=">u8").astype(np.uint64).reshape(-1, 2)
+
+
+def signed(ids: Words, signs: Signs | None) -> Words:
+    """The words of deliveries, by the ids of their relations and their signs; None if no relation is taken back."""
+    return ids if signs is None else np.where(signs[:, None] < 0, ~ids, ids)
 
 
 def running(words: Words, count: int, total: Words) -> Words:

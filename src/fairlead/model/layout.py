@@ -6,6 +6,7 @@
     members                      for each: type, position, place, and the attributes of all member types, null if the
                                  member's type has no such attribute
     emitted                      type and attributes of the derived event; null if nothing is emitted
+    sign                         1, or -1 if the delivery takes the relation back; only in a signed layout
 
 Attributes of one name share a column if their types agree; if not, each has its own, called `Type.attribute`. The schema's
 metadata says which column holds which attribute, so that a file can be read without the plan.
@@ -54,6 +55,8 @@ class ResultLayout:
     derived: tuple[str, ...]
     emitted: tuple[ResultColumn, ...]
     catalogue: Catalogue
+    signed: bool = False
+    """Relations can be taken back."""
 
     @cached_property
     def member_type(self) -> pa.DataType:
@@ -75,6 +78,7 @@ class ResultLayout:
             _present("positions", pa.list_(_present("element", pa.int64()))),
             _present("members", pa.list_(_present("element", self.member_type))),
             pa.field("emitted", self.emitted_type),
+            *([_present("sign", pa.int8())] if self.signed else []),
         ]
         held = {"members": self._held(self.types, self.members), "emitted": self._held(self.derived, self.emitted)}
         return pa.schema(columns, metadata={METADATA: json.dumps(held)})

@@ -3,13 +3,16 @@ identity.py)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fairlead.model.event import Event
 from fairlead.model.position import Position
 from fairlead.model.types import Kind
 from fairlead.model.values import jsonable, shown
+
+PLUS, MINUS = 1, -1
+"""The signs of deliveries: a relation is delivered, or one that was delivered before is taken back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,10 @@ class Relation:
     before the event that passed the deadline."""
     emitted_type: str | None = None
     emitted_row: tuple[tuple[str, Kind, Any], ...] = field(default=())
+    runs: tuple[int, ...] | None = None
+    """How many of the members each slot holds, in this order; None if the pattern tells it, as all patterns do today."""
+    sign: int = PLUS
+    """1, or -1 if this delivery takes the relation back. Both have the same id."""
 
     @property
     def positions(self) -> tuple[int | str, ...]:
@@ -44,9 +51,14 @@ class Relation:
         """The attributes of the derived event; empty without EMIT."""
         return {name: shown(value, kind) for name, kind, value in self.emitted_row}
 
+    def taken_back(self) -> Relation:
+        """The delivery that takes this one back."""
+        return replace(self, sign=MINUS)
+
     def to_json(self) -> dict[str, Any]:
-        """The relation as a dict for JSON."""
-        return {
+        """The relation as a dict for JSON. It has runs only if the pattern does not tell them, and a sign only if
+        the delivery takes the relation back."""
+        made = {
             "subscription": self.subscription,
             "id": self.id,
             "branch": self.branch,
@@ -55,3 +67,8 @@ class Relation:
             "events": [member.to_json() for member in self.members],
             "emitted": {name: jsonable(value, kind) for name, kind, value in self.emitted_row},
         }
+        if self.runs is not None:
+            made["runs"] = list(self.runs)
+        if self.sign != PLUS:
+            made["sign"] = self.sign
+        return made

@@ -20,7 +20,7 @@ from fairlead.dataclass import dataclass
 from fairlead.deliver.receipt import Receipt, ReceiptBook
 from fairlead.engine import Engine
 from fairlead.errors import UsageError
-from fairlead.matching.results.delivery_order import LAZY, ids_of
+from fairlead.matching.results.delivery_order import LAZY, delivery_words, ids_of
 from fairlead.matching.state.encoding import Change
 from fairlead.matching.unit import KERNELS_FROM
 from fairlead.model.arguments import require_call, require_kind, require_names, require_plan, subscription_named, wrong_kind
@@ -128,11 +128,11 @@ class Run:
         return [*found, *decided] if len(decided) else found
 
     def _noted(self, relations: Sequence[Relation]) -> Sequence[Relation]:
-        self.book.note(id_words(relations))
+        self.book.note(delivery_words(relations))
         counts = counts_of(relations)
         self.found.update(counts)
         for name in counts if self.books else ():
-            self.books[name].note(id_words(only(relations, name)))
+            self.books[name].note(delivery_words(only(relations, name)))
         return relations
 
     def _book(self, digest: str, resumed: bool) -> ReceiptBook:
@@ -287,7 +287,7 @@ def match(
             if run.events > EVENTS_PER_MEMBER * members:
                 found.narrow()
     batches.append(run.finish(until_microseconds(until)))
-    receipt = run.book.receipt(b"".join(to_bytes(id_words(batch)) for batch in batches))
+    receipt = run.book.receipt(b"".join(to_bytes(delivery_words(batch)) for batch in batches))
     return Result(plan, tuple(batches), receipt, run.events, run.duplicates)
 
 

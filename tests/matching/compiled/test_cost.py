@@ -19,6 +19,7 @@ from fairlead.language import compile_text
 from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.planning.cost import Costs
 from fairlead.matching.compiled.planning.cost_bound import LOG, ONE, C, K, N, plus, shown, times
+from fairlead.matching.compiled.planning.cost_words import cost_lines
 from fairlead.matching.compiled.running.batch import KernelBatch
 from fairlead.matching.compiled.running.branch import KernelBranch
 from fairlead.model.plan import Plan
@@ -207,6 +208,7 @@ GROWTH: dict[str, Callable[[int], float]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("match", "bound"), [(each[0], each[2]) for each in ROWS], ids=[each[0] for each in ROWS])
 def test_counted_work_grows_no_faster_than_the_bound(match: str, bound: str) -> None:
     worst = WORST[match]
@@ -266,11 +268,11 @@ def test_costs_add_and_multiply() -> None:
     ],
 )
 def test_the_words_for_each_way_of_finding_partners(rule: str, line: str) -> None:
-    assert any(line in each for each in costs_of(planned(rule)).lines())
+    assert any(line in each for each in cost_lines(costs_of(planned(rule))))
 
 
 def test_the_bound_stands_behind_the_last_step_and_letters_are_explained() -> None:
-    lines = costs_of(planned("A a AND B b WHERE a.x = b.x AND a.y < b.y WITHOUT C c WITHIN 1 HOUR OF a")).lines()
+    lines = cost_lines(costs_of(planned("A a AND B b WHERE a.x = b.x AND a.y < b.y WITHOUT C c WITHIN 1 HOUR OF a")))
     assert lines[0] == (
         "k: queued events of a key with an equal value; c: events of the key that WITHOUT has noted; "
         "w: relations of the key that wait for a deadline"
@@ -301,6 +303,7 @@ DEADLINES: dict[str, Callable[[int], list[int]]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("match", ["A a", "A a PER x", "A a THEN B b"])
 @pytest.mark.parametrize("deadlines", DEADLINES)
 def test_one_event_passes_many_deadlines_in_a_logarithm_each(match: str, deadlines: str) -> None:

@@ -88,6 +88,7 @@ def raising_at(number: int, error: BaseException | Callable[[], None]) -> tuple[
     return asked, check
 
 
+@pytest.mark.sampled
 @pytest.mark.usefixtures("often")
 @pytest.mark.parametrize("rules", LONG.values(), ids=LONG)
 def test_every_long_loop_asks_and_ends(rules: str) -> None:

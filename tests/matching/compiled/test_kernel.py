@@ -53,8 +53,7 @@ def by_kernel(kernel: KernelBranch, plan: Plan, events: list[dict[str, Any]], si
     for columns in read_events(events, plan.catalogue, batch_rows=size):
         for found, made in zip(kernel.feed(KernelBatch(columns, plan.catalogue)), (completed, decided), strict=True):
             made += [
-                (major(at), [major(ref) for ref in refs])
-                for at, refs in zip(found.at.tolist(), found.refs.tolist(), strict=True)
+                (major(at), [major(ref) for ref in refs]) for at, refs in zip(found.at.tolist(), found.refs.rows(), strict=True)
             ]
     return completed, decided
 
@@ -113,6 +112,7 @@ def trees(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(tree, "STEPS", 1)
 
 
+@pytest.mark.sampled
 @pytest.mark.usefixtures("trees")
 @pytest.mark.parametrize("matching", MATCHINGS)
 @pytest.mark.parametrize("disposal", DISPOSALS)

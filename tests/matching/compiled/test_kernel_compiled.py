@@ -55,6 +55,7 @@ def stream(length: int, seed: int = 7) -> list[dict[str, Any]]:
     )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("matching", MATCHINGS)
 @pytest.mark.parametrize("disposal", DISPOSALS)
 def test_the_sixteen_combinations_compiled(matching: str, disposal: str) -> None:
@@ -78,6 +79,7 @@ def values(length: int, seed: int = 3) -> list[dict[str, Any]]:
     return made
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("pattern", "condition"),
     [
@@ -101,8 +103,9 @@ EACH = settings.default.max_examples
 @pytest.mark.parametrize("trees", ["long queues have trees", "every queue has a tree"])
 def test_generated_branches_compiled(trees: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if trees == "every queue has a tree":
-        for where, name, value in ((queues, "BUILD", 1), (queues, "KEEP", 0), (tree, "STEPS", 1)):
-            monkeypatch.setattr(where, name, value)
+        monkeypatch.setattr(queues, "BUILD", 1)
+        monkeypatch.setattr(queues, "KEEP", 0)
+        monkeypatch.setattr(tree, "STEPS", 1)
     total: Counter[str] = Counter()
 
     @settings(max_examples=EACH)

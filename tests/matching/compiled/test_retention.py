@@ -50,6 +50,7 @@ def stream(length: int, far: bool) -> list[dict[str, Any]]:
     return made
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("far", [False, True], ids=["close together", "far apart"])
 @pytest.mark.parametrize("name", PLANS)
 def test_a_kernel_that_forgets_delivers_the_same_and_dumps_the_same(name: str, far: bool) -> None:

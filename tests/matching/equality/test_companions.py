@@ -83,6 +83,7 @@ def receipt(rows: list[tuple[Any, ...]]) -> str:
     return book.receipt().digest
 
 
+@pytest.mark.slow
 @settings(max_examples=EACH, deadline=None)
 @given(ALL)
 def test_the_engine_delivers_what_the_definition_does(case: Case) -> None:
@@ -114,6 +115,7 @@ def test_permuted_renamed_and_widened_texts_find_the_same(case: Case, chosen: ra
         assert told(mine, digests_of(plan)) == told(theirs, digests_of(other))
 
 
+@pytest.mark.slow
 @settings(max_examples=EACH, deadline=None)
 @given(ALL, st.randoms(use_true_random=False))
 def test_a_state_is_taken_up_by_another_file(case: Case, chosen: random.Random) -> None:

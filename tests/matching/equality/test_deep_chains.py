@@ -7,11 +7,12 @@ import tracemalloc
 from collections import Counter
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.engine import Engine
 from fairlead.language import compile_text
+from fairlead.matching.thresholds import Thresholds
 from fairlead.model.columns import Columns
 from fairlead.model.plan import Plan
 from fairlead.transport.events import read_events
@@ -40,12 +41,11 @@ def batch(plan: Plan, events: int) -> Columns:
 
 
 @pytest.mark.slow
-def test_memory_grows_with_what_is_delivered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_grows_with_what_is_delivered() -> None:
     """In one piece, the paths of relations and events alone would take 5 numbers for each of them and each level."""
     depth, events = 120, 40
-    monkeypatch.setattr("fairlead.matching.compiled.running.lane.CELLS_MAX", CELLS)
     plan = chain(depth)
-    engine, columns = Engine(plan, kernels_from=0), batch(plan, events)
+    engine, columns = Engine(plan, kernels_from=0, thresholds=Thresholds(path_cells=CELLS)), batch(plan, events)
     engine.feed(batch(plan, 1))  # what is made once
     columns = Columns(columns.types, columns.code_array, range(1, events + 1), columns.tables)
     tracemalloc.start()
@@ -59,10 +59,10 @@ def test_memory_grows_with_what_is_delivered(monkeypatch: pytest.MonkeyPatch) ->
     assert peak < allowed < 2 * len(found) * 5 * depth * 8, f"{peak:,} of {allowed:,}"
 
 
-def test_a_deep_chain_delivers_what_it_delivers_event_by_event(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deep_chain_delivers_what_it_delivers_event_by_event() -> None:
     plan = chain(60)
-    monkeypatch.setattr("fairlead.matching.compiled.running.lane.CELLS_MAX", CELLS // 4)
-    fast, plain = Engine(plan, kernels_from=0), Engine(plan, kernels_from=None)
+    fast = Engine(plan, kernels_from=0, thresholds=Thresholds(path_cells=CELLS // 4))
+    plain = Engine(plan, kernels_from=None)
     columns = batch(plan, 25)
     found, expected = fast.feed(columns), plain.feed(columns)
     assert shown(list(found)) == shown(list(expected))
@@ -71,18 +71,14 @@ def test_a_deep_chain_delivers_what_it_delivers_event_by_event(monkeypatch: pyte
 
 
 @pytest.mark.slow
-def test_nothing_depends_on_the_parts_of_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_depends_on_the_parts_of_a_batch() -> None:
     """Hierarchies, absences and overlapping types, a few rows at a time; the parts become larger and smaller on the way."""
     total: Counter[str] = Counter()
 
-    @settings(
-        max_examples=max(40, settings.default.max_examples * 2 // 5),
-        suppress_health_check=[HealthCheck.function_scoped_fixture],
-    )
+    @settings(max_examples=max(40, settings.default.max_examples * 2 // 5))
     @given(plan_cases(), st.sampled_from((7, 100)), st.sampled_from((1, 100, 400)))
     def holds(case: Case, rows: int, cells: int) -> None:
-        monkeypatch.setattr("fairlead.matching.compiled.running.lane.CELLS_MAX", cells)
-        total.update(compared(case, compiled(case.rules), rows, 0))
+        total.update(compared(case, compiled(case.rules), rows, 0, Thresholds(path_cells=cells)))
 
     holds()
     assert min(total["on kernels"], total["levels"]) > 10, total

@@ -32,6 +32,7 @@ def events_of(plan: Plan, case: Case) -> list[Event]:
     return [event for columns in read_events(case.events, plan.catalogue) for event in columns.events(plan.catalogue)]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("matching", MATCHINGS)
 @pytest.mark.parametrize("disposal", DISPOSALS)
 def test_each_of_the_sixteen_combinations_equals_the_reference(matching: str, disposal: str) -> None:

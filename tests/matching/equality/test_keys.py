@@ -118,6 +118,7 @@ PLANS = {
 SIZES = (0, 1, 40, 0, 350, 1, 150, 1, 0, 125)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("spread", ["close", "far", "turning"])
 @pytest.mark.parametrize("name", PLANS)
 def test_batches_of_no_row_of_one_and_of_hundreds_with_other_types_between(name: str, spread: str) -> None:

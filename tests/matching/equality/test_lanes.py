@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from fairlead.engine import Engine
 from fairlead.language import compile_text
+from fairlead.matching.thresholds import Thresholds
 from fairlead.model.relation import Relation
 from fairlead.model.values import microseconds
 from fairlead.transport.events import read_events
@@ -89,9 +90,7 @@ def goes_on_from_kernels(
     for columns in batches[:split]:
         plain.feed(columns)
         first.feed(columns)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fairlead.matching.unit.KERNELS_FROM_LOADED", 0)
-        loaded = Engine.load(plan, first.dump())
+    loaded = Engine.load(plan, first.dump(), thresholds=Thresholds(loaded_events=0))
     event(f"kernels: {0 if loaded.lane is None else len(loaded.lane.families)}")
     assert loaded.dump() == plain.dump()
     for columns in batches[split:]:

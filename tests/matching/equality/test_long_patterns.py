@@ -60,6 +60,7 @@ def test_groups_of_instances_before_and_after_others_equal_the_reference(case: C
     assert by_kernels == expected
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("pattern", "names"),
     [
@@ -83,6 +84,7 @@ def test_a_first_instance_whose_partners_are_looked_for_later(pattern: str, name
     assert by_kernels == expected
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("members", "options"),
     [

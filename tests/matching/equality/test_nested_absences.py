@@ -54,12 +54,14 @@ def test_no_absence_upstream_of_a_reader_is_still_due_when_its_event_has_been(ca
                         assert all(each is None or each[0] >= logged.time for each in due)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", CHAINS, ids=str)
 def test_the_chains_of_the_conformance_suite_are_the_same_on_kernels(case: Conforming) -> None:
     for rows in (1, 2, len(case.events)):
         compared(Case(case.rules, list(map(dict, case.events)), case.until), compile_text(case.rules), rows, 0)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("inner", [1, 2, 3])
 @pytest.mark.parametrize("middle", [1, 2, 3])
 def test_what_two_decisions_led_to_follows_both_though_it_was_due_before_either(middle: int, inner: int) -> None:

@@ -19,6 +19,7 @@ from fairlead.errors import LanguageError
 from fairlead.language import compile_text
 from fairlead.matching.results.delivery_order import LAZY
 from fairlead.matching.results.result_table import table_of_objects
+from fairlead.matching.thresholds import THRESHOLDS, Thresholds
 from fairlead.model.identity import to_hex
 from fairlead.model.layout import layout_of
 from fairlead.model.plan import Plan
@@ -47,8 +48,8 @@ def rows_of(table: Any) -> list[str]:
     return [repr(row) for row in table.to_pylist()]
 
 
-def compared(case: Case, plan: Plan, rows: int, change: int) -> Counter[str]:
-    plain, fast = Engine(plan, kernels_from=None), Engine(plan, kernels_from=change)
+def compared(case: Case, plan: Plan, rows: int, change: int, thresholds: Thresholds = THRESHOLDS) -> Counter[str]:
+    plain, fast = Engine(plan, kernels_from=None), Engine(plan, kernels_from=change, thresholds=thresholds)
     layout, seen = layout_of(plan), Counter[str]()
     batches = []
     for columns in read_events(case.events, plan.catalogue, batch_rows=rows):

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from fairlead.engine import KERNELS_FROM, Engine
 from fairlead.language import compile_text
-from fairlead.matching.attempt import USUAL, Attempt
-from fairlead.matching.compiled.running.lane import CELLS_MAX, prices, rows_at_once
+from fairlead.matching.attempt import Attempt
+from fairlead.matching.compiled.running.lane import prices, rows_at_once
+from fairlead.matching.thresholds import THRESHOLDS, Thresholds
 from fairlead.model.columns import Columns
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
@@ -30,10 +31,13 @@ from tests.matching.generators.plans import plan_cases
 
 __all__ = ["interpreted"]
 
+IN_STEPS = Thresholds(event_steps=1)
+"""Budgets are in steps, so that a search can end anywhere."""
+
 
 @pytest.fixture
 def undone(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Budgets are in steps here, so that a search can end anywhere; what every attempt had spent that was undone."""
+    """What every attempt had spent that was undone."""
     found: list[int] = []
     undo = Attempt.undo
 
@@ -42,13 +46,12 @@ def undone(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         undo(attempt)
 
     monkeypatch.setattr(Attempt, "undo", noted)
-    monkeypatch.setattr("fairlead.matching.unit.USUAL", 1)
     return found
 
 
 @pytest.fixture
 def spent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The steps of all attempts together, as the one number of a list; USUAL is what it is outside of tests."""
+    """The steps of all attempts together, as the one number of a list."""
     total, spend = [0], Attempt.spend
 
     def noted(attempt: Attempt, steps: int) -> None:
@@ -56,7 +59,6 @@ def spent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         spend(attempt, steps)
 
     monkeypatch.setattr(Attempt, "spend", noted)
-    monkeypatch.setattr("fairlead.matching.unit.USUAL", USUAL)
     return total
 
 
@@ -66,7 +68,11 @@ def batches_of(case: Case, plan: Plan, rows: int) -> list[Columns]:
 
 def compared(case: Case, plan: Plan, rows: int, budget: int, one_by_one: bool, defined_too: bool = True) -> Counter[str]:
     """With an engine that never moves, and with the reference unless `defined_too` is False."""
-    plain, moving, reference = Engine(plan, kernels_from=None), Engine(plan, kernels_from=budget), ReferenceMatcher(plan)
+    plain, moving, reference = (
+        Engine(plan, kernels_from=None),
+        Engine(plan, kernels_from=budget, thresholds=IN_STEPS),
+        ReferenceMatcher(plan),
+    )
     expected: list[Relation] = []
     found: list[Relation] = []
     defined: list[Relation] = []
@@ -137,6 +143,7 @@ SWEPT = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("rows", "dear"), [(4, False), (100, False), (100, True)])
 @pytest.mark.parametrize("rules", SWEPT.values(), ids=SWEPT)
 def test_whatever_step_is_the_last_one(
@@ -145,7 +152,7 @@ def test_whatever_step_is_the_last_one(
     """Every part of a state is put back: a stream whose times go back, ended at one step after the other. `dear`: a batch is
     undone, and tried again with more work allowed."""
     if dear:
-        monkeypatch.setattr("fairlead.matching.compiled.running.lane.prices", lambda plan, depths: iter((1.2, 1.5)))
+        monkeypatch.setattr("fairlead.matching.compiled.running.lane.prices", lambda *_: iter((1.2, 1.5)))
     draw = random.Random(5)
     times = accumulate(draw.choice((0, 1, 1, 2, -2)) for _ in range(28))
     events: list[dict[str, Any]] = [
@@ -177,7 +184,7 @@ def test_no_stream_takes_longer_because_it_is_short(
     engine = Engine(plan)
     for columns in read_events([{"type": "A", "x": n % 50} for n in range(events)], plan.catalogue, batch_rows=rows):
         engine.feed(columns)
-    budget = KERNELS_FROM * USUAL
+    budget = KERNELS_FROM * THRESHOLDS.event_steps
     batches = -(-events // rows)
     assert spent[0] < 1.1 * budget + batches * (budget // 50)
     assert (engine.lane is not None) == (events > 12)
@@ -204,7 +211,7 @@ def test_many_kernels_are_made_for_as_much_work_as_they_cost(
     monkeypatch.setattr("fairlead.matching.compiled.running.lane.unmade", lambda sources: (compiled, loaded))
     monkeypatch.setattr("fairlead.matching.unit.UnitEngine._to_kernels", _to_nothing)
     plan, budget = compile_text(unlike(UNLIKE)), 1_000
-    engine, events = Engine(plan, kernels_from=budget // USUAL), 4 * UNLIKE * budget // (10 * UNLIKE)
+    engine, events = Engine(plan, kernels_from=budget // THRESHOLDS.event_steps), 4 * UNLIKE * budget // (10 * UNLIKE)
     stream = [{"type": "AB"[n % 2], "x": n // 2} for n in range(events)]
     fed = 0
     for columns in read_events(stream, plan.catalogue, batch_rows=rows):
@@ -219,15 +226,14 @@ def test_many_kernels_are_made_for_as_much_work_as_they_cost(
         assert kernels * budget * 0.9 - batch <= spent[0] <= 2.2 * (kernels * budget + batch), (spent[0], fed)
 
 
-def test_a_plan_so_deep_that_kernels_get_a_few_rows_at_a_time_moves_later(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_so_deep_that_kernels_get_a_few_rows_at_a_time_moves_later() -> None:
     links = (f"SUBSCRIPTION S{at} MATCH M{at - 1} m EMIT M{at} (x = m.x)" for at in range(1, 100))
     plan = compile_text("\n".join(["TYPE A (x INT)", "SUBSCRIPTION S0 MATCH A a EMIT M0 (x = a.x)", *links]))
     depths = {f"S{at}": at for at in range(100)}
-    first = next(prices(plan, depths))
-    rows = rows_at_once(100, depths)
-    monkeypatch.setattr("fairlead.matching.compiled.running.lane.CELLS_MAX", CELLS_MAX * 8 // rows)
-    assert rows_at_once(100, depths) == 8
-    assert next(prices(plan, depths)) == 8 * first
+    usual = THRESHOLDS.path_cells
+    fewer = usual * 8 // rows_at_once(100, depths, usual)
+    assert rows_at_once(100, depths, fewer) == 8
+    assert next(prices(plan, depths, fewer)) == 8 * next(prices(plan, depths, usual))
 
 
 class _Nothing:

@@ -21,6 +21,7 @@ from tests.fuzz import like
 TYPES = "TYPE A (s STRING)\n"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("part", range(8))
 def test_generated_patterns_and_texts_are_alike_on_every_lane(part: int) -> None:
     for seed in range(part * 100, part * 100 + 100):

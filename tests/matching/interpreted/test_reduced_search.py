@@ -74,6 +74,7 @@ COMPILED = (
 )
 
 
+@pytest.mark.sampled
 @pytest.mark.xdist_group("compiled kernels")
 @pytest.mark.parametrize("pattern", COMPILED)
 def test_machine_code_equals_the_reference(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,6 +160,7 @@ def accesses_by_kernel(plan: Plan, given: list[dict[str, Any]]) -> int:
     return Counted.total
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("lane", [steps_by_events, accesses_by_kernel])
 @pytest.mark.parametrize("name", GROWING)
 def test_without_circles_steps_grow_no_faster_than_the_queues(name: str, lane: Any) -> None:

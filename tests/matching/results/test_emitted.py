@@ -31,12 +31,14 @@ def compiles(text: str) -> bool:
     return True
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("part", range(4))
 def test_generated_expressions_of_all_kinds(part: int) -> None:
     compared = [emission.case(seed) for seed in range(part * 15, part * 15 + 15)]
     assert sum(map(bool, compared)) >= 10
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "form", ["coalesce({}, {})", "{} + {}", "{} - {}", "{} * {}", "{} / {}", "{} % {}", "{} < {}", "{} = {}"]
 )
@@ -52,6 +54,7 @@ def test_every_operator_on_every_pair_of_numbers_at_its_edges(form: str) -> None
     assert emission.compare(compile_text(text), rows, form) >= len(rows)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("scales", list(product((0, 2, 4, 30, 38), repeat=2)))
 def test_a_number_of_another_scale_is_exact_or_null(scales: tuple[int, int]) -> None:
     """coalesce of unlike scales: at the larger of them, NULL beyond 38 digits, and zero without a sign."""

@@ -53,7 +53,7 @@ def way(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.mark.usefixtures("way")
 @given(st.lists(st.sampled_from(("A", "B", "Empty")), min_size=1, max_size=30), st.integers(1, 9), st.data())
 def test_words_in_any_order_give_their_events(names: list[str], size: int, data: st.DataObject) -> None:
-    held, packed = Store(), Store()
+    held, packed = Store(), Store(slack_bytes_max=-1)
     expected: dict[int, Event] = {}
     for columns in read_events(events_of(names), CATALOGUE, batch_rows=size):
         beside = [derived(columns.positions[0], minor) for minor in sorted(data.draw(st.sets(st.sampled_from((-9, 1, 2)))))]
@@ -67,10 +67,8 @@ def test_words_in_any_order_give_their_events(names: list[str], size: int, data:
         if data.draw(st.booleans()):
             live = data.draw(st.lists(st.sampled_from(sorted(expected)), unique=True))
             expected = {word: expected[word] for word in live}
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(module, "SLACK_BYTES", -1)
-                words = np.array(live, dtype=np.int64)
-                packed.pack(-1, lambda words=words: words)  # type: ignore[misc]
+            words = np.array(live, dtype=np.int64)
+            packed.pack(-1, lambda words=words: words)  # type: ignore[misc]
     asked = data.draw(st.lists(st.sampled_from(sorted(expected)), max_size=40)) if expected else []
     for store in (held, packed):
         taken = store.view().take(np.array(asked, dtype=np.int64))

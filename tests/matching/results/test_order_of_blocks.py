@@ -9,6 +9,7 @@ import numpy as np
 from fairlead.language import compile_text
 from fairlead.matching.outcome import Match
 from fairlead.matching.results.event_store import Store
+from fairlead.matching.results.member_words import MemberWords
 from fairlead.matching.results.relations import MatchBlock, Relations, joined
 from fairlead.model.identity import position_word, relation_id
 from fairlead.model.position import Position
@@ -25,7 +26,7 @@ def block(number: int, branch: int, at: list[Position], members: list[list[int]]
     words = np.array([position_word(each) for each in at], dtype=np.int64)
     ranked = None if ranks is None else np.array(ranks, dtype=np.int64)
     phase = 0 if BEFORE in at else 1
-    return MatchBlock(PLAN.subscriptions[number], number, branch, words, refs, phase, ranks=ranked)
+    return MatchBlock(PLAN.subscriptions[number], number, branch, words, MemberWords(refs), phase, ranks=ranked)
 
 
 def relations_of(blocks: list[MatchBlock]) -> Relations:
@@ -41,8 +42,7 @@ def relations_of(blocks: list[MatchBlock]) -> Relations:
 def delivered(relations: Relations) -> list[tuple[str, int, tuple[Any, ...], str]]:
     assert [each.id for each in relations] == relations.ids()
     for each in relations:
-        positions = [member.position for member in each.members]
-        assert each.id == relation_id(PLAN[each.subscription].digest, each.branch, positions)
+        assert each.id == relation_id(PLAN[each.subscription].digest, each.branch, [member.words for member in each.members])
     return [(each.subscription, each.branch, each.positions, str(each.completed_at)) for each in relations]
 
 

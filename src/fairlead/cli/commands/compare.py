@@ -87,14 +87,17 @@ def _receipts(first: str, second: str) -> dict[str, Any]:
 
 
 def _receipt(path: str, other: Receipt) -> Receipt:
+    import numpy as np
+
     from fairlead.cli.deliveries import is_receipt, read_deliveries, read_receipt
     from fairlead.deliver.receipt import ReceiptBook
+    from fairlead.model.identity import from_hex, signed
 
     if is_receipt(path):
         return read_receipt(path)
     book, deliveries = ReceiptBook(other.plan), read_deliveries(path)
-    while ids := [each.id for each in islice(deliveries, 8192)]:
-        book.note(ids)
+    while some := list(islice(deliveries, 8192)):
+        book.note(signed(from_hex([each.id for each in some]), np.array([each.sign for each in some], dtype=np.int8)))
     return book.receipt()
 
 

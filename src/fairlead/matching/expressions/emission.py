@@ -19,8 +19,8 @@ import pyarrow as pa
 from fairlead.matching.compiled.running.vector import NUMBERS, TypeRows, Vector, evaluate
 from fairlead.matching.expressions.aggregates import aggregated
 from fairlead.matching.expressions.closures import Evaluator, compile_value, slot_types
-from fairlead.matching.results.chunk import Numbers
 from fairlead.matching.results.event_store import View
+from fairlead.matching.results.member_words import MemberWords
 from fairlead.matching.results.taken_rows import Taken
 from fairlead.model.columns import arrow_array, arrow_type, canonical_values, decimals_at
 from fairlead.model.event import Event
@@ -55,7 +55,7 @@ def fitted(value: Decimal | None, wanted: DataType) -> Decimal | None:
     return scaled if scaled else scaled.copy_abs()
 
 
-def emitted_columns(branch: Branch, catalogue: Catalogue, view: View, refs: Numbers) -> list[pa.Array]:
+def emitted_columns(branch: Branch, catalogue: Catalogue, view: View, refs: MemberWords) -> list[pa.Array]:
     """The attributes of the derived event, one row per relation, in the order of its type. The branch has an EMIT."""
     assert branch.emission is not None
     members, fields = Members(branch, catalogue, view, refs), dict(branch.emission.fields)
@@ -65,7 +65,7 @@ def emitted_columns(branch: Branch, catalogue: Catalogue, view: View, refs: Numb
 class Members:
     """The members of many relations, slot by slot, as columns."""
 
-    def __init__(self, branch: Branch, catalogue: Catalogue, view: View, refs: Numbers) -> None:
+    def __init__(self, branch: Branch, catalogue: Catalogue, view: View, refs: MemberWords) -> None:
         self.types, self.catalogue, self.view, self.refs = slot_types(branch, catalogue), catalogue, view, refs
         self._slots: dict[int, Taken] = {}
         self._columns: dict[Leaf, pa.Array] = {}
@@ -117,7 +117,7 @@ class Members:
                 sources = {name: self.catalogue[name].index[leaf.attribute] for name in self.catalogue.accepts(schema.name)}
                 return self._slot(leaf.slot).column(arrow_type(schema.attributes[schema.index[leaf.attribute]].type), sources)
             case PositionOf():
-                return pa.array(majors_of(self.refs[:, leaf.slot]))
+                return pa.array(majors_of(self.refs.column(leaf.slot)))
             case TimeOf():
                 values, known = self._slot(leaf.slot).times(self.catalogue)
                 return as_arrow(Vector(values, known), DataType(Kind.TIMESTAMP))
@@ -135,7 +135,7 @@ class Members:
 
     def _slot(self, slot: int) -> Taken:
         if slot not in self._slots:
-            self._slots[slot] = self.view.take(np.ascontiguousarray(self.refs[:, slot]))
+            self._slots[slot] = self.view.take(self.refs.column(slot))
         return self._slots[slot]
 
     def _by_scalar(self, node: Expression, wanted: DataType) -> pa.Array:
@@ -169,7 +169,7 @@ class Members:
         rows = zip(*values, strict=True) if values else repeat((), len(self))
         timed = any(isinstance(leaf, TimeOf) and leaf.slot == slot for leaf in read)
         times = canonical_values(self.column(TimeOf(slot)), Kind.TIMESTAMP) if timed else repeat(None, len(self))
-        for row, time, major in zip(rows, times, majors_of(self.refs[:, slot]).tolist(), strict=True):
+        for row, time, major in zip(rows, times, majors_of(self.refs.column(slot)).tolist(), strict=True):
             yield Event(schema, row, Position(major), time)
 
 

@@ -17,7 +17,8 @@ from typing import Any
 from fairlead.dataclass import dataclass
 from fairlead.matching.attempt import QUEUED, Attempt
 from fairlead.matching.expressions.closures import Check, compile_condition, slot_types
-from fairlead.matching.interpreted.dead_events import Needs, is_circular, needs_in_front
+from fairlead.matching.interpreted.dead_events import is_circular, needs_in_front
+from fairlead.matching.interpreted.disposal import dispose, drop_dead
 from fairlead.matching.interpreted.instance import Instance, Key
 from fairlead.matching.interpreted.search import Search
 from fairlead.model.clauses.clause import NotingClause
@@ -160,20 +161,9 @@ class Conjunction:
         return False
 
     def _dispose(self, instance: Instance, members: tuple[Event, ...]) -> None:
-        positions = {member.position for member in members}
-        for at, queue in enumerate(instance.queues):
-            mine = [members[slot].position for slot in self.slots_of_queue[at]]
-            first, last = min(mine), max(mine)
-            if self.disposal is Disposal.FIRST_PREFIX:
-                queue[:] = [event for event in queue if event.position > first]
-                instance.loose = True
-            elif self.disposal is Disposal.PREFIX_INFIX:
-                queue[:] = [event for event in queue if event.position > last and event.position not in positions]
-            elif self.disposal is Disposal.INFIX:
-                queue[:] = [event for event in queue if event.position not in positions]
-            else:
-                queue[:] = [event for event in queue if event.position < first and event.position not in positions]
-        if self.matching.contiguous and (self.disposal is Disposal.INFIX or self.search.overlapping):
+        dispose(instance.queues, self.slots_of_queue, members, self.disposal)
+        parted = self.matching.contiguous and (self.disposal is Disposal.INFIX or self.search.overlapping)
+        if self.disposal is Disposal.FIRST_PREFIX or parted:
             instance.loose = True
 
     def _cancel(self, instance: Instance, at: int, event: Event) -> None:
@@ -183,18 +173,9 @@ class Conjunction:
                 pending.cancelled = True
 
     def forget(self, instance: Instance) -> list[tuple[int, Event]]:
-        """Drop events that can be in no later relation (see dead_events.py), and noted events that can forbid none: those that
-        no queued anchor precedes. Returns the events that left a queue."""
-        left: list[tuple[int, Event]] = []
-        known = -1
-        while known < len(left):
-            known = len(left)
-            for queue, needs in self.needs:
-                events = instance.queues[queue]
-                while events and not any(_met(instance.queues, each, events[0]) for each in needs):
-                    left.append((queue, events.pop(0)))
-            if not self.circular:
-                break
+        """Drop events that can be in no later relation, and noted events that can forbid none: those that no queued anchor
+        precedes. Returns the events that left a queue."""
+        left = drop_dead(instance.queues, self.needs, self.circular) if self.needs else []
         for compiled, noted in zip(self.noting, instance.noted, strict=True):
             anchors = instance.queues[compiled.anchor_queue]
             if not anchors:
@@ -202,11 +183,6 @@ class Conjunction:
             elif noted and noted[0].position < anchors[0].position:
                 noted[:] = [event for event in noted if event.position > anchors[0].position]
         return left
-
-
-def _met(queues: list[list[Event]], needs: Needs, event: Event) -> bool:
-    """Whether enough events precede this one."""
-    return all(len(queues[at]) >= n and queues[at][n - 1].position < event.position for at, n in needs)
 
 
 @dataclass(frozen=True)

@@ -133,8 +133,8 @@ class EventLane:
         """Append the relation; return the event it derives, if a subscription reads it (its position is set when it is
         handled)."""
         subscription = running.subscription
-        words = [word for member in match.members for word in member.words]
-        identity = relation_id(subscription.digest, subscription.number(match.branch), words)
+        words = [member.words for member in match.members]
+        identity = relation_id(subscription.digest, subscription.number(match.branch), words, match.runs)
         relation = self.relation(subscription.name, match, at, identity)
         if subscription.name not in self.plan.silent:
             delivered.append((relation, NOT_DUE if due is None else due))
@@ -147,10 +147,10 @@ class EventLane:
     def relation(self, subscription: str, match: Match, at: Position, identity: str) -> Relation:
         emitter, number = self.emitters[subscription][match.branch], self.plan[subscription].number(match.branch)
         if emitter is None:
-            return Relation(subscription, number, identity, match.members, at)
+            return Relation(subscription, number, identity, match.members, at, runs=match.runs)
         schema, fields = emitter
         emitted = tuple((name, kind, evaluate(match.members)) for name, kind, evaluate in fields)
-        return Relation(subscription, number, identity, match.members, at, schema.name, emitted)
+        return Relation(subscription, number, identity, match.members, at, schema.name, emitted, match.runs)
 
     def waiting(self) -> list[str]:
         """The subscriptions with relations that wait for a deadline."""

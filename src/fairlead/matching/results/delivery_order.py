@@ -20,10 +20,10 @@ import pyarrow as pa
 from fairlead.matching.results.chunk import Numbers, Words
 from fairlead.matching.results.relations import NOT_DUE, PAGE, Relations
 from fairlead.matching.results.result_table import table_of_objects
+from fairlead.model.identity import Signs, from_hex, position_word, signed, to_hex
 from fairlead.model.identity import Words as Ids
-from fairlead.model.identity import from_hex, position_word, to_hex
 from fairlead.model.layout import ResultLayout
-from fairlead.model.relation import Relation
+from fairlead.model.relation import PLUS, Relation
 
 __all__ = ["LAZY", "NOT_DUE", "Interleaved", "Objects", "by_turn", "completed", "in_one_order", "interleaved"]
 
@@ -92,6 +92,17 @@ class Interleaved(Sequence[Relation]):
 
     def ids(self) -> list[str]:
         return to_hex(self.id_words())
+
+    def signs(self) -> Signs | None:
+        """The sign of each delivery; None if no relation is taken back."""
+        found = [(mine, signs_of(part)) for part, mine in self._by_part()]
+        if all(signs is None for _, signs in found):
+            return None
+        made = np.full(len(self), PLUS, dtype=np.int8)
+        for mine, signs in found:
+            if signs is not None:
+                made[mine] = signs[self.place[mine]]
+        return made
 
     def counts(self) -> Mapping[str, int]:
         """How many relations each subscription has."""
@@ -262,6 +273,19 @@ def taken(relations: Sequence[Relation], places: Numbers) -> Sequence[Relation]:
 
 def ids_of(relations: Sequence[Relation]) -> Ids:
     return relations.id_words() if isinstance(relations, LAZY) else from_hex([each.id for each in relations])
+
+
+def signs_of(relations: Sequence[Relation]) -> Signs | None:
+    """The sign of each delivery; None if no relation is taken back."""
+    if isinstance(relations, LAZY):
+        return relations.signs()
+    found = [each.sign for each in relations]
+    return None if all(sign == PLUS for sign in found) else np.array(found, dtype=np.int8)
+
+
+def delivery_words(relations: Sequence[Relation]) -> Ids:
+    """The words of deliveries, which receipts are made of: an id, or its complement (model/identity.py)."""
+    return signed(ids_of(relations), signs_of(relations))
 
 
 def names_of(relations: Sequence[Relation], places: Numbers) -> list[str]:

@@ -14,20 +14,20 @@ from functools import cached_property
 from typing import overload
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.dataclass import dataclass
 from fairlead.matching.outcome import Match
 from fairlead.matching.results.chunk import Numbers, Words
 from fairlead.matching.results.event_store import View, distinct, joined_view
+from fairlead.matching.results.member_words import MemberWords, joined_members
 from fairlead.matching.results.result_table import BlockRows, table_of_blocks
+from fairlead.model.identity import Signs, position_of, to_hex
 from fairlead.model.identity import Words as Ids
-from fairlead.model.identity import position_of, relation_ids, to_hex
 from fairlead.model.layout import ResultLayout
 from fairlead.model.plan import Subscription
 from fairlead.model.position import Position
-from fairlead.model.relation import Relation
+from fairlead.model.relation import PLUS, Relation
 from fairlead.model.types import Catalogue
 
 Build = Callable[[str, Match, Position, str], Relation]
@@ -52,11 +52,13 @@ class MatchBlock:
     number: int
     branch: int
     at: Words
-    refs: npt.NDArray[np.int64]
+    refs: MemberWords
     phase: int = 1
     deadlines: Numbers | None = None
     ranks: Numbers | None = None
     """The place of each in the order of delivery of the batch, if that differs from the order of completion."""
+    sign: int = PLUS
+    """Of all its deliveries: -1 if they take back relations that were delivered before."""
 
     def __len__(self) -> int:
         return len(self.at)
@@ -66,17 +68,21 @@ class MatchBlock:
         """As in the text."""
         return self.subscription.number(self.branch)
 
+    @property
+    def turn(self) -> tuple[int, int, int, int]:
+        """What decides between blocks at one place; and blocks that agree in it can be one."""
+        return self.phase, self.number, self.branch, self.sign
+
     def moved(self, behind: int) -> MatchBlock:
-        """The block after this many relations that are delivered before."""
-        assert self.ranks is not None
-        return replace(self, ranks=self.ranks + behind)
+        """The block after this many relations that are delivered before. Without ranks, places tell the order."""
+        return self if self.ranks is None else replace(self, ranks=self.ranks + behind)
 
 
 def united(blocks: Sequence[MatchBlock]) -> list[MatchBlock]:
-    """The blocks of several parts of a batch, in order: one block for each branch and phase."""
-    groups: dict[tuple[int, int, int], list[MatchBlock]] = {}
+    """The blocks of several parts of a batch, or of several batches, in order: one block for each turn."""
+    groups: dict[tuple[int, int, int, int], list[MatchBlock]] = {}
     for each in blocks:
-        groups.setdefault((each.phase, each.number, each.branch), []).append(each)
+        groups.setdefault(each.turn, []).append(each)
     return [_united(group) for group in groups.values()]
 
 
@@ -85,7 +91,7 @@ def _united(group: Sequence[MatchBlock]) -> MatchBlock:
         there = [each for each in parts if each is not None]
         return np.concatenate(there) if there else None
 
-    at, refs = np.concatenate([each.at for each in group]), np.concatenate([each.refs for each in group])
+    at, refs = np.concatenate([each.at for each in group]), joined_members([each.refs for each in group])
     deadlines, ranks = joined([each.deadlines for each in group]), joined([each.ranks for each in group])
     return replace(group[0], at=at, refs=refs, deadlines=deadlines, ranks=ranks)
 
@@ -94,7 +100,7 @@ class Relations(Sequence[Relation]):
     """The relations of a batch in the order of delivery."""
 
     def __init__(self, blocks: Sequence[MatchBlock], view: View, catalogue: Catalogue, build: Build) -> None:
-        self.blocks = sorted((each for each in blocks if len(each)), key=lambda each: (each.phase, each.number, each.branch))
+        self.blocks = sorted((each for each in blocks if len(each)), key=lambda each: each.turn)
         self.view = view if self.blocks else View([])
         self.catalogue, self.build = catalogue, build
         self.starts = np.cumsum([0, *(len(each) for each in self.blocks)])
@@ -124,6 +130,13 @@ class Relations(Sequence[Relation]):
             for page in range(first, last):
                 yield from self._pages[page]
 
+    def ranked_blocks(self) -> list[MatchBlock]:
+        """The blocks with the rank of each relation, for batches that take relations back: places do not rise there."""
+        ranks = np.arange(len(self))
+        if self.order is not None:
+            ranks[self.order] = np.arange(len(self))
+        return [replace(each, ranks=ranks[low : low + len(each)]) for each, low in zip(self.blocks, self.starts, strict=False)]
+
     def counts(self) -> Mapping[str, int]:
         """How many relations each subscription has."""
         found: Counter[str] = Counter()
@@ -143,15 +156,22 @@ class Relations(Sequence[Relation]):
     def ids(self) -> list[str]:
         return to_hex(self.id_words())
 
+    def signs(self) -> Signs | None:
+        """The sign of each delivery; None if no relation is taken back."""
+        if all(block.sign == PLUS for block in self.blocks):
+            return None
+        found = np.repeat(np.array([block.sign for block in self.blocks], dtype=np.int8), [len(block) for block in self.blocks])
+        return found if self.order is None else found[self.order]
+
     @property
     def members(self) -> int:
         """The number of events that they refer to, counted with repetition."""
-        return sum(block.refs.size for block in self.blocks)
+        return sum(block.refs.words.size for block in self.blocks)
 
     def narrow(self) -> None:
         """Hold a copy of the needed events, instead of all that the matcher held."""
         if self.blocks:
-            self.view = self.view.narrowed(np.concatenate([block.refs.reshape(-1) for block in self.blocks]))
+            self.view = self.view.narrowed(np.concatenate([block.refs.flat for block in self.blocks]))
 
     def to_arrow(self, layout: ResultLayout) -> pa.Table:
         """The result table (model/layout.py)."""
@@ -236,16 +256,16 @@ class Relations(Sequence[Relation]):
         made: list[Relation | None] = [None] * len(places)
         if rows:
             ids, numbers = to_hex(self.id_words()[places]), np.arange(len(places))
-            words = distinct(np.concatenate([each.refs.reshape(-1) for each in rows]))
+            words = distinct(np.concatenate([each.refs.flat for each in rows]))
             events = self.view.take(words).events(self.catalogue)
             for each in rows:
-                members = np.searchsorted(words, each.refs).tolist()
+                refs = each.refs
+                members = refs.mapped(lambda mine: np.searchsorted(words, mine)).rows()
                 deadlines = [None] * len(members) if each.deadlines is None else each.deadlines.tolist()
-                for place, word, mine, due in zip(
-                    numbers[each.at].tolist(), each.words.tolist(), members, deadlines, strict=True
-                ):
-                    match = Match(each.block.branch, tuple([events[at] for at in mine]), due)
-                    made[place] = self.build(each.block.subscription.name, match, position_of(word), ids[place])
+                found = zip(numbers[each.at].tolist(), each.words.tolist(), members, deadlines, strict=True)
+                for row, (place, word, mine, due) in enumerate(found):
+                    match = Match(each.block.branch, tuple([events[at] for at in mine]), due, refs.runs(row))
+                    made[place] = self._built(each.block, match, word, ids[place])
         return made  # type: ignore[return-value]
 
     def _one(self, place: int) -> Relation:
@@ -253,10 +273,15 @@ class Relations(Sequence[Relation]):
         number = place if self.order is None else int(self.order[place])
         owner = int(self.starts.searchsorted(number, side="right")) - 1
         block, row = self.blocks[owner], number - int(self.starts[owner])
-        members = tuple([self.view.event(word, self.catalogue) for word in block.refs[row].tolist()])
-        match = Match(block.branch, members, None if block.deadlines is None else int(block.deadlines[row]))
+        members = tuple([self.view.event(word, self.catalogue) for word in block.refs.row(row)])
+        due = None if block.deadlines is None else int(block.deadlines[row])
+        match = Match(block.branch, members, due, block.refs.runs(row))
         (identity,) = to_hex(self.id_words()[place : place + 1])
-        return self.build(block.subscription.name, match, position_of(int(block.at[row])), identity)
+        return self._built(block, match, int(block.at[row]), identity)
+
+    def _built(self, block: MatchBlock, match: Match, at: int, identity: str) -> Relation:
+        relation = self.build(block.subscription.name, match, position_of(at), identity)
+        return relation if block.sign == PLUS else relation.taken_back()
 
 
 def joined(batches: Sequence[Relations]) -> Relations:
@@ -264,49 +289,36 @@ def joined(batches: Sequence[Relations]) -> Relations:
     first = batches[0]
     if len(batches) == 1:
         return first
-    mine: dict[tuple[int, int, int], list[MatchBlock]] = {}
+    signed = any(batch.signs() is not None for batch in batches)
+    blocks: list[MatchBlock] = []
     before = 0
     for batch in batches:
-        for block in batch.blocks:
-            moved = block if block.ranks is None else replace(block, ranks=block.ranks + before)
-            mine.setdefault((block.phase, block.number, block.branch), []).append(moved)
+        blocks += [block.moved(before) for block in (batch.ranked_blocks() if signed else batch.blocks)]
         before += len(batch)
     view = joined_view([batch.view for batch in batches])
-    made = Relations([_joined_block(each) for each in mine.values()], view, first.catalogue, first.build)
+    made = Relations(united(blocks), view, first.catalogue, first.build)
     made.__dict__["_ids"] = np.concatenate([batch.id_words() for batch in batches])  # reuse the known ids
     return made
 
 
-def _joined_block(blocks: Sequence[MatchBlock]) -> MatchBlock:
-    deadlines = [block.deadlines for block in blocks if block.deadlines is not None]
-    ranks = [block.ranks for block in blocks if block.ranks is not None]
-    return replace(
-        blocks[0],
-        at=np.concatenate([block.at for block in blocks]),
-        refs=np.concatenate([block.refs for block in blocks]),
-        deadlines=np.concatenate(deadlines) if deadlines else None,
-        ranks=np.concatenate(ranks) if ranks else None,
-    )
-
-
-def identity_words(view: View, refs: Words) -> Ids:
-    """The words of the members' identities, two for each, in place of those of their positions."""
-    return view.take(refs.reshape(-1)).identities().reshape(len(refs), -1)
+def identities_of(refs: MemberWords, view: View) -> Ids:
+    """The identities of the members, two words for each."""
+    return view.take(refs.flat).identities()
 
 
 def ids_of_blocks(blocks: Sequence[MatchBlock], view: View) -> Ids:
-    """The ids of all relations, block after block; blocks of one width are computed together."""
+    """The ids of all relations, block after block; blocks of one form are computed together."""
     lengths = [len(block) for block in blocks]
     starts = np.cumsum([0, *lengths])
     found = np.empty((int(starts[-1]), 2), dtype=np.uint64)
-    widths: dict[int, list[int]] = {}
+    forms: dict[tuple[int, ...], list[int]] = {}
     for at, block in enumerate(blocks):
-        widths.setdefault(block.refs.shape[1], []).append(at)
-    for mine in widths.values():
-        words = np.concatenate([blocks[at].refs for at in mine])
-        if blocks[mine[0]].subscription.order is not None:
-            words = identity_words(view, words)
-        made = relation_ids([(blocks[at].subscription.digest, blocks[at].branch_number, lengths[at]) for at in mine], words)
+        forms.setdefault(block.refs.form, []).append(at)
+    for mine in forms.values():
+        asked = [(blocks[at].subscription.digest, blocks[at].branch_number, lengths[at]) for at in mine]
+        refs = joined_members([blocks[at].refs for at in mine])
+        by_value = blocks[mine[0]].subscription.order is not None
+        made = refs.ids(asked, identities_of(refs, view) if by_value else None)
         start = 0
         for at in mine:
             found[starts[at] : starts[at + 1]] = made[start : start + lengths[at]]

@@ -16,18 +16,20 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.dataclass import dataclass
+from fairlead.errors import require
 from fairlead.matching.expressions.emission import emitted_columns
 from fairlead.matching.results.chunk import Numbers, chunk_of_events
 from fairlead.matching.results.event_store import View
 from fairlead.matching.results.taken_rows import Taken, parts_of
 from fairlead.model.columns import arrow_array, number_array, text_array
 from fairlead.model.event import Event
+from fairlead.model.identity import Signs, from_hex, hex_digits, majors_of, places_of, position_word
 from fairlead.model.identity import Words as Ids
-from fairlead.model.identity import from_hex, hex_digits, majors_of, places_of, position_word
 from fairlead.model.layout import ResultColumn, ResultLayout
-from fairlead.model.relation import Relation
+from fairlead.model.relation import PLUS, Relation
 
 if TYPE_CHECKING:
+    from fairlead.matching.results.member_words import MemberWords
     from fairlead.matching.results.relations import MatchBlock
 
 
@@ -47,7 +49,7 @@ class BlockRows:
         return self.block.at[self.rows]
 
     @property
-    def refs(self) -> Numbers:
+    def refs(self) -> MemberWords:
         return self.block.refs[self.rows]
 
     @property
@@ -63,11 +65,12 @@ class Frame:
     branch: npt.NDArray[np.int32]
     at: Numbers
     width: Numbers
+    sign: Signs
 
     @classmethod
     def of(cls, length: int) -> Frame:
         short, long = np.zeros((2, length), dtype=np.int32), np.zeros((2, length), dtype=np.int64)
-        return cls(short[0], short[1], long[0], long[1])
+        return cls(short[0], short[1], long[0], long[1], np.full(length, PLUS, dtype=np.int8))
 
     @cached_property
     def offsets(self) -> Numbers:
@@ -80,17 +83,21 @@ def table_of_blocks(layout: ResultLayout, rows: Sequence[BlockRows], view: View,
     for each in rows:
         frame.subscription[each.at] = layout.subscriptions.index(each.block.subscription.name)
         frame.branch[each.at], frame.at[each.at] = each.block.branch_number, each.words
-        frame.width[each.at] = each.block.refs.shape[1]
+        frame.width[each.at], frame.sign[each.at] = each.refs.widths, each.block.sign
     return _table(layout, frame, ids, view.take(_words(frame, rows)), _emitted_of_blocks(layout, rows, view, len(ids)))
 
 
 def _words(frame: Frame, rows: Sequence[BlockRows]) -> Numbers:
     """The members of all rows, one after the other."""
     if len(rows) == 1 and isinstance(rows[0].at, slice):
-        return np.ascontiguousarray(rows[0].refs).reshape(-1)
+        return rows[0].refs.flat
     words = np.empty(int(frame.offsets[-1]), dtype=np.int64)
     for each in rows:
-        words[frame.offsets[each.at][:, None] + np.arange(each.block.refs.shape[1])] = each.refs
+        refs, starts = each.refs, frame.offsets[:-1][each.at]
+        if isinstance(refs.widths, int):
+            words[starts[:, None] + np.arange(refs.widths)] = refs.words
+        else:
+            words[np.repeat(starts - refs.starts[:-1], refs.widths) + np.arange(len(refs.words))] = refs.words
     return words
 
 
@@ -101,7 +108,7 @@ def table_of_objects(layout: ResultLayout, relations: Sequence[Relation]) -> pa.
     subscriptions = {name: at for at, name in enumerate(layout.subscriptions)}
     for at, each in enumerate(relations):
         frame.subscription[at], frame.branch[at] = subscriptions[each.subscription], each.branch
-        frame.at[at], frame.width[at] = position_word(each.completed_at), len(each.members)
+        frame.at[at], frame.width[at], frame.sign[at] = position_word(each.completed_at), len(each.members), each.sign
     members = [member for each in relations for member in each.members]
     events: dict[object, Event] = {}  # a derived event's position is relative to one subscription: others may share it
     keys = [member.position if member.position.minor == 0 else id(member) for member in members]
@@ -138,6 +145,10 @@ def _table(layout: ResultLayout, frame: Frame, ids: Ids, members: Taken, emitted
         pa.ListArray.from_arrays(offsets, structs, type=schema.field("members").type),
         emitted,
     ]
+    if layout.signed:
+        columns.append(number_array(frame.sign))
+    else:
+        require(bool((frame.sign == PLUS).all()), "a table without signs has no relation that is taken back")
     return pa.Table.from_arrays(columns, schema=schema)
 
 

@@ -97,3 +97,12 @@ def test_what_stands_beside_an_event_is_of_one_task() -> None:
         found = fairlead.match(plan, events, until=UNTIL).relations
         assert {forms[each.subscription] for each in found if each.completed_at.minor} == {"nested"}
         assert sum(group.form == "nested" for group in groups_of(plan)) == 1
+
+
+def test_the_verdict_of_a_relation_that_is_taken_back_is_retracted() -> None:
+    plan = fairlead.compile("TYPE A (x INT) SUBSCRIPTION S MATCH A a")
+    first, second = fairlead.match(plan, [{"type": "A", "x": 1}, {"type": "A", "x": 2}])
+    rows = ResultRows(plan).relations([first, second.taken_back()])
+    assert rows.column("verdict").to_pylist() == ["in order", "retracted"]
+    assert rows.column("relation_id").to_pylist() == [first.id, second.id]
+    assert ResultRows(plan).relations([first, second]).column("verdict").to_pylist() == ["in order"] * 2

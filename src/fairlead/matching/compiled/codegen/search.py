@@ -60,7 +60,7 @@ from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.codegen.ordered_index import key_of, row_name, sought
 from fairlead.matching.compiled.codegen.reduced_search import Semijoins
 from fairlead.matching.compiled.machine_code.interruption import count_step, is_halted
-from fairlead.matching.compiled.planning.access import Access, Accesses
+from fairlead.matching.compiled.planning.access import Access, Accesses, Way
 from fairlead.matching.compiled.planning.shape import NotedQueue, Shape
 from fairlead.matching.compiled.representation.code import Code
 from fairlead.matching.compiled.representation.contents import replaced, uses_of
@@ -149,7 +149,7 @@ class Searching:
             for slot in range(self.shape.size):
                 access = self.accesses.of(slot, newest)
                 self._open(code, blocks, access, newest, inner)
-                inner = inner or access.way not in ("newest", "neighbour")
+                inner = inner or access.way not in (Way.NEWEST, Way.NEIGHBOUR)
             for clause in self.shape.noted:
                 if not clause.waits:
                     blocks.enter_context(code.when(self._unspoilt(code, clause, newest)))
@@ -162,10 +162,10 @@ class Searching:
     def _open(self, code: Code, blocks: ExitStack, access: Access, newest: int | None, inner: bool) -> None:
         """The loop of a slot, and in it the tests of its events; what follows goes inside. What follows the tests is
         written as the blocks are closed, the last first. `inner`: there is a loop around it."""
-        slot, once = access.slot, access.way == "neighbour"
+        slot, once = access.slot, access.way is Way.NEIGHBOUR
         tests = [self.placed(each.condition, newest) for each in self.accesses.tests_left(slot, newest)]
         tests += self._order_tests(slot, newest)
-        if access.way == "newest":
+        if access.way is Way.NEWEST:
             if tests:
                 blocks.enter_context(code.when(all_of(*tests)))
             return
@@ -264,8 +264,8 @@ class Searching:
         """The first node of a slot's loop."""
         shape, slot, node = self.shape, access.slot, bound_to(access.slot)
         queue, follows = shape.queue_of_slot[slot], shape.follows(slot) and not self._after_newest(slot, newest)
-        where, once = self.at(queue), access.way == "neighbour"
-        if access.way == "hash":
+        where, once = self.at(queue), access.way is Way.NEIGHBOUR
+        if access.way is Way.HASH:
             self._start_chain(code, access, newest)
             return
         if once and not shape.follows(slot):
@@ -318,7 +318,7 @@ class Searching:
     def _advance(self, code: Code, access: Access) -> None:
         """The next node of a slot's loop."""
         node = bound_to(access.slot)
-        if access.way == "hash":
+        if access.way is Way.HASH:
             code.assign(node, self.hash_index.step(node))
         elif access.bound is None:
             code.assign(node, self.step[node])

@@ -10,6 +10,7 @@ Takes: a shape. Gives: `Accesses`. Never: makes code (search.py does) or says wh
 from __future__ import annotations
 
 from collections import Counter
+from enum import Enum
 from functools import cached_property
 
 from fairlead.dataclass import dataclass
@@ -17,12 +18,25 @@ from fairlead.matching.compiled.planning.shape import Bound, Shape, Test
 from fairlead.matching.compiled.representation.contents import columns_read
 
 
+class Way(Enum):
+    """How the events of a slot are reached."""
+
+    NEWEST = "newest"
+    HASH = "hash"
+    TREE = "tree"
+    NEIGHBOUR = "neighbour"
+    ORDER = "order"
+    """By place in the order alone; a search has no need to distinguish it from HEAD, its cost has (cost.py)."""
+    HEAD = "head"
+    WALK = "walk"
+
+
 @dataclass(frozen=True)
 class Access:
-    """One slot of one search. `way` is newest, hash, tree, neighbour, head or walk."""
+    """One slot of one search."""
 
     slot: int
-    way: str
+    way: Way
     partner: int = -1
     """The bound slot whose value is looked up in the hash index."""
     bound: Bound | None = None
@@ -96,17 +110,17 @@ class Accesses:
     def of(self, slot: int, newest: int | None) -> Access:
         shape, bound = self.shape, self.bound_before(slot, newest)
         if newest is not None and slot == shape.newest_slot(newest):
-            return Access(slot, "newest")
+            return Access(slot, Way.NEWEST)
         if self._is_neighbour(slot, newest):
-            return Access(slot, "neighbour")
+            return Access(slot, Way.NEIGHBOUR)
         partner = self._partner(slot, bound)
         if partner is not None:
-            return Access(slot, "hash", partner, served=shape.equal_text)
+            return Access(slot, Way.HASH, partner, served=shape.equal_text)
         tree = self.trees.get(shape.queue_of_slot[slot])
         for each in self._bounds(slot, bound):
             if tree is not None and (tree.column, tree.sign, tree.slot) == (each.column, each.sign[0], slot):
-                return Access(slot, "tree", bound=each, served=each.text)
-        return Access(slot, "walk" if self.tests_at(slot, newest) or slot in self.chosen_bits else "head")
+                return Access(slot, Way.TREE, bound=each, served=each.text)
+        return Access(slot, Way.WALK if self.tests_at(slot, newest) or slot in self.chosen_bits else Way.HEAD)
 
     @cached_property
     def chosen_bits(self) -> frozenset[int]:
@@ -143,7 +157,7 @@ class Accesses:
 
     def _explodes(self, newest: int | None) -> bool:
         ways = [self.of(slot, newest) for slot in range(self.shape.size)]
-        loops = [each.slot for each in ways if each.way not in ("newest", "neighbour")]
+        loops = [each.slot for each in ways if each.way not in (Way.NEWEST, Way.NEIGHBOUR)]
         return any(
             self.depends(outer, newest) and any(self._goes_on(inner, newest) for inner in loops if inner > outer)
             for outer in loops
@@ -152,7 +166,7 @@ class Accesses:
     def _goes_on(self, slot: int, newest: int | None) -> bool:
         """More than one event can be visited until one passes, or until there is none."""
         way = self.of(slot, newest).way
-        bits = slot in self.chosen_bits and way != "tree"
+        bits = slot in self.chosen_bits and way is not Way.TREE
         ordered = any(slot in (each.before, each.after) for each in self.shape.orders)
         return bits or ordered or bool(self.tests_left(slot, newest)) or self.depends(slot, newest)
 

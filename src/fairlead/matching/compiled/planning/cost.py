@@ -7,20 +7,37 @@ The search is nested loops (search.py), so a bound is a sum over the slots: how 
 events it visits until one passes, times what a step costs. A loop continues after a failure further in only where another
 event could help (`Accesses.depends`).
 
-Takes: a shape. Gives: `Arrival`s with steps and bounds, as data and in words. Never: runs anything.
+Takes: a shape. Gives: `Arrival`s with steps and bounds, as data. Never: runs anything, or words it (cost_words.py).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable
 
-from fairlead.dataclass import dataclass
 from fairlead.matching.compiled.codegen.node_layout import Layout
 from fairlead.matching.compiled.codegen.search import Searching
-from fairlead.matching.compiled.planning.access import Access, Accesses, can_be_loose
+from fairlead.matching.compiled.planning.access import Access, Accesses, Way, can_be_loose
+from fairlead.matching.compiled.planning.arrival import (
+    Arrival,
+    Branching,
+    ByHash,
+    ByNeighbour,
+    ByOrder,
+    ByTree,
+    Cause,
+    EqualKeys,
+    Excess,
+    FirstQueued,
+    Leaving,
+    NextQueued,
+    Note,
+    NotedFor,
+    Plainly,
+    ReadsMembers,
+    Step,
+    Walked,
+)
 from fairlead.matching.compiled.planning.cost_bound import (
-    LETTERS,
     LOG,
     ONE,
     C,
@@ -31,7 +48,6 @@ from fairlead.matching.compiled.planning.cost_bound import (
     lengths_of,
     plus,
     power_of,
-    shown,
     size_of,
     times,
 )
@@ -56,63 +72,6 @@ from fairlead.model.plan import Disposal, Plan
 from fairlead.model.types import Catalogue
 
 
-@dataclass(frozen=True)
-class Step:
-    """How the events for one member are reached. `way`: hash, tree, order, neighbour, head or walk."""
-
-    member: str
-    way: str
-    index: str = ""
-    serves: tuple[str, ...] = ()
-    tests: tuple[str, ...] = ()
-    """What is tested event by event."""
-
-    def to_json(self) -> dict[str, object]:
-        return {
-            "member": self.member,
-            "way": self.way,
-            "index": self.index,
-            "serves": list(self.serves),
-            "tests": list(self.tests),
-        }
-
-    def __str__(self) -> str:
-        serves = " and ".join(f'"{each}"' for each in self.serves)
-        tests = " and ".join(f'"{each}"' for each in self.tests)
-        if self.way == "tree" and set(self.serves) & set(self.tests):
-            serves = f"a part of {serves}"
-        match self.way:
-            case "tree":
-                how = f"ordered index on {self.index} for {serves}"
-            case "hash":
-                how = f"hash index on {self.index} for {serves}"
-            case "order":
-                how = f"by place in the order for {serves}"
-            case "walk":
-                return f"{self.member}: no index, the queue is walked for {tests}"
-            case _:
-                how = self.index
-        return f"{self.member}: {how}" + (f", then walked for {tests}" if tests else "")
-
-
-@dataclass(frozen=True)
-class Arrival:
-    """What an event of some types costs, and how its partners are found."""
-
-    types: tuple[str, ...]
-    steps: tuple[Step, ...]
-    bound: str
-    notes: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, object]:
-        return {
-            "types": list(self.types),
-            "bound": self.bound,
-            "steps": [each.to_json() for each in self.steps],
-            "notes": list(self.notes),
-        }
-
-
 class Costs:
     """The costs of one branch."""
 
@@ -125,55 +84,20 @@ class Costs:
     def arrivals(self) -> list[Arrival]:
         return [self._arrival(lane) for lane in self.shape.lanes]
 
-    def leaving(self) -> str:
+    def leaving(self) -> Leaving:
         """What it costs that events leave, by disposal or by the window."""
-        text = f"{shown(LOG if self.accesses.trees else ONE)} for each event that leaves"
-        if self.shape.windowed:
-            text += "; O(n) when the clock of a key moves while a late event is queued"
-        if self.shape.waits:
-            text += "; for each relation that a deadline decides, the logarithm of all that wait"
-        return text
+        return Leaving(LOG if self.accesses.trees else ONE, N if self.shape.windowed else None, self.shape.waits)
 
-    def to_json(self) -> dict[str, object]:
-        return {
-            "arrivals": [each.to_json() for each in self.arrivals()],
-            "search_over_everything": self.loosely(),
-            "leaving": self.leaving(),
-        }
-
-    def rows(self) -> list[tuple[str, str, str]]:
-        """When, how, and what it costs; a new "when" begins with the first of its rows."""
-        made: list[tuple[str, str, str]] = []
-        for each in self.arrivals():
-            how = [*map(str, each.steps), *each.notes] or ["it is complete by itself"]
-            when = f"when {_article(each.types[0])} {' or '.join(each.types)} arrives"
-            made += [(when if not at else "", text, each.bound if at + 1 == len(how) else "") for at, text in enumerate(how)]
-        loosely = self.loosely()
-        if loosely is not None:
-            made.append(("after a match or expiry", "the next event searches over everything", loosely))
-        made.append(("leaving", self.leaving(), ""))
-        return made
-
-    def lines(self) -> list[str]:
-        """The rows as text, below what the letters in them mean."""
-        rows = self.rows()
-        letters = "".join(re.findall(r"O\(([^)]*)\)", " ".join(" ".join(row) for row in rows))).replace("log", "")
-        meant = "; ".join(text for letter, text in LETTERS.items() if letter in letters)
-        word = next((each.word for each in self.shape.noted), "")
-        meaning = meant.format(clause=word) or "the same for queues of any length"
-        when, how = (max(len(row[at]) for row in rows if at == 0 or row[2]) for at in (0, 1))
-        return [meaning, *(f"{first:<{when}}   {text:<{how}}   {bound}".rstrip() for first, text, bound in rows)]
-
-    def loosely(self) -> str | None:
+    def loosely(self) -> Cost | None:
         """The bound of a search over everything, where one can follow a match or an expiry."""
-        return shown(self.search(None)) if can_be_loose(self.shape) and not self.shape.overlapping else None
+        return self.search(None) if can_be_loose(self.shape) and not self.shape.overlapping else None
 
     def _arrival(self, lane: Lane) -> Arrival:
         shape = self.shape
         if not lane.queues:
-            return Arrival(lane.types, (), "O(1)", ("it tells the time",))
+            return Arrival(lane.types, (), ONE, (Plainly.TELLS_TIME,))
         members = [queue for queue in lane.queues if queue < len(shape.needed)]
-        notes = [f"with equal {' and '.join(', '.join(key) for key in (lane.key, *lane.joined))}"] if lane.joined else []
+        notes: list[Note] = [EqualKeys((lane.key, *lane.joined))] if lane.joined else []
         costs = [LOG if set(lane.queues) & set(self.accesses.trees) else ONE]
         steps: tuple[Step, ...] = ()
         if members:
@@ -183,19 +107,19 @@ class Costs:
                 steps = tuple(self.step(slot, newest) for slot in range(shape.size) if slot in self.searching.opened(newest))
                 if shape.overlapping and shape.disposal is not Disposal.FIRST_PREFIX:
                     costs.append(N)
-                    notes.append("types overlap: after a match every queue is walked for its members")
+                    notes.append(Plainly.OVERLAPS)
                 if shape.waits:
                     costs.append(C)
-                    notes.append("a complete relation is compared with what was noted, then it waits")
+                    notes.append(Plainly.WAITS)
             else:
-                notes.append("it is queued: something has to come after it")
+                notes.append(Plainly.IS_QUEUED)
             if newest is None:
-                notes.append("it can be several members: everything is searched")
+                notes.append(Plainly.IS_SEVERAL)
         for each in shape.noted:
             if each.queue in lane.queues:
                 costs += [W] if each.waits else []
-                notes.append(f"noted for {each.word} {each.alias}" + (", it is compared with what waits" if each.waits else ""))
-        return Arrival(lane.types, steps, shown(plus(*costs)), tuple(notes))
+                notes.append(NotedFor(each.word, each.alias, each.waits))
+        return Arrival(lane.types, steps, plus(*costs), tuple(notes))
 
     # The search
 
@@ -204,7 +128,7 @@ class Costs:
         accesses, opened = self.accesses, sorted(self.searching.opened(newest))
         reached = {slot: accesses.of(slot, newest) for slot in opened}
         fallible = {slot: bool(self._tests(slot, newest) or self._bits(reached[slot])) for slot in opened}
-        firm = not any(fallible.values()) and not any(each.way == "neighbour" for each in reached.values())
+        firm = not any(fallible.values()) and not any(each.way is Way.NEIGHBOUR for each in reached.values())
         unordered = {slot for slot in opened if not firm and self._order_texts(slot, newest)}
         cost = plus(ONE, *(self._unspoilt(each) for each in self.between))
         fails = bool(self.between)
@@ -214,7 +138,7 @@ class Costs:
         nested = plus(cost, *(LOG for _ in self.searching.timely(newest)))
         if newest not in accesses.explosive:
             return nested
-        asks = any(each.way == "tree" or self.searching.ahead(each.slot, newest) for each in reached.values())
+        asks = any(each.way is Way.TREE or self.searching.ahead(each.slot, newest) for each in reached.values())
         reduced = self._reduced(self.searching.semijoins.plans[newest], asks)
         return min(nested, reduced, key=size_of)
 
@@ -231,12 +155,12 @@ class Costs:
     def _loop(self, access: Access, newest: int | None, unordered: bool, fails: bool, inner: Cost) -> Cost:
         """One slot. `unordered`: the first may be on the wrong side of THEN; `fails`: what is further in may fail."""
         slot, shape = access.slot, self.shape
-        again = fails and access.way != "neighbour" and self.accesses.depends(slot, newest)
+        again = fails and access.way is not Way.NEIGHBOUR and self.accesses.depends(slot, newest)
         first = not self._rest(access, newest) and not self._bits(access) and not unordered
-        reach = {"hash": K, "neighbour": ONE}.get(access.way, N)
-        visited = times(ONE if first and not again else reach, LOG if access.way == "tree" else ONE)
+        reach = {Way.HASH: K, Way.NEIGHBOUR: ONE}.get(access.way, N)
+        visited = times(ONE if first and not again else reach, LOG if access.way is Way.TREE else ONE)
         start = LOG if self.searching.ahead(slot, newest) else ONE
-        if access.way == "hash" and shape.follows(slot) and slot - 1 not in shape.equal_slots:
+        if access.way is Way.HASH and shape.follows(slot) and slot - 1 not in shape.equal_slots:
             start = plus(start, K)
         return plus(start, visited, times(reach if again else ONE, inner))
 
@@ -244,12 +168,12 @@ class Costs:
         """What is tested of each event alone, whether it can stand at the slot; a tree has only those that can, and a chain of
         the hash index only those whose value is there."""
         shape, slot = self.shape, access.slot
-        if slot not in self.accesses.chosen_bits or access.way == "tree":
+        if slot not in self.accesses.chosen_bits or access.way is Way.TREE:
             return []
         mine = [each for each in shape.branch.predicates if each.slots == (slot,)]
         several = len(shape.slots_of(shape.queue_of_slot[slot])) > 1
         found = [each.text or render_condition(each.condition, self.names) for each in mine if several]
-        answered = shape.equal.get(shape.queue_of_slot[slot]) if access.way == "hash" else None
+        answered = shape.equal.get(shape.queue_of_slot[slot]) if access.way is Way.HASH else None
         needed = [_whole(shape.columns[at].expression) for each, at in shape.required if each == slot]
         open_ones = [each for each in needed if each != answered and self._can_be_null(each, slot)]
         found += [f"{_plain(render(each, [self.names[slot]]))} IS NOT NULL" for each in open_ones]
@@ -272,10 +196,10 @@ class Costs:
     def _rest(self, access: Access, newest: int | None) -> list[Test]:
         """The tests of a slot that its index does not answer."""
         tests = self._tests(access.slot, newest)
-        if access.way == "tree" and access.bound is not None:
+        if access.way is Way.TREE and access.bound is not None:
             whole = {each.text for each in self.shape.branch.predicates if _single(each)}
             return [each for each in tests if not (each.text in whole and each.text == access.bound.text)]
-        if access.way == "hash":
+        if access.way is Way.HASH:
             equal = {each.text for each in self.shape.branch.predicates if self._in_class(each)}
             return [each for each in tests if each.text not in equal]
         return tests
@@ -296,30 +220,29 @@ class Costs:
         (slot,) = slots
         return slot in self.shape.equal_slots and self.shape.equal.get(self.shape.queue_of_slot[slot]) == at_slot_zero(side)
 
-    # In words
+    # How members are reached
 
     def step(self, slot: int, newest: int | None) -> Step:
         shape, access, name = self.shape, self.accesses.of(slot, newest), self.names[slot]
         rest = [each.text for each in self._rest(access, newest)]
         rest = rest or self._bits(access)
         orders = self._order_texts(slot, newest)
-        if access.way == "tree" and access.bound is not None:
+        if access.way is Way.TREE and access.bound is not None:
             column = shape.columns[access.bound.column]
-            return Step(name, "tree", _plain(render(column.expression, [name])), (access.served,), tuple(rest))
-        if access.way == "hash":
+            return ByTree(name, (access.served,), tuple(rest), _plain(render(column.expression, [name])))
+        if access.way is Way.HASH:
             index = _plain(render(shape.equal[shape.queue_of_slot[slot]], [name]))
-            return Step(name, "hash", index, (access.served,), (*rest, *orders))
-        if access.way == "neighbour":
+            return ByHash(name, (access.served,), (*rest, *orders), index)
+        if access.way is Way.NEIGHBOUR:
             back = shape.follows(slot) and not (newest == shape.queue_of_slot[slot] and not shape.recent)
-            beside = self.names[slot - 1] if back else "the new event"
-            return Step(name, "neighbour", f"the neighbour of {beside}", (), (*rest, *orders))
+            return ByNeighbour(name, (), (*rest, *orders), self.names[slot - 1] if back else "")
         if rest:
-            return Step(name, "walk", "", (), (*rest, *orders))
+            return Walked(name, (), (*rest, *orders))
         if orders:
-            return Step(name, "order", "", tuple(orders))
+            return ByOrder(name, tuple(orders))
         if shape.follows(slot) and slot - 1 in self.searching.opened(newest):
-            return Step(name, "head", f"the next {'older' if shape.recent else 'one'} after {self.names[slot - 1]}")
-        return Step(name, "head", "the newest queued" if shape.recent else "the oldest queued")
+            return NextQueued(name, after=self.names[slot - 1], older=shape.recent)
+        return FirstQueued(name, newest=shape.recent)
 
     def _order_texts(self, slot: int, newest: int | None) -> list[str]:
         """The order between this slot and others that are still open."""
@@ -332,40 +255,27 @@ LENGTHS_MAX = 1
 """More lengths of queues multiplied with each other are warned of."""
 
 
-JOINED = "join members in pairs, each by one comparison, without circles"
-
-
-def expensive(shape: Shape, catalogue: Catalogue) -> tuple[str, str, str, str] | None:
-    """What arrives, the worst bound, its cause and what helps, if a search can take more than O(n log n) steps."""
+def excess(shape: Shape, catalogue: Catalogue) -> Excess | None:
+    """None if no search can take more than O(n log n) steps."""
     costs = Costs(shape, catalogue)
-    worst: tuple[str, str, str, str] | None = None
+    worst: Excess | None = None
     most = LENGTHS_MAX
     for newest in costs.accesses.searches():
         cost = costs.search(newest)
         if lengths_of(cost) > most:
             most = lengths_of(cost)
-            queue = None if newest is None else shape.queue_names[newest]
-            every = "event that can be several members" if shape.overlapping else "event after a match or expiry"
-            worst = queue or every, shown(cost), *_cause(costs, newest, cost)
+            name = None if newest is None else shape.queue_names[newest]
+            worst = Excess(name, shape.overlapping, cost, _cause(costs, newest, cost))
     return worst
 
 
-def _cause(costs: Costs, newest: int | None, cost: Cost) -> tuple[str, str]:
-    """The cause, and what helps."""
+def _cause(costs: Costs, newest: int | None, cost: Cost) -> Cause:
     if power_of(cost) <= LENGTHS_MAX or newest not in costs.accesses.explosive:
-        word = next((each.word for each in costs.between), "a clause")
-        cause = f"each relation is compared with every event that {word} has noted, since its WHERE reads members"
-        return cause, f"leave out of the WHERE of the {word} what reads members, or say it with PER"
+        return ReadsMembers(next((each.word for each in costs.between), "a clause"))
     plan = costs.searching.semijoins.plans[newest]
     if any(len(each.slots) > 2 for each in plan.constraints):
-        return "a condition reads three members or more", JOINED
-    if plan.wide:
-        return "conditions between members form a circle", JOINED
-    return "what joins two members is more than one comparison", JOINED
-
-
-def _article(word: str) -> str:
-    return "an" if word[0] in "AEIOUaeiou" else "a"
+        return Branching.WIDE
+    return Branching.CIRCLE if plan.wide else Branching.COMPARISONS
 
 
 def _single(predicate: Predicate) -> object:
@@ -393,7 +303,7 @@ def may_take_long(plan: Plan) -> bool:
             if family is None or family not in known:
                 known.add(family)
                 costs = Costs(shape_of(subscription, branch, plan.catalogue), plan.catalogue)
-                bounds = {costs.loosely(), *(each.bound for each in costs.arrivals())}
-                if not bounds <= {None, shown(ONE), shown(LOG)}:
+                found = {costs.loosely() or ONE, *(each.cost for each in costs.arrivals())}
+                if not found <= {ONE, LOG}:
                     return True
     return False

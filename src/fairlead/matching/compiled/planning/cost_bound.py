@@ -58,6 +58,12 @@ def _term(term: Term) -> str:
     return " ".join(each for each in (*powers, "log n" if term[4] else "") if each) or "1"
 
 
+def letters_of(cost: Cost) -> frozenset[str]:
+    """The letters in its text."""
+    found = {name for term in cost for name, power in zip("nkcw", term, strict=False) if power}
+    return frozenset(found | {"n" for term in cost if term[4]})
+
+
 def size_of(cost: Cost) -> tuple[int, int]:
     """For comparing: the greatest power of lengths, then that of the logarithm beside it."""
     return power_of(cost), max(term[4] for term in cost if term[0] + term[1] == power_of(cost))

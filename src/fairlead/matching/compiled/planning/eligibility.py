@@ -97,13 +97,14 @@ def _is_suspect(plan: Plan, subscription: Subscription, branch: Branch) -> bool:
 
 
 def _expense(plan: Plan, subscription: Subscription, branch: Branch) -> Expense | None:
-    from fairlead.matching.compiled.planning.cost import expensive
+    from fairlead.matching.compiled.planning.cost import excess
+    from fairlead.matching.compiled.planning.cost_words import expense_words
 
     try:
-        found = expensive(shape_of(subscription, branch, plan.catalogue), plan.catalogue)
+        found = excess(shape_of(subscription, branch, plan.catalogue), plan.catalogue)
     except Refused:
         return None
-    return None if found is None else Expense(subscription, *found)
+    return None if found is None else Expense(subscription, *expense_words(found))
 
 
 def too_expensive(plan: Plan) -> tuple[LintWarning, ...]:

@@ -28,6 +28,7 @@ from fairlead.matching.compiled.running.keys import (
 )
 from fairlead.matching.compiled.running.pool import NEVER, Pool
 from fairlead.matching.compiled.running.retention import forget_values
+from fairlead.matching.results.member_words import MemberWords
 from fairlead.model.plan import Branch, Subscription
 from fairlead.model.types import Catalogue, Kind
 
@@ -36,10 +37,10 @@ Words = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class BranchMatches:
-    """Matches in order: where each was completed, a row of the places of its members, and for absences its deadline."""
+    """Matches in order: where each was completed, the places of its members, and for absences its deadline."""
 
     at: Words
-    refs: Words
+    refs: MemberWords
     due: Words | None = None
     member: npt.NDArray[np.int64] | None = None
     """Which branch of the family matched."""
@@ -114,12 +115,12 @@ class KernelBranch(KernelInput):
         n = int(pool.counters[FIRED]) if self.shape.waits else 0
         fired_ones = (given[name][:n] for name in ("fired_at", "fired_ref", "fired_due", "fired_born"))
         at, refs, due_at, born = fired_ones
-        decided = BranchMatches(at, refs, due_at, born=born)
+        decided = BranchMatches(at, MemberWords(refs), due_at, born=born)
         due = given["out_due"][:found] if self.shape.waits else None
         member = self._members(given["out_key"][:found]) if len(self.branches) > 1 else None
         out_at.resize(found, refcheck=False)  # gives back what was not filled, where it lies: nobody else has seen them
         out_ref.resize((found, size), refcheck=False)
-        made = BranchMatches(out_at, out_ref, due, member)
+        made = BranchMatches(out_at, MemberWords(out_ref), due, member)
         forget_values(self)
         return made, decided
 

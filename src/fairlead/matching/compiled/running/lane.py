@@ -26,7 +26,9 @@ from fairlead.matching.compiled.running.paths import widest
 from fairlead.matching.compiled.running.pool import NEVER
 from fairlead.matching.compiled.running.retention import forget_keys
 from fairlead.matching.compiled.running.rounds import ranks_of
+from fairlead.matching.results.chunk import Words
 from fairlead.matching.results.event_store import Store
+from fairlead.matching.results.member_words import MemberWords
 from fairlead.matching.results.relations import Build, MatchBlock, Relations, united
 from fairlead.model.clocks import heard_types
 from fairlead.model.columns import Columns
@@ -34,9 +36,6 @@ from fairlead.model.identity import position_word
 from fairlead.model.plan import Branch, Plan, Subscription
 from fairlead.model.position import Position
 from fairlead.model.types import Catalogue
-
-CELLS_MAX = 1 << 24
-"""Numbers that the paths of a part of a batch may have: 128 MB, and while they are sorted as much again."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +58,10 @@ class Family:
 
 
 class KernelLane:
-    def __init__(self, plan: Plan, build: Build, depths: dict[str, int], check: Check | None = None) -> None:
-        self.plan, self.build = plan, build
+    def __init__(
+        self, plan: Plan, build: Build, depths: dict[str, int], check: Check | None = None, *, path_cells: int
+    ) -> None:
+        self.plan, self.build, self.path_cells = plan, build, path_cells
         self.families = _families(plan, depths, Interruption(check))
         self.numberings: dict[int, tuple[KeyNumbering, list[KernelBranch]]] = {}
         for family in self.families:
@@ -71,7 +72,7 @@ class KernelLane:
         self.clocks = {each.members[0].subscription.name: each.clock for each in self.families if each.kernel.shape.waits}
         """Of the subscriptions that wait for something."""
         self.seen: dict[frozenset[str], int] = {each.clock: NEVER for each in self.families}
-        self.rows_at_once = rows_at_once(len(self.families), depths)
+        self.rows_at_once = rows_at_once(len(self.families), depths, path_cells)
         """Rows of the input that go through all levels together."""
 
     def feed(self, columns: Columns, prepared: Prepared | None = None) -> Relations:
@@ -111,8 +112,7 @@ class KernelLane:
         """Without derived events and absences, what a kernel finds is final, and nothing asks for the time."""
         made, _ = family.kernel.feed(batch)
         return [
-            MatchBlock(member.subscription, member.number, member.branch, part.at, part.refs)
-            for member, part in parted(family, made)
+            MatchBlock(member.subscription, member.number, member.branch, at, refs) for member, at, refs in _parts(family, made)
         ]
 
     def _tell_time(self, family: Family, batch: KernelBatch) -> None:
@@ -144,9 +144,9 @@ class KernelLane:
 
     def _adapt(self, rows: int, cells: int) -> None:
         """The next time as many rows as paths may take cells, by what these took."""
-        if cells > CELLS_MAX:
-            self.rows_at_once = max(1, min(self.rows_at_once, rows * CELLS_MAX // cells))
-        elif rows == self.rows_at_once and cells * 4 < CELLS_MAX:
+        if cells > self.path_cells:
+            self.rows_at_once = max(1, min(self.rows_at_once, rows * self.path_cells // cells))
+        elif rows == self.rows_at_once and cells * 4 < self.path_cells:
             self.rows_at_once *= 2
 
     def _level_by_level(self, level: Level, until: int, last: int) -> list[MatchBlock]:
@@ -172,16 +172,22 @@ class KernelLane:
 
 
 def parted(family: Family, found: BranchMatches) -> list[tuple[FamilyMember, BranchMatches]]:
-    """What a family found, by member."""
+    """What a family found, by member. Families of several wait for nothing."""
     if found.member is None:
         return [(family.members[0], found)]
+    return [(member, BranchMatches(at, refs)) for member, at, refs in _parts(family, found)]
+
+
+def _parts(family: Family, found: BranchMatches) -> list[tuple[FamilyMember, Words, MemberWords]]:
+    if found.member is None:
+        return [(family.members[0], found.at, found.refs)]
     order = np.argsort(found.member, kind="stable")
     which = found.member[order]
     at, refs = found.at[order], found.refs[order]
     starts = np.flatnonzero(np.concatenate(([True], which[1:] != which[:-1]))) if len(which) else np.zeros(0, dtype=np.int64)
     ends = [*starts[1:].tolist(), len(which)]
     return [
-        (family.members[int(which[low])], BranchMatches(at[low:high], refs[low:high]))
+        (family.members[int(which[low])], at[low:high], refs[low:high])
         for low, high in zip(starts.tolist(), ends, strict=False)
     ]
 
@@ -226,17 +232,17 @@ def formed(plan: Plan, groups: list[Group]) -> Iterator[tuple[Form, frozenset[st
         yield _form_of(first, branch, plan.catalogue, len(group) > 1, heard), heard
 
 
-def rows_at_once(families: int, depths: dict[str, int]) -> int:
+def rows_at_once(families: int, depths: dict[str, int], path_cells: int) -> int:
     """How many rows may go through all levels together, if each leads to a relation and an event of every family."""
-    return max(1, CELLS_MAX // max(1, 2 * families * widest(max(depths.values(), default=0))))
+    return max(1, path_cells // max(1, 2 * families * widest(max(depths.values(), default=0))))
 
 
-def prices(plan: Plan, depths: dict[str, int]) -> Iterator[float]:
+def prices(plan: Plan, depths: dict[str, int], path_cells: int) -> Iterator[float]:
     """What it costs to move a plan to kernels, in kernels that have to be compiled; better and better known, each
     answer for a small part of what it says. A plan of one kernel is not looked at."""
     groups = grouped(plan, depths)
     if len(groups) > 1:
-        deep = max(1, ROWS_FEW / rows_at_once(len(groups), depths))
+        deep = max(1, ROWS_FEW / rows_at_once(len(groups), depths, path_cells))
         yield deep * len(groups) / FORMS_A_KERNEL
         compiled, loaded = unmade(form[1].program for form, _ in formed(plan, groups))
         yield deep * (compiled + loaded / LOADS_A_KERNEL)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,10 +37,10 @@ from fairlead.matching.compiled.running.rounds import Emitters, Rounds
 from fairlead.matching.expressions.emission import emitted_columns
 from fairlead.matching.results.chunk import Chunk, Words
 from fairlead.matching.results.event_store import Store, View
-from fairlead.matching.results.relations import MatchBlock, identity_words
+from fairlead.matching.results.relations import MatchBlock, identities_of
 from fairlead.model.columns import Columns, arrow_schema, record_batch
 from fairlead.model.identity import Words as Ids
-from fairlead.model.identity import majors_of, relation_ids
+from fairlead.model.identity import majors_of
 from fairlead.model.plan import Plan, Subscription
 from fairlead.model.types import NO_TIME, EventType
 
@@ -222,7 +223,8 @@ class Level:
         for number, node in enumerate(nodes):
             at, refs, merged = node.block.at, node.block.refs, node.merged
             if merged is not None:
-                at, refs = (_renumbered(each, merged.words, final[merged.events]) for each in (at, refs))
+                settled = partial(_renumbered, old=merged.words, new=final[merged.events])
+                at, refs = settled(at), refs.mapped(settled)
             end = start + len(at)
             blocks.append(replace(node.block, at=places.get(number, at), refs=refs, ranks=ranks[start:end]))
             start = end
@@ -284,7 +286,7 @@ def _renumbered(words: Words, old: Words, new: Words) -> Words:
 def _identities(subscription: Subscription, branch: int, view: View, found: BranchMatches) -> Ids:
     """Derived events are identified by the relations that derive them."""
     asked = [(subscription.digest, subscription.number(branch), len(found.refs))]
-    return relation_ids(asked, identity_words(view, found.refs))
+    return found.refs.ids(asked, identities_of(found.refs, view))
 
 
 def _joined_identities(derived: Sequence[Derived], order: npt.NDArray[np.int64]) -> Ids | None:
@@ -314,10 +316,9 @@ def _times(
     if found.due is not None:
         times = found.due
     else:
-        values, known = view.take(found.refs.reshape(-1)).times(plan.catalogue)
-        size, earliest = found.refs.shape[1], np.iinfo(np.int64).min
-        times = np.where(known, values, earliest).reshape(-1, size).max(axis=1)
-        times = np.where(known.reshape(-1, size).any(axis=1), times, NO_TIME)
+        values, known = view.take(found.refs.flat).times(plan.catalogue)
+        times = found.refs.largest(np.where(known, values, np.iinfo(np.int64).min))
+        times = np.where(found.refs.largest(known), times, NO_TIME)
     if schema.time_index is not None:
         own = columns[schema.time_index].cast(pa.int64())
         times = np.where(own.is_valid().to_numpy(zero_copy_only=False), own.fill_null(0).to_numpy(), times)

@@ -126,10 +126,8 @@ def ranks_of(decisions: list[tuple[int, BranchMatches]]) -> list[Words]:
     """What absences decided in the branches of one subscription, ranked together: by members, then by branch."""
     if not decisions:
         return []
-    width = max(found.refs.shape[1] for _, found in decisions)
-    refs = np.concatenate(
-        [np.pad(found.refs, ((0, 0), (0, width - found.refs.shape[1])), constant_values=-1) for _, found in decisions]
-    )
+    width = max(int(np.max(found.refs.widths, initial=0)) for _, found in decisions)
+    refs = np.concatenate([found.refs.padded(width) for _, found in decisions])
     branches = np.concatenate([np.full(len(found.at), branch) for branch, found in decisions])
     ranks = inverse(np.lexsort((branches, *reversed(refs.T))))
     return np.split(ranks, np.cumsum([len(found.at) for _, found in decisions])[:-1])

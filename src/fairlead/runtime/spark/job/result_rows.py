@@ -1,7 +1,7 @@
 """The rows of a job on Spark: relations, and events that could not take part.
 
     verdict        `in order`: a relation; `late`: an event before what was released; `rejected`: a record that fits no type;
-                   `repeated`: a record whose sequence its source had already reached
+                   `repeated`: a record whose sequence its source had already reached; `retracted`: a relation is taken back
     subscription, relation_id, branch
     completed_at   the position of the logged event that completed it (of another row: its own, null if it has none)
     place          0: at that event's own place; 1, 2 …: after it, by a derived one; -1, -2 …: before it, by a deadline
@@ -24,6 +24,7 @@ Takes: relations, or tables of events. Gives: Arrow tables of `schema`. Never: m
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -35,12 +36,12 @@ import pyarrow.compute as pc
 from fairlead.errors import require
 from fairlead.model.layout import ResultLayout, layout_of
 from fairlead.model.plan import Plan, Subscription
-from fairlead.model.relation import Relation
+from fairlead.model.relation import PLUS, Relation
 from fairlead.model.verdict import EventVerdict
 from fairlead.transport.output.relation_files import relation_table
 
 IN_ORDER, LATE = EventVerdict.IN_ORDER.value, EventVerdict.LATE.value
-REJECTED, REPEATED = EventVerdict.REJECTED.value, EventVerdict.REPEATED.value
+REJECTED, REPEATED, RETRACTED = EventVerdict.REJECTED.value, EventVerdict.REPEATED.value, "retracted"
 Numbers = npt.NDArray[np.int64]
 
 
@@ -49,7 +50,8 @@ class ResultRows:
     tenth of its time for the rows."""
 
     def __init__(self, plan: Plan, certain: bool = False) -> None:
-        self.layout: ResultLayout = layout_of(plan)
+        self.layout: ResultLayout = replace(layout_of(plan), signed=True)
+        """Here the sign of a delivery is its verdict."""
         self.certain = certain
         self.names = pa.array([each.name for each in plan.subscriptions], pa.string())
         self.firsts: Numbers = np.cumsum([0, *(_at_one_event(each) for each in plan.subscriptions)])
@@ -68,13 +70,15 @@ class ResultRows:
     @cached_property
     def _plain(self) -> pa.Schema:
         """The columns of the embedded runtime's table that are also in this one, in a form that Spark reads."""
-        return pa.schema([_plain(field, self.certain) for field in self.layout.schema if field.name != "positions"])
+        held = [field for field in self.layout.schema if field.name not in ("positions", "sign")]
+        return pa.schema([_plain(field, self.certain) for field in held])
 
     def relations(self, found: Sequence[Relation]) -> pa.Table:
         """The delivered relations, in this order."""
-        given = relation_table([found], self.layout).select(self._plain.names).cast(self._plain)
+        whole = relation_table([found], self.layout)
+        given = whole.select(self._plain.names).cast(self._plain)
         columns = {
-            "verdict": _same(IN_ORDER, len(given)),
+            "verdict": _verdicts(whole.column("sign")),
             "relation_id": given.column("id"),
             "turn": pa.array(self._turns(given)),
             "reason": pa.nulls(len(given), pa.string()),
@@ -142,6 +146,12 @@ def _one(array: Any) -> pa.Array:
 
 def _same(text: str, rows: int) -> pa.Array:
     return pa.repeat(pa.scalar(text, pa.string()), rows)
+
+
+def _verdicts(signs: pa.ChunkedArray) -> pa.Array:
+    if not len(signs) or pc.min(signs).as_py() == PLUS:
+        return _same(IN_ORDER, len(signs))
+    return pc.if_else(pc.equal(signs, PLUS), IN_ORDER, RETRACTED)
 
 
 def _at_one_event(subscription: Subscription) -> int:

@@ -1,0 +1,151 @@
+"""The members of matches as position words: for each match a run of one or more events in each slot.
+
+    A a THEN B b[3]       every match has four members, a run of one and a run of three: a row of four words, no offsets
+    runs of any length    all words one after the other, and for each slot of each match where its run begins
+
+Every column of members is read through this class: ids, tables, objects, emitted attributes and the order of deadlines need not
+know how many events a slot holds. Patterns have fixed counts today, so kernels return rows, and only tests make offsets.
+
+Takes: words, and offsets if runs differ in length. Gives: rows, columns and lengths. Never: looks at an event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fairlead.errors import require
+from fairlead.matching.results.chunk import Numbers, Words
+from fairlead.model.identity import Words as Ids
+from fairlead.model.identity import relation_ids
+
+
+class MemberWords:
+    """`words`: one row per match; or with offsets all of them one after the other. `offsets`: match after match and slot after
+    slot the place where a run begins, and at the end that of the last word; `slots` to a match."""
+
+    __slots__ = ("offsets", "slots", "words")
+
+    def __init__(self, words: Words, offsets: Numbers | None = None, slots: int = 0) -> None:
+        self.words, self.offsets, self.slots = words, offsets, slots
+
+    @classmethod
+    def of_runs(cls, matches: Sequence[Sequence[Sequence[int]]], slots: int) -> MemberWords:
+        """By match and slot, the words of a run."""
+        runs = [run for match in matches for run in match]
+        words = np.array([word for run in runs for word in run], dtype=np.int64)
+        return cls(words, _offsets([len(run) for run in runs]), slots)
+
+    def __len__(self) -> int:
+        return len(self.words) if self.offsets is None else (len(self.offsets) - 1) // self.slots
+
+    def __getitem__(self, rows: Numbers | slice) -> MemberWords:
+        """Those of some matches."""
+        if self.offsets is None:
+            return MemberWords(self.words[rows])
+        lengths = self.lengths[rows]
+        starts, widths = self.starts[:-1][rows], lengths.sum(axis=1)
+        within = np.arange(int(widths.sum())) - np.repeat(np.cumsum(widths) - widths, widths)
+        return MemberWords(self.words[np.repeat(starts, widths) + within], _offsets(lengths.reshape(-1)), self.slots)
+
+    @property
+    def flat(self) -> Words:
+        """All words, match after match."""
+        return np.ascontiguousarray(self.words).reshape(-1) if self.offsets is None else self.words
+
+    @property
+    def lengths(self) -> Numbers:
+        """By match and slot, how many members a run has. A row has a slot of its own for each of its members."""
+        if self.offsets is None:
+            return np.ones(self.words.shape, dtype=np.int64)
+        return np.diff(self.offsets).reshape(-1, self.slots)
+
+    @property
+    def starts(self) -> Numbers:
+        """Where the members of each match begin among all words, and the end of the last."""
+        return np.arange(len(self) + 1) * self.words.shape[1] if self.offsets is None else self.offsets[:: self.slots]
+
+    @property
+    def widths(self) -> int | Numbers:
+        """How many members a match has: one number if all have the same."""
+        return int(self.words.shape[1]) if self.offsets is None else np.diff(self.starts)
+
+    @property
+    def form(self) -> tuple[int, ...]:
+        """Equal for blocks whose members can stand one after the other."""
+        return self.words.shape[1:] if self.offsets is None else (-1, self.slots)
+
+    def column(self, slot: int) -> Words:
+        """The member of each match at a slot that holds one event."""
+        if self.offsets is None:
+            return np.ascontiguousarray(self.words[:, slot])
+        require(bool((self.lengths[:, slot] == 1).all()), "this slot holds one event", slot=slot)
+        return self.words[self.offsets[:-1].reshape(-1, self.slots)[:, slot]]
+
+    def rows(self) -> list[list[int]]:
+        """The members of each match."""
+        if self.offsets is None:
+            return self.words.tolist()  # type: ignore[no-any-return]
+        return [part.tolist() for part in np.split(self.words, self.starts[1:-1])][: len(self)]
+
+    def row(self, match: int) -> list[int]:
+        """The members of one match."""
+        if self.offsets is None:
+            return self.words[match].tolist()  # type: ignore[no-any-return]
+        return self.words[self.offsets[match * self.slots] : self.offsets[(match + 1) * self.slots]].tolist()  # type: ignore[no-any-return]
+
+    def runs(self, match: int) -> tuple[int, ...] | None:
+        """The lengths of the runs of one match; None if the pattern tells them."""
+        return None if self.offsets is None else tuple(self.lengths[match].tolist())
+
+    def mapped(self, function: Callable[[Words], Words]) -> MemberWords:
+        """With another number for each word."""
+        return MemberWords(function(self.words), self.offsets, self.slots)
+
+    def largest(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The largest of numbers that are given for each member, by match."""
+        if self.offsets is None:
+            made: npt.NDArray[Any] = values.reshape(self.words.shape).max(axis=1)
+            return made
+        return np.maximum.reduceat(values, self.starts[:-1]) if len(self) else values
+
+    def padded(self, width: int) -> Words:
+        """One row per match, filled with -1: rows compare as the matches do, member by member."""
+        if self.offsets is None:
+            return np.pad(self.words, ((0, 0), (0, width - self.words.shape[1])), constant_values=-1)
+        made = np.full((len(self), width), -1, dtype=np.int64)
+        made[np.arange(width) < np.diff(self.starts)[:, None]] = self.words
+        return made
+
+    def ids(self, asked: Sequence[tuple[str, int, int]], identities: Ids | None = None) -> Ids:
+        """The ids of relations; `asked` as for `relation_ids`. If the pattern does not tell the lengths of runs, each run is
+        followed by its length (model/identity.py). `identities`: of each member, two words in place of its position."""
+        if self.offsets is None:
+            return relation_ids(asked, self.words if identities is None else identities.reshape(len(self), -1))
+        words, each = (self.words, 1) if identities is None else (identities.reshape(-1), 2)
+        followed = np.insert(words, each * self.offsets[1:], np.diff(self.offsets))
+        widths = each * np.diff(self.starts) + self.slots
+        starts = np.cumsum(widths) - widths
+        seeds = np.repeat(np.arange(len(asked)), [rows for _, _, rows in asked])
+        made = np.empty((len(self), 2), dtype=np.uint64)
+        for width in np.unique(widths).tolist():  # matches of one width are computed together
+            mine = np.flatnonzero(widths == width)
+            counts = np.bincount(seeds[mine], minlength=len(asked)).tolist()
+            some = [(digest, branch, count) for (digest, branch, _), count in zip(asked, counts, strict=True) if count]
+            made[mine] = relation_ids(some, followed[starts[mine][:, None] + np.arange(width)])
+        return made
+
+
+def joined_members(parts: Sequence[MemberWords]) -> MemberWords:
+    """Those of several blocks of one branch, one after the other."""
+    words = np.concatenate([each.words for each in parts])
+    if parts[0].offsets is None:
+        return MemberWords(words)
+    return MemberWords(words, _offsets(np.concatenate([each.lengths.reshape(-1) for each in parts])), parts[0].slots)
+
+
+def _offsets(lengths: Iterable[int] | npt.NDArray[np.int64]) -> Numbers:
+    return np.concatenate(([0], np.cumsum(np.asarray(lengths, dtype=np.int64))))
