@@ -139,7 +139,7 @@ def test_batches_of_no_row_of_one_and_of_hundreds_with_other_types_between(name:
         batches += [events[:size], [{"type": "N", "x": at}] * 3]
         del events[:size]
     with pytest.MonkeyPatch.context() as patch:
-        Thresholds(small=64, spread=8, few=64, table=64).set(patch)
+        Thresholds(small=64, spread=8, few=64, table=64, packing=16).set(patch)
         found, _ = run(plan, batches, frozenset({6, 13}))
     assert len(found) > 5
 

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from fairlead.matching.compiled.running import key_table as hashing
 from fairlead.matching.compiled.running import keys
 from fairlead.matching.compiled.running import retention as forgetting
+from fairlead.matching.state import packed_columns
 from tests.matching.generators.generated import DISPOSALS, MATCHINGS, START
 
 ATTRIBUTES = "k BIGINT, j INT, s STRING, d DOUBLE, t TIMESTAMP, f BOOLEAN, x INT, y INT"
@@ -58,15 +59,23 @@ class Thresholds:
     spread: int
     few: int
     table: int
+    packing: int
 
     def set(self, patch: pytest.MonkeyPatch) -> None:
         patch.setattr(keys, "SMALL", self.small)
         patch.setattr(keys, "SPREAD", self.spread)
         patch.setattr(forgetting, "FEW", self.few)
         patch.setattr(hashing, "LEAST", self.table)
+        patch.setattr(packed_columns, "WORTH", self.packing)
 
 
-THRESHOLDS = (2, 8, 40, keys.SMALL), (1, 2, keys.SPREAD), (0, 2, forgetting.FEW), (2, 8, hashing.LEAST)
+THRESHOLDS = (
+    (2, 8, 40, keys.SMALL),
+    (1, 2, keys.SPREAD),
+    (0, 2, forgetting.FEW),
+    (2, 8, hashing.LEAST),
+    (1, packed_columns.WORTH),
+)
 
 
 @dataclass(frozen=True)
@@ -204,7 +213,7 @@ def keyed_cases(draw: st.DrawFn, streams: int, most: int = 6) -> KeyedCase:
 
 EVENTS_MAX, CUTS_MAX, EMPTY_MAX, RELOADS_MAX, COMPARED_MAX = 18, 8, 3, 3, 2
 BATCHES_MAX = CUTS_MAX + 1 + EMPTY_MAX
-STREAM_BYTES = 1 + 10 * EVENTS_MAX + 1 + CUTS_MAX + 1 + EMPTY_MAX + 1 + BATCHES_MAX + 2 + RELOADS_MAX + COMPARED_MAX + 5
+STREAM_BYTES = 1 + 10 * EVENTS_MAX + 1 + CUTS_MAX + 1 + EMPTY_MAX + 1 + BATCHES_MAX + 2 + RELOADS_MAX + COMPARED_MAX + 6
 """More than any stream reads."""
 
 

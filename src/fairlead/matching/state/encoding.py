@@ -6,7 +6,13 @@
     subscriptions                         whose state it is: by digest, frame and since (model/partition.py), in which unit it
                                           ran, and the latest time that it has seen; unit by unit
     types u, events u, rows u 0, ...      of the u-th unit (see content.py): the events, their order, a table for each type
-    instances u n, queued u n, waiting u n   of the u-th unit, for the n-th form of its branches, if there is something
+    instances u n, queued u n, waiting u n   of the u-th unit, for the n-th form of its branches, if there is something:
+                                          `queued` has numbers of events, each less its own place among the queued
+    idle u n                              of the instances without queued events: key and clock; of others, events imply
+                                          them (implied_values.py), but for how far the clock is `ahead` of the newest
+
+Columns of whole numbers and of times are packed if that saves room (packed_columns.py). In version 4 nothing was packed, all
+instances had key and clock, and `queued` had the words of events.
 
 The state of a subscription is identified by its digest, frame and since, so any equal subscription can resume from it: under
 another name, from another file, beside other rules. Attributes that its types had at that time are known; others are NULL.
@@ -46,6 +52,8 @@ from fairlead.matching.state.content import (
     forms_of,
     joined,
 )
+from fairlead.matching.state.implied_values import has_events, keys_of_events, newest_times, put_together, rows_of
+from fairlead.matching.state.packed_columns import packed, unpacked
 from fairlead.matching.state.soundness import require_agreement, require_sound
 from fairlead.model.columns import arrow_schema, record_batch
 from fairlead.model.partition import START, Unit, partition
@@ -54,7 +62,8 @@ from fairlead.model.position import Position
 from fairlead.model.types import Catalogue
 
 MAGIC = b"fairlead-state"
-VERSION = 4
+VERSION = 5
+READ = (b"4", b"5")
 OTHER_IDENTITY = (b"1", b"2", b"3")
 """Versions in which relations had other ids or derived events other places, so their counts cannot be continued: before a
 subscription had its own identity (1, 2), and while the order of WITHOUT clauses and the joins of other subscriptions affected
@@ -112,14 +121,15 @@ def decode(dumped: bytes, without: Collection[str] = ()) -> State:
     if words[1] in OTHER_IDENTITY:
         problem = f"the state has version {words[1].decode()}, and subscriptions and relations have other ids since then"
         raise StateError("S006", problem, fix="start again from the events, or load it with the release that wrote it")
-    if words[1] != b"%d" % VERSION:
-        problem = f"the state has version {words[1].decode(errors='replace')}, this release reads version {VERSION}"
+    if words[1] not in READ:
+        readable = " and ".join(each.decode() for each in READ)
+        problem = f"the state has version {words[1].decode(errors='replace')}, this release reads versions {readable}"
         raise StateError("S002", problem, fix="load it with the release that wrote it")
     if words[2] != hashlib.sha256(body).hexdigest().encode():
         raise StateError("S003", "the state is damaged: its digest does not match", fix="use an earlier dump")
     with distrusted():
         batch = read_batch(body)
-        return State({name: batch.column(at) for at, name in enumerate(batch.schema.names)}, without)
+        return State({name: batch.column(at) for at, name in enumerate(batch.schema.names)}, without, words[1] == READ[0])
 
 
 # Written
@@ -132,7 +142,7 @@ def _body(last: Position, units: Sequence[tuple[Unit, Content]]) -> bytes:
         columns |= _events_columns(content.events, unit.plan.catalogue, at)
         for number, form in enumerate(forms_of(unit.plan)):
             if form in content.groups:
-                columns |= _group_columns(content.groups[form], f"{at} {number}")
+                columns |= _group_columns(content.groups[form], f"{at} {number}", content.events, unit.plan.catalogue)
     batch = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(metadata_version=pa.ipc.MetadataVersion.V5, compression=None, use_threads=False)
@@ -169,16 +179,25 @@ def _events_columns(events: Events, catalogue: Catalogue, unit: int) -> dict[str
     return made
 
 
-def _group_columns(group: InstanceTable, number: str) -> dict[str, pa.Array]:
+def _group_columns(group: InstanceTable, number: str, events: Events, catalogue: Catalogue) -> dict[str, pa.Array]:
+    queued = has_events(group)
+    ahead = np.where(queued & (group.clock != NEVER), group.clock - newest_times(group, events, catalogue), 0)
     instances = {
         "subscription": small(group.subscription),
         "branch": small(group.branch),
-        **{f"key {at}": _small_key(column) for at, column in enumerate(group.keys)},
-        "clock": _clocks(group.clock),
+        "ahead": small(ahead),
         "loose": pa.array(group.loose) if group.loose.any() else pa.nulls(len(group)),
         **{f"queue {at}": small(group.lengths[:, at]) for at in range(group.form.queues)},
     }
-    made = {f"instances {number}": _table(instances, len(group)), f"queued {number}": _listed(_numbers(group.words))}
+    entries = rows_of(group.words, events) - np.arange(len(group.words))
+    made = {
+        f"instances {number}": _table(instances, len(group)),
+        f"queued {number}": _table({"event": small(entries)}, len(entries)),
+    }
+    idle = np.flatnonzero(~queued)
+    if len(idle):
+        keys = {f"key {at}": _small_key(column.take(pa.array(idle))) for at, column in enumerate(group.keys)}
+        made[f"idle {number}"] = _table({**keys, "clock": _clocks(group.clock[idle])}, len(idle))
     if len(group.owner):
         waiting = {
             "instance": _numbers(group.owner),
@@ -204,8 +223,9 @@ def _numbers(values: Any) -> pa.Array:
 
 
 def _table(columns: Mapping[str, pa.Array], rows: int) -> pa.Array:
-    kind = pa.struct([(name, column.type) for name, column in columns.items()])
-    children = [canonical(column) for column in columns.values()]
+    written = [packed(name, column) for name, column in columns.items()]
+    children = [canonical(column) for _, column in written]
+    kind = pa.struct([field for field, _ in written])
     return _in_one_row(pa.StructArray.from_buffers(kind, rows, [None], children=children))
 
 
@@ -223,8 +243,8 @@ def _in_one_row(column: pa.Array) -> pa.Array:
 class State:
     """An engine between two events."""
 
-    def __init__(self, found: Mapping[str, pa.Array], without: Collection[str] = ()) -> None:
-        self._found, self._without, self._agreed = found, without, False
+    def __init__(self, found: Mapping[str, pa.Array], without: Collection[str] = (), is_version_4: bool = False) -> None:
+        self._found, self._without, self._agreed, self._is_version_4 = found, without, False, is_version_4
         self.last = Position(found["major"][0].as_py(), found["minor"][0].as_py())
         self.entries: list[StateEntry] = []
         counts: dict[int, int] = {}
@@ -306,9 +326,32 @@ class State:
                 if whole is None:
                     branch = int(large(_fields(self._found[name])["branch"])[rows[0]])
                     form = form_of(plan.subscriptions[new].branches[branch], plan.catalogue)
-                    whole = _group(form, self._found, f"{unit} {number}")
+                    whole = _group(form, self._found, f"{unit} {number}", self._words(unit))
                 chosen = whole if len(rows) == len(whole) else whole.taken(rows)
-                yield replace(chosen, subscription=np.full(len(chosen), new, dtype=np.int64))
+                chosen = replace(chosen, subscription=np.full(len(chosen), new, dtype=np.int64))
+                if not self._is_version_4:
+                    idle = (np.cumsum(~has_events(whole)) - 1)[rows]
+                    chosen = self._completed(chosen, f"idle {unit} {number}", idle, unit, plan)
+                yield chosen
+
+    def _words(self, unit: int) -> npt.NDArray[np.int64] | None:
+        """The words that queued events are counted in."""
+        return None if self._is_version_4 else _plain(_fields(self._found[f"events {unit}"])["word"])
+
+    def _completed(self, group: InstanceTable, name: str, idle: npt.NDArray[np.int64], unit: int, plan: Plan) -> InstanceTable:
+        """Instances of one subscription with their keys and clocks. `idle`: by instance the row of the table of that name."""
+        subscription, events = plan.subscriptions[int(group.subscription[0])], _events(self._found, unit, plan.catalogue)
+        queued = has_events(group)
+        clock = newest_times(group, events, plan.catalogue) + group.clock if subscription.within_us is not None else NEVER
+        clock = np.where(queued, clock, NEVER)
+        parts = keys_of_events(group, np.flatnonzero(queued), subscription.branches, events, plan.catalogue)
+        if not queued.all():
+            stored, rest = _fields(self._found[name]), np.flatnonzero(~queued)
+            mine = pa.array(idle[rest])
+            kinds = enumerate(group.form.keys)
+            parts.append((rest, tuple(_large_key(stored[f"key {at}"], kind).take(mine) for at, kind in kinds)))
+            clock[rest] = _plain(stored["clock"].cast(pa.int64()).fill_null(NEVER).take(mine))
+        return replace(group, keys=put_together(parts), clock=clock)
 
     def _events(self, unit: int, words: npt.NDArray[np.int64], catalogue: Catalogue) -> Events:
         """The events with these words."""
@@ -353,7 +396,7 @@ def _events(found: Mapping[str, pa.Array], unit: int, catalogue: Catalogue) -> E
 
 def _rows(rows: pa.StructArray, schema: pa.Schema) -> pa.RecordBatch:
     """The rows as the type is declared now: attributes that did not exist then, or had another type, are NULL."""
-    known = {rows.type.field(at).name: rows.field(at) for at in range(rows.type.num_fields)}
+    known = _fields_of(rows)
     columns = []
     for each in schema:
         column = known.get(each.name)
@@ -361,29 +404,47 @@ def _rows(rows: pa.StructArray, schema: pa.Schema) -> pa.RecordBatch:
     return record_batch(columns, schema, len(rows))
 
 
-def _group(form: Form, found: Mapping[str, pa.Array], number: str) -> InstanceTable:
+def _group(form: Form, found: Mapping[str, pa.Array], number: str, words: npt.NDArray[np.int64] | None) -> InstanceTable:
+    """`words`: of all events, where instances have their numbers; keys are then not known yet, and the clock is how far it is
+    ahead. Version 4 has all of it."""
     table = _fields(found[f"instances {number}"])
     waiting = _fields(found[f"waiting {number}"]) if f"waiting {number}" in found else {}
     members = [_plain(waiting[f"member {at}"]) for at in range(form.members)] if waiting else [NO_NUMBERS] * form.members
-    return InstanceTable(
+    keys: tuple[pa.Array, ...] = ()
+    if words is None:
+        keys = tuple(_large_key(table[f"key {at}"], kind) for at, kind in enumerate(form.keys))
+        clock, queued = _plain(table["clock"].cast(pa.int64()).fill_null(NEVER)), _plain(found[f"queued {number}"].values)
+    else:
+        clock, entries = large(table["ahead"]), large(_fields(found[f"queued {number}"])["event"])
+        entries = entries + np.arange(len(entries))
+        if len(entries) and not (int(entries.min()) >= 0 and int(entries.max()) < len(words)):
+            raise unsound("an event is missing")
+        queued = words[entries]
+    group = InstanceTable(
         form,
         large(table["subscription"]),
         large(table["branch"]),
-        tuple(_large_key(table[f"key {at}"], kind) for at, kind in enumerate(form.keys)),
-        _plain(table["clock"].cast(pa.int64()).fill_null(NEVER)),
+        keys,
+        clock,
         _flags(table["loose"]),
         np.stack([large(table[f"queue {at}"]) for at in range(form.queues)], axis=1),
-        _plain(found[f"queued {number}"].values),
+        queued,
         _plain(waiting["instance"]) if waiting else NO_NUMBERS,
         _plain(waiting["deadline"]) if waiting else NO_NUMBERS,
         waiting["cancelled"].to_numpy(zero_copy_only=False) if waiting else np.zeros(0, dtype=bool),
         np.stack(members, axis=1),
     )
+    if int(group.lengths.min(initial=0)) < 0 or int(group.lengths.sum()) != len(queued):
+        raise unsound("its queues hold more or less than they say")
+    return group
 
 
 def _fields(column: pa.Array) -> dict[str, pa.Array]:
-    rows = column.values
-    return {rows.type.field(at).name: rows.field(at) for at in range(rows.type.num_fields)}
+    return _fields_of(column.values)
+
+
+def _fields_of(rows: pa.StructArray) -> dict[str, pa.Array]:
+    return {rows.type.field(at).name: unpacked(rows.type.field(at), rows.field(at)) for at in range(rows.type.num_fields)}
 
 
 def _large_key(column: pa.Array, kind: pa.DataType) -> pa.Array:
