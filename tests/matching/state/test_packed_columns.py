@@ -32,6 +32,7 @@ def columns(draw: st.DrawFn) -> pa.Array:
 @given(columns(), st.integers(0, 5))
 @example(pa.array([-(2**63), 2**63 - 1] * 40), 0)
 @example(pa.array([None] * 40, pa.int64()), 0)
+@example(pa.array([7, None] * 40, pa.int64()), 1)
 def test_a_packed_column_is_unpacked_as_it_was(column: pa.Array, cut: int) -> None:
     field, made = packed("x", column)
     assert (field.name, field.type) == ("x", made.type)

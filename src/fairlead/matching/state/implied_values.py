@@ -17,6 +17,7 @@ import pyarrow as pa
 from fairlead.matching.results.chunk import Numbers
 from fairlead.matching.state.body import unsound
 from fairlead.matching.state.content import NEVER, Events, InstanceTable, Mask
+from fairlead.model.identity import MINOR_BITS
 from fairlead.model.plan import Branch
 from fairlead.model.types import Catalogue
 
@@ -26,14 +27,15 @@ def has_events(group: InstanceTable) -> Mask:
     return found
 
 
-def newest_times(group: InstanceTable, events: Events, catalogue: Catalogue) -> Numbers:
-    """Of the queued events of each instance; 0 if there is none, or none has a time."""
+def newest_times(group: InstanceTable, rows: Numbers, events: Events, catalogue: Catalogue) -> Numbers:
+    """Of the queued events of each instance; 0 if there is none, or none has a time. `rows`: of all queued, which events they
+    are."""
     made = np.zeros(len(group), dtype=np.int64)
-    used = np.flatnonzero(has_events(group))
+    totals = group.lengths.sum(axis=1)
+    used = np.flatnonzero(totals)
     if len(used):
-        totals = group.lengths[used].sum(axis=1)
-        times = _times(events, catalogue)[rows_of(group.words, events)]
-        newest = np.maximum.reduceat(times, np.cumsum(totals) - totals)
+        totals = totals[used]
+        newest = np.maximum.reduceat(_times(events, catalogue)[rows], np.cumsum(totals) - totals)
         made[used] = np.where(newest == NEVER, 0, newest)
     return made
 
@@ -51,20 +53,42 @@ def rows_of(words: Numbers, events: Events) -> Numbers:
     """Which events have these words."""
     if not len(words):
         return np.zeros(0, dtype=np.int64)
-    found = np.minimum(np.searchsorted(events.words, words), len(events) - 1)
-    if not len(events) or not (events.words[found] == words).all():
+    if not len(events):
+        raise unsound("an event is missing")
+    found = _by_position(words, events.words) if len(words) > FEW else None
+    if found is None:
+        found = np.minimum(np.searchsorted(events.words, words), len(events) - 1)
+    if not (events.words[found] == words).all():
         raise unsound("an event is missing")
     return found
 
 
+FEW = 256
+SPREAD = 8
+"""Positions for each event, up to which a table of them is faster than a search for each word."""
+
+
+def _by_position(words: Numbers, known: Numbers) -> Numbers | None:
+    """By a table, if no two events have one position and positions are close together."""
+    places, low = known >> MINOR_BITS, int(known[0]) >> MINOR_BITS
+    span = (int(known[-1]) >> MINOR_BITS) - low + 1
+    if span > SPREAD * len(known) or not (places[1:] > places[:-1]).all():
+        return None
+    table = np.zeros(span, dtype=np.int64)
+    table[places - low] = np.arange(len(known))
+    found: Numbers = table[np.clip((words >> MINOR_BITS) - low, 0, span - 1)]
+    return found
+
+
 def keys_of_events(
-    group: InstanceTable, rows: Numbers, branches: Sequence[Branch], events: Events, catalogue: Catalogue
+    group: InstanceTable, queued: Numbers, branches: Sequence[Branch], events: Events
 ) -> list[tuple[Numbers, tuple[pa.Array, ...]]]:
-    """The keys of these instances, each of which has a queued event: by parts of the rows. `branches`: those of the
-    subscription, to which all belong."""
+    """The keys of the instances that have a queued event, in parts: which rows they are of, and columns. `queued`: of all
+    queued, which events they are; `branches`: those of the subscription, to which all belong."""
     lengths = group.lengths
-    ends = np.cumsum(lengths.sum(axis=1))
-    first = rows_of(group.words[(ends - lengths.sum(axis=1))[rows]], events)
+    totals = lengths.sum(axis=1)
+    rows = np.flatnonzero(totals)
+    first = queued[(np.cumsum(totals) - totals)[rows]]
     queue, branch, code = (lengths[rows] > 0).argmax(axis=1), group.branch[rows], events.codes[first]
     inner = np.empty(len(events), dtype=np.int64)
     for each in range(len(events.types)):

@@ -13,13 +13,14 @@ import numpy as np
 import pyarrow as pa
 
 from fairlead.matching.state.canonical_columns import large
-from fairlead.model.columns import ARROW
+from fairlead.model.columns import ARROW, bits_of, number_array
 from fairlead.model.types import Kind
 
 KINDS = {
     str(kind): kind
     for kind in (pa.int8(), pa.int16(), *(ARROW[each] for each in (Kind.INT, Kind.BIGINT, Kind.TIMESTAMP, Kind.INTERVAL)))
 }
+WIDTHS = {kind: kind.bit_width // 8 for kind in KINDS.values()}
 WORTH = 128
 """Bytes that have to be saved: a field's metadata takes about a hundred."""
 FIRST = 64
@@ -29,31 +30,37 @@ NAME = b"packed"
 
 def packed(name: str, column: pa.Array) -> tuple[pa.Field, pa.Array]:
     plain = pa.field(name, column.type), column
-    size, nulls = len(column), column.null_count
-    if str(column.type) not in KINDS or nulls == size or size * column.type.bit_width // 8 < WORTH:
+    size = len(column)
+    if size * 8 < WORTH or column.type not in WIDTHS:
         return plain
-    known = column.is_valid().to_numpy(zero_copy_only=False) if nulls else None
-    values = column.drop_null().cast(pa.int64()).to_numpy() if nulls else column.cast(pa.int64()).to_numpy()
-    low, high = int(values.min()), int(values.max())
-    if high - low > np.iinfo(np.int64).max:
+    numbers, known = bits_of(column), None
+    if column.null_count:
+        known = column.is_valid().to_numpy(zero_copy_only=False)
+        numbers = numbers[known]
+    if not len(numbers):
         return plain
-    above, unit = values - low, 1
-    width = _width(high - low)
+    low, high = int(numbers.min()), int(numbers.max())
+    width, unit = _width(high - low), 1
+    if width > 8:
+        return plain
+    above = numbers.astype(np.int64, copy=False) - low
     if width > 1:
         common = int(np.gcd.reduce(above[:FIRST]))
-        common = int(np.gcd.reduce(above)) if common != 1 else 1
+        common = common if common == 1 else int(np.gcd.reduce(above))
         if _width((high - low) // common) < width:
-            unit = common
-    width = max(_width((high - low) // unit), 1 if nulls else 0)
-    if size * (column.type.bit_width // 8 - width) < WORTH:
+            unit, above = common, above // common
+    width = max(_width((high - low) // unit), 0 if known is None else 1)
+    if size * (WIDTHS[column.type] - width) < WORTH:
         return plain
-    field = pa.field(name, pa.null(), metadata={NAME: f"{column.type} {low} {unit}".encode()})
+    metadata = {NAME: f"{column.type} {low} {unit}".encode()}
     if not width:
-        return field, pa.nulls(size)
-    numbers = np.zeros(size, dtype=f"i{width}")
-    numbers[slice(None) if known is None else known] = above // unit if unit > 1 else above
-    made = pa.array(numbers, mask=None if known is None else ~known)
-    return field.with_type(made.type), made
+        return pa.field(name, pa.null(), metadata=metadata), pa.nulls(size)
+    made = above.astype(f"i{width}")
+    if known is not None:
+        made, above = np.zeros(size, dtype=made.dtype), made
+        made[known] = above
+    written = number_array(made) if known is None else pa.array(made, mask=~known)
+    return pa.field(name, written.type, metadata=metadata), written
 
 
 def unpacked(field: pa.Field, column: pa.Array) -> pa.Array:
@@ -68,9 +75,10 @@ def unpacked(field: pa.Field, column: pa.Array) -> pa.Array:
     ends = [low + unit * int(each) for each in (numbers.min(), numbers.max())] if len(numbers) else [low]
     if not (unit > 0 and all(-(1 << 63) <= each < 1 << 63 for each in (low, unit, *ends))):
         raise ValueError("beyond 64 bits")
-    return pa.array(low + unit * numbers, mask=empty).cast(kind)
+    values = low + unit * numbers
+    return (number_array(values) if empty is None else pa.array(values, mask=empty)).cast(kind)
 
 
 def _width(most: int) -> int:
     """Bytes of a signed number."""
-    return 0 if not most else next(each for each in (1, 2, 4, 8) if most < 1 << (8 * each - 1))
+    return 0 if not most else next(each for each in (1, 2, 4, 8, 16) if most < 1 << (8 * each - 1))
