@@ -31,8 +31,8 @@ from fairlead.matching.interpreted.event_lane import Delivered, Make, Running
 from fairlead.matching.interpreted.matcher import IncrementalSubscription
 from fairlead.matching.results.delivery_order import Objects, in_one_order
 from fairlead.matching.results.relations import Relations
-from fairlead.matching.state import encoding as state
-from fairlead.matching.state.encoding import Change
+from fairlead.matching.state.decoding import decode
+from fairlead.matching.state.encoding import Change, encode
 from fairlead.matching.thresholds import THRESHOLDS, Thresholds
 from fairlead.matching.unit import KERNELS_FROM, UnitEngine
 from fairlead.model.arguments import require_call, require_kind, require_names, require_plan, wrong_kind
@@ -213,7 +213,7 @@ class Engine:
     def dump(self) -> bytes:
         """The state as bytes. The same history always returns the same bytes."""
         self._require_whole()
-        return state.encode(self.last, [(part, unit.content()) for part, unit in zip(self.parts, self.units, strict=True)])
+        return encode(self.last, [(part, unit.content()) for part, unit in zip(self.parts, self.units, strict=True)])
 
     @classmethod
     def load(
@@ -235,7 +235,7 @@ class Engine:
         require_plan("Engine.load", plan, "Engine.load(fairlead.compile(text), dumped)")
         require_kind("Engine.load", "dumped", dumped, (bytes,), "bytes", "pass what Engine.dump returned")
         require_names("Engine.load", "without", without, "without=[subscription.digest]")
-        found = state.decode(dumped, without)
+        found = decode(dumped, without)
         since = found.since(plan)
         engine = cls(plan, kernels_from=kernels_from, since=since, check=check, thresholds=thresholds)
         engine.last, engine.change = found.last, found.change(plan)

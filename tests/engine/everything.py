@@ -1,6 +1,6 @@
 """A plan that has everything a state can hold, a stream that fills it, and the fixture made of both.
 
-`python -m tests.engine.everything` writes tests/fixtures/state-v4.bin. That is done once for each version: the point of a
+`python -m tests.engine.everything` writes tests/fixtures/state-v5.bin. That is done once for each version: the point of a
 fixture is that yesterday's bytes load today. A new version gets a file of its own.
 """
 
@@ -15,7 +15,7 @@ from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
 from fairlead.transport.events import read_events
 
-FIXTURE = Path(__file__).parent.parent / "fixtures" / "state-v4.bin"
+FIXTURE = Path(__file__).parent.parent / "fixtures" / "state-v5.bin"
 RULES = """
 TYPE Order (id INT, buyer STRING, price DECIMAL(10,2), rate DOUBLE, urgent BOOLEAN, note BINARY, at TIMESTAMP) TIME at
 TYPE Rush EXTENDS Order (fee DECIMAL(12,4))

@@ -71,9 +71,10 @@ def test_both_matchers_write_the_fixture_byte_for_byte(kernels_from: int | None)
     assert everything.engine_before(kernels_from).dump() == everything.FIXTURE.read_bytes()
 
 
+@pytest.mark.parametrize("version", [4, 5])
 @pytest.mark.parametrize("kernels", [False, True])
-def test_a_written_state_loads_and_goes_on(kernels: bool) -> None:
-    written = everything.FIXTURE.read_bytes()
+def test_a_written_state_loads_and_goes_on(kernels: bool, version: int) -> None:
+    written = (FIXTURES / f"state-v{version}.bin").read_bytes()
     loaded = Engine.load(everything.plan(), written, kernels_from=0) if kernels else Engine.load(everything.plan(), written)
     whole = everything.engine_before()
     assert (loaded.lane is not None) is kernels
@@ -114,7 +115,7 @@ def test_damage_and_another_version_are_refused_with_a_code_and_another_plan_is_
     plan, other = fairlead.compile(RULES), fairlead.compile(RULES.replace("2 HOURS", "3 HOURS"))
     for broken, code in (
         (b"nonsense", "S001"),
-        (dumped.replace(b"fairlead-state 4", b"fairlead-state 99"), "S002"),
+        (dumped.replace(b"fairlead-state %d" % VERSION, b"fairlead-state 99"), "S002"),
         (dumped[:-2] + b"}}", "S003"),
         (dumped[: len(dumped) // 2], "S003"),
     ):

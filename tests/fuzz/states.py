@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +22,9 @@ import pyarrow as pa
 from fairlead.engine import Engine
 from fairlead.errors import LanguageError, StateError, UnsupportedError
 from fairlead.language import compile_text
+from fairlead.matching.state import packed_columns
 from fairlead.matching.state.encoding import MAGIC, VERSION
+from fairlead.matching.state.packed_columns import KINDS
 from fairlead.model.columns import Columns
 from fairlead.model.plan import Plan
 from fairlead.transport.admission.records import read_records
@@ -37,6 +40,11 @@ seen: Counter[str] = Counter()
 
 
 def case(seed: int) -> None:
+    with patch.object(packed_columns, "WORTH", packed_columns.WORTH if seed % 2 else 1):  # small states are packed as well
+        _case(seed)
+
+
+def _case(seed: int) -> None:
     rng = Random(seed)
     os.environ["FAIRLEAD_JIT"] = "0"
     made = rules(rng)
@@ -154,7 +162,15 @@ def _units(rng: Random, columns: dict[str, pa.Array]) -> None:
         return
     one, other = rng.sample(units, 2)
     kinds = rng.choice(
-        (("instances", "queued", "waiting"), ("events", "types", "rows"), ("events",), ("types",), ("rows",), None)
+        (
+            ("instances", "queued", "waiting", "idle"),
+            ("idle",),
+            ("events", "types", "rows"),
+            ("events",),
+            ("types",),
+            ("rows",),
+            None,
+        )
     )
     moved = {
         each
@@ -169,7 +185,7 @@ def _units(rng: Random, columns: dict[str, pa.Array]) -> None:
 
 def _tables(rng: Random, columns: dict[str, pa.Array]) -> None:
     """Two tables of one kind, or one column of each."""
-    kind = rng.choice(("instances", "queued", "waiting", "events", "rows", "types"))
+    kind = rng.choice(("instances", "queued", "waiting", "idle", "events", "rows", "types"))
     named = [name for name in columns if name.startswith(f"{kind} ")]
     if len(named) < 2:
         return
@@ -228,8 +244,11 @@ def _column(rng: Random, column: pa.Array) -> pa.Array:
         return pa.array([None], column.type)
     if pa.types.is_struct(values.type) and values.type.num_fields:
         fields = {values.type.field(at).name: values.field(at) for at in range(values.type.num_fields)}
+        metadata = {each.name: each.metadata for each in values.type}
         chosen = rng.choice(list(fields))
-        if rng.random() < 0.08:
+        if rng.random() < 0.15:
+            metadata[chosen] = _packing(rng, metadata[chosen])
+        elif rng.random() < 0.08:
             fields.pop(chosen)
         elif rng.random() < 0.3:
             rows = _rows(rng, len(values))
@@ -238,11 +257,23 @@ def _column(rng: Random, column: pa.Array) -> pa.Array:
             fields[chosen] = _values(rng, fields[chosen])
         size = min(map(len, fields.values()), default=0)
         mask = pa.array([at == 0 for at in range(size)]) if rng.random() < 0.03 else None
-        values = pa.StructArray.from_arrays([each.slice(0, size) for each in fields.values()], names=list(fields), mask=mask)
+        typed = [pa.field(name, each.type, metadata=metadata[name]) for name, each in fields.items()]
+        values = pa.StructArray.from_arrays([each.slice(0, size) for each in fields.values()], fields=typed, mask=mask)
     else:
         values = values.take(_rows(rng, len(values))) if rng.random() < 0.3 else _values(rng, values)
     ends = [0, len(values)] if rng.random() < 0.95 else [min(1, len(values)), len(values)]
     return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), values)
+
+
+def _packing(rng: Random, given: dict[bytes, bytes] | None) -> dict[bytes, bytes] | None:
+    """Another type, base or unit of a packed column (packed_columns.py), or none."""
+    if rng.random() < 0.2:
+        return None
+    told = (given or {}).get(b"packed", b"int64 0 1").decode().rsplit(" ", 2)
+    at = rng.randrange(3)
+    edges = (0, 1, -1, 2, 1000, 2**31, 2**62, 2**63 - 1, -(2**63), 2**63, 10**40, "", "x")
+    told[at] = rng.choice([*KINDS, "double"]) if at == 0 else str(rng.choice(edges))
+    return {b"packed": " ".join(told).encode()}
 
 
 def _rows(rng: Random, size: int) -> pa.Array:

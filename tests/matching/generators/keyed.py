@@ -4,12 +4,15 @@ Keys of every kind and of several attributes; values that lie close together, th
 numbering and hashing; DOUBLEs that are NULL, NaN and -0.0; equalities between instances of one type, and of unlike values
 across overlapping types; up to six members. A stream is cut into batches anywhere, also such that have no row,
 heartbeats only, or types that nothing keyed reads, and a state may be dumped and loaded between any two.
+
+A plan costs ten times what a stream of twenty events does: to draw, to compile, and to make kernels of. So a case has several
+streams for one plan, each with thresholds of its own, and a stream is one draw, of bytes: all zeros are the simplest one.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import pairwise
@@ -19,8 +22,9 @@ import pytest
 from hypothesis import strategies as st
 
 from fairlead.matching.compiled.running import key_table as hashing
-from fairlead.matching.compiled.running import keys, lane
+from fairlead.matching.compiled.running import keys
 from fairlead.matching.compiled.running import retention as forgetting
+from fairlead.matching.state import packed_columns
 from tests.matching.generators.generated import DISPOSALS, MATCHINGS, START
 
 ATTRIBUTES = "k BIGINT, j INT, s STRING, d DOUBLE, t TIMESTAMP, f BOOLEAN, x INT, y INT"
@@ -55,36 +59,47 @@ class Thresholds:
     spread: int
     few: int
     table: int
+    packing: int
 
     def set(self, patch: pytest.MonkeyPatch) -> None:
         patch.setattr(keys, "SMALL", self.small)
         patch.setattr(keys, "SPREAD", self.spread)
         patch.setattr(forgetting, "FEW", self.few)
         patch.setattr(hashing, "LEAST", self.table)
-        patch.setattr(lane, "_FORMS", {})
+        patch.setattr(packed_columns, "WORTH", self.packing)
 
 
-THRESHOLDS = st.builds(
-    Thresholds,
-    st.sampled_from((2, 8, 40, keys.SMALL)),
-    st.sampled_from((1, 2, keys.SPREAD)),
-    st.sampled_from((0, 2, forgetting.FEW)),
-    st.sampled_from((2, 8, hashing.LEAST)),
+THRESHOLDS = (
+    (2, 8, 40, keys.SMALL),
+    (1, 2, keys.SPREAD),
+    (0, 2, forgetting.FEW),
+    (2, 8, hashing.LEAST),
+    (1, packed_columns.WORTH),
 )
+
+
+@dataclass(frozen=True)
+class KeyedStream:
+    batches: list[list[dict[str, Any]]]
+    """Some of them empty."""
+    reloads: frozenset[int]
+    """After which batches the state is dumped, and loaded into kernels."""
+    compared: frozenset[int]
+    """After which batches, beside those and the last, the state is compared: most of the time goes into that."""
+    thresholds: Thresholds
+
+    def __repr__(self) -> str:
+        line = f"{self.thresholds}, loaded after {sorted(self.reloads)}, compared after {sorted(self.compared)}"
+        return "\n".join([line, *(f"batch {at}:\n  " + "\n  ".join(map(str, each)) for at, each in enumerate(self.batches))])
 
 
 @dataclass(frozen=True)
 class KeyedCase:
     rules: str
-    batches: list[list[dict[str, Any]]]
-    """Some of them empty."""
-    reloads: frozenset[int]
-    """After which batches the state is dumped, and loaded into kernels."""
-    thresholds: Thresholds
+    streams: list[KeyedStream]
 
     def __repr__(self) -> str:
-        lines = [self.rules, f"{self.thresholds}, loaded after {sorted(self.reloads)}"]
-        return "\n".join([*lines, *(f"batch {at}:\n  " + "\n  ".join(map(str, each)) for at, each in enumerate(self.batches))])
+        return "\n".join([self.rules, *map(repr, self.streams)])
 
 
 @st.composite
@@ -183,7 +198,7 @@ def keyed_subscription(draw: st.DrawFn, name: str, most: int, key: str) -> str:
 
 
 @st.composite
-def keyed_cases(draw: st.DrawFn, most: int = 6, events_max: int = 18) -> KeyedCase:
+def keyed_cases(draw: st.DrawFn, streams: int, most: int = 6) -> KeyedCase:
     """One to three subscriptions, of which some have keys of the same kinds, or are alike but for a condition."""
     key, count = draw(st.sampled_from(KEYS)), draw(st.sampled_from((1, 1, 1, 2, 3)))
     texts = [draw(keyed_subscription(f"S{at}", most, key)) for at in range(count)]
@@ -192,33 +207,51 @@ def keyed_cases(draw: st.DrawFn, most: int = 6, events_max: int = 18) -> KeyedCa
         for name in ("Q0", "R0"):  # with conditions on one event more, at the same place: a family
             condition = f"WHERE {alias}.x {draw(st.sampled_from(('>', '<=')))} {draw(st.integers(0, 3))} AND"
             texts.append(texts[0].replace("S0", name).replace("WHERE", condition))
-    size = draw(st.sampled_from((events_max // 2, events_max, events_max)))
-    records = timed(draw(st.lists(records_of(draw(st.sampled_from(tuple(SPREADS)))), min_size=size, max_size=size)))
-    cuts = sorted(draw(st.lists(st.integers(0, size), max_size=8)))
+    drawn = [draw(st.binary(min_size=STREAM_BYTES, max_size=STREAM_BYTES)) for _ in range(streams)]
+    return KeyedCase("\n".join([TYPES, *texts]), [keyed_stream(each) for each in drawn])
+
+
+EVENTS_MAX, CUTS_MAX, EMPTY_MAX, RELOADS_MAX, COMPARED_MAX = 18, 8, 3, 3, 2
+BATCHES_MAX = CUTS_MAX + 1 + EMPTY_MAX
+STREAM_BYTES = 1 + 10 * EVENTS_MAX + 1 + CUTS_MAX + 1 + EMPTY_MAX + 1 + BATCHES_MAX + 2 + RELOADS_MAX + COMPARED_MAX + 6
+"""More than any stream reads."""
+
+
+def keyed_stream(drawn: bytes) -> KeyedStream:
+    rest = iter(drawn)
+
+    def one(choices: Sequence[Any]) -> Any:
+        return choices[next(rest) % len(choices)]
+
+    def some(most: int, choices: Sequence[Any]) -> list[Any]:
+        return [one(choices) for _ in range(one(range(most + 1)))]
+
+    spread, size = one(tuple(SPREADS)), one((EVENTS_MAX, EVENTS_MAX, EVENTS_MAX // 2))
+    values = values_of(spread)
+    records = timed([{name: one(choices) for name, choices in values.items()} for _ in range(size)])
+    cuts = sorted(some(CUTS_MAX, range(size + 1)))
     batches = [records[low:high] for low, high in zip([0, *cuts], [*cuts, size], strict=True)]
-    for at in draw(st.lists(st.integers(0, len(batches)), max_size=3)):
+    for at in some(EMPTY_MAX, range(len(batches) + 1)):
         batches.insert(at, [])
-    batches = list(with_others(batches, draw(st.lists(st.sampled_from(("N", "Heartbeat", "both")), max_size=len(batches)))))
-    reloads = frozenset(draw(st.lists(st.integers(0, len(batches)), max_size=3)))
-    return KeyedCase("\n".join([TYPES, *texts]), batches, reloads, draw(THRESHOLDS))
+    batches = list(with_others(batches, some(len(batches), ("N", "Heartbeat", "both"))))
+    reloads, compared = (frozenset(some(most, range(len(batches)))) for most in (RELOADS_MAX, COMPARED_MAX))
+    return KeyedStream(batches, reloads, compared, Thresholds(*(one(each) for each in THRESHOLDS)))
 
 
-def records_of(spread: str) -> st.SearchStrategy[dict[str, Any]]:
+def values_of(spread: str) -> dict[str, tuple[Any, ...]]:
     numbers = SPREADS[spread]
-    return st.fixed_dictionaries(
-        {
-            "type": st.sampled_from("AAABBBCDD"),
-            "k": st.sampled_from((*numbers, *numbers, None)),
-            "j": st.sampled_from(EDGES_OF_INT if spread == "edges" else (0, 0, 1, 2, 50, None)),
-            "s": st.sampled_from(TEXTS),
-            "d": st.sampled_from(DOUBLES),
-            "t": st.sampled_from((0, 1, 10**15, None)),
-            "f": st.sampled_from((True, False, None)),
-            "x": st.sampled_from((0, 1, 1, 2, 3, None)),
-            "y": st.sampled_from((0, 1, 1, 2, 3, None)),
-            "step": st.sampled_from((0, 1, 1, 2, -1, 5)),
-        }
-    )
+    return {
+        "type": tuple("AAABBBCDD"),
+        "k": (*numbers, *numbers, None),
+        "j": EDGES_OF_INT if spread == "edges" else (0, 0, 1, 2, 50, None),
+        "s": TEXTS,
+        "d": DOUBLES,
+        "t": (0, 1, 10**15, None),
+        "f": (True, False, None),
+        "x": (0, 1, 1, 2, 3, None),
+        "y": (0, 1, 1, 2, 3, None),
+        "step": (0, 1, 1, 2, -1, 5),
+    }
 
 
 def timed(records: list[dict[str, Any]]) -> list[dict[str, Any]]:

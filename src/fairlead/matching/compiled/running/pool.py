@@ -79,11 +79,12 @@ class Pool:
             self.waiting, self.heap = _longer(self.waiting, 2 * waits), _longer(self.heap, 2 * waits)
 
     def room_to_reduce(self, rows: int) -> None:
-        """For a reduced search (reduced_search.py) over the queues of any one key, with as many more events."""
+        """For a reduced search (reduced_search.py) over the queues of any one key, with as many more events: pages that no
+        search gets to are never touched."""
         most = int(self.queues[:, COUNT].reshape(-1, self.queues_per_key).sum(axis=1).max(initial=0))
         wanted = room(self.size, most + rows * self.queues_per_key)
         if wanted > len(self.scratch):
-            self.scratch = np.zeros(2 * wanted, dtype=np.int32)
+            self.scratch = unwritten(2 * wanted, np.int32)
 
     def arguments(self) -> dict[str, npt.NDArray[Any]]:
         """By name."""

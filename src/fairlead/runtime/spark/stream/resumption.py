@@ -17,8 +17,8 @@ from fairlead.errors import StateError
 from fairlead.matching.state.encoding import Change
 
 VERSION = 4
-"""The version of the state's format. It also increases with that of the engine's states, which it contains
-(matching/state/encoding.py)."""
+"""The version of the state's format. It also increases with that of the engine's states, which it contains, once those of
+before are no longer read (matching/state/decoding.py)."""
 ZONE = "time zone of the session"
 """In the identity of a stream that has times without a zone: the same text is another instant in another zone."""
 SETTING = "spark.sql.session.timeZone"
