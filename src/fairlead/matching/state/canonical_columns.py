@@ -74,7 +74,9 @@ def _plain(column: pa.Array, known: npt.NDArray[np.bool_] | None) -> npt.NDArray
 
 def _texts(column: pa.Array, bitmap: pa.Buffer | None) -> pa.Array:
     size, (_, ends, data) = len(column), column.buffers()
-    places = np.frombuffer(ends, dtype=np.int32)[column.offset : column.offset + size + 1] if size else np.zeros(1, np.int32)
+    places = np.zeros(1, np.int32)
+    if size:
+        places = np.frombuffer(ends, dtype=np.int32, count=size + 1, offset=4 * column.offset)
     low, high = int(places[0]), int(places[-1])
     data = pa.py_buffer(b"") if data is None or low == high else data.slice(low, high - low)
     return pa.Array.from_buffers(column.type, size, [bitmap, pa.py_buffer(places - np.int32(low)), data])
