@@ -46,6 +46,8 @@ def large(column: pa.Array) -> npt.NDArray[np.int64]:
     """Integers that `small` made, or any other column of them."""
     if pa.types.is_null(column.type):
         return np.zeros(len(column), dtype=np.int64)
+    if not pa.types.is_signed_integer(column.type):
+        raise TypeError(f"{column.type} instead of integers")
     made: npt.NDArray[np.int64] = column.to_numpy().astype(np.int64, copy=False)
     return made
 

@@ -31,7 +31,7 @@ import pyarrow as pa
 from fairlead.dataclass import dataclass
 from fairlead.errors import StateError
 from fairlead.matching.results.event_store import View, distinct
-from fairlead.matching.state.body import distrusted, read_batch, unsound
+from fairlead.matching.state.body import distrusted, fields, flags, or_nothing, plain, read_batch, typed, unsound
 from fairlead.matching.state.canonical_columns import canonical, large, small
 from fairlead.matching.state.content import (
     NEVER,
@@ -83,6 +83,18 @@ class Change:
     def __str__(self) -> str:
         """The summary; empty if all were resumed, or all were started: then no rules have changed."""
         return self.summary() if self.dropped or (self.resumed and self.started) else ""
+
+
+ENTRY = pa.struct(
+    [
+        ("digest", pa.string()),
+        ("frame", pa.string()),
+        ("since", pa.int64()),
+        ("unit", pa.int32()),
+        ("silent", pa.bool_()),
+        ("seen", pa.int64()),
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -147,21 +159,19 @@ def _entries_column(units: Sequence[tuple[Unit, Content]]) -> pa.Array:
         for at, (unit, content) in enumerate(units)
         for each, seen in zip(unit.plan.subscriptions, content.seen, strict=True)
     ]
-    names = ("digest", "frame", "since", "unit", "silent", "seen")
-    kinds = (pa.string(), pa.string(), pa.int64(), pa.int32(), pa.bool_(), pa.int64())
-    columns = zip(*told, strict=True) if told else ((),) * len(names)
-    return _table({name: pa.array(each, kind) for name, each, kind in zip(names, columns, kinds, strict=True)}, len(told))
+    columns = zip(*told, strict=True) if told else ((),) * len(ENTRY)
+    return _table({field.name: pa.array(each, field.type) for field, each in zip(ENTRY, columns, strict=True)}, len(told))
 
 
 def _events_columns(events: Events, catalogue: Catalogue, unit: int) -> dict[str, pa.Array]:
-    fields = {"word": _numbers(events.words), "type": small(events.codes)}
+    found = {"word": _numbers(events.words), "type": small(events.codes)}
     if events.timed.any():
-        fields["time"] = pa.array(events.times, mask=~events.timed)
+        found["time"] = pa.array(events.times, mask=~events.timed)
     for name, given, kind in (("source", events.sources, pa.string()), ("sequence", events.sequences, pa.int64())):
         column = pa.array(given, type=kind) if given is not None else None
         if column is not None and column.null_count < len(column):
-            fields[name] = column
-    made = {f"types {unit}": _listed(pa.array(events.types, type=pa.string())), f"events {unit}": _table(fields, len(events))}
+            found[name] = column
+    made = {f"types {unit}": _listed(pa.array(events.types, type=pa.string())), f"events {unit}": _table(found, len(events))}
     for number, name in enumerate(events.types):
         table, schema = events.tables[name], arrow_schema(catalogue[name])
         cast = (column.cast(field.type) for column, field in zip(table.columns, schema, strict=True))
@@ -225,9 +235,10 @@ class State:
 
     def __init__(self, found: Mapping[str, pa.Array], without: Collection[str] = ()) -> None:
         self._found, self._without, self._agreed = found, without, False
-        self.last = Position(found["major"][0].as_py(), found["minor"][0].as_py())
+        self.last = Position(*(typed(found[name], pa.int64())[0].as_py() for name in ("major", "minor")))
         self.entries: list[StateEntry] = []
         counts: dict[int, int] = {}
+        typed(found["subscriptions"].values, ENTRY)
         for each in found["subscriptions"].values.to_pylist():
             number = counts[each["unit"]] = counts.get(each["unit"], -1) + 1
             self.entries.append(StateEntry(number=number, **each))
@@ -297,14 +308,14 @@ class State:
             if not name.startswith(f"instances {unit} "):
                 continue
             number = int(name.rpartition(" ")[2])
-            owners = large(_fields(self._found[name])["subscription"])
+            owners = large(fields(self._found[name])["subscription"])
             whole: InstanceTable | None = None
             for old, new in pairs:
                 rows = np.flatnonzero(owners == old)
                 if not len(rows):
                     continue
                 if whole is None:
-                    branch = int(large(_fields(self._found[name])["branch"])[rows[0]])
+                    branch = int(large(fields(self._found[name])["branch"])[rows[0]])
                     form = form_of(plan.subscriptions[new].branches[branch], plan.catalogue)
                     whole = _group(form, self._found, f"{unit} {number}")
                 chosen = whole if len(rows) == len(whole) else whole.taken(rows)
@@ -331,8 +342,9 @@ def _together(events: Sequence[Events], catalogue: Catalogue) -> Events:
 
 def _events(found: Mapping[str, pa.Array], unit: int, catalogue: Catalogue) -> Events:
     """The events of the types that are still known."""
-    types, table = found[f"types {unit}"].values.to_pylist(), _fields(found[f"events {unit}"])
-    words, codes = _plain(table["word"]), large(table["type"])
+    types = typed(found[f"types {unit}"].values, pa.string()).to_pylist()
+    table = fields(found[f"events {unit}"])
+    words, codes = plain(table["word"]), large(table["type"])
     if not len(words):
         return NO_EVENTS
     tables = {}
@@ -341,8 +353,9 @@ def _events(found: Mapping[str, pa.Array], unit: int, catalogue: Catalogue) -> E
             tables[name] = _rows(found[f"rows {unit} {number}"].values, arrow_schema(catalogue[name]))
     times, timed = np.zeros(len(words), dtype=np.int64), np.zeros(len(words), dtype=bool)
     if "time" in table:
-        times, timed = _plain(table["time"].fill_null(0)), table["time"].is_valid().to_numpy(zero_copy_only=False)
-    sources, sequences = (table[name].to_pylist() if name in table else None for name in ("source", "sequence"))
+        times, timed = plain(table["time"].fill_null(0)), table["time"].is_valid().to_numpy(zero_copy_only=False)
+    origin = (("source", pa.string()), ("sequence", pa.int64()))
+    sources, sequences = (typed(table[name], kind).to_pylist() if name in table else None for name, kind in origin)
     if len(tables) < len(types):
         kept = np.flatnonzero(np.isin(codes, [at for at, name in enumerate(types) if name in tables]))
         numbers = np.cumsum([name in tables for name in types]) - 1
@@ -362,39 +375,24 @@ def _rows(rows: pa.StructArray, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _group(form: Form, found: Mapping[str, pa.Array], number: str) -> InstanceTable:
-    table = _fields(found[f"instances {number}"])
-    waiting = _fields(found[f"waiting {number}"]) if f"waiting {number}" in found else {}
-    members = [_plain(waiting[f"member {at}"]) for at in range(form.members)] if waiting else [NO_NUMBERS] * form.members
+    table = fields(found[f"instances {number}"])
+    waiting = fields(found[f"waiting {number}"]) if f"waiting {number}" in found else {}
+    members = [plain(waiting[f"member {at}"]) for at in range(form.members)] if waiting else [NO_NUMBERS] * form.members
     return InstanceTable(
         form,
         large(table["subscription"]),
         large(table["branch"]),
         tuple(_large_key(table[f"key {at}"], kind) for at, kind in enumerate(form.keys)),
-        _plain(table["clock"].cast(pa.int64()).fill_null(NEVER)),
-        _flags(table["loose"]),
+        plain(or_nothing(table["clock"], pa.int64()).fill_null(NEVER)),
+        flags(table["loose"]),
         np.stack([large(table[f"queue {at}"]) for at in range(form.queues)], axis=1),
-        _plain(found[f"queued {number}"].values),
-        _plain(waiting["instance"]) if waiting else NO_NUMBERS,
-        _plain(waiting["deadline"]) if waiting else NO_NUMBERS,
-        waiting["cancelled"].to_numpy(zero_copy_only=False) if waiting else np.zeros(0, dtype=bool),
+        plain(found[f"queued {number}"].values),
+        plain(waiting["instance"]) if waiting else NO_NUMBERS,
+        plain(waiting["deadline"]) if waiting else NO_NUMBERS,
+        typed(waiting["cancelled"], pa.bool_()).to_numpy(zero_copy_only=False) if waiting else np.zeros(0, dtype=bool),
         np.stack(members, axis=1),
     )
 
 
-def _fields(column: pa.Array) -> dict[str, pa.Array]:
-    rows = column.values
-    return {rows.type.field(at).name: rows.field(at) for at in range(rows.type.num_fields)}
-
-
 def _large_key(column: pa.Array, kind: pa.DataType) -> pa.Array:
     return pa.array(large(column)) if pa.types.is_int64(kind) else column
-
-
-def _flags(column: pa.Array) -> npt.NDArray[np.bool_]:
-    made: npt.NDArray[np.bool_] = column.cast(pa.bool_()).fill_null(False).to_numpy(zero_copy_only=False)
-    return made
-
-
-def _plain(column: pa.Array) -> npt.NDArray[np.int64]:
-    made: npt.NDArray[np.int64] = column.to_numpy()
-    return made
