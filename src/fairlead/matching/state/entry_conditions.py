@@ -29,14 +29,14 @@ Options = tuple[tuple[Condition, ...], ...]
 
 
 @dataclass(frozen=True)
-class Places:
+class BranchConditions:
     """The conditions of a branch on single events: by queue, those of noted events last, and by member."""
 
     queues: tuple[Options, ...]
     members: tuple[Options, ...]
 
     @classmethod
-    def of(cls, branch: Branch) -> Places:
+    def of(cls, branch: Branch) -> BranchConditions:
         members = [_own(branch.predicates, slot) for slot in range(len(branch.slots))]
         entered = [[members[slot] for slot in branch.slots_of_type[name]] for name in branch.queue_types]
         noted = [[_own(each.predicates, each.slot)] for each in branch.noting]

@@ -26,7 +26,7 @@ from fairlead.dataclass import dataclass
 from fairlead.matching.results.chunk import Numbers, Words
 from fairlead.matching.state.body import distrusted, unsound
 from fairlead.matching.state.content import NEVER, Content, Events, Form, InstanceTable, Mask, form_of
-from fairlead.matching.state.entry_conditions import EventConditions, Options, Places
+from fairlead.matching.state.entry_conditions import BranchConditions, EventConditions, Options
 from fairlead.model.columns import arrow_schema
 from fairlead.model.identity import MINOR_BITS, MINOR_MASK, POSITIONS_MAX
 from fairlead.model.limits import LIMITS
@@ -386,7 +386,7 @@ def _asked_of_entries(group: InstanceTable, entries: _Entries, plan: Plan) -> It
     """5. Events with the conditions on them: each distinct one once, for all branches that have it."""
     found: dict[Options, list[Numbers]] = {}
     for number, at, instances in _by_branch(group):
-        places = Places.of(plan.subscriptions[number].branches[at])
+        places = BranchConditions.of(plan.subscriptions[number].branches[at])
         if any(places.queues):
             low, high = np.searchsorted(entries.owners, (instances[0], instances[-1] + 1)).tolist()
             for queue, options in enumerate(places.queues):
