@@ -205,7 +205,16 @@ def taken_rows(column: pa.Array, rows: Rows) -> pa.Array:
 
 def bits_of(column: pa.Array) -> npt.NDArray[Any]:
     """The bytes of a column of fixed width as integers, without a copy; the values at nulls are undefined."""
-    return np.frombuffer(column.buffers()[1], dtype=WIDTHS[column.type.bit_width])[column.offset : column.offset + len(column)]
+    return fixed_words(column, np.dtype(WIDTHS[column.type.bit_width]))
+
+
+def fixed_words(column: pa.Array, dtype: np.dtype[Any], each: int = 1) -> npt.NDArray[Any]:
+    """The buffer of values of fixed width as numbers, so many of them for each value. As far as there are values: a buffer may
+    be longer, and end in the middle of one."""
+    count = each * len(column)
+    if not count:
+        return np.zeros(0, dtype=dtype)
+    return np.frombuffer(column.buffers()[1], dtype=dtype, count=count, offset=each * column.offset * dtype.itemsize)
 
 
 def text_array(values: Sequence[str]) -> pa.Array:

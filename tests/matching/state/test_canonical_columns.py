@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.matching.state.canonical_columns import canonical
-from fairlead.model.columns import ARROW
+from fairlead.model.columns import ARROW, bits_of, taken_rows
 
 VALUES: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
     (pa.bool_(), st.booleans()),
@@ -84,3 +84,22 @@ def test_there_is_one_nan() -> None:
 
 def test_every_type_that_attributes_can_have_is_tried() -> None:
     assert set(ARROW.values()) <= {kind for kind, _ in VALUES}
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.int32(), pa.int64(), pa.float64(), pa.timestamp("us", tz="UTC"), pa.duration("us"), pa.string()]
+)
+@pytest.mark.parametrize("spare", [0, 1, 3, 7, 12])
+@pytest.mark.parametrize("offset", [0, 1])
+def test_a_buffer_may_be_longer_than_its_values_and_end_in_the_middle_of_one(
+    kind: pa.DataType, spare: int, offset: int
+) -> None:
+    """Arrow accepts it, so a state or a file may have it."""
+    whole = pa.array([1, 2, 3], pa.int64()).cast(kind)
+    longer = [None if each is None else pa.py_buffer(each.to_pybytes() + bytes(spare)) for each in whole.buffers()]
+    column = pa.Array.from_buffers(kind, 3, longer).slice(offset)
+    column.validate(full=True)
+    assert written(canonical(column)) == written(canonical(whole.slice(offset)))
+    assert taken_rows(column, np.array([1, 0])).equals(whole.slice(offset).take(pa.array([1, 0])))
+    if kind != pa.string():
+        assert bits_of(column).tolist() == bits_of(whole).tolist()[offset:]

@@ -2,7 +2,8 @@
 Fairlead wrote it.
 
 Takes: bytes. Gives: the one record batch of one row in them, whose buffers are in bounds and no larger than the bytes, and
-whose columns have the forms that a state can have. Any error is a StateError (S005). Never: knows what columns mean.
+whose columns have the forms that a state can have; and columns of the types that are asked for. Any error is a StateError
+(S005). Never: knows what columns mean.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.errors import FairleadError, StateError
@@ -59,6 +62,34 @@ def read_batch(body: bytes) -> pa.RecordBatch:
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             _require_whole(name, column, len(body))
         return batch
+
+
+def typed(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The column, which is of this type: any other could be read too, as something else."""
+    if not column.type.equals(kind):
+        raise unsound(f"a column is of type {str(column.type)[:80]}, not {str(kind)[:80]}")
+    return column
+
+
+def or_nothing(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Likewise, of a column that is written without values if it has none."""
+    return pa.nulls(len(column), kind) if pa.types.is_null(column.type) else typed(column, kind)
+
+
+def plain(column: pa.Array) -> npt.NDArray[np.int64]:
+    made: npt.NDArray[np.int64] = typed(column, pa.int64()).to_numpy()
+    return made
+
+
+def flags(column: pa.Array) -> npt.NDArray[np.bool_]:
+    made: npt.NDArray[np.bool_] = or_nothing(column, pa.bool_()).fill_null(False).to_numpy(zero_copy_only=False)
+    return made
+
+
+def fields(table: pa.Array) -> dict[str, pa.Array]:
+    """The columns of a table."""
+    rows = table.values
+    return {rows.type.field(at).name: rows.field(at) for at in range(rows.type.num_fields)}
 
 
 def _require_form(field: pa.Field) -> None:

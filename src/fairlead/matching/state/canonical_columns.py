@@ -46,6 +46,8 @@ def large(column: pa.Array) -> npt.NDArray[np.int64]:
     """Integers that `small` made, or any other column of them."""
     if pa.types.is_null(column.type):
         return np.zeros(len(column), dtype=np.int64)
+    if not pa.types.is_signed_integer(column.type):
+        raise TypeError(f"{column.type} instead of integers")
     made: npt.NDArray[np.int64] = column.to_numpy().astype(np.int64, copy=False)
     return made
 
@@ -74,7 +76,9 @@ def _plain(column: pa.Array, known: npt.NDArray[np.bool_] | None) -> npt.NDArray
 
 def _texts(column: pa.Array, bitmap: pa.Buffer | None) -> pa.Array:
     size, (_, ends, data) = len(column), column.buffers()
-    places = np.frombuffer(ends, dtype=np.int32)[column.offset : column.offset + size + 1] if size else np.zeros(1, np.int32)
+    places = np.zeros(1, np.int32)
+    if size:
+        places = np.frombuffer(ends, dtype=np.int32, count=size + 1, offset=4 * column.offset)
     low, high = int(places[0]), int(places[-1])
     data = pa.py_buffer(b"") if data is None or low == high else data.slice(low, high - low)
     return pa.Array.from_buffers(column.type, size, [bitmap, pa.py_buffer(places - np.int32(low)), data])

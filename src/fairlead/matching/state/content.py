@@ -10,7 +10,7 @@ Gives: `Content`, its parts, and their canonical order. Never: bytes (encoding.p
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +21,7 @@ import pyarrow as pa
 from fairlead.dataclass import dataclass
 from fairlead.matching.results.chunk import Chunk, Numbers, Words
 from fairlead.model.columns import Columns, arrow_type
+from fairlead.model.expression import Condition
 from fairlead.model.identity import Words as Ids
 from fairlead.model.identity import majors_of
 from fairlead.model.plan import Branch, Plan
@@ -150,6 +151,8 @@ class Events:
     sequences: Sequence[int | None] | None = None
     identities: Ids | None = None
     """Two words for each event, if the events are in an order by value."""
+    truths: dict[tuple[str, Condition], Mask] = field(default_factory=dict, compare=False)
+    """Where conditions on single events (at slot 0) were found to hold: by type and condition, for all rows of the table."""
 
     def __len__(self) -> int:
         return len(self.words)

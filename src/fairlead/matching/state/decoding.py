@@ -18,7 +18,7 @@ import pyarrow as pa
 from fairlead.dataclass import dataclass
 from fairlead.errors import StateError
 from fairlead.matching.results.event_store import View, distinct
-from fairlead.matching.state.body import distrusted, read_batch, unsound
+from fairlead.matching.state.body import distrusted, flags, or_nothing, plain, read_batch, typed, unsound
 from fairlead.matching.state.canonical_columns import large
 from fairlead.matching.state.content import (
     NEVER,
@@ -32,7 +32,7 @@ from fairlead.matching.state.content import (
     form_of,
     joined,
 )
-from fairlead.matching.state.encoding import IDENTITY, MAGIC, VERSION, Change
+from fairlead.matching.state.encoding import ENTRY, IDENTITY, MAGIC, VERSION, Change
 from fairlead.matching.state.implied_values import has_events, keys_of_events, newest_times, put_together, rows_of
 from fairlead.matching.state.packed_columns import unpacked
 from fairlead.matching.state.soundness import require_agreement, require_sound
@@ -88,10 +88,11 @@ class State:
     def __init__(self, found: Mapping[str, pa.Array], without: Collection[str] = (), is_version_4: bool = False) -> None:
         self._found, self._without, self._agreed, self._is_version_4 = found, without, False, is_version_4
         self._read: dict[int, tuple[Catalogue, Events]] = {}
-        self.last = Position(found["major"][0].as_py(), found["minor"][0].as_py())
+        self.last = Position(*(typed(found[name], pa.int64())[0].as_py() for name in ("major", "minor")))
         self.entries: list[StateEntry] = []
         counts: dict[int, int] = {}
-        for each in pa.table(_fields(found["subscriptions"])).to_pylist():
+        told = _fields(found["subscriptions"])
+        for each in pa.table([typed(column, ENTRY.field(name).type) for name, column in told.items()], list(told)).to_pylist():
             number = counts[each["unit"]] = counts.get(each["unit"], -1) + 1
             self.entries.append(StateEntry(number=number, **each))
         if not all(START <= each.since <= self.last.major for each in self.entries):
@@ -182,7 +183,7 @@ class State:
 
     def _words(self, unit: int) -> npt.NDArray[np.int64] | None:
         """The words that queued events are counted in."""
-        return None if self._is_version_4 else _plain(_fields(self._found[f"events {unit}"])["word"])
+        return None if self._is_version_4 else plain(_fields(self._found[f"events {unit}"])["word"])
 
     def _completed(self, group: InstanceTable, name: str, idle: npt.NDArray[np.int64], unit: int, plan: Plan) -> InstanceTable:
         """Instances of one subscription with their keys and clocks. `idle`: by instance the row of the table of that name."""
@@ -196,7 +197,7 @@ class State:
             mine = pa.array(idle[rest])
             kinds = enumerate(group.form.keys)
             parts.append((rest, tuple(_large_key(stored[f"key {at}"], kind).take(mine) for at, kind in kinds)))
-            clock[rest] = _plain(stored["clock"].cast(pa.int64()).fill_null(NEVER).take(mine))
+            clock[rest] = plain(or_nothing(stored["clock"], pa.int64()).fill_null(NEVER).take(mine))
         return replace(group, keys=put_together(parts), clock=clock)
 
     def _all_events(self, unit: int, catalogue: Catalogue) -> Events:
@@ -226,8 +227,9 @@ def _together(events: Sequence[Events], catalogue: Catalogue) -> Events:
 
 def _events(found: Mapping[str, pa.Array], unit: int, catalogue: Catalogue) -> Events:
     """The events of the types that are still known."""
-    types, table = found[f"types {unit}"].values.to_pylist(), _fields(found[f"events {unit}"])
-    words, codes = _plain(table["word"]), large(table["type"])
+    types = typed(found[f"types {unit}"].values, pa.string()).to_pylist()
+    table = _fields(found[f"events {unit}"])
+    words, codes = plain(table["word"]), large(table["type"])
     if not len(words):
         return NO_EVENTS
     tables = {}
@@ -236,9 +238,10 @@ def _events(found: Mapping[str, pa.Array], unit: int, catalogue: Catalogue) -> E
             tables[name] = _rows(found[f"rows {unit} {number}"].values, arrow_schema(catalogue[name]))
     times, timed = np.zeros(len(words), dtype=np.int64), np.zeros(len(words), dtype=bool)
     if "time" in table:
-        times, timed = _plain(table["time"].fill_null(0)), table["time"].is_valid().to_numpy(zero_copy_only=False)
-    sources, sequences = (table[name].to_pylist() if name in table else None for name in ("source", "sequence"))
-    identities = np.stack([_plain(table[name]) for name in IDENTITY], axis=1).view(np.uint64) if IDENTITY[0] in table else None
+        times, timed = plain(table["time"].fill_null(0)), table["time"].is_valid().to_numpy(zero_copy_only=False)
+    origin = (("source", pa.string()), ("sequence", pa.int64()))
+    sources, sequences = (typed(table[name], kind).to_pylist() if name in table else None for name, kind in origin)
+    identities = np.stack([plain(table[name]) for name in IDENTITY], axis=1).view(np.uint64) if IDENTITY[0] in table else None
     if len(tables) < len(types):
         kept = np.flatnonzero(np.isin(codes, [at for at, name in enumerate(types) if name in tables]))
         numbers = np.cumsum([name in tables for name in types]) - 1
@@ -264,11 +267,11 @@ def _group(form: Form, found: Mapping[str, pa.Array], number: str, words: npt.ND
     ahead. Version 4 has all of it."""
     table = _fields(found[f"instances {number}"])
     waiting = _fields(found[f"waiting {number}"]) if f"waiting {number}" in found else {}
-    members = [_plain(waiting[f"member {at}"]) for at in range(form.members)] if waiting else [NO_NUMBERS] * form.members
+    members = [plain(waiting[f"member {at}"]) for at in range(form.members)] if waiting else [NO_NUMBERS] * form.members
     keys: tuple[pa.Array, ...] = ()
     if words is None:
         keys = tuple(_large_key(table[f"key {at}"], kind) for at, kind in enumerate(form.keys))
-        clock, queued = _plain(table["clock"].cast(pa.int64()).fill_null(NEVER)), _plain(found[f"queued {number}"].values)
+        clock, queued = plain(or_nothing(table["clock"], pa.int64()).fill_null(NEVER)), plain(found[f"queued {number}"].values)
     else:
         clock, entries = large(table["ahead"]), large(_fields(found[f"queued {number}"])["event"])
         entries = entries + np.arange(len(entries))
@@ -281,12 +284,12 @@ def _group(form: Form, found: Mapping[str, pa.Array], number: str, words: npt.ND
         large(table["branch"]),
         keys,
         clock,
-        _flags(table["loose"]),
+        flags(table["loose"]),
         np.stack([large(table[f"queue {at}"]) for at in range(form.queues)], axis=1),
         queued,
-        _plain(waiting["instance"]) if waiting else NO_NUMBERS,
-        _plain(waiting["deadline"]) if waiting else NO_NUMBERS,
-        waiting["cancelled"].to_numpy(zero_copy_only=False) if waiting else np.zeros(0, dtype=bool),
+        plain(waiting["instance"]) if waiting else NO_NUMBERS,
+        plain(waiting["deadline"]) if waiting else NO_NUMBERS,
+        typed(waiting["cancelled"], pa.bool_()).to_numpy(zero_copy_only=False) if waiting else np.zeros(0, dtype=bool),
         np.stack(members, axis=1),
     )
     lengths = group.lengths
@@ -306,13 +309,3 @@ def _fields_of(rows: pa.StructArray) -> dict[str, pa.Array]:
 
 def _large_key(column: pa.Array, kind: pa.DataType) -> pa.Array:
     return pa.array(large(column)) if pa.types.is_int64(kind) else column
-
-
-def _flags(column: pa.Array) -> npt.NDArray[np.bool_]:
-    made: npt.NDArray[np.bool_] = column.cast(pa.bool_()).fill_null(False).to_numpy(zero_copy_only=False)
-    return made
-
-
-def _plain(column: pa.Array) -> npt.NDArray[np.int64]:
-    made: npt.NDArray[np.int64] = column.to_numpy()
-    return made

@@ -78,6 +78,18 @@ class Change:
         return self.summary() if self.dropped or (self.resumed and self.started) else ""
 
 
+ENTRY = pa.struct(
+    [
+        ("digest", pa.string()),
+        ("frame", pa.string()),
+        ("since", pa.int64()),
+        ("unit", pa.int32()),
+        ("silent", pa.bool_()),
+        ("seen", pa.int64()),
+    ]
+)
+
+
 def encode(last: Position, units: Sequence[tuple[Unit, Content]]) -> bytes:
     body = _body(last, units)
     return b"%s %d %s\n%s" % (MAGIC, VERSION, hashlib.sha256(body).hexdigest().encode(), body)
@@ -105,23 +117,21 @@ def _entries_column(units: Sequence[tuple[Unit, Content]]) -> pa.Array:
         for at, (unit, content) in enumerate(units)
         for each, seen in zip(unit.plan.subscriptions, content.seen, strict=True)
     ]
-    names = ("digest", "frame", "since", "unit", "silent", "seen")
-    kinds = (pa.string(), pa.string(), pa.int64(), pa.int32(), pa.bool_(), pa.int64())
-    columns = zip(*told, strict=True) if told else ((),) * len(names)
-    return _table({name: pa.array(each, kind) for name, each, kind in zip(names, columns, kinds, strict=True)}, len(told))
+    columns = zip(*told, strict=True) if told else ((),) * len(ENTRY)
+    return _table({field.name: pa.array(each, field.type) for field, each in zip(ENTRY, columns, strict=True)}, len(told))
 
 
 def _events_columns(events: Events, catalogue: Catalogue, unit: int) -> dict[str, pa.Array]:
-    fields = {"word": _numbers(events.words), "type": small(events.codes)}
+    found = {"word": _numbers(events.words), "type": small(events.codes)}
     if events.timed.any():
-        fields["time"] = pa.array(events.times, mask=~events.timed)
+        found["time"] = pa.array(events.times, mask=~events.timed)
     for name, given, kind in (("source", events.sources, pa.string()), ("sequence", events.sequences, pa.int64())):
         column = pa.array(given, type=kind) if given is not None else None
         if column is not None and column.null_count < len(column):
-            fields[name] = column
+            found[name] = column
     if events.identities is not None:
-        fields |= {name: pa.array(part.view(np.int64)) for name, part in zip(IDENTITY, events.identities.T.copy(), strict=True)}
-    made = {f"types {unit}": _listed(pa.array(events.types, type=pa.string())), f"events {unit}": _table(fields, len(events))}
+        found |= {name: pa.array(part.view(np.int64)) for name, part in zip(IDENTITY, events.identities.T.copy(), strict=True)}
+    made = {f"types {unit}": _listed(pa.array(events.types, type=pa.string())), f"events {unit}": _table(found, len(events))}
     for number, name in enumerate(events.types):
         table, schema = events.tables[name], arrow_schema(catalogue[name])
         cast = (column.cast(field.type) for column, field in zip(table.columns, schema, strict=True))

@@ -5,10 +5,12 @@ on it without further checks.
     2. instances are those of branches of the plan, each key once and in order, with the clock of their window
     3. queues    have the stated lengths and increase; their events exist, of a type that the queue accepts, and of the key
     4. waits     belong to an instance of a branch with absences, fit its members, and are due when their anchors say
-    5. units     that keep one event of the log, each for itself, keep the same one
+    5. entries   satisfy the conditions on them alone by which they were queued, noted or became members
+    6. units     that keep one event of the log, each for itself, keep the same one
 
-Takes: any Content. Raises: StateError (S005) with the first contradiction. Never: evaluates a condition of the rules: a state
-may still be one that no stream leads to, but none that crashes a process or makes it run for ever.
+Takes: any Content. Raises: StateError (S005) with the first contradiction. Never: evaluates a condition that reads several
+events: a state may still be one that no stream leads to, but none that crashes a process, makes it run for ever, or that the
+two matchers would continue differently.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from fairlead.dataclass import dataclass
 from fairlead.matching.results.chunk import Numbers, Words
 from fairlead.matching.state.body import distrusted, unsound
 from fairlead.matching.state.content import NEVER, Content, Events, Form, InstanceTable, Mask, form_of
+from fairlead.matching.state.entry_conditions import BranchConditions, EventConditions, Options
 from fairlead.model.columns import arrow_schema
 from fairlead.model.identity import MINOR_BITS, MINOR_MASK, POSITIONS_MAX
 from fairlead.model.limits import LIMITS
@@ -40,9 +43,11 @@ def require_sound(content: Content, last: Position, plan: Plan) -> None:
         _require_clocks(content, plan)
         _require_events(content.events, last, plan.catalogue)
         known = _Known.of(content.events, plan.catalogue)
+        conditions = EventConditions(content.events, known.inner, known.times, plan.catalogue)
         used = np.zeros(len(content.events), dtype=bool)
         for form, group in content.groups.items():
-            _require_group(form, group, known, plan, used)
+            for options, rows in _asked_of_entries(group, _require_group(form, group, known, plan, used), plan):
+                _say(conditions.hold(rows, options), "an event is where the conditions on it do not hold")
         if not used.all():
             raise unsound("there are events that nothing refers to")
 
@@ -232,7 +237,17 @@ class _Asked:
         )
 
 
-def _require_group(form: Form, group: InstanceTable, known: _Known, plan: Plan, used: Mask) -> None:
+@dataclass(frozen=True)
+class _Entries:
+    """Of each entry of the queues its instance, its queue and its event; of what waits its members' events."""
+
+    owners: Numbers
+    queues: Numbers
+    rows: Numbers
+    members: list[Numbers]
+
+
+def _require_group(form: Form, group: InstanceTable, known: _Known, plan: Plan, used: Mask) -> _Entries:
     """`used`: marks the events that something refers to."""
     _require_columns(form, group)
     kinds = _kinds(form, group, plan)
@@ -256,6 +271,7 @@ def _require_group(form: Form, group: InstanceTable, known: _Known, plan: Plan, 
         waits = np.flatnonzero(of_owner[group.owner] == number)
         if len(waits):
             _require_waits(asked, group, waits, [each[waits] for each in members], known)
+    return _Entries(owners, queues, rows, members)
 
 
 def _require_columns(form: Form, group: InstanceTable) -> None:
@@ -368,3 +384,21 @@ def _require_waits(asked: _Asked, group: InstanceTable, waits: Numbers, members:
     _say(all((times != NEVER).all() for times, _ in anchors), "an anchor has no time")
     due: Any = np.max([times + within for times, within in anchors], axis=0)
     _say((due == group.deadline[waits]).all(), "a deadline is not that of its anchors")
+
+
+def _asked_of_entries(group: InstanceTable, entries: _Entries, plan: Plan) -> Iterator[tuple[Options, Numbers]]:
+    """5. Events with the conditions on them: each distinct one once, for all branches that have it."""
+    found: dict[Options, list[Numbers]] = {}
+    for number, at, instances in _by_branch(group):
+        places = BranchConditions.of(plan.subscriptions[number].branches[at])
+        if any(places.queues):
+            low, high = np.searchsorted(entries.owners, (instances[0], instances[-1] + 1)).tolist()
+            for queue, options in enumerate(places.queues):
+                if options:
+                    found.setdefault(options, []).append(entries.rows[low:high][entries.queues[low:high] == queue])
+        waits = np.flatnonzero((group.owner >= instances[0]) & (group.owner <= instances[-1])) if any(places.members) else ()
+        for options, rows in zip(places.members if len(waits) else (), entries.members, strict=False):
+            if options:
+                found.setdefault(options, []).append(rows[waits])
+    for options, parts in found.items():
+        yield options, parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts))

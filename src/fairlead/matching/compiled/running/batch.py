@@ -96,6 +96,10 @@ class KernelBatch:
         found: Mask = self._once(("truth", name, condition), lambda: truth(condition, self.rows[name]))
         return found
 
+    def know(self, truths: Mapping[tuple[str, Condition], Mask]) -> None:
+        """Where conditions hold, by type and condition: found by others."""
+        self._kept |= {("truth", name, condition): found for (name, condition), found in truths.items()}
+
     def vector(self, name: str, expression: Expression) -> tuple[npt.NDArray[Any], Mask | None]:
         """The values of a numeric expression, and where they are known (None: everywhere)."""
         return self._once(("vector", name, expression), lambda: self._vector(name, expression))  # type: ignore[no-any-return]

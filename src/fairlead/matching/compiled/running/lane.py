@@ -71,7 +71,8 @@ class KernelLane:
         self.levels = Levels(plan, frozenset(name for name in read if plan.catalogue[name].derived))
         self.clocks = {each.members[0].subscription.name: each.clock for each in self.families if each.kernel.shape.waits}
         """Of the subscriptions that wait for something."""
-        self.seen: dict[frozenset[str], int] = {each.clock: NEVER for each in self.families}
+        self.seen = dict.fromkeys(self.clocks, NEVER)
+        """Likewise, the latest time that each has seen."""
         self.rows_at_once = rows_at_once(len(self.families), depths, path_cells)
         """Rows of the input that go through all levels together."""
 
@@ -123,7 +124,8 @@ class KernelLane:
                 default=NEVER,
             ),
         )
-        self.seen[family.clock] = max(self.seen[family.clock], latest)
+        name = family.members[0].subscription.name
+        self.seen[name] = max(self.seen[name], latest)
 
     def _by_levels(self, logged: KernelBatch, until: int, last: int) -> list[MatchBlock]:
         """Part by part: paths have a number of columns in proportion to the depth of the hierarchy, so for each event of the
@@ -155,7 +157,8 @@ class KernelLane:
             decisions: list[tuple[FamilyMember, BranchMatches, Merged | None]] = []
             for family in group:
                 batch, merged = level.batch_of(family.clock, family.kernel.shape.waits)
-                self._tell_time(family, batch)
+                if family.kernel.shape.waits:
+                    self._tell_time(family, batch)
                 made, decided = family.kernel.feed(batch, until, last)
                 for member, part in parted(family, made):
                     if len(part.at):

@@ -19,7 +19,7 @@ from fairlead.dataclass import dataclass
 from fairlead.matching.compiled.running.keys import ValueNumbering
 from fairlead.matching.expressions.closures import compile_value
 from fairlead.matching.expressions.functions import in_range, like_pattern
-from fairlead.model.columns import canonical_rows, canonical_values
+from fairlead.model.columns import canonical_rows, canonical_values, fixed_words
 from fairlead.model.event import Event
 from fairlead.model.expression import (
     Aggregate,
@@ -250,7 +250,7 @@ def _decimal(column: pa.Array, at: int = 0) -> Vector:
     """Half of Arrow's 128 bits: of at most 18 digits the lower one (0) is the whole number at the column's scale."""
     if not len(column):
         return Vector(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool))
-    words = np.frombuffer(column.buffers()[1], dtype=np.int64)[2 * column.offset + at : 2 * (column.offset + len(column)) : 2]
+    words = fixed_words(column, np.dtype(np.int64), 2)[at::2]
     return Vector(words, column.is_valid().to_numpy(zero_copy_only=False))
 
 

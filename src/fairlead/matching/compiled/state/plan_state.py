@@ -30,7 +30,7 @@ def content_of_lane(lane: KernelLane) -> Content:
         if len(group):
             parts.setdefault(form, []).append(group)
     groups = {form: joined(each) for form, each in parts.items()}
-    seen = [lane.seen[lane.clocks[each.name]] if each.name in lane.clocks else NEVER for each in plan.subscriptions]
+    seen = [lane.seen.get(each.name, NEVER) for each in plan.subscriptions]
     words = [each for group in groups.values() for each in (group.words, group.members.reshape(-1))]
     live = distinct(np.concatenate(words)) if words else np.zeros(0, dtype=np.int64)
     events = events_of_chunk(lane.store.view().take(live).chunk(), plan.catalogue) if len(live) else NO_EVENTS
@@ -42,11 +42,13 @@ def restore(lane: KernelLane, content: Content) -> None:
     catalogue = lane.plan.catalogue
     for subscription, seen in zip(lane.plan.subscriptions, content.seen, strict=True):
         if seen is not None:
-            lane.seen[lane.clocks[subscription.name]] = seen
+            lane.seen[subscription.name] = seen
     chunk = content.events.chunk() if len(content.events) else None
     whole = None if chunk is None else KernelBatch(chunk.columns, catalogue, chunk.words, chunk.times)
+    if whole is not None:
+        whole.know(content.events.truths)
     for family in lane.families:
-        family.kernel.pool.counters[SEEN] = lane.seen[family.clock]
+        family.kernel.pool.counters[SEEN] = lane.seen.get(family.members[0].subscription.name, NEVER)
         group = content.groups.get(_form(family, lane.plan))
         if group is None:
             continue
