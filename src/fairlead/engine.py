@@ -122,6 +122,7 @@ class Engine:
         """
         require_kind("Engine.feed", "columns", columns, (Columns,), "Columns", "for records and tables, fairlead.match")
         self._require_risen(columns.follow(self.last.major), "Engine.feed")
+        self._require_ordered(columns.identities is not None or not len(columns), "Engine.feed")
         events = cache(lambda: list(columns.events(self.plan.catalogue))) if len(self.units) > 1 else None
         delivered = self._in_one_order(lambda: [unit.feed(columns, prepared, events) for unit in self.units])
         self.last = Position(columns.last_after(self.last.major))
@@ -131,6 +132,7 @@ class Engine:
         """Match one event, and return all relations that it and its derived events complete."""
         require_kind("Engine.arrive", "event", event, (Event,), "an Event", "for records and tables, fairlead.match")
         self._require_risen(event.position > self.last, "Engine.arrive")
+        self._require_ordered(event.identity is not None, "Engine.arrive")
         delivered = self._in_one_order(lambda: [unit.arrive(event) for unit in self.units])
         self.last = event.position
         return delivered
@@ -172,6 +174,11 @@ class Engine:
             raise UsageError(
                 "A011", problem, "pass each event once, in order; fairlead.match numbers events itself", place=call
             )
+
+    def _require_ordered(self, identified: bool, call: str) -> None:
+        if self.plan.order is not None and not identified:
+            problem = f"the rules say {self.plan.order}, and the events are not ordered by value"
+            raise UsageError("A013", problem, "use fairlead.match or fairlead.Run, which order them", place=call)
 
     @cached_property
     def _is_in_order(self) -> bool:

@@ -218,6 +218,7 @@ CODES: dict[str, tuple[str, str]] = {
     "A010": ("An argument has a wrong type or value.", "Pass what the message says the function accepts."),
     "A011": ("Positions do not increase.", "Pass each event once, in order; `fairlead.match` numbers events itself."),
     "A012": ("There is no such dialect of the rule language.", "Use one of those in the message, or leave `dialect` out."),
+    "A013": ("Events were passed to an engine without the order that the rules state (`ORDER BY`).", "Use `fairlead.match` or `fairlead.Run`, which order them."),
     "A101": ("`on_bad` is neither `stop` nor `skip`.", "Use one of them."),
     "A102": ("`events` is neither an iterable of dicts nor a table.", "Pass dicts, or a table of pyarrow, pandas or polars; `fairlead run` reads files."),
     "A103": ("The name of the output file does not end in a format that is supported here.", "Use one of the endings that the message lists."),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import fairlead
 from fairlead.engine import Engine
-from fairlead.errors import StateError
+from fairlead.errors import StateError, UsageError
 from fairlead.model.columns import Columns
 from fairlead.runtime.event_time import EventTimeBuffer
 from fairlead.runtime.sorting import AllFresh, in_total_order
@@ -125,3 +125,12 @@ def test_a_damaged_state_is_refused(cut: int) -> None:
     dumped = buffer.dump()
     with pytest.raises(StateError, match="S119"):
         EventTimeBuffer(plan.order, plan.catalogue).load(dumped[:cut])
+
+
+def test_an_engine_takes_events_in_their_order_only() -> None:
+    plan = fairlead.compile(TYPES + ORDERS[0] + RULES)
+    (columns,) = RecordReader(plan.catalogue).read([{"type": "A", "k": 1, "at": at(1)}])
+    with pytest.raises(UsageError, match="A013"):
+        Engine(plan).feed(columns)
+    with pytest.raises(UsageError, match="A013"):
+        Engine(plan).arrive(next(columns.events(plan.catalogue)))
