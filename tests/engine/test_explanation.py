@@ -132,6 +132,8 @@ def test_guarantees_are_those_of_the_runtime_that_is_asked_for() -> None:
     assert found["runtime"] == "spark"
     assert [each["verdict"] for each in found["source_order"]] == ["kept", "lost", "kept"]
     assert found["lost_elsewhere"] == {"embedded": [], "live": []}
+    with pytest.raises(fairlead.UsageError, match="A009"):
+        fairlead.explain(plan, runtime="flink")
 
 
 def test_wrong_names_are_refused_with_the_right_ones(plan: fairlead.Plan) -> None:
