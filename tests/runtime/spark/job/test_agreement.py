@@ -206,8 +206,10 @@ def test_repeats_of_a_source_are_dropped_and_told(
     monkeypatch.setattr(batch, "SMALL_ROWS", 1_000 if slices > 1 else 10**9)
     monkeypatch.setattr(batch, "SLICE_ROWS", EVENTS // slices)
     rng = np.random.default_rng(11)
-    sequences = np.arange(len(events)) - np.where(rng.random(len(events)) < 0.2, rng.integers(0, 9_000, len(events)), 0)
-    names = np.array(["p", "q", "r", None], dtype=object)[rng.integers(0, 4, len(events))]
+    events = events.take(pa.array(np.repeat(np.arange(len(events)), rng.choice([1, 1, 1, 2], len(events)))))  # some come twice
+    at = events.column("at").cast(pa.int64()).to_numpy()
+    sequences = at // 1_000 % 7_000  # they fall along the order, now and then
+    names = np.array(["p", "q", "r", None], dtype=object)[at // 1_000 % 4]
     rows = events.append_column("_source", pa.array(names, pa.string()))
     rows = rows.append_column("_sequence", pa.array(sequences, mask=rng.random(len(events)) < 0.1))
     frame = spark.read.parquet(written(tmp_path, rows, 3, 12))
