@@ -307,3 +307,76 @@ def test_a_subscription_that_is_chosen_without_its_upstream_names_all_that_is_mi
     assert result.exit_code == 2
     assert "A291" in result.output
     assert "add --subscription S2 --subscription S0" in result.output
+
+
+TIMED = """\
+TYPE A (k INT, at TIMESTAMP) TIME at
+TYPE B (k INT, at TIMESTAMP) TIME at
+SUBSCRIPTION S MATCH A a THEN B b PER k
+"""
+MIXED = [("A", 0), ("B", 3), ("A", 1), ("B", 2), ("A", 9), ("B", 20), ("A", 4)]
+"""Records as they come, each with its second."""
+
+
+def timed(folder: Path, order: str, records: list[tuple[str, int]] = MIXED) -> tuple[Path, Path]:
+    (folder / "timed.fl").write_text(order + TIMED)
+    events = [{"type": name, "k": 1, "at": f"2026-01-01T00:00:{second:02}Z"} for name, second in records]
+    return folder / "timed.fl", write_lines(folder / "timed.jsonl", events)
+
+
+def test_times_that_run_backwards_are_told_where_the_order_of_the_records_counts(tmp_path: Path) -> None:
+    rules, events = timed(tmp_path, "")
+    assert "times run backwards: 3 events after a later one" in fairlead("run", rules, "--events", events).stdout
+    told = json.loads(fairlead("run", rules, "--events", events, "--json").stdout)
+    assert told["times_backwards"] == 3
+    for more in (("--order-by", "at"), ()):
+        rules, events = timed(tmp_path, "" if more else "ORDER BY at ")
+        assert "times run backwards" not in fairlead("run", rules, "--events", events, *more).stdout
+
+
+def test_with_a_delay_events_are_held_back_and_late_ones_written(tmp_path: Path) -> None:
+    rules, events = timed(tmp_path, "ORDER BY at DELAY 6 SECONDS ")
+    late, out = tmp_path / "late.jsonl", tmp_path / "out.jsonl"
+    result = fairlead("run", rules, "--events", events, "--late", late, "--out", out, "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["late"] == 1
+    told = [json.loads(line) for line in late.read_text().splitlines()]
+    assert told == [{"type": "A", "k": 1, "at": "2026-01-01T00:00:04Z", "_verdict": "late"}]
+    expected = match(
+        compile("ORDER BY at DELAY 6 SECONDS " + TIMED), [json.loads(line) for line in events.read_text().splitlines()][:-1]
+    )
+    assert [json.loads(line)["id"] for line in out.read_text().splitlines()] == [each.id for each in expected]
+    assert "1 late" in fairlead("run", rules, "--events", events).stdout
+
+
+@pytest.mark.parametrize("cut", range(1, len(MIXED)))
+def test_what_is_held_back_at_the_end_of_a_run_is_in_its_state(tmp_path: Path, cut: int) -> None:
+    order, end = "ORDER BY at DELAY 6 SECONDS ", [("A", 59)]
+    ids: list[list[str]] = []
+    for folder, pieces in (("whole", [MIXED + end]), ("parts", [MIXED[:cut], MIXED[cut:] + end])):
+        (tmp_path / folder).mkdir()
+        found: list[str] = []
+        for piece in pieces:
+            rules, events = timed(tmp_path / folder, order, piece)
+            out = tmp_path / folder / "out.jsonl"
+            result = fairlead("run", rules, "--events", events, "--state", tmp_path / folder / "state", "--out", out)
+            assert result.exit_code == 0, result.output
+            found += [json.loads(line)["id"] for line in out.read_text().splitlines()]
+        ids.append(found)
+    assert ids[0] == ids[1] != []
+
+
+@pytest.mark.parametrize(
+    ("order", "more", "told"),
+    [
+        ("ORDER BY at ", ("--order-by", "at"), "A210"),
+        ("ORDER BY at ", ("--position", "p"), "A210"),
+        ("ORDER BY at ", ("--state", "s"), "say how late events may be"),
+        ("ORDER BY at ", ("--on-bad", "skip"), "say how late events may be"),
+    ],
+)
+def test_orders_that_contradict_each_other_are_refused(tmp_path: Path, order: str, more: tuple[str, ...], told: str) -> None:
+    rules, events = timed(tmp_path, order)
+    result = fairlead("run", rules, "--events", events, *more)
+    assert result.exit_code != 0
+    assert told in result.stderr

@@ -41,6 +41,8 @@ class Summary:
     """By subscription, over all runs with the same state; none without --state."""
     late: int | None = None
     """Events that arrived after the frontier had passed them; None if the order is not by value with a delay."""
+    backwards: int = 0
+    """Events whose time is before that of an earlier one, where the order of the records counts."""
 
     @classmethod
     def of(cls, job: RunArguments, plan: Plan, run: Run, first: tuple[Relation, ...], rejected: int, seconds: float) -> Summary:
@@ -78,6 +80,7 @@ class Summary:
             "duplicates": self.duplicates,
             "rejected": self.rejected,
             **({} if self.late is None else {"late": self.late}),
+            **({"times_backwards": self.backwards} if self.backwards else {}),
             "relations": {each.name: self.found[each.name] for each in self.plan.subscriptions},
             "waiting": list(self.waiting),
             "deliveries": self.receipt.count,
@@ -106,6 +109,9 @@ class Summary:
             console.print(f"which properties are lost, where and why: fairlead explain {self.job.rules} --counterexample")
         for name in self.waiting:
             console.print(f"{name}: relations wait for a deadline that no event it reads has passed; --until TIME decides them")
+        if self.backwards:
+            told = f"times run backwards: {counted(self.backwards, 'event')} after a later one"
+            console.print(f"{told}. To match by time, write ORDER BY TIME in the rules, or add --order-by", soft_wrap=True)
         for warning in self.slow:
             console.print(f"warning {warning}", soft_wrap=True)
         if others := len(self.plan.warnings) - len(self.slow):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Literal
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from fairlead.model.columns import Columns
     from fairlead.model.plan import Plan
     from fairlead.model.relation import Relation
+    from fairlead.runtime.backward_times import BackwardTimes
     from fairlead.runtime.embedded import Run
     from fairlead.runtime.parts import OrderPart
     from fairlead.transport.admission.problems import Rejects
@@ -144,6 +146,8 @@ def run(
         raise click.UsageError("--stream needs --position, and stops at the first bad record")
     if state is not None and (stream_field or until):
         raise click.UsageError("--state is not supported with --stream or --until: leave them out")
+    if order_by and (state or on_bad == "skip"):
+        raise click.UsageError("--order-by is not supported with --state, and stops at the first bad record")
     job = RunArguments(
         rules, events, out, receipt, on_bad, rejects, allow_nan, until, batch_rows, not quiet, event_by_event, position_field,
         subscriptions, stream_field, state, order_by, late,
@@ -178,6 +182,7 @@ def perform(job: RunArguments) -> Summary:
     from fairlead.cli.state import held, resumed_from
     from fairlead.cli.summary import Summary
     from fairlead.deliver.receipt import dumps
+    from fairlead.runtime.backward_times import BackwardTimes
     from fairlead.runtime.embedded import Run, until_microseconds
     from fairlead.runtime.parts import parts_of
     from fairlead.runtime.sorting import ordered_plan
@@ -215,7 +220,8 @@ def perform(job: RunArguments) -> Summary:
         batches = _batches(job, running, parts, files, rejects, progress.pass_over("matching"))  # 4
         outputs.enter_context(closing(batches))  # it reads ahead: after any failure, close it first
         first: list[Relation] = []
-        for found in delivered(running, batches, until):
+        backwards = BackwardTimes(plan.catalogue) if plan.order is None and not job.order_by else None
+        for found in delivered(running, batches, until, backwards):
             progress.events(running.events)
             if job.out is None and len(first) < SHOWN_RELATIONS:
                 first += found[: SHOWN_RELATIONS - len(first)]
@@ -234,7 +240,8 @@ def perform(job: RunArguments) -> Summary:
                 complete()
             for each in written:
                 each.close()  # 6
-    return Summary.of(job, plan, running, tuple(first), rejects.count if rejects else 0, perf_counter() - began)
+    summary = Summary.of(job, plan, running, tuple(first), rejects.count if rejects else 0, perf_counter() - began)
+    return replace(summary, backwards=0 if backwards is None else backwards.count)
 
 
 def refuse_other_order(job: RunArguments, plan: Plan) -> None:
@@ -320,8 +327,12 @@ def _batches(
             yield 0, columns
 
 
-def delivered(running: Run, batches: Iterable[tuple[int, Columns]], until: int | None) -> Iterator[Sequence[Relation]]:
+def delivered(
+    running: Run, batches: Iterable[tuple[int, Columns]], until: int | None, backwards: BackwardTimes | None
+) -> Iterator[Sequence[Relation]]:
     """The relations batch by batch, and those that the end of the input decides."""
     for part, columns in batches:
+        if backwards is not None:
+            backwards.note(columns)
         yield running.feed(columns, part)
     yield running.finish(until)
