@@ -3,7 +3,7 @@
     python -m benchmarks.live.then_pairs --seconds 3 --rate 1000
 
 Two processes publish, each one type: A at t, its B half a millisecond later, by one clock. The right answer is a pair for each
-A. Without ORDER BY the log decides what came first; with ORDER BY the times decide, in one topic and in two, and what arrives
+A. Without ORDER BY the log decides which is first; with ORDER BY the times decide, in one topic and in two, and what arrives
 later than DELAY is late. The latency is from the time of B to the delivery, at the median and at 99 of 100; a heartbeat follows
 the last event.
 """
