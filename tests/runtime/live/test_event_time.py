@@ -56,7 +56,10 @@ def drawn(rolls: random.Random) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(("kind", "seed"), CASES)
 def test_what_is_delivered_is_what_sorting_gives(kind: str, seed: int, layout: str, tmp_path: Path) -> None:
     rolls = random.Random(f"{kind} {seed} {layout}")
-    text = f"{TOPICS[layout]} {TYPES} {ORDERS[seed % 2]} {RULES}"
+    order = ORDERS[seed % 2]
+    if kind != "memory" and layout != "one topic":  # a server merges topics as they reach it: here seconds pass in milliseconds
+        order = order.replace("3 SECONDS", "1 MINUTE")
+    text = f"{TOPICS[layout]} {TYPES} {order} {RULES}"
 
     async def work() -> None:
         async with a_log(kind) as log, client(log, "main", rolls, lost=False) as fl:

@@ -81,7 +81,7 @@ def test_streams_give_what_sorting_gives_and_tell_what_is_late(spark: Any, tmp_p
     random = Random(2)
     arriving = sorted(records, key=lambda each: each["n"] / 10 + 4 * random.random())
     end = {"type": "Heartbeat", "k": None, "x": None, "at": "2026-01-01T00:10:00Z", "n": None}
-    beats = [end | {"p": source} for source in "pq"]
+    beats = [end | {"p": source, "at": f"2026-01-01T00:{minute}:00Z"} for minute in (10, 20) for source in "pq"]
     late = {"type": "A", "k": 1, "x": 1.0, "at": "2026-01-01T00:00:01Z", "p": "p", "n": 10_000}
     folder = tmp_path / "in"
     schema = written(folder, [*arriving, *beats], 4)
