@@ -20,7 +20,7 @@ from fairlead.matching.interpreted.reduced_search import Semijoin
 from fairlead.matching.reduction import Constraint, Reduction, SlotComparison, reduced_orders
 from fairlead.model.event import Event
 from fairlead.model.expression import Compare, Predicate, slots_of
-from fairlead.model.plan import Branch, Matching
+from fairlead.model.plan import Branch, Disposal, Matching, Subscription
 from fairlead.model.types import Catalogue, EventType, Kind
 
 Queues = Sequence[list[Event]]
@@ -147,6 +147,12 @@ def overlapping(branch: Branch, catalogue: Catalogue) -> bool:
     """Whether an event can be in two queues: through a supertype or a union."""
     accepted = [name for queue in branch.queue_types for name in catalogue.accepts(queue)]
     return len(accepted) != len(set(accepted))
+
+
+def can_be_loose(subscription: Subscription, branch: Branch, catalogue: Catalogue) -> bool:
+    """Whether, after a match or an expiry, a relation without the newest event may be ready."""
+    parts = subscription.disposal is Disposal.INFIX or subscription.within_us is not None or overlapping(branch, catalogue)
+    return subscription.disposal is Disposal.FIRST_PREFIX or (subscription.matching.contiguous and parts)
 
 
 def _checks(branch: Branch, catalogue: Catalogue) -> list[tuple[frozenset[int], Check]]:

@@ -23,6 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.dataclass import dataclass
+from fairlead.matching.interpreted.search import can_be_loose
 from fairlead.matching.results.chunk import Numbers, Words
 from fairlead.matching.state.body import distrusted, unsound
 from fairlead.matching.state.content import NEVER, Content, Events, Form, InstanceTable, Mask, form_of
@@ -222,6 +223,8 @@ class _Asked:
     keys: tuple[tuple[str, ...], ...]
     within: int | None
     waiting: tuple[tuple[int, int], ...]
+    loose: bool
+    """Whether a relation without the newest event can ever be ready (interpreted/conjunction.py)."""
 
     @classmethod
     def of(cls, subscription: Subscription, branch: Branch, catalogue: Catalogue) -> _Asked:
@@ -234,6 +237,7 @@ class _Asked:
             tuple(of_type.get(name, ()) for name in names),
             subscription.within_us,
             tuple((each.since, each.apart_us) for each in branch.waiting),
+            can_be_loose(subscription, branch, catalogue),
         )
 
 
@@ -267,6 +271,7 @@ def _require_group(form: Form, group: InstanceTable, known: _Known, plan: Plan, 
         of_owner[mine] = number
     for number, (asked, mine) in enumerate(kinds.items()):
         chosen = of_owner[owners] == number if len(kinds) > 1 else slice(None)
+        _say(asked.loose or not group.loose[mine].any(), "a relation is said to be ready that never can be")
         _require_queues(asked, group, mine, owners[chosen], queues[chosen], rows[chosen], known)
         waits = np.flatnonzero(of_owner[group.owner] == number)
         if len(waits):
