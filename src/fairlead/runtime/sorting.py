@@ -16,9 +16,9 @@ import pyarrow as pa
 from fairlead.errors import DataError, UsageError
 from fairlead.model.canonical import with_order
 from fairlead.model.columns import Columns, arrow_schema, record_batch
-from fairlead.model.event_order import EventOrder, by_attributes
+from fairlead.model.event_order import EventOrder, OrderKey, by_attributes
 from fairlead.model.plan import Plan
-from fairlead.model.types import HEARTBEAT, Catalogue, EventType
+from fairlead.model.types import HEARTBEAT, Catalogue, EventType, Kind
 from fairlead.order.event_identity import event_identities
 from fairlead.order.repeats import doubled
 from fairlead.order.total import SEQUENCE, SOURCE, Arrivals, RowOrder, in_order, order_column
@@ -69,7 +69,18 @@ def in_total_order(batches: Iterable[Columns], wanted: EventOrder, catalogue: Ca
 
 def arrivals_of(columns: Columns, wanted: EventOrder, catalogue: Catalogue) -> dict[str, pa.Table]:
     """A batch by type, with order columns, sources and sequences. Raises DataError if an event has no place in the order."""
+    if HEARTBEAT.name in columns.tables:
+        _require_time(wanted.keys[0], catalogue)
     return {name: _arrived(columns, table, catalogue[name], wanted) for name, table in columns.tables.items()}
+
+
+def _require_time(first: OrderKey, catalogue: Catalogue) -> None:
+    """A heartbeat has a time and nothing else, so it has a place only in an order that begins with a time."""
+    for schema in catalogue:
+        at = first.column(schema)
+        if at is not None and schema.attributes[at].type.kind is not Kind.TIMESTAMP:
+            problem = f"a heartbeat has no value for the first order key '{first.attribute}', which is no time"
+            raise DataError("D020", problem, "order by the event time first, or leave heartbeats out", first.attribute)
 
 
 def in_their_places(order: RowOrder, arrivals: Arrivals, wanted: EventOrder, catalogue: Catalogue, first: int = 0) -> Columns:
