@@ -236,8 +236,7 @@ async def sorted_relations(
     table = pq.read_table(path)
     rows = table.to_pylist()
     taken = [verdict is EventVerdict.IN_ORDER for verdict in order.verdicts(rows)]
-    kept = table.filter(pa.array(taken)).drop_columns([each for each in ("_stored",) if each in table.column_names])
-    return rows, fairlead.match(plan, kept).of(name)
+    return rows, fairlead.match(plan, table.filter(pa.array(taken))).of(name)
 
 
 async def rows_of_derived(fl: Client, folder: Path) -> list[int]:
