@@ -1,5 +1,8 @@
 """A subscriber's deliveries of one group, and its acknowledgements: numbers, ids and the receipt.
 
+Numbers are those of the lineage. A subscriber that joins an existing lineage counts its earlier relations too, but they are not
+delivered here, and its receipt distinguishes them (deliver/receipt.py).
+
 Takes: relations as they are found, by number and id. Gives: the relations to deliver, the number of a relation, receipts.
 Never: forgets an id before it is acknowledged.
 """
@@ -7,22 +10,29 @@ Never: forgets an id before it is acknowledged.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
-from fairlead.deliver.receipt import Receipt, ReceiptBook
+from fairlead.deliver.receipt import NOTHING, Receipt, ReceiptBook
 from fairlead.errors import StateError, UsageError
 from fairlead.model.identity import Words, from_hex
 from fairlead.runtime.live.lineage import copied
 
 
 class Ledger:
-    """`book` counts acknowledged relations. `acknowledged`: how many of the relations that are found again were acknowledged
-    before, and their digest at that time."""
+    """`book` counts acknowledged relations, starting with those that the lineage already has. `saved`: what `acknowledged`
+    returned when the name was last used; nothing if it is new."""
 
-    def __init__(self, book: ReceiptBook, acknowledged: int, digest: str | None) -> None:
+    def __init__(self, book: ReceiptBook, saved: Mapping[str, Any] | None) -> None:
         self.book = book
-        self._until, self._digest = acknowledged, digest
+        if saved is None or saved["count"] is None:
+            book.join_now()
+            self._until, self._digest = 0, None
+        else:
+            book.join(saved.get("joined", 0), saved.get("joined_digest", NOTHING))
+            self._until, self._digest = saved["count"], saved["digest"]
         self._pending: deque[tuple[int, Words, Words]] = deque()
         """The number of a relation, the ids starting with it, and the digest of the receipt after each."""
         self.handed = book.count
@@ -39,6 +49,8 @@ class Ledger:
         known = len(ids) if silent else min(len(ids), max(0, self._until - first + 1))
         if known:
             self.book.note_digests(digests[:known])
+            if silent:
+                self.book.join_now()
             self.handed = self.book.count
             self._check()
         if known < len(ids):
@@ -73,6 +85,11 @@ class Ledger:
             if count < len(ids):
                 self._pending.appendleft((first + count, ids[count:], digests[count:]))
         self.handed = max(self.handed, self.book.count)
+
+    def acknowledged(self) -> dict[str, Any]:
+        """What is acknowledged, and after how many deliveries of the lineage the subscriber joined, with the digests."""
+        told = self.book.receipt()
+        return {"count": told.count, "digest": told.digest, "joined": told.joined, "joined_digest": told.joined_digest}
 
     def receipt(self) -> Receipt:
         """The receipt of the subscriber's deliveries."""

@@ -254,6 +254,4 @@ def load_book(book: ReceiptBook, told: dict[str, object]) -> None:
 
 
 def copied(book: ReceiptBook) -> ReceiptBook:
-    made = ReceiptBook(book.plan)
-    made.count, made.stride, made.samples, made.total = book.count, book.stride, list(book.samples), book.total.copy()
-    return made
+    return book.copy()

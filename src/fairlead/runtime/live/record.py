@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from fairlead.deliver.receipt import Comparison, Receipt, compare
+from fairlead.deliver.receipt import Comparison, Receipt, compare, together
 from fairlead.errors import StateError, UsageError
 from fairlead.transport.log.names import checked
 from fairlead.transport.log.protocol import Conflict, Log
@@ -39,7 +39,7 @@ class Record:
             return False
         told = json.loads(entry.value)
         if not all("names" in each for each in told["groups"].values()):
-            problem = f"'{self.name}' was last used by an earlier releasewith another form of state"
+            problem = f"'{self.name}' was last used by an earlier release with another form of state"
             raise StateError("S139", problem, "continue with that release, or forget the subscriber and subscribe again")
         self._revision = entry.revision
         self.rules, self.text, self.digest, self.groups = told["rules"], told["text"], told["digest"], told["groups"]
@@ -85,12 +85,8 @@ async def receipts_of(log: Log, name: str) -> dict[str, Receipt]:
 
 
 def compared(a: Mapping[str, Receipt], b: Mapping[str, Receipt]) -> Comparison:
-    """Compares group by group; returns the first difference."""
-    shared = [key for key in a if key in b]
-    if not shared:
-        return Comparison(False, "the receipts are of different subscriptions, so they need not agree")
-    found = [compare(a[key], b[key]) for key in shared]
-    return next((each for each in found if not each), Comparison(True, agreed=sum(each.agreed for each in found)))
+    """Compares group by group; returns the first difference, else the first group of which one side has more."""
+    return together([compare(a[key], b[key]) for key in a if key in b])
 
 
 async def forget(log: Log, name: str) -> None:

@@ -181,15 +181,14 @@ class LiveSubscription:
         border = begun.silent_until
         lineage = await snapshots.begin(count, border if count is None else None, emits=self._emit and begun.leading)
         follower = Follower(key, streams, lineage, snapshots, border, self._gathering)
-        ledger = Ledger(copied(lineage.book), saved["count"] or 0 if saved else 0, saved["digest"] if saved else None)
+        ledger = Ledger(copied(lineage.book), saved)
         if self._record is not None and saved is None:
             parts = zip(group.parts, streams, strict=True)
             told: dict[str, Any] = {
                 "parts": [{"types": part.types, "topics": part.topics, "stream": stream.name} for part, stream in parts]
             }
             told |= {"origin": to_json(begun.origin), "silent_until": border and to_json(border), "subscription": group.digest}
-            count = lineage.book.count if border is None else None
-            self._record.groups[key] = told | {"count": count, "digest": None if count is None else ledger.receipt().digest}
+            self._record.groups[key] = told | (ledger.acknowledged() if border is None else {"count": None, "digest": None})
         if self._record is not None:
             self._record.groups[key]["names"] = [*group.names]
         return Followed(group, streams, key, follower, ledger)
@@ -315,7 +314,7 @@ class LiveSubscription:
         if self._record is not None:
             for key, each in self._followed.items():
                 if each.ledger.book.count and each.ledger.current:  # a replay must not overwrite the stored count
-                    self._record.groups[key] |= {"count": each.ledger.book.count, "digest": each.ledger.book.receipt().digest}
+                    self._record.groups[key] |= each.ledger.acknowledged()
             await self._record.write()
             if asyncio.get_running_loop().time() - self._receipts_at > RECEIPT_SECONDS:
                 await self.write_receipts()
