@@ -153,10 +153,10 @@ class ReceiptBook:
         """Records deliveries in order, by id as text, or by their words (model/identity.py). Returns the digest after each."""
         words = ids if isinstance(ids, np.ndarray) else from_hex(list(ids))
         sums = running(words, self.count, self.total)
-        self.note_digests(sums)
+        self.notedigests_of(sums)
         return sums
 
-    def note_digests(self, sums: Words) -> None:
+    def notedigests_of(self, sums: Words) -> None:
         """Records deliveries in order, by the digest after each, as another book with the same state has recorded them."""
         if not len(sums):
             return
@@ -234,7 +234,7 @@ def compare(a: Receipt, b: Receipt) -> Comparison:
         return Comparison(False, _unrelated(a.plan, b.plan), start=start, related=False)
     if all(getattr(a, name) == getattr(b, name) for name in ("count", "digest", "joined", "joined_digest")):
         return Comparison(True, agreed=a.delivered, start=start)
-    (left, ours), (right, theirs) = _digests(a), _digests(b)
+    (left, ours), (right, theirs) = digests_of(a), digests_of(b)
     points, mine, its = np.intersect1d(left, right, assume_unique=True, return_indices=True)
     apart = ours[mine] - theirs[its]
     changed = np.flatnonzero((apart[1:] != apart[:-1]).any(axis=1))
@@ -259,7 +259,7 @@ def _unrelated(a: str, b: str) -> str:
     return "the receipts are of different subscriptions, so they need not agree"
 
 
-def _digests(receipt: Receipt) -> tuple[npt.NDArray[np.int64], Words]:
+def digests_of(receipt: Receipt) -> tuple[npt.NDArray[np.int64], Words]:
     """The numbers of deliveries for which the receipt has a digest, in order, starting with 0; and these digests."""
     sampled = np.arange(1, len(receipt.samples) + 1) * receipt.stride
     numbers = [np.array([0, receipt.joined, receipt.count]), sampled]
@@ -280,7 +280,7 @@ def _difference(a: Receipt, b: Receipt, low: int, high: int) -> Comparison:
     """Of the deliveries `low + 1` to `high` some differ, and none before."""
     joined = max(a.joined, b.joined)
     agreed, ids = max(0, low - joined), (_id(a, high), _id(b, high))
-    both = f"{number_of(agreed)} that both delivered agree" if joined else f"{number_of(agreed)} agree"
+    both = _agree(agreed, joined)
     before = f", before the {'first' if a.joined == joined else 'second'} joined" if high <= joined else ""
     if high - low > 1:
         problem = f"{both}; the first that differs is one of the deliveries {low + 1:,} to {high:,}{before}"
@@ -295,7 +295,7 @@ def _agreement(a: Receipt, b: Receipt, last: int) -> Comparison:
     joined, shorter, stride = max(a.joined, b.joined), min(a.count, b.count), max(a.stride, b.stride)
     agreed, told = max(0, last - joined), list[str]()
     if shorter > joined:
-        told.append(f"{number_of(agreed)} {'that both delivered ' if joined else ''}agree{_range(joined, joined + agreed)}")
+        told.append(f"{_agree(agreed, joined)}{_range(joined, joined + agreed)}")
         if unknown := shorter - joined - agreed:
             told.append(f"the next {unknown:,} are not comparable, since samples are {stride:,} deliveries apart")
     else:
@@ -310,6 +310,11 @@ def _agreement(a: Receipt, b: Receipt, last: int) -> Comparison:
     ids = (_id(a, shorter + 1), _id(b, shorter + 1))
     ended = a.ids is not None and b.ids is not None and a.joined == b.joined
     return Comparison(False, "; ".join(told), agreed, ids if ended else None, start=joined + 1)
+
+
+def _agree(agreed: int, joined: int) -> str:
+    """`1 delivery agrees`, `5 deliveries that both delivered agree`."""
+    return f"{number_of(agreed)}{' that both delivered' if joined else ''} agree{'s' if agreed == 1 else ''}"
 
 
 def _range(joined: int, last: int) -> str:
