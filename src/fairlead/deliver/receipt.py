@@ -153,10 +153,10 @@ class ReceiptBook:
         """Records deliveries in order, by id as text, or by their words (model/identity.py). Returns the digest after each."""
         words = ids if isinstance(ids, np.ndarray) else from_hex(list(ids))
         sums = running(words, self.count, self.total)
-        self.notedigests_of(sums)
+        self.note_digests(sums)
         return sums
 
-    def notedigests_of(self, sums: Words) -> None:
+    def note_digests(self, sums: Words) -> None:
         """Records deliveries in order, by the digest after each, as another book with the same state has recorded them."""
         if not len(sums):
             return

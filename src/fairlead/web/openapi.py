@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from fairlead import __version__
+from fairlead.deliver.receipt import OUTCOMES
 from fairlead.transport.output.cloud_events import BATCHED, JSON, STRUCTURED
 from fairlead.web.asked import FORMATS, WINDOW, WINDOW_MAX
 from fairlead.web.bodies import LINES
@@ -56,7 +57,31 @@ SCHEMAS: Described = {
         events=_array({"type": "object"}),
         emitted={"type": "object"},
     ),
-    "Receipt": _object(plan=TEXT, count=COUNT, digest=TEXT, stride=COUNT, samples=_array(TEXT)),
+    "Receipt": {
+        "description": "Deliveries, as a rolling digest. `count`: those of the lineage, that is of all subscribers with the same "
+        "rules and start; `joined`: those before this subscriber joined; `delivered`: those that it got.",
+        **_object(
+            plan=TEXT,
+            count=COUNT,
+            joined=COUNT,
+            delivered=COUNT,
+            digest=TEXT,
+            joined_digest=TEXT,
+            stride=COUNT,
+            samples=_array(TEXT),
+        ),
+    },
+    "Comparison": {
+        "description": "`agree`: what both delivered is the same, and one has more, since it is further or joined earlier. "
+        "`start`: the number of the first delivery after both had joined; `agreed`: how many agree from there on.",
+        **_object(
+            outcome={"enum": list(OUTCOMES)},
+            equal={"type": "boolean"},
+            agreed=COUNT,
+            start=COUNT,
+            problem={"type": ["string", "null"]},
+        ),
+    },
 }
 
 
@@ -181,7 +206,7 @@ RECEIPTS = operation(
 )
 COMPARE = operation(
     "Whether two subscribers have acknowledged the same, in the same order",
-    {200: _answer("The comparison", _object(equal={"type": "boolean"}, agreed=COUNT, problem={"type": ["string", "null"]}))},
+    {200: _answer("The comparison", _ref("Comparison"))},
     *(400, 404, 503),
     parameters=[_query("a", "A name.", required=True), _query("b", "Another.", required=True)],
 )

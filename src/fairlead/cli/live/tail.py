@@ -45,7 +45,13 @@ class Tailed:
             "relations": dict(self.found),
             "name": self.name,
             "receipts": [
-                {"subscription": name, "deliveries": each.count, "receipt": each.digest, "plan": each.plan}
+                {
+                    "subscription": name,
+                    "deliveries": each.delivered,
+                    "joined": each.joined,
+                    "receipt": each.digest,
+                    "plan": each.plan,
+                }
                 for name, each in self.receipts.items()
             ],
             "seconds": round(perf_counter() - self.began, 3),
@@ -229,4 +235,5 @@ def _show(done: Tailed, err: bool) -> None:
         click.echo(f"{name}: {counted(number, 'relation')}", err=err)
     for name, each in done.receipts.items():
         of = f"of {name} " if len(done.receipts) > 1 else ""
-        click.echo(f"receipt  {each.digest}  {of}after {counted(each.count, 'relation')}", err=err)
+        joined = f": {each.delivered:,} delivered here, {each.joined:,} before this subscriber joined" if each.joined else ""
+        click.echo(f"receipt  {each.digest}  {of}after {counted(each.count, 'relation')}{joined}", err=err)
