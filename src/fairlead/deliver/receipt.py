@@ -244,7 +244,7 @@ def compare(a: Receipt, b: Receipt) -> Comparison:
     return _agreement(a, b, int(points[-1]))
 
 
-def together(found: Sequence[Comparison]) -> Comparison:
+def combined(found: Sequence[Comparison]) -> Comparison:
     """Several comparisons as one: the first difference, else the first that is not equal; equal if all are."""
     if not found:
         return Comparison(False, "the receipts are of different subscriptions, so they need not agree", related=False)
@@ -334,4 +334,4 @@ def dumps(receipt: Receipt) -> str:
     return json.dumps(receipt.to_json(), indent=1)
 
 
-__all__ = ["Comparison", "Receipt", "ReceiptBook", "compare", "dumps", "together"]
+__all__ = ["Comparison", "Receipt", "ReceiptBook", "combined", "compare", "dumps"]
