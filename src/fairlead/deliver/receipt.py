@@ -11,10 +11,10 @@ A subscriber that joins later continues the numbers of the others, and so has a 
     one            +   +   +   +   +   +   +               joined 0, count 7: delivered 7
     another                        +   +   +   +   +       joined 4, count 9: delivered 5, of which both have 5, 6 and 7
 
-Two receipts are compared at the numbers for which both have a digest. The difference between the two digests stays the same from
-one of these numbers to the next exactly if all deliveries between them are the same. So deliveries that differ are found wherever
-they are, between two such numbers; if both receipts still hold their ids (as a result in memory does), exactly. Deliveries after
-the last such number cannot be compared: that is not a difference, and neither is a subscriber that has more.
+Two receipts are compared at the numbers for which both have a digest. The difference between the two digests stays the same
+from one of these numbers to the next exactly if all deliveries between them are the same. So deliveries that differ are found
+wherever they are, between two such numbers; if both receipts still hold their ids (as a result in memory does), exactly.
+Deliveries after the last such number cannot be compared: that is not a difference, and neither is a subscriber that has more.
 
 Takes: relations in the order of delivery. Gives: `Receipt`, `compare`. Never: stores the relations themselves.
 """

@@ -58,8 +58,8 @@ SCHEMAS: Described = {
         emitted={"type": "object"},
     ),
     "Receipt": {
-        "description": "Deliveries, as a rolling digest. `count`: those of the lineage, that is of all subscribers with the same "
-        "rules and start; `joined`: those before this subscriber joined; `delivered`: those that it got.",
+        "description": "Deliveries, as a rolling digest. `count`: those of the lineage, that is of all subscribers with the "
+        "same rules and start; `joined`: those before this subscriber joined; `delivered`: those that it got.",
         **_object(
             plan=TEXT,
             count=COUNT,

@@ -158,7 +158,7 @@ def test_start_at_a_position_or_a_time(types: str) -> None:
 def test_receipts_in_the_log_distinguish_what_was_delivered_from_what_the_lineage_had(types: str) -> None:
     async def work() -> None:
         async with fairlead.connect() as fl:
-            fl._gathering.every_events = 30
+            fl._shared.times.every_events = 30
             await fl.declare(types)
             async with fl.subscribe(RULES, name="early", start="earliest") as early:
                 await publish_some(fl, seed=3, rounds=20)
