@@ -28,10 +28,11 @@ from fairlead.errors import StateError, UsageError
 from fairlead.matching.results.chunk import Numbers
 from fairlead.matching.results.delivery_order import by_turn
 from fairlead.matching.results.relation_batches import only, relation_table
-from fairlead.model.identity import Words, from_hex
+from fairlead.model.identity import Words, from_hex, signed
 from fairlead.model.layout import layout_of
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
+from fairlead.model.verdict import EventNotice
 from fairlead.runtime.live.core.stream_groups import Origin, StreamGroup
 from fairlead.transport.log.block import Block
 
@@ -62,7 +63,7 @@ class DeliveryNumbers:
     def lasts_of(self, count: int) -> dict[str, int]:
         """By group, the number of its last relation among the first `count`; if it has none, one less than its first number."""
         if self.owner is None:
-            return {self.keys[0]: self.firsts[0] + count - 1}
+            return {key: first + count - 1 for key, first in zip(self.keys, self.firsts, strict=True)}
         counts = np.bincount(self.owner[:count], minlength=len(self.keys)).tolist()
         return {key: first + each - 1 for key, first, each in zip(self.keys, self.firsts, counts, strict=True)}
 
@@ -93,6 +94,8 @@ class Batch(Sequence[Relation]):
     plan: Plan
     relations: Sequence[Relation]
     numbering: DeliveryNumbers
+    notices: tuple[EventNotice, ...] = ()
+    """Of events that arrived with these relations and took no part. A batch can have notices and no relations."""
 
     def __len__(self) -> int:
         return len(self.relations)
@@ -119,7 +122,7 @@ class Batch(Sequence[Relation]):
 
     def behind(self, count: int) -> Batch:
         """The batch without the first `count` relations."""
-        return Batch(self.plan, self.relations[count:], self.numbering.behind(count)) if count else self
+        return Batch(self.plan, self.relations[count:], self.numbering.behind(count), self.notices) if count else self
 
     def to_arrow(self, subscription: str | None = None) -> pa.Table:
         """A table (model/layout.py) of all relations, or of those of one subscription."""
@@ -141,7 +144,7 @@ class Ledger:
             book.join(saved.get("joined", 0), saved.get("joined_digest", NOTHING))
             self._until, self._digest = saved["count"], saved["digest"]
         self._pending: deque[tuple[int, Words, Words]] = deque()
-        """The number of a relation, the ids starting with it, and the digest of the receipt after each."""
+        """The number of a delivery, the words starting with it, and the digest of the receipt after each."""
         self.handed = book.count
         self._check()
 
@@ -150,18 +153,18 @@ class Ledger:
         """Whether everything that was acknowledged before is counted again."""
         return self.book.count >= self._until
 
-    def found(self, first: int, ids: Words, digests: Words, *, silent: bool) -> int:
+    def found(self, first: int, words: Words, digests: Words, *, silent: bool) -> int:
         """How many of these are not delivered, because they were acknowledged before or are from before the subscriber
         joined."""
-        known = len(ids) if silent else min(len(ids), max(0, self._until - first + 1))
+        known = len(words) if silent else min(len(words), max(0, self._until - first + 1))
         if known:
             self.book.note_digests(digests[:known])
             if silent:
                 self.book.join_now()
             self.handed = self.book.count
             self._check()
-        if known < len(ids):
-            self._pending.append((first + known, ids[known:], digests[known:]))
+        if known < len(words):
+            self._pending.append((first + known, words[known:], digests[known:]))
         return known
 
     def _check(self) -> None:
@@ -170,11 +173,12 @@ class Ledger:
             problem = f"the first {self._until} deliveries differ from those that were acknowledged"
             raise StateError("S133", problem, "this name belongs to another log: subscribe under another name")
 
-    def number_of(self, relation_id: str) -> int:
-        """The number of a relation that was delivered and is not acknowledged."""
-        wanted = from_hex([relation_id])[0]
-        for first, ids, _ in reversed(self._pending):
-            (at,) = np.nonzero((ids == wanted).all(axis=1))
+    def number_of(self, relation: Relation) -> int:
+        """The number of a delivery that is not acknowledged. A relation that was taken back and delivered again is the last of
+        these deliveries; the one that takes it back is another delivery."""
+        wanted = signed(from_hex([relation.id]), np.array([relation.sign], dtype=np.int8))[0]
+        for first, words, _ in reversed(self._pending):
+            (at,) = np.nonzero((words == wanted).all(axis=1))
             if len(at):
                 return first + int(at[-1])
         raise UsageError(
@@ -186,11 +190,11 @@ class Ledger:
     def acknowledge(self, number: int) -> None:
         """Acknowledge everything up to this number."""
         while self._pending and self._pending[0][0] <= number:
-            first, ids, digests = self._pending.popleft()
-            count = min(len(ids), number - first + 1)
+            first, words, digests = self._pending.popleft()
+            count = min(len(words), number - first + 1)
             self.book.note_digests(digests[:count])
-            if count < len(ids):
-                self._pending.appendleft((first + count, ids[count:], digests[count:]))
+            if count < len(words):
+                self._pending.appendleft((first + count, words[count:], digests[count:]))
         self.handed = max(self.handed, self.book.count)
 
     def acknowledged(self) -> dict[str, Any]:
@@ -209,14 +213,14 @@ class Ledger:
 @dataclass(frozen=True, eq=False)
 class FoundRelations:
     """The relations of a group in the next blocks. `first`: the number of the first relation; numbers start at 1. `turns`: for
-    each relation, the number of the stretch that completed it. `digests`: the digest of the receipt after each relation.
-    `derived`: the blocks of emitted events. `by`: if the events are in an order by value, for each relation the position in the
-    log of the event by which the frontier passed its completion."""
+    each relation, the number of the stretch that completed it. `words`: of each delivery (model/identity.py). `digests`: the
+    digest of the receipt after each relation. `derived`: the blocks of emitted events. `by`: if the events are in an order by
+    value, for each relation the position in the log of the event by which the frontier passed its completion."""
 
     first: int
     relations: Sequence[Relation]
     turns: Numbers
-    ids: Words
+    words: Words
     digests: Words
     derived: Sequence[Block]
     by: Numbers | None = None
@@ -248,7 +252,7 @@ class JointDeliveries:
         fresh = list[tuple[GroupFindings, int]]()
         for each in found_by_groups:
             found = each.found
-            known = self.ledgers[each.key].found(found.first, found.ids, found.digests, silent=each.silent)
+            known = self.ledgers[each.key].found(found.first, found.words, found.digests, silent=each.silent)
             if known < len(found.relations):
                 fresh.append((each, known))
         if not fresh:

@@ -23,7 +23,7 @@ from fairlead.errors import StateError
 from fairlead.matching.compiled.machine_code.interruption import Check
 from fairlead.matching.compiled.planning.cost import may_take_long
 from fairlead.matching.results.chunk import Numbers
-from fairlead.matching.results.delivery_order import Interleaved, completed, ids_of, interleaved
+from fairlead.matching.results.delivery_order import Interleaved, completed, delivery_words, interleaved
 from fairlead.model.identity import majors_of
 from fairlead.model.relation import Relation
 from fairlead.order.continuity import Continuity
@@ -142,10 +142,10 @@ class Lineage:
         return found
 
     def _numbered(self, relations: Sequence[Relation], turns: Numbers, by: Numbers | None = None) -> FoundRelations:
-        first, ids = self.book.count + 1, ids_of(relations)
-        digests = self.book.note(ids)
+        first, words = self.book.count + 1, delivery_words(relations)
+        digests = self.book.note(words)
         derived = [block for run in self._runs(relations) for block in self._derived_blocks(run, by)]
-        return FoundRelations(first, relations, turns, ids, digests, derived, by)
+        return FoundRelations(first, relations, turns, words, digests, derived, by)
 
     def _runs(self, relations: Sequence[Relation]) -> Iterator[Sequence[Relation]]:
         """Stretches of one part: blocks of different streams may have the same sequence."""
