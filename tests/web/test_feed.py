@@ -1,4 +1,4 @@
-"""A listener's feed: relations, relations that are taken back, and notices, as server-sent events, by WebSocket, as CloudEvents."""
+"""A listener's feed: relations, relations that are taken back and notices, as events, by WebSocket and as CloudEvents."""
 
 from __future__ import annotations
 
