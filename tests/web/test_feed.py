@@ -1,4 +1,4 @@
-"""A listener's feed: relations, relations that are taken back and notices, as events, by WebSocket and as CloudEvents."""
+"""A listener's feed: relations, relations that are taken back and reports, as events, by WebSocket and as CloudEvents."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ import pytest
 from openapi_schema_validator import OAS31Validator
 
 from fairlead import compile, match
-from fairlead.deliver.notices import notices_of
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
-from fairlead.model.verdict import EventNotice, EventVerdict
+from fairlead.model.verdict import EventReport, EventVerdict
 from fairlead.runtime.live.core.deliveries import Batch, DeliveryNumbers
 from fairlead.runtime.live.subscriber.subscription import LiveSubscription
 from fairlead.transport.events import read_events
@@ -49,16 +48,17 @@ def relations() -> list[Relation]:
     return list(match(compile(f"{TYPES} SUBSCRIPTION S MATCH A a"), EVENTS))
 
 
-def notices(*verdicts: EventVerdict) -> tuple[EventNotice, ...]:
+def reports(*verdicts: EventVerdict) -> list[EventReport]:
     (columns,) = read_events(EVENTS[: len(verdicts)], PLAN.catalogue)
-    return notices_of(columns, verdicts, PLAN.catalogue)
+    return [EventReport(verdict, each, ("S",)) for verdict, each in zip(verdicts, columns.events(PLAN.catalogue), strict=True)]
 
 
 def batches() -> list[Batch]:
     one, two, three = relations()
-    nothing = Batch(PLAN, [], DeliveryNumbers(0, (), ()), notices(EventVerdict.LATE))
+    nothing = Batch(PLAN, [], DeliveryNumbers(0, (), ()), reports(EventVerdict.LATE), [0])
     first = Batch(PLAN, [one, two], DeliveryNumbers(2, (KEY,), (1,)))
-    revised = Batch(PLAN, [one.taken_back(), three, one], DeliveryNumbers(3, (KEY,), (3,)), notices(*[EventVerdict.AHEAD] * 2))
+    again, numbers = [one.taken_back(), three, one], DeliveryNumbers(3, (KEY,), (3,))
+    revised = Batch(PLAN, again, numbers, reports(*[EventVerdict.AHEAD] * 3), [1, 1, 3])
     return [nothing, first, revised]
 
 
@@ -71,18 +71,19 @@ def messages(after: str | None = None) -> tuple[list[FeedMessage], Told]:
     return asyncio.run(work()), told
 
 
-def test_deliveries_have_ids_and_notices_have_none() -> None:
+def test_deliveries_have_ids_and_reports_are_among_them_without() -> None:
     one, two, three = (each.id for each in relations())
     found, _ = messages()
     assert [(each.kind, each.id) for each in found] == [
         ("verdict", None),
         ("relation", f"1-{one}"),
         ("relation", f"2-{two}"),
-        ("verdict", None),
-        ("verdict", None),
         ("retraction", f"3-{one}"),
+        ("verdict", None),
+        ("verdict", None),
         ("relation", f"4-{three}"),
         ("relation", f"5-{one}"),
+        ("verdict", None),
     ]
 
 
@@ -104,9 +105,9 @@ def test_messages_are_written_as_the_description_says(cloudevents: bool) -> None
         assert len({(each["source"], each["id"]) for each in values}) == len(values)
         values = [each["data"] for each in values]
     for message, value in zip(found, values, strict=True):
-        OAS31Validator(SCHEMAS["Notice" if message.kind == "verdict" else "Relation"]).validate(value)
+        OAS31Validator(SCHEMAS["EventReport" if message.kind == "verdict" else "Relation"]).validate(value)
         assert value.get("sign", 1) == (-1 if message.kind == "retraction" else 1)
-        assert value.get("verdict") == (message.content.verdict if isinstance(message.content, EventNotice) else None)
+        assert value.get("verdict") == (message.content.verdict if isinstance(message.content, EventReport) else None)
 
 
 def test_metrics_count_verdicts_by_kind_and_retractions_apart() -> None:
@@ -119,7 +120,7 @@ def test_metrics_count_verdicts_by_kind_and_retractions_apart() -> None:
         "relations_sent_total": 4.0,
         "retractions_sent_total": 1.0,
         'verdicts_sent_total{verdict="late"}': 1.0,
-        'verdicts_sent_total{verdict="ahead"}': 2.0,
+        'verdicts_sent_total{verdict="ahead"}': 3.0,
     }
     for name, value in expected.items():
         assert f"fairlead_gateway_{name} {value}" in lines

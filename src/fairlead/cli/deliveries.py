@@ -101,7 +101,7 @@ def _json_lines(path: str) -> Iterator[WrittenDelivery]:
             try:
                 row = json_value(line)
                 if "verdict" in row:
-                    continue  # a notice of `tail --json`
+                    continue  # a report of `tail --json`
                 if row.get("sign", PLUS) not in (PLUS, MINUS):
                     raise ValueError("a sign is 1 or -1")
                 yield WrittenDelivery(

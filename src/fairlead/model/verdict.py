@@ -33,11 +33,12 @@ class RevisionVerdict(StrEnum):
 
 
 @dataclass(frozen=True)
-class EventNotice:
-    """What a subscriber is told about an event that takes no part: which, and why."""
+class EventReport:
+    """An event that took no part, and why. `subscriptions`: those for which it did not."""
 
-    event: Event
     verdict: EventVerdict
+    event: Event
+    subscriptions: tuple[str, ...] = ()
 
     @property
     def time(self) -> str | None:
@@ -45,7 +46,7 @@ class EventNotice:
         return None if self.event.time is None else str(jsonable(self.event.time, Kind.TIMESTAMP))
 
     def to_json(self) -> dict[str, Any]:
-        """The notice as a dict for JSON. It has the key `verdict`, which no relation has."""
+        """The report as a dict for JSON. It has the key `verdict`, which no relation has."""
         return {
             "verdict": self.verdict.value,
             "type": self.event.type,
@@ -53,6 +54,7 @@ class EventNotice:
             "sequence": self.event.sequence,
             "position": self.event.position.shown,
             "time": self.time,
+            "subscriptions": list(self.subscriptions),
             "event": self.event.to_json(),
         }
 

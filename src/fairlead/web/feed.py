@@ -1,4 +1,4 @@
-"""Relations and notices for one listener; each delivery with an id from which it can resume.
+"""Relations and reports for one listener; each delivery with an id from which it can resume.
 
 The id of a delivery says, for every group of the subscription, the number and the relation up to which the listener has
 received everything: `12-3f…e0`, joined by dots if there are several groups, `0` if there was no delivery yet. The numbers are
@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 from fairlead.errors import UsageError
 from fairlead.model.plan import Plan
 from fairlead.model.relation import PLUS, Relation
-from fairlead.model.verdict import EventNotice
+from fairlead.model.verdict import EventReport
 from fairlead.runtime.live.subscriber.subscription import LiveSubscription
-from fairlead.transport.output.cloud_events import notice_event, relation_event
+from fairlead.transport.output.cloud_events import relation_event, report_event
 
 PART = re.compile(r"0|([1-9][0-9]{0,18})-([0-9a-f]{32})")
 
@@ -41,11 +41,11 @@ class GroupProgress(NamedTuple):
 
 
 class FeedMessage(NamedTuple):
-    """`kind`: `relation`; `retraction`, a delivery that takes a relation back; or `verdict`, a notice of an event that took no
-    part. `id`: of a delivery; None for a notice, which is not acknowledged. `number`: of a delivery in its group."""
+    """`kind`: `relation`; `retraction`, a delivery that takes a relation back; or `verdict`, a report on an event that took no
+    part. `id`: of a delivery; None for a report, which is not acknowledged. `number`: of a delivery in its group."""
 
     kind: str
-    content: Relation | EventNotice
+    content: Relation | EventReport
     id: str | None = None
     number: int | None = None
 
@@ -70,14 +70,17 @@ class Feed:
 
     async def _messages(self) -> AsyncIterator[FeedMessage]:
         async for batch in self._sub.batches():
-            for notice in batch.notices:
-                yield FeedMessage("verdict", notice)
-            for key, number, relation in batch.numbered():
+            reports = deque(zip(batch.before, batch.reports, strict=True))
+            for at, (key, number, relation) in enumerate(batch.numbered()):
+                while reports and reports[0][0] <= at:
+                    yield FeedMessage("verdict", reports.popleft()[1])
                 if key in self._resume and await self._was_given(key, GroupProgress(number, relation.id)):
                     continue
                 given = self._given[key] = GroupProgress(number, relation.id)
                 self._sent[key].append(given)
                 yield FeedMessage("relation" if relation.sign == PLUS else "retraction", relation, self._id(), number)
+            for _, report in reports:
+                yield FeedMessage("verdict", report)
 
     async def _was_given(self, key: str, now: GroupProgress) -> bool:
         """Whether this relation is not after the one from which to resume."""
@@ -132,7 +135,7 @@ def _not_delivered() -> UsageError:
 
 
 class Writing(NamedTuple):
-    """The output format of relations and notices: plain, or CloudEvents."""
+    """The output format of relations and reports: plain, or CloudEvents."""
 
     plan: Plan
     cloudevents: bool
@@ -140,8 +143,8 @@ class Writing(NamedTuple):
     def value(self, message: FeedMessage) -> Any:
         if not self.cloudevents:
             return message.content.to_json()
-        if isinstance(message.content, EventNotice):
-            return notice_event(message.content, self.plan)
+        if isinstance(message.content, EventReport):
+            return report_event(message.content, self.plan)
         return relation_event(message.content, self.plan, message.number)
 
     def text(self, value: Any) -> str:

@@ -59,7 +59,7 @@ SCHEMAS: Described = {
         emitted={"type": "object"},
         sign={"enum": [1, -1], "default": 1, "description": "-1: the delivery takes the relation back"},
     ),
-    "Notice": {
+    "EventReport": {
         "description": "An event that took no part in the order of the rules (ORDER BY), and why.",
         **_object(
             verdict={"enum": [each.value for each in EventVerdict]},
@@ -68,6 +68,7 @@ SCHEMAS: Described = {
             sequence={"type": ["integer", "null"]},
             position={"type": ["integer", "string"]},
             time={"type": ["string", "null"]},
+            subscriptions=_array(TEXT),
             event={"type": "object"},
         ),
     },
@@ -146,8 +147,8 @@ WINDOW_QUERY = _query(
     {"type": "integer", "minimum": 1, "maximum": WINDOW_MAX, "default": WINDOW},
 )
 MESSAGES = (
-    "Messages with event and data: relation, or retraction if a relation is taken back, both a Relation with an id; verdict, a "
-    "Notice; error before the end"
+    "Messages with event and data: relation, or retraction if a relation is taken back, both a Relation with an id; verdict, "
+    "an EventReport; error before the end"
 )
 RECORDS = {"oneOf": [_ref("Record"), _array(_ref("Record"))]}
 

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from fairlead.deliver.receipt import Receipt
     from fairlead.model.relation import Relation
-    from fairlead.model.verdict import EventNotice
+    from fairlead.model.verdict import EventReport
     from fairlead.runtime.live.subscriber.subscription import Ends
     from fairlead.runtime.live.sync_client import SyncSubscription
 
@@ -67,21 +67,20 @@ class Tailed:
         }
 
 
-class NoticeLines:
-    """Shows notices of events that took no part, and counts them. `to_stdout`: as JSON lines among the relations; else as text
+class ReportLines:
+    """Shows reports on events that took no part, and counts them. `to_stdout`: as JSON lines among the relations; else as text
     on the standard error, if they are `shown`."""
 
     def __init__(self, *, to_stdout: bool, shown: bool) -> None:
         self._to_stdout, self._shown = to_stdout, shown
         self.counts: Counter[str] = Counter()
 
-    def show(self, notices: Sequence[EventNotice]) -> None:
-        for each in notices:
-            self.counts[each.verdict.value] += 1
-            if self._to_stdout:
-                click.echo(json.dumps(each.to_json(), ensure_ascii=False, allow_nan=False))
-            elif self._shown:
-                click.echo(printable(str(each)), err=True)
+    def show(self, report: EventReport) -> None:
+        self.counts[report.verdict.value] += 1
+        if self._to_stdout:
+            click.echo(json.dumps(report.to_json(), ensure_ascii=False, allow_nan=False))
+        elif self._shown:
+            click.echo(printable(str(report)), err=True)
 
 
 @click.command(short_help="Print relations as they complete in a log.")
@@ -157,7 +156,7 @@ def tail(
     with (
         naming(rules),
         where.opened() as fl,
-        fl.subscribe(text, name=name, start=begin, emit=emit) as sub,
+        fl.subscribe(text, name=name, start=begin, emit=emit, verdicts=True) as sub,
         noted() as signals,
         counting("following" if follow else "reading", shown=not quiet and out != "-") as tell,
     ):
@@ -166,9 +165,9 @@ def tail(
         for warning in (each for each in sub.plan.warnings if each.code == "W017" and not quiet):
             click.echo(f"warning: {warning}", err=True)
         _require_one(sub, receipt)
-        notices = NoticeLines(to_stdout=as_json and out == "-", shown=not quiet)
-        chunks = _chunks(sub, count, None if follow else sub.ends(), signals, notices)
-        done = _tailed(sub, name, _told(chunks, tell), out, receipt, notices)
+        reports = ReportLines(to_stdout=as_json and out == "-", shown=not quiet)
+        chunks = _chunks(sub, count, None if follow else sub.ends(), signals, reports)
+        done = _tailed(sub, name, _told(chunks, tell), out, receipt, reports)
     if as_json:
         print_json(done.to_json(), err=out == "-")
     elif not quiet:
@@ -206,23 +205,33 @@ def _require_one(sub: SyncSubscription, receipt: str | None) -> None:
 
 
 def _chunks(
-    sub: SyncSubscription, count: int | None, ends: Ends | None, signals: list[int], notices: NoticeLines
+    sub: SyncSubscription, count: int | None, ends: Ends | None, signals: list[int], reports: ReportLines
 ) -> Iterator[list[Relation]]:
-    """Relations as they are completed, in chunks of those available; up to the ends, if there are any, or to a signal. Notices
-    are shown as they arrive."""
+    """Relations as they are completed, in chunks of those available; up to the ends, if there are any, or to a signal. Reports
+    are shown in their places among them."""
     left = CHUNK if count is None else count
     while left and not signals:
-        first = sub.next(POLL_SECONDS)
-        notices.show(sub.notices())
-        if first is None:
-            if ends is not None and sub.has_passed(ends):
-                return
-            continue
-        chunk = [first]
-        while len(chunk) < min(left, CHUNK) and (another := sub.next(0)) is not None:
-            chunk.append(another)
-        left -= 0 if count is None else len(chunk)
-        yield chunk
+        chunk, report = _next_chunk(sub, min(left, CHUNK))
+        if chunk:
+            left -= 0 if count is None else len(chunk)
+            yield chunk
+        if report is not None:
+            reports.show(report)
+        elif not chunk and ends is not None and sub.has_passed(ends):
+            return
+
+
+def _next_chunk(sub: SyncSubscription, most: int) -> tuple[list[Relation], EventReport | None]:
+    """The relations that are available, and the report that follows them, if one does. Waits a little for the first."""
+    from fairlead.model.verdict import EventReport
+
+    chunk: list[Relation] = []
+    while len(chunk) < most:
+        delivered = sub.next(0 if chunk else POLL_SECONDS)
+        if delivered is None or isinstance(delivered, EventReport):
+            return chunk, delivered
+        chunk.append(delivered)
+    return chunk, None
 
 
 def _told(chunks: Iterator[list[Relation]], tell: Callable[[str], None]) -> Iterator[list[Relation]]:
@@ -242,7 +251,7 @@ def _tailed(
     chunks: Iterator[list[Relation]],
     out: str,
     receipt: str | None,
-    notices: NoticeLines,
+    reports: ReportLines,
 ) -> Tailed:
     """1. write, 2. acknowledge what was written: on the standard output chunk by chunk; if a file is requested, even just the
     receipt, when all files have their names. So every acknowledged relation is in an output and in a receipt."""
@@ -252,7 +261,7 @@ def _tailed(
     from fairlead.transport.output.relation_files import open_relations
 
     none = Counter({each.name: 0 for each in sub.plan.subscriptions})
-    done = Tailed(name, perf_counter(), none, Counter(), {}, notices.counts)
+    done = Tailed(name, perf_counter(), none, Counter(), {}, reports.counts)
     with SmallOutput(receipt) as receipts, open_relations(out, sub.plan) as relations:
         for chunk in chunks:
             relations.write(chunk)  # 1
@@ -274,14 +283,13 @@ def _tailed(
 
 
 def _show(done: Tailed, err: bool) -> None:
-    from fairlead.cli.screen import counted
-    from fairlead.deliver.notices import in_words
+    from fairlead.cli.screen import counted, verdict_words
 
     for name, number in done.found.items():
         back = f", {done.taken_back[name]:,} taken back" if done.taken_back[name] else ""
         click.echo(f"{name}: {counted(number, 'relation')}{back}", err=err)
     if done.verdicts:
-        click.echo(in_words(done.verdicts), err=err)
+        click.echo(verdict_words(done.verdicts), err=err)
     for name, each in done.receipts.items():
         of = f"of {name} " if len(done.receipts) > 1 else ""
         joined = f": {each.delivered:,} delivered here, {each.joined:,} before this subscriber joined" if each.joined else ""

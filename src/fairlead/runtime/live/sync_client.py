@@ -21,7 +21,6 @@ from fairlead.model.columns import Columns
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
 from fairlead.model.types import Catalogue
-from fairlead.model.verdict import EventNotice
 from fairlead.runtime.live.core.deliveries import Batch
 from fairlead.runtime.live.export import Exported
 from fairlead.runtime.live.overview import Overview
@@ -140,10 +139,6 @@ class SyncSubscription:
     def batches(self) -> Iterator[Batch]:
         while True:
             yield self._call(self._live.next_batch())
-
-    def notices(self) -> list[EventNotice]:
-        """What became of events that took no part, since the last call."""
-        return self._live.notices()
 
     def ack(self, done: Relation | Batch | None = None) -> None:
         self._call(self._live.ack(done))

@@ -14,8 +14,8 @@ invalid characters are written as %XX.
     batched      an array of them, application/cloudevents-batch+json
     binary       attributes as headers `ce-…`, the data as the body
 
-A relation is a CloudEvent too (`relation_event`), equal for every subscriber with the same subscription; and so is a notice of
-an event that took no part (`notice_event`).
+A relation is a CloudEvent too (`relation_event`), equal for every subscriber with the same subscription; and so is a report on
+an event that took no part (`report_event`).
 
 Takes: messages, that is headers and a body; records; events. Gives: records, which record_check.py has yet to check against
 their types; messages. Never: sends, receives, or keeps anything between messages.
@@ -38,7 +38,7 @@ from fairlead.model.plan import Plan
 from fairlead.model.relation import PLUS, Relation
 from fairlead.model.types import Catalogue, DataType, EventType, Kind
 from fairlead.model.values import INT_RANGE, canonical, jsonable
-from fairlead.model.verdict import EventNotice
+from fairlead.model.verdict import EventReport
 from fairlead.transport.admission.problems import SPECIAL, at, listed, quoted, unknown_field
 from fairlead.transport.admission.record_check import Shapes
 from fairlead.transport.files.json_lines import cut_short, decoder_for, floats, parsed
@@ -367,23 +367,23 @@ def relation_event(relation: Relation, plan: Plan, number: int | None = None) ->
     }
 
 
-def notice_event(notice: EventNotice, plan: Plan) -> dict[str, Any]:
-    """The source and the id identify the notice permanently:
+def report_event(report: EventReport, plan: Plan) -> dict[str, Any]:
+    """The source and the id identify the report permanently:
 
     id       the verdict and the position of the event
     source   /plans/<digest of the rules>
     type     fairlead.verdict
     subject  the type of the event
     time     its event time, if it has one
-    data     the notice, as everywhere
+    data     the report, as everywhere
     """
     return {
         "specversion": VERSION,
-        "id": f"{notice.verdict.replace(' ', '-')}-{notice.event.position}",
+        "id": f"{report.verdict.replace(' ', '-')}-{report.event.position}",
         "source": f"/plans/{plan.digest}",
         "type": VERDICT_TYPE,
-        "subject": notice.event.type,
-        **({} if notice.time is None else {"time": notice.time}),
+        "subject": report.event.type,
+        **({} if report.time is None else {"time": report.time}),
         "datacontenttype": JSON,
-        "data": notice.to_json(),
+        "data": report.to_json(),
     }

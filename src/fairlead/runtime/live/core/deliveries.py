@@ -32,7 +32,6 @@ from fairlead.model.identity import Words, from_hex, signed
 from fairlead.model.layout import layout_of
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
-from fairlead.model.verdict import EventNotice
 from fairlead.runtime.live.core.stream_groups import Origin, StreamGroup
 from fairlead.transport.log.block import Block
 
@@ -63,7 +62,7 @@ class DeliveryNumbers:
     def lasts_of(self, count: int) -> dict[str, int]:
         """By group, the number of its last relation among the first `count`; if it has none, one less than its first number."""
         if self.owner is None:
-            return {key: first + count - 1 for key, first in zip(self.keys, self.firsts, strict=True)}
+            return {self.keys[0]: self.firsts[0] + count - 1}
         counts = np.bincount(self.owner[:count], minlength=len(self.keys)).tolist()
         return {key: first + each - 1 for key, first, each in zip(self.keys, self.firsts, counts, strict=True)}
 
@@ -94,8 +93,6 @@ class Batch(Sequence[Relation]):
     plan: Plan
     relations: Sequence[Relation]
     numbering: DeliveryNumbers
-    notices: tuple[EventNotice, ...] = ()
-    """Of events that arrived with these relations and took no part. A batch can have notices and no relations."""
 
     def __len__(self) -> int:
         return len(self.relations)
@@ -122,7 +119,7 @@ class Batch(Sequence[Relation]):
 
     def behind(self, count: int) -> Batch:
         """The batch without the first `count` relations."""
-        return Batch(self.plan, self.relations[count:], self.numbering.behind(count), self.notices) if count else self
+        return Batch(self.plan, self.relations[count:], self.numbering.behind(count)) if count else self
 
     def to_arrow(self, subscription: str | None = None) -> pa.Table:
         """A table (model/layout.py) of all relations, or of those of one subscription."""

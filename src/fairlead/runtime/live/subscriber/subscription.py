@@ -16,10 +16,8 @@ subscriber with the same rules does not get.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Self
 
 import pyarrow as pa
@@ -31,7 +29,6 @@ from fairlead.matching.state.encoding import Change
 from fairlead.model.partition import alone
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
-from fairlead.model.verdict import EventNotice
 from fairlead.runtime.live.core.deliveries import Batch, JointDeliveries
 from fairlead.runtime.live.core.stream_groups import groups_of, together
 from fairlead.runtime.live.merged_streams import Lease, end_of, open_streams
@@ -47,8 +44,6 @@ from fairlead.transport.log.tasks import ended
 AHEAD = 4
 """Batches that are matched before the subscriber asks for them."""
 RECEIPT_SECONDS = 1.0
-NOTICES_MAX = 65_536
-"""Notices that are kept for `notices`: a subscriber that never calls it holds some 50 MB of them at most."""
 Ends = Mapping[str, int]
 
 
@@ -75,7 +70,6 @@ class LiveSubscription:
         self._queue: asyncio.Queue[Batch | Exception] = asyncio.Queue(AHEAD)
         self._begun: Batch | None = None
         self._taken = 0
-        self._notices: deque[EventNotice] = deque(maxlen=NOTICES_MAX)
         self._receipts_at = 0.0
 
     @property
@@ -181,9 +175,7 @@ class LiveSubscription:
         batch, taken = (await self._next(), 0) if self._begun is None else (self._begun, self._taken)
         self._begun = None
         self._hand(batch, len(batch))
-        if taken:
-            batch = replace(batch.behind(taken), notices=())  # which were returned with its beginning
-        return batch if len(batch) or batch.notices else await self.next_batch()
+        return batch.behind(taken) if taken < len(batch) else await self.next_batch()
 
     def next_at_hand(self) -> Relation | None:
         """The next relation of a batch that has already arrived."""
@@ -213,15 +205,7 @@ class LiveSubscription:
         found = await self._queue.get()
         if isinstance(found, Exception):
             raise found
-        self._notices += found.notices
         return found
-
-    def notices(self) -> list[EventNotice]:
-        """What became of events that took no part, such as late ones: all notices since the last call that arrived up to the
-        last relation that you received, the newest 65,536 of them. Each `Batch` has its own notices, too."""
-        taken = list(self._notices)
-        self._notices.clear()
-        return taken
 
     async def ack(self, done: Relation | Batch | None = None) -> None:
         """Acknowledge everything up to this relation or batch, or everything delivered; returns when that is stored.

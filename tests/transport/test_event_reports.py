@@ -1,4 +1,4 @@
-"""A notice says which event took no part and why: in words, as JSON, as a CloudEvent."""
+"""A report says which event took no part and why: in words, as JSON, as a CloudEvent; and outputs have signs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 
 from fairlead import compile, match
 from fairlead.cli.deliveries import read_deliveries
-from fairlead.deliver.notices import in_words, notices_of
+from fairlead.cli.screen import verdict_words
 from fairlead.model.relation import MINUS, PLUS
-from fairlead.model.verdict import EventNotice, EventVerdict
+from fairlead.model.verdict import EventReport, EventVerdict
 from fairlead.transport.events import read_events
-from fairlead.transport.output.cloud_events import notice_event, relation_event
+from fairlead.transport.output.cloud_events import relation_event, report_event
 from fairlead.transport.output.relation_files import open_relations
 
 TYPES = "TYPE Reading (sensor INT, at TIMESTAMP) TIME at; TYPE Mark (n INT);"
@@ -26,14 +26,15 @@ EVENTS = [
 ]
 
 
-def noticed(*verdicts: EventVerdict) -> tuple[EventNotice, ...]:
+def reported(*verdicts: EventVerdict) -> tuple[EventReport, ...]:
     catalogue = compile(RULES).catalogue
     (columns,) = read_events(EVENTS, catalogue)
-    return notices_of(columns, verdicts, catalogue)
+    pairs = zip(verdicts, columns.events(catalogue), strict=True)
+    return tuple(EventReport(verdict, event, ("Each",)) for verdict, event in pairs)
 
 
-def test_a_notice_names_the_event_and_the_verdict() -> None:
-    late, repeated = noticed(EventVerdict.LATE, EventVerdict.REPEATED)
+def test_a_report_names_the_event_and_the_verdict() -> None:
+    late, repeated = reported(EventVerdict.LATE, EventVerdict.REPEATED)
     assert late.to_json() == {
         "verdict": "late",
         "type": "Reading",
@@ -41,6 +42,7 @@ def test_a_notice_names_the_event_and_the_verdict() -> None:
         "sequence": 12,
         "position": 0,
         "time": "2026-01-31T10:00:00Z",
+        "subscriptions": ["Each"],
         "event": {"type": "Reading", "sensor": 3, "at": "2026-01-31T10:00:00Z"},
     }
     assert (repeated.to_json()["time"], repeated.to_json()["sequence"], repeated.to_json()["position"]) == (None, None, 1)
@@ -48,25 +50,22 @@ def test_a_notice_names_the_event_and_the_verdict() -> None:
     assert str(repeated) == "repeated: Mark, position 1"
 
 
-def test_every_event_needs_a_verdict() -> None:
-    with pytest.raises(ValueError, match="shorter"):
-        noticed(EventVerdict.LATE)
+def test_notices_are_counted_verdict_words() -> None:
+    assert verdict_words(Counter()) == ""
+    assert verdict_words(Counter({"ahead": 1})) == "1 event ahead"
+    assert (
+        verdict_words(Counter({"ahead": 1, "late": 12_000, "out of order": 2})) == "12,000 events late, 2 out of order, 1 ahead"
+    )
 
 
-def test_notices_are_counted_in_words() -> None:
-    assert in_words(Counter()) == ""
-    assert in_words(Counter({"ahead": 1})) == "1 event ahead"
-    assert in_words(Counter({"ahead": 1, "late": 12_000, "out of order": 2})) == "12,000 events late, 2 out of order, 1 ahead"
-
-
-def test_a_notice_is_a_cloud_event_with_an_id_of_its_own() -> None:
+def test_a_report_is_a_cloud_event_with_an_id_of_its_own() -> None:
     plan = compile(RULES)
-    found = [notice_event(each, plan) for each in noticed(EventVerdict.OUT_OF_ORDER, EventVerdict.LATE)]
+    found = [report_event(each, plan) for each in reported(EventVerdict.OUT_OF_ORDER, EventVerdict.LATE)]
     assert [each["id"] for each in found] == ["out-of-order-0", "late-1"]
     assert {each["type"] for each in found} == {"fairlead.verdict"}
     assert {each["source"] for each in found} == {f"/plans/{plan.digest}"}
     assert (found[0]["subject"], found[0]["time"], "time" in found[1]) == ("Reading", "2026-01-31T10:00:00Z", False)
-    assert found[1]["data"] == noticed(EventVerdict.OUT_OF_ORDER, EventVerdict.LATE)[1].to_json()
+    assert found[1]["data"] == reported(EventVerdict.OUT_OF_ORDER, EventVerdict.LATE)[1].to_json()
 
 
 def test_a_delivery_that_takes_a_relation_back_is_another_cloud_event() -> None:
@@ -94,9 +93,9 @@ def test_rules_that_revise_write_every_sign(tmp_path: Path, ending: str) -> None
     assert ending != "jsonl" or "sign" not in Path(path).read_text()
 
 
-def test_notices_between_relations_are_no_relations(tmp_path: Path) -> None:
+def test_reports_between_relations_are_no_relations(tmp_path: Path) -> None:
     (relation,) = match(compile(RULES), EVENTS)
-    (late, _) = noticed(EventVerdict.LATE, EventVerdict.LATE)
+    (late, _) = reported(EventVerdict.LATE, EventVerdict.LATE)
     path = tmp_path / "found.jsonl"
     path.write_text("".join(f"{json.dumps(each.to_json())}\n" for each in (late, relation, late)))
     assert [each.id for each in read_deliveries(str(path))] == [relation.id]

@@ -1,19 +1,18 @@
-"""`tail` on what a subscription delivers: relations, relations that are taken back, and notices of events that took no part."""
+"""`tail` on what a subscription delivers: relations, relations that are taken back, and reports on events that took no part."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
 from fairlead import compile, match
-from fairlead.cli.live.tail import NoticeLines, Tailed, _chunks, _show, _tailed
-from fairlead.deliver.notices import notices_of
+from fairlead.cli.live.tail import ReportLines, Tailed, _chunks, _show, _tailed
 from fairlead.deliver.receipt import Receipt
 from fairlead.model.relation import Relation
-from fairlead.model.verdict import EventNotice, EventVerdict
+from fairlead.model.verdict import EventReport, EventVerdict
 from fairlead.runtime.live.sync_client import SyncSubscription
 from fairlead.transport.events import read_events
 
@@ -30,23 +29,13 @@ class Told:
         self.acknowledged = 0
         one, two = match(compile(f"{TYPES} SUBSCRIPTION S MATCH A a"), EVENTS)
         (columns,) = read_events(EVENTS, PLAN.catalogue)
-        self._late, self._ahead = notices_of(columns, [EventVerdict.LATE, EventVerdict.AHEAD], PLAN.catalogue)
-        self._steps: Iterator[tuple[Relation | None, list[EventNotice]]] = iter(
-            [(one, []), (None, [self._late]), (two, []), (None, []), (one.taken_back(), [self._ahead]), (None, [])]
+        late, ahead = map(EventReport, (EventVerdict.LATE, EventVerdict.AHEAD), columns.events(PLAN.catalogue))
+        self._delivered: Iterator[Relation | EventReport | None] = iter(
+            [one, late, None, two, ahead, one.taken_back(), None, None]
         )
-        self._notices: list[EventNotice] = []
 
-    def next(self, timeout: float | None = None) -> Relation | None:
-        relation, notices = next(self._steps)
-        self._notices += notices
-        return relation
-
-    def notices(self) -> list[EventNotice]:
-        taken, self._notices = self._notices, []
-        return taken
-
-    def has_passed(self, ends: Any) -> bool:
-        return next(self._steps, None) is None
+    def next(self, timeout: float | None = None) -> Relation | EventReport | None:
+        return next(self._delivered)
 
     @property
     def receipts(self) -> Mapping[str, Receipt]:
@@ -58,9 +47,8 @@ class Told:
 
 def tailed(*, as_json: bool, quiet: bool = False) -> Tailed:
     sub = cast(SyncSubscription, Told())
-    notices = NoticeLines(to_stdout=as_json, shown=not quiet)
-    steps = _chunks(sub, 3, None, [], notices)
-    return _tailed(sub, None, steps, "-", None, notices)
+    reports = ReportLines(to_stdout=as_json, shown=not quiet)
+    return _tailed(sub, None, _chunks(sub, 3, None, [], reports), "-", None, reports)
 
 
 def test_people_read_verdicts_on_the_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
