@@ -11,6 +11,7 @@ Never: reads a clock, does I/O; skips a block.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
@@ -18,77 +19,47 @@ from typing import Any
 
 import numpy as np
 
-from fairlead.engine import Engine
 from fairlead.errors import StateError
-from fairlead.matching.compiled.machine_code.interruption import Check
 from fairlead.matching.compiled.planning.cost import may_take_long
 from fairlead.matching.results.chunk import Numbers
-from fairlead.matching.results.delivery_order import Interleaved, completed, delivery_words, interleaved
-from fairlead.model.identity import majors_of
+from fairlead.matching.results.delivery_order import Interleaved, delivery_words, interleaved
 from fairlead.model.relation import Relation
-from fairlead.order.continuity import Continuity
-from fairlead.runtime.event_time import EventTimeBuffer
 from fairlead.runtime.live.core.block_columns import ColumnCache
-from fairlead.runtime.live.core.deliveries import FoundRelations, book_of, dump_book, load_book
+from fairlead.runtime.live.core.deliveries import FoundRelations
 from fairlead.runtime.live.core.derived_blocks import emitting_of
+from fairlead.runtime.live.core.event_reports import FoundVerdicts
+from fairlead.runtime.live.core.ledger import book_of, dump_book, load_book
+from fairlead.runtime.live.core.strand import PlacedVerdicts, Strand, StrandFindings, StreamPlace
 from fairlead.runtime.live.core.stream_groups import Origin, StreamGroup, origin_name
-from fairlead.runtime.live.core.stream_merge import Reached, Stretch
+from fairlead.runtime.live.core.stream_merge import Stretch
 from fairlead.runtime.parts import OrderPart
-from fairlead.transport.log.block import INDEX_BITS, Block
-from fairlead.transport.log.protocol import Stored, Stream
+from fairlead.transport.log.block import Block
+from fairlead.transport.log.protocol import Stream
 
 VERSION = 3
-FoundInStream = tuple[Sequence[Relation], Numbers | None]
-"""Relations, and for an order by value where in the log the frontier passed their completion."""
-KERNELS_FROM = 1_000
-"""Events after which kernels take over, fewer than elsewhere (matching/unit.py): a subscriber runs long, so kernels pay off,
-and incoming events wait in the meantime."""
-
-
-class Strand:
-    """The matcher of one part of the group on its stream. `reached`: the last block that was read."""
-
-    def __init__(self, part: OrderPart, heartbeats: Sequence[str], origin: int, check: Check) -> None:
-        self.part, self.origin = part, origin
-        self.types = (*part.types, *heartbeats)
-        self.reached = Reached(max(0, (origin >> INDEX_BITS) - 1))
-        self.engine = Engine(part.plan, kernels_from=KERNELS_FROM, check=check)
-        self.continuity = Continuity(from_beginning=origin == 0)
-        order = part.plan.order
-        self.buffer = None if order is None else EventTimeBuffer(order, part.plan.catalogue)
-
-    def feed(self, blocks: Sequence[Stored], stream: Stream, cache: ColumnCache) -> tuple[FoundInStream, int]:
-        """What is found, and the number of events."""
-        fresh = []
-        for each in blocks:
-            block = each.block
-            if self.continuity.check(block.lane, block.source, block.number, block.count, block.before):
-                fresh.append(each)
-        self.reached = Reached(blocks[-1].sequence, blocks[-1].time)
-        if not fresh:
-            return ([], None), 0
-        catalogue, sourced = self.part.plan.catalogue, self.buffer is not None
-        prepared = cache.prepared(stream, fresh, catalogue, self.types, self.origin, sourced=sourced)
-        if self.buffer is None:
-            return (self.engine.feed(prepared.columns, prepared), None), len(prepared.columns)
-        released = self.buffer.step(prepared.columns)
-        relations = self.engine.feed(released.columns)
-        by = released.by[majors_of(completed(relations)) - (self.buffer.next - len(released.by))]
-        return (relations, by), len(prepared.columns)
 
 
 class Lineage:
-    """`origin`: by part, the position of the first event to read. `emits`: return the derived blocks too."""
+    """`origin`: by stream, the position of the first event to read. `emits`: return the derived blocks too. `places`: the
+    progress in each stream. `strands`: the matcher of each part."""
 
     def __init__(self, group: StreamGroup, origin: Origin, *, emits: bool) -> None:
         self.group, self.origin = group, origin
-        beats = group.heartbeats
-        self.strands = tuple(Strand(part, beats, first, self._check) for part, first in zip(group.parts, origin, strict=True))
+        self.emitting = emitting_of(group.plan, origin_name(origin)) if emits else ()
+        self._derived = {each.subscription.digest: (0, 0) for each in self.emitting}
+        self.places = tuple(
+            StreamPlace(each, group.heartbeats, first) for each, first in zip(group.inputs, origin, strict=True)
+        )
+        self.strands = tuple(self._strand(number, part) for number, part in enumerate(group.parts))
         self._stopped = False
         self.events = 0
         self.book = book_of(group, origin)
-        self.emitting = emitting_of(group.plan, origin_name(origin)) if emits else ()
-        self._derived = {each.subscription.digest: (0, 0) for each in self.emitting}
+        self.verdicts: Counter[str] = Counter()
+        """How many events took no part since the origin, by the reason."""
+
+    def _strand(self, number: int, part: OrderPart) -> Strand:
+        places = {at: place for at, place in enumerate(self.places) if place.part == number}
+        return Strand(part, places, self._check, emits=bool(self.emitting))
 
     @cached_property
     def may_take_long(self) -> bool:
@@ -105,8 +76,8 @@ class Lineage:
 
     @property
     def after(self) -> tuple[int, ...]:
-        """By part, the sequence of the last block that was read."""
-        return tuple(each.reached.sequence for each in self.strands)
+        """By stream, the sequence of the last block that was read."""
+        return tuple(each.reached.sequence for each in self.places)
 
     @property
     def steps(self) -> int:
@@ -116,36 +87,39 @@ class Lineage:
     def feed(self, stretches: Sequence[Stretch], streams: Sequence[Stream], cache: ColumnCache) -> FoundRelations:
         """Feed the next stretches of blocks; returns the relations found. Raises StateError if blocks are missing, DataError if
         one is damaged."""
-        if len(stretches) == 1:
-            part, mine = stretches[0].part, stretches[0].blocks
-            alone, by = self._found(part, mine, streams[part], cache)
-            return self._numbered(alone, np.zeros(len(alone), dtype=np.int64), by)
-        blocks: dict[int, list[Stored]] = {}
-        for each in stretches:
-            blocks.setdefault(each.part, []).extend(each.blocks)
+        by_part: dict[int, list[int]] = {}
+        for turn, each in enumerate(stretches):
+            by_part.setdefault(self.places[each.part].part, []).append(turn)
         # an engine takes about as long for one block as for many: feed each part once, then sort its relations into the order
-        found, turns = [], []
-        for part, mine in sorted(blocks.items()):
-            relations, by = self._found(part, mine, streams[part], cache)
-            sequences = np.array([each.sequence for each in mine])
-            turn = np.array([at for at, each in enumerate(stretches) if each.part == part for _ in each.blocks])
-            found.append(relations)
-            at = majors_of(completed(relations)) if by is None else by
-            turns.append(turn[np.searchsorted(sequences, at >> INDEX_BITS)])
+        found, turns = list[StrandFindings](), list[Numbers]()
+        for part, mine in sorted(by_part.items()):
+            found.append(self.strands[part].feed([stretches[turn] for turn in mine], streams, cache))
+            turns.append(np.array(mine)[found[-1].runs])
+            self.events += found[-1].events
         if len(found) == 1:
-            return self._numbered(found[0], turns[0], by)
-        return self._numbered(interleaved(found, turns), np.sort(np.concatenate(turns)))
+            (one,) = found
+            derived = self._derived_blocks(one.final, one.cuts)
+            return self._numbered(one.relations, turns[0], derived, one.by, self._judged(one.verdicts, mine))
+        relations = interleaved([each.relations for each in found], turns)
+        derived = [block for run in self._runs(relations) for block in self._derived_blocks(run, None)]
+        return self._numbered(relations, np.sort(np.concatenate(turns)), derived)
 
-    def _found(self, part: int, blocks: Sequence[Stored], stream: Stream, cache: ColumnCache) -> FoundInStream:
-        found, events = self.strands[part].feed(blocks, stream, cache)
-        self.events += events
-        return found
-
-    def _numbered(self, relations: Sequence[Relation], turns: Numbers, by: Numbers | None = None) -> FoundRelations:
+    def _numbered(
+        self,
+        relations: Sequence[Relation],
+        turns: Numbers,
+        derived: Sequence[Block],
+        by: Numbers | None = None,
+        verdicts: FoundVerdicts | None = None,
+    ) -> FoundRelations:
         first, words = self.book.count + 1, delivery_words(relations)
-        digests = self.book.note(words)
-        derived = [block for run in self._runs(relations) for block in self._derived_blocks(run, by)]
-        return FoundRelations(first, relations, turns, words, digests, derived, by)
+        return FoundRelations(first, relations, turns, words, self.book.note(words), derived, by, verdicts)
+
+    def _judged(self, told: PlacedVerdicts | None, turns: Sequence[int]) -> FoundVerdicts | None:
+        if told is None:
+            return None
+        self.verdicts.update(each.value for each in told.found.verdicts)
+        return FoundVerdicts(told.found, np.array(turns)[told.runs], told.at)
 
     def _runs(self, relations: Sequence[Relation]) -> Iterator[Sequence[Relation]]:
         """Stretches of one part: blocks of different streams may have the same sequence."""
@@ -156,12 +130,12 @@ class Lineage:
         for low, high in pairwise([0, *cuts.tolist(), len(relations)]):
             yield relations[low:high]
 
-    def _derived_blocks(self, relations: Sequence[Relation], by: Numbers | None) -> list[Block]:
+    def _derived_blocks(self, relations: Sequence[Relation], cuts: Numbers | None) -> list[Block]:
         found: list[Block] = []
         if len(relations):
             for each in self.emitting:
                 number, sequence = self._derived[each.subscription.digest]
-                for block in each.blocks(relations, number, sequence, by):
+                for block in each.blocks(relations, number, sequence, cuts):
                     found.append(block)
                     number, sequence = block.number + 1, block.sequence + block.count
                 self._derived[each.subscription.digest] = number, sequence
@@ -181,13 +155,16 @@ class Lineage:
             "derived": self._derived,
             "strands": [],
         }
+        if self.verdicts:
+            head["verdicts"] = dict(sorted(self.verdicts.items()))
         states = []
-        for each in self.strands:
-            held = b"" if each.buffer is None else each.buffer.dump()
-            states += [each.engine.dump(), held]
-            place = {"after": each.reached.sequence, "time": each.reached.time}
-            size = {"bytes": len(states[-2])} | ({"held": len(held)} if held else {})
-            head["strands"].append(place | {"continuity": each.continuity.dump()} | size)
+        for place in self.places:
+            told, strand = place.dump(), self.strands[place.part]
+            if place is next(iter(strand.places.values())):  # the first stream of a part has the state of its matcher
+                sizes, pieces = strand.dump()
+                told |= sizes
+                states += pieces
+            head["strands"].append(told)
         return json.dumps(head).encode() + b"\n" + b"".join(states)
 
     @classmethod
@@ -201,18 +178,14 @@ class Lineage:
             made = cls(group, origin, emits=emits)
             made.events = told["events"]
             load_book(made.book, told["book"])
+            made.verdicts.update(told.get("verdicts", {}))
             made._derived |= {name: tuple(pair) for name, pair in told["derived"].items() if name in made._derived}
             start = 0
-            for strand, each in zip(made.strands, told["strands"], strict=True):
-                strand.reached = Reached(each["after"], each["time"])
-                strand.continuity = Continuity.load(each["continuity"])
-                strand.engine = Engine.load(
-                    strand.part.plan, states[start : start + each["bytes"]], KERNELS_FROM, check=made._check
-                )
-                start += each["bytes"]
-                if strand.buffer is not None:
-                    strand.buffer.load(states[start : start + each["held"]])
-                    start += each["held"]
+            for place, each in zip(made.places, told["strands"], strict=True):
+                place.load(each)
+                if "bytes" not in each:
+                    continue
+                start += made.strands[place.part].load(each, states[start:])
         except (ValueError, KeyError, TypeError):
             raise StateError(
                 "S132", "the stored state of a subscription is not readable", "remove it: it is rebuilt from the log"

@@ -28,8 +28,8 @@ from fairlead.errors import StateError, UsageError
 from fairlead.matching.state.encoding import Change
 from fairlead.model.identity import POSITIONS_MAX
 from fairlead.runtime.live.core.block_columns import ColumnCache
-from fairlead.runtime.live.core.deliveries import Ledger
 from fairlead.runtime.live.core.follower import Follower
+from fairlead.runtime.live.core.ledger import Ledger
 from fairlead.runtime.live.core.stream_groups import Origin, StreamGroup, places_from_json, places_to_json
 from fairlead.runtime.live.merged_streams import caught_up
 from fairlead.runtime.live.subscriber.group_task import OpenedGroup
@@ -84,7 +84,7 @@ async def beginning_of(log: Log, group: StreamGroup, streams: Sequence[Stream], 
     earliest = (0,) * len(streams)
     match start:
         case "new":
-            last = [await caught_up(log, stream, part.topics) for stream, part in zip(streams, group.parts, strict=True)]
+            last = [await caught_up(log, stream, topics) for stream, topics in zip(streams, group.sources, strict=True)]
             origin = await _leading(log, key, tuple((each + 1) << INDEX_BITS for each in last))
             return Beginning(origin, silent_until=tuple(last), at_newest=True)
         case "snapshot":

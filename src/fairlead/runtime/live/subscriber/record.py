@@ -67,9 +67,9 @@ class SubscriberRecord:
         acknowledged: Mapping[str, Any],
     ) -> None:
         """Record a new group. `acknowledged`: of its ledger; nothing counts if it is not known where the subscriber joins."""
-        parts = zip(group.parts, streams, strict=True)
+        inputs = zip(group.inputs, streams, strict=True)
         self.groups[key] = {
-            "parts": [{"types": part.types, "topics": part.topics, "stream": stream.name} for part, stream in parts],
+            "parts": [{"types": each.types, "topics": each.topics, "stream": stream.name} for each, stream in inputs],
             "origin": places_to_json(origin),
             "silent_until": silent_until and places_to_json(silent_until),
             "subscription": group.digest,
