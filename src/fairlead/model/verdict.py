@@ -51,7 +51,7 @@ class EventReport:
             "verdict": self.verdict.value,
             "type": self.event.type,
             "source": self.event.source,
-            "sequence": self.event.sequence,
+            "sequence": None if self.event.sequence is None else int(self.event.sequence),  # it may be one of NumPy's
             "position": self.event.position.shown,
             "time": self.time,
             "subscriptions": list(self.subscriptions),
