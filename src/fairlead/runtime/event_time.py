@@ -11,8 +11,7 @@ clock, drops an event.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -26,8 +25,9 @@ from fairlead.model.event_order import EventOrder
 from fairlead.model.types import HEARTBEAT, Catalogue
 from fairlead.model.values import TIMESTAMP_RANGE
 from fairlead.order.frontier import NOWHERE, SequenceFrontier
+from fairlead.order.held_events import NOTHING_HELD, HeldEvents, taken_table
 from fairlead.order.holdback import head_and_rest, with_head
-from fairlead.order.total import Arrivals, RowOrder, in_order, order_column, sortable
+from fairlead.order.total import SOURCE, Arrivals, RowOrder, in_order, order_column, sortable, sources_of
 from fairlead.runtime.sorting import arrivals_of, in_their_places
 
 VERSION = 1
@@ -50,7 +50,7 @@ class EventTimeBuffer:
     def __init__(self, order: EventOrder, catalogue: Catalogue) -> None:
         self.order, self.catalogue = order, catalogue
         self.frontier = SequenceFrontier(order.delay_us or 0, order.idle_us, NOWHERE, {})
-        self.held: dict[str, pa.Table] = {}
+        self.held = NOTHING_HELD
         self.next = self.late = 0
 
     def step(self, columns: Columns) -> ReleasedEvents:
@@ -68,10 +68,10 @@ class EventTimeBuffer:
         before = self.frontier.follow(values, heartbeats, columns.sources)
         late = values < before
         for name, table in arrivals.items():
-            mine = late[columns.places[name]]
-            kept = table.filter(pa.array(~mine)) if mine.any() else table
-            if len(kept):
-                self.held[name] = pa.concat_tables([self.held[name], kept]) if name in self.held else kept
+            mine, places = late[columns.places[name]], columns.places[name]
+            if mine.any():
+                table, places = taken_table(table, np.flatnonzero(~mine)), places[~mine]
+            self.held = self.held.with_arrivals(name, table, values[places])
         late &= ~heartbeats  # a heartbeat that says nothing new is no loss
         self.late += int(late.sum())
         first, order, found = self._released(self.frontier.at)
@@ -88,28 +88,22 @@ class EventTimeBuffer:
 
     def _released(self, frontier: int) -> tuple[int, RowOrder, Arrivals]:
         """What stands before the frontier: the position of the first, their order, and the rows."""
-        found = {}
-        for name in sorted(self.held):
-            table = self.held.pop(name)
-            ready = _values(table) < frontier
-            if ready.any():
-                found[name] = table if ready.all() else table.filter(pa.array(ready))
-            if not ready.all():
-                self.held[name] = table.filter(pa.array(~ready))
+        found, self.held = self.held.cut(frontier)
         order = in_order(found, len(self.order.keys), self.order.descending)
         self.next += len(order)
         return self.next - len(order), order, found
 
     def __len__(self) -> int:
         """The number of held events."""
-        return sum(map(len, self.held.values()))
+        return len(self.held)
 
     def dump(self) -> bytes:
         """The state as bytes; equal for equal histories, however they were cut into batches."""
         tables = {}
-        for name in sorted(self.held):
-            order = in_order({name: self.held[name]}, len(self.order.keys), self.order.descending)
-            tables[name] = buffer_of(self.held[name].take(pa.array(order.rows_of(name))).combine_chunks())
+        for name, table in self.held.tables():
+            order = in_order({name: table}, len(self.order.keys), self.order.descending)
+            at, ordered = table.column_names.index(SOURCE), taken_table(table, order.rows_of(name))
+            tables[name] = buffer_of(ordered.set_column(at, SOURCE, ordered.column(SOURCE).cast(pa.string())))
         ends = sorted(self.frontier.ends.items(), key=lambda each: (each[0] is not None, each[0] or ""))
         head = {"version": VERSION, "frontier": self.frontier.at, "ends": ends, "next": self.next, "late": self.late}
         head["held"] = {name: blob.size for name, blob in tables.items()}
@@ -128,10 +122,13 @@ class EventTimeBuffer:
         except (ValueError, KeyError, TypeError, json.JSONDecodeError, pa.ArrowException):
             raise StateError("S119", "the held-back events in the state are damaged", "use an earlier dump") from None
 
-    def _tables(self, sizes: Mapping[str, int], rest: memoryview) -> dict[str, pa.Table]:
-        held, at = {}, 0
+    def _tables(self, sizes: Mapping[str, int], rest: memoryview) -> HeldEvents:
+        held, at = NOTHING_HELD, 0
         for name, size in sizes.items():
-            held[name] = unpacked(rest[at : at + size])
+            table = unpacked(rest[at : at + size])
+            coded = sources_of(table).to_arrow()
+            table = table.set_column(table.column_names.index(SOURCE), SOURCE, coded)
+            held = held.with_arrivals(name, table, _values(table))
             at += size
         return held
 
@@ -160,8 +157,6 @@ def rows_of(columns: Columns, rows: npt.NDArray[np.int64], catalogue: Catalogue)
             taken = columns.tables[name].take(pa.array(mine))
             tables[name] = record_batch(taken.columns, arrow_schema(catalogue[name]), len(mine))
 
-    def of(given: Sequence[Any] | None) -> list[Any] | None:
-        return None if given is None else [given[at] for at in rows.tolist()]
-
-    codes, positions = columns.code_array[rows], columns.position_array[rows].tolist()
-    return Columns(columns.types, codes, positions, tables, of(columns.sources), of(columns.sequences))
+    sources, sequences = columns.source_column.taken(rows), columns.sequence_column.taken(rows)
+    origin = None if columns.sources is None else sources, None if columns.sequences is None else sequences
+    return Columns(columns.types, columns.code_array[rows], columns.position_array[rows].tolist(), tables, *origin)

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from fairlead.matching.compiled.running.batch import Prepared
 from fairlead.model.columns import Columns, code_type
+from fairlead.model.origin_columns import SequenceColumn, SourceColumn
 from fairlead.model.types import Catalogue, EventType
 from fairlead.runtime.live.rejection import report
 from fairlead.transport.log.block import EVENTS_MAX, INDEX_BITS
@@ -95,7 +96,7 @@ def columns_of(blocks: Sequence[Stored], wanted: Mapping[str, EventType], first:
     """The events of the wanted types, from position `first`. `sourced`: with their sources and sequences."""
     code: dict[str, int] = {}
     batches: list[list[pa.RecordBatch]] = []
-    places, codes, sources, sequences = [], [], list[str](), []
+    places, codes, sources, sequences = [], [], list[tuple[str | None, int]](), []
 
     def code_of(name: str) -> int:
         if name not in code:
@@ -117,7 +118,7 @@ def columns_of(blocks: Sequence[Stored], wanted: Mapping[str, EventType], first:
             batches[one].append(batch)
         places.append(at)
         if sourced:
-            sources += [each.block.source] * len(at)
+            sources.append((each.block.source, len(at)))
             sequences.append((at & (EVENTS_MAX - 1)) + each.block.sequence)
         codes.append(np.array(number, dtype=np.int64)[events.codes])
     if not places:
@@ -125,5 +126,5 @@ def columns_of(blocks: Sequence[Stored], wanted: Mapping[str, EventType], first:
     types = tuple(code)
     tables = {name: joined(mine) for name, mine in zip(types, batches, strict=True)}
     of_type = np.concatenate(codes).astype(code_type(len(types)))
-    origin = (sources, np.concatenate(sequences)) if sourced else (None, None)
+    origin = (SourceColumn.of_runs(sources), SequenceColumn(np.concatenate(sequences))) if sourced else (None, None)
     return Columns(types, of_type, np.concatenate(places), tables, *origin)  # type: ignore[arg-type]
