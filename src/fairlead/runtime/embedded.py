@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import cached_property
 from itertools import accumulate, chain
@@ -20,13 +20,14 @@ from fairlead.dataclass import dataclass
 from fairlead.deliver.receipt import Receipt, ReceiptBook
 from fairlead.engine import Engine
 from fairlead.errors import UsageError
-from fairlead.matching.results.delivery_order import LAZY, delivery_words, ids_of
+from fairlead.matching.results.delivery_order import LAZY, delivery_words
+from fairlead.matching.results.relation_batches import counts_of, only, relation_table
 from fairlead.matching.state.encoding import Change
 from fairlead.matching.unit import KERNELS_FROM
 from fairlead.model.arguments import require_call, require_kind, require_names, require_plan, subscription_named, wrong_kind
 from fairlead.model.columns import Columns
 from fairlead.model.html import table
-from fairlead.model.identity import Words, to_bytes
+from fairlead.model.identity import to_bytes
 from fairlead.model.layout import layout_of
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
@@ -36,7 +37,6 @@ from fairlead.runtime.parts import OrderPart, parts_of
 from fairlead.runtime.run_state import RunState
 from fairlead.transport.admission.sequences import LastSequences
 from fairlead.transport.events import read_events
-from fairlead.transport.output.relation_files import relation_table
 from fairlead.transport.tables.table_reader import TABLE_ROWS, is_table, record_batches
 
 if TYPE_CHECKING:
@@ -322,22 +322,6 @@ def _read(
 
     batches = record_batches(events, plan.catalogue, TABLE_ROWS, position)
     return read_streams(batches, plan.catalogue, [each.name for each in parts], position, stream)
-
-
-def id_words(relations: Sequence[Relation]) -> Words:
-    """The ids, without making objects of the kernels' matches."""
-    return ids_of(relations)
-
-
-def counts_of(relations: Sequence[Relation]) -> Mapping[str, int]:
-    return relations.counts() if isinstance(relations, LAZY) else Counter(each.subscription for each in relations)
-
-
-def only(relations: Sequence[Relation], subscription: str) -> Sequence[Relation]:
-    """The relations of one subscription."""
-    if isinstance(relations, LAZY):
-        return relations.only(subscription)
-    return [each for each in relations if each.subscription == subscription]
 
 
 def until_microseconds(until: datetime | str | float | None) -> int | None:

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from fairlead.errors import UsageError
 from fairlead.model.relation import Relation
-from fairlead.runtime.live.subscribing import LiveSubscription
+from fairlead.runtime.live.subscriber.subscription import LiveSubscription
 from fairlead.transport.output.cloud_events import relation_event
 
 PART = re.compile(r"0|([1-9][0-9]{0,18})-([0-9a-f]{32})")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 
 from fairlead.runtime.live.client import Client
-from fairlead.runtime.live.subscribing import LiveSubscription
+from fairlead.runtime.live.subscriber.subscription import LiveSubscription
 
 TYPES = """
 TYPE A (k INT, x DOUBLE, s STRING, b BOOLEAN, at TIMESTAMP) TIME at

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from fairlead.deliver.receipt import Receipt
     from fairlead.model.relation import Relation
-    from fairlead.runtime.live.subscribing import Ends
-    from fairlead.runtime.live.sync import SyncSubscription
+    from fairlead.runtime.live.subscriber.subscription import Ends
+    from fairlead.runtime.live.sync_client import SyncSubscription
 
 CHUNK = 1024
 POLL_SECONDS = 0.1
@@ -144,7 +144,7 @@ def start_of(text: str) -> str | int | datetime:
     """`--start` as the client accepts it; raises UsageError."""
     from datetime import datetime
 
-    from fairlead.runtime.live.starting import check_start
+    from fairlead.runtime.live.subscriber.group_start import check_start
 
     if text.isdecimal():
         return int(text)

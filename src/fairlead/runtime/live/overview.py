@@ -15,10 +15,10 @@ from typing import Any
 
 from fairlead.dataclass import dataclass
 from fairlead.model.types import HEARTBEAT, Catalogue
-from fairlead.runtime.live.origin import from_json, name_of
-from fairlead.runtime.live.record import TABLE as SUBSCRIBERS
+from fairlead.runtime.live.core.stream_groups import origin_name, places_from_json
 from fairlead.runtime.live.route_table import texts_of
-from fairlead.runtime.live.snapshots import TABLE as LINEAGES
+from fairlead.runtime.live.subscriber.record import TABLE as SUBSCRIBERS
+from fairlead.runtime.live.subscriber.snapshots import TABLE as LINEAGES
 from fairlead.transport.log.block import INDEX_BITS
 from fairlead.transport.log.block_filter import Only
 from fairlead.transport.log.names import topic_stream
@@ -100,9 +100,9 @@ async def _subscriber(log: Log, name: str) -> list[SubscriberLine]:
     for key, each in told.items():
         types, topics = (tuple(tuple(part[word]) for part in each["parts"]) for word in ("types", "topics"))
         streams, count = [await log.open_topics(one) for one in topics], each["count"] or 0
-        origin, silent = from_json(each["origin"]), from_json(each["silent_until"] or 0)
+        origin, silent = places_from_json(each["origin"]), places_from_json(each["silent_until"] or 0)
         before = sum(max(0, (first >> INDEX_BITS) - 1) for first in origin)
-        passed = max(await _passed(log, f"{key}-{name_of(origin)}", count), sum(silent), before)
+        passed = max(await _passed(log, f"{key}-{origin_name(origin)}", count), sum(silent), before)
         lag = max(0, sum([await log.last(stream) for stream in streams]) - passed)
         routes = each.get("routes", {})
         if lag and len(streams) == 1 and await log.last(streams[0], Only((*types[0], HEARTBEAT.name), routes)) <= passed:

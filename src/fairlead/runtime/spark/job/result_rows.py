@@ -34,11 +34,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairlead.errors import require
+from fairlead.matching.results.relation_batches import relation_table
 from fairlead.model.layout import ResultLayout, layout_of
 from fairlead.model.plan import Plan, Subscription
 from fairlead.model.relation import PLUS, Relation
 from fairlead.model.verdict import EventVerdict
-from fairlead.transport.output.relation_files import relation_table
 
 IN_ORDER, LATE = EventVerdict.IN_ORDER.value, EventVerdict.LATE.value
 REJECTED, REPEATED, RETRACTED = EventVerdict.REJECTED.value, EventVerdict.REPEATED.value, "retracted"

@@ -1,0 +1,133 @@
+"""Blocks of a stream as the columns of an engine.
+
+Subscribers of one client that read together (shared_reader.py) wake together (group_task.py), so they receive the same blocks
+one after the other, and what the first makes of them serves the others.
+
+Takes: blocks in the order of the stream. Gives: Columns with the positions of the log. Never: makes an object of an event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fairlead.errors import DataError
+from fairlead.matching.compiled.running.batch import Prepared
+from fairlead.model.columns import Columns, code_type
+from fairlead.model.origin_columns import SequenceColumn, SourceColumn
+from fairlead.model.types import Catalogue, EventType
+from fairlead.transport.log.block import EVENTS_MAX, INDEX_BITS
+from fairlead.transport.log.mixed_block import joined, wanted_events
+from fairlead.transport.log.protocol import Stored, Stream
+
+EVENTS_TOGETHER = 16_384
+"""Events of one feed to an engine: preparing a batch costs about a millisecond, which small blocks share."""
+REMEMBERED = 8
+"""Cached stretches of blocks, some hundred kilobytes each."""
+Report = Callable[[Stored, Iterable[DataError]], None]
+"""Called with a block and why events of it are rejected. Every reader skips the same ones (mixed_block.py)."""
+
+
+def portions(blocks: Sequence[Stored], borders: Collection[int]) -> Iterator[Sequence[Stored]]:
+    """Blocks that go to the engines together. No portion has blocks on both sides of a sequence in `borders`."""
+    start = events = 0
+    for at, each in enumerate(blocks):
+        full = events + each.block.count > EVENTS_TOGETHER
+        if at > start and (full or any(blocks[at - 1].sequence <= border < each.sequence for border in borders)):
+            yield blocks[start:at]
+            start, events = at, 0
+        events += each.block.count
+    if start < len(blocks):
+        yield blocks[start:] if start else blocks
+
+
+class ColumnCache:
+    """The columns that the subscribers of one client share. `lock`: slow matches run in threads (group_task.py)."""
+
+    def __init__(self, report: Report, lock: AbstractContextManager[Any]) -> None:
+        self._report, self._lock = report, lock
+        self._made: dict[tuple[Stream, bool, tuple[int, ...]], list[tuple[list[EventType], Prepared]]] = {}
+
+    def prepared(
+        self,
+        stream: Stream,
+        blocks: Sequence[Stored],
+        catalogue: Catalogue,
+        names: Sequence[str],
+        first: int,
+        *,
+        sourced: bool = False,
+    ) -> Prepared:
+        """The events of these types from position `first`; shared by all subscribers that know the same definitions of them.
+        `sourced`: with their sources and sequences."""
+        wanted = {name: catalogue[name] for name in names}
+        if blocks[0].sequence << INDEX_BITS < first:
+            return Prepared(columns_of(blocks, wanted, first, sourced, self._report), catalogue)
+        with self._lock:
+            return self._shared(stream, blocks, catalogue, wanted, first, sourced)
+
+    def _shared(
+        self,
+        stream: Stream,
+        blocks: Sequence[Stored],
+        catalogue: Catalogue,
+        wanted: Mapping[str, EventType],
+        first: int,
+        sourced: bool,
+    ) -> Prepared:
+        key = stream, sourced, tuple([each.sequence for each in blocks])
+        if key not in self._made and len(self._made) >= REMEMBERED:
+            del self._made[next(iter(self._made))]
+        mine = self._made.setdefault(key, [])
+        there = {name for each in blocks for name in each.block.types or (each.block.type,)}
+        types = [wanted[name] for name in sorted(there & wanted.keys())]
+        for known, made in mine:
+            if known == types:
+                return made
+        mine.append((types, Prepared(columns_of(blocks, wanted, first, sourced, self._report), catalogue)))
+        return mine[-1][1]
+
+
+def columns_of(
+    blocks: Sequence[Stored], wanted: Mapping[str, EventType], first: int, sourced: bool = False, report: Report | None = None
+) -> Columns:
+    """The events of the wanted types, from position `first`. `sourced`: with their sources and sequences."""
+    code: dict[str, int] = {}
+    batches: list[list[pa.RecordBatch]] = []
+    places, codes, sources, sequences = [], [], list[tuple[str | None, int]](), []
+
+    def code_of(name: str) -> int:
+        if name not in code:
+            code[name] = len(batches)
+            batches.append([])
+        return code[name]
+
+    for each in blocks:
+        found = wanted_events(each.block, wanted)
+        if report is not None:
+            report(each, found.rejected)
+        at, events = (each.sequence << INDEX_BITS) + found.indices, found.events
+        if not len(at):
+            continue
+        if at[0] < first:
+            behind = int(np.searchsorted(at, first))
+            at, events = at[behind:], events.slice(behind, len(events))
+        number = [code_of(name) for name in events.types]
+        for one, batch in zip(number, events.batches, strict=True):
+            batches[one].append(batch)
+        places.append(at)
+        if sourced:
+            sources.append((each.block.source, len(at)))
+            sequences.append((at & (EVENTS_MAX - 1)) + each.block.sequence)
+        codes.append(np.array(number, dtype=np.int64)[events.codes])
+    if not places:
+        return Columns((), np.zeros(0, dtype=np.int8), range(0), {})
+    types = tuple(code)
+    tables = {name: joined(mine) for name, mine in zip(types, batches, strict=True)}
+    of_type = np.concatenate(codes).astype(code_type(len(types)))
+    origin = (SourceColumn.of_runs(sources), SequenceColumn(np.concatenate(sequences))) if sourced else (None, None)
+    return Columns(types, of_type, np.concatenate(places), tables, *origin)  # type: ignore[arg-type]
