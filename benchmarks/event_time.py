@@ -33,11 +33,11 @@ import pyarrow as pa
 import fairlead
 from benchmarks.measure import load, machine
 from fairlead.engine import Engine
+from fairlead.matching.results.delivery_order import ids_of
 from fairlead.model.columns import Columns, arrow_schema
 from fairlead.order.event_identity import event_identities
 from fairlead.order.frontier import NOWHERE, SequenceFrontier
 from fairlead.order.total import in_order
-from fairlead.runtime.embedded import id_words
 from fairlead.runtime.event_time import EventTimeBuffer
 from fairlead.runtime.sorting import arrivals_of
 
@@ -126,8 +126,8 @@ def run(given: argparse.Namespace) -> tuple[dict[str, float], str]:
         for name, table in arrivals.items():
             clock.time("identities", event_identities, catalogue[name], table, order)
         released = clock.time("buffer", buffer.step, columns)
-        ids = clock.time("engine", lambda events: id_words(engine.feed(events)), released.columns)
-        clock.time("unordered", lambda events: id_words(unordered.feed(events)), columns)
+        ids = clock.time("engine", lambda events: ids_of(engine.feed(events)), released.columns)
+        clock.time("unordered", lambda events: ids_of(unordered.feed(events)), columns)
         seen.note(released.columns, ids)
     return {piece: 1e6 * spent / given.events for piece, spent in clock.spent.items()}, seen.digest()
 

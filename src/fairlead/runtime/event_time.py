@@ -31,7 +31,6 @@ from fairlead.order.total import SOURCE, Arrivals, RowOrder, in_order, order_col
 from fairlead.runtime.sorting import arrivals_of, in_their_places
 
 VERSION = 1
-EVERYTHING = int(np.iinfo(np.int64).max)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,14 +43,36 @@ class ReleasedEvents:
     late: Columns
 
 
+@dataclass(frozen=True, eq=False)
+class BufferState:
+    """A value: a step makes another one. `at`, `ends`: of the frontier (order/frontier.py); `next`: the position of the next
+    released event; `late`: how many were late."""
+
+    at: int
+    ends: Mapping[str | None, int]
+    held: HeldEvents
+    next: int
+    late: int
+
+
+BEGINNING = BufferState(NOWHERE, {}, NOTHING_HELD, 0, 0)
+
+
 class EventTimeBuffer:
-    """Holds the events of one sequence. `next`: the position of the next released event; `late`: how many were late."""
+    """Holds the events of one sequence. What a step releases depends on `state` and on the events, on nothing else."""
 
     def __init__(self, order: EventOrder, catalogue: Catalogue) -> None:
-        self.order, self.catalogue = order, catalogue
-        self.frontier = SequenceFrontier(order.delay_us or 0, order.idle_us, NOWHERE, {})
-        self.held = NOTHING_HELD
-        self.next = self.late = 0
+        self.order, self.catalogue, self.state = order, catalogue, BEGINNING
+
+    @property
+    def next(self) -> int:
+        """The position of the next released event."""
+        return self.state.next
+
+    @property
+    def late(self) -> int:
+        """How many events were late."""
+        return self.state.late
 
     def step(self, columns: Columns) -> ReleasedEvents:
         """The next events of the sequence."""
@@ -65,47 +86,58 @@ class EventTimeBuffer:
         if says_nothing.any():
             columns = rows_of(columns, np.flatnonzero(~says_nothing), self.catalogue)
             return self.step(columns)
-        before = self.frontier.follow(values, heartbeats, columns.sources)
+        state, held = self.state, self.state.held
+        frontier = SequenceFrontier(self.order.delay_us or 0, self.order.idle_us, state.at, {**state.ends})
+        before = frontier.follow(values, heartbeats, columns.sources)
         late = values < before
         for name, table in arrivals.items():
             mine, places = late[columns.places[name]], columns.places[name]
             if mine.any():
                 table, places = taken_table(table, np.flatnonzero(~mine)), places[~mine]
-            self.held = self.held.with_arrivals(name, table, values[places])
+            held = held.with_arrivals(name, table, values[places])
         late &= ~heartbeats  # a heartbeat that says nothing new is no loss
-        self.late += int(late.sum())
-        first, order, found = self._released(self.frontier.at)
-        by = columns.position_array[
-            np.searchsorted(np.append(before[1:], self.frontier.at), _first_keys(order, found), "right")
-        ]
-        made = in_their_places(order, found, self.order, self.catalogue, first)
+        found, held = held.cut(frontier.at)
+        order = self._in_order(found)
+        self.state = BufferState(frontier.at, frontier.ends, held, state.next + len(order), state.late + int(late.sum()))
+        by = columns.position_array[np.searchsorted(np.append(before[1:], frontier.at), _first_keys(order, found), "right")]
+        made = in_their_places(order, found, self.order, self.catalogue, state.next)
         return ReleasedEvents(made, by, rows_of(columns, np.flatnonzero(late), self.catalogue))
 
     def finish(self) -> Columns:
         """The rest: the sequence has ended."""
-        first, order, found = self._released(EVERYTHING)
-        return in_their_places(order, found, self.order, self.catalogue, first)
+        state, found = self.state, dict(self.state.held.tables())
+        order = self._in_order(found)
+        self.state = BufferState(state.at, state.ends, NOTHING_HELD, state.next + len(order), state.late)
+        return in_their_places(order, found, self.order, self.catalogue, state.next)
 
-    def _released(self, frontier: int) -> tuple[int, RowOrder, Arrivals]:
-        """What stands before the frontier: the position of the first, their order, and the rows."""
-        found, self.held = self.held.cut(frontier)
-        order = in_order(found, len(self.order.keys), self.order.descending)
-        self.next += len(order)
-        return self.next - len(order), order, found
+    def _in_order(self, found: Arrivals) -> RowOrder:
+        return in_order(found, len(self.order.keys), self.order.descending)
+
+    def stands_at(self, state: BufferState) -> bool:
+        """Whether its own state has the same value, so that it may take over the other."""
+        mine = self.state
+        if (mine.at, mine.ends, mine.next, mine.late, len(mine.held)) != (
+            *(state.at, state.ends, state.next, state.late, len(state.held)),
+        ):
+            return False
+        return not len(mine.held) or self._dumped(mine) == self._dumped(state)
 
     def __len__(self) -> int:
         """The number of held events."""
-        return len(self.held)
+        return len(self.state.held)
 
     def dump(self) -> bytes:
         """The state as bytes; equal for equal histories, however they were cut into batches."""
+        return self._dumped(self.state)
+
+    def _dumped(self, state: BufferState) -> bytes:
         tables = {}
-        for name, table in self.held.tables():
-            order = in_order({name: table}, len(self.order.keys), self.order.descending)
+        for name, table in state.held.tables():
+            order = self._in_order({name: table})
             at, ordered = table.column_names.index(SOURCE), taken_table(table, order.rows_of(name))
             tables[name] = buffer_of(ordered.set_column(at, SOURCE, ordered.column(SOURCE).cast(pa.string())))
-        ends = sorted(self.frontier.ends.items(), key=lambda each: (each[0] is not None, each[0] or ""))
-        head = {"version": VERSION, "frontier": self.frontier.at, "ends": ends, "next": self.next, "late": self.late}
+        ends = sorted(state.ends.items(), key=lambda each: (each[0] is not None, each[0] or ""))
+        head = {"version": VERSION, "frontier": state.at, "ends": ends, "next": state.next, "late": state.late}
         head["held"] = {name: blob.size for name, blob in tables.items()}
         return b"".join([with_head(head, b""), *tables.values()])
 
@@ -116,9 +148,9 @@ class EventTimeBuffer:
             if head["version"] != VERSION:
                 problem = f"the held-back events were written in version {head['version']}, this release reads {VERSION}"
                 raise StateError("S110", problem, "run the release that wrote the state, or start again")
-            self.frontier.at, self.frontier.ends = int(head["frontier"]), {name: int(end) for name, end in head["ends"]}
-            self.next, self.late = int(head["next"]), int(head["late"])
-            self.held = self._tables(head["held"], rest)
+            ends = {name: int(end) for name, end in head["ends"]}
+            held = self._tables(head["held"], rest)
+            self.state = BufferState(int(head["frontier"]), ends, held, int(head["next"]), int(head["late"]))
         except (ValueError, KeyError, TypeError, json.JSONDecodeError, pa.ArrowException):
             raise StateError("S119", "the held-back events in the state are damaged", "use an earlier dump") from None
 

@@ -20,6 +20,7 @@ from fairlead.matching.compiled.running.batch import Prepared
 from fairlead.model.columns import Columns, code_type
 from fairlead.model.origin_columns import SequenceColumn, SourceColumn
 from fairlead.model.types import Catalogue, EventType
+from fairlead.runtime.live.core.shared_steps import SharedSteps
 from fairlead.transport.log.block import EVENTS_MAX, INDEX_BITS
 from fairlead.transport.log.mixed_block import joined, wanted_events
 from fairlead.transport.log.protocol import Stored, Stream
@@ -46,10 +47,11 @@ def portions(blocks: Sequence[Stored], borders: Collection[int]) -> Iterator[Seq
 
 
 class ColumnCache:
-    """The columns that the subscribers of one client share. `lock`: slow matches run in threads (group_task.py)."""
+    """The columns that the subscribers of one client share. `lock`: slow matches run in threads (group_task.py). `steps`: what
+    they release in an order by value."""
 
     def __init__(self, report: Report, lock: AbstractContextManager[Any]) -> None:
-        self._report, self._lock = report, lock
+        self._report, self._lock, self.steps = report, lock, SharedSteps(lock)
         self._made: dict[tuple[Stream, bool, tuple[int, ...]], list[tuple[list[EventType], Prepared]]] = {}
 
     def prepared(

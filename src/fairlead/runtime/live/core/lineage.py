@@ -71,8 +71,8 @@ class Strand:
         prepared = cache.prepared(stream, fresh, catalogue, self.types, self.origin, sourced=sourced)
         if self.buffer is None:
             return (self.engine.feed(prepared.columns, prepared), None), len(prepared.columns)
-        released = self.buffer.step(prepared.columns)
-        relations = self.engine.feed(released.columns)
+        released, prepared_events = cache.steps.step(self.buffer, prepared.columns)
+        relations = self.engine.feed(released.columns, prepared_events)
         by = released.by[majors_of(completed(relations)) - (self.buffer.next - len(released.by))]
         return (relations, by), len(prepared.columns)
 
