@@ -22,6 +22,7 @@ from fairlead.errors import StateError
 from fairlead.model.blobs import buffer_of, unpacked
 from fairlead.model.columns import Columns, arrow_schema, record_batch
 from fairlead.model.event_order import EventOrder
+from fairlead.model.identity import MASK, mix_all
 from fairlead.model.types import HEARTBEAT, Catalogue
 from fairlead.model.values import TIMESTAMP_RANGE
 from fairlead.order.frontier import NOWHERE, SequenceFrontier
@@ -46,16 +47,24 @@ class ReleasedEvents:
 @dataclass(frozen=True, eq=False)
 class BufferState:
     """A value: a step makes another one. `at`, `ends`: of the frontier (order/frontier.py); `next`: the position of the next
-    released event; `late`: how many were late."""
+    released event; `late`: how many were late. `given`: the sum of the mixed positions of all events so far, which tells
+    different sequences apart; None if it was loaded."""
 
     at: int
     ends: Mapping[str | None, int]
     held: HeldEvents
     next: int
     late: int
+    given: int | None = None
+
+    def count_given(self, positions: npt.NDArray[np.int64]) -> int | None:
+        """`given` with these positions."""
+        if self.given is None:
+            return None
+        return (self.given + int(mix_all(positions.astype(np.uint64)).sum())) & MASK
 
 
-BEGINNING = BufferState(NOWHERE, {}, NOTHING_HELD, 0, 0)
+BEGINNING = BufferState(NOWHERE, {}, NOTHING_HELD, 0, 0, 0)
 
 
 class EventTimeBuffer:
@@ -98,7 +107,9 @@ class EventTimeBuffer:
         late &= ~heartbeats  # a heartbeat that says nothing new is no loss
         found, held = held.cut(frontier.at)
         order = self._in_order(found)
-        self.state = BufferState(frontier.at, frontier.ends, held, state.next + len(order), state.late + int(late.sum()))
+        given = state.count_given(columns.position_array)
+        released, missed = state.next + len(order), state.late + int(late.sum())
+        self.state = BufferState(frontier.at, frontier.ends, held, released, missed, given)
         by = columns.position_array[np.searchsorted(np.append(before[1:], frontier.at), _first_keys(order, found), "right")]
         made = in_their_places(order, found, self.order, self.catalogue, state.next)
         return ReleasedEvents(made, by, rows_of(columns, np.flatnonzero(late), self.catalogue))
@@ -114,13 +125,14 @@ class EventTimeBuffer:
         return in_order(found, len(self.order.keys), self.order.descending)
 
     def stands_at(self, state: BufferState) -> bool:
-        """Whether its own state has the same value, so that it may take over the other."""
+        """Whether its own state has the same value, so that it may take over the other. Both are of one sequence."""
         mine = self.state
-        if (mine.at, mine.ends, mine.next, mine.late, len(mine.held)) != (
-            *(state.at, state.ends, state.next, state.late, len(state.held)),
-        ):
+        alike = (mine.at, mine.next, mine.late, mine.ends) == (state.at, state.next, state.late, state.ends)
+        if not alike or len(mine.held) != len(state.held):
             return False
-        return not len(mine.held) or self._dumped(mine) == self._dumped(state)
+        if mine.given is not None and state.given is not None:
+            return mine.given == state.given
+        return self._dumped(mine) == self._dumped(state)
 
     def __len__(self) -> int:
         """The number of held events."""

@@ -35,15 +35,31 @@ Report = Callable[[Stored, Iterable[DataError]], None]
 
 def portions(blocks: Sequence[Stored], borders: Collection[int]) -> Iterator[Sequence[Stored]]:
     """Blocks that go to the engines together. No portion has blocks on both sides of a sequence in `borders`."""
-    start = events = 0
-    for at, each in enumerate(blocks):
-        full = events + each.block.count > EVENTS_TOGETHER
-        if at > start and (full or any(blocks[at - 1].sequence <= border < each.sequence for border in borders)):
-            yield blocks[start:at]
-            start, events = at, 0
-        events += each.block.count
-    if start < len(blocks):
-        yield blocks[start:] if start else blocks
+    start = 0
+    while start < len(blocks):
+        end, is_full = _end(blocks, start, borders)
+        end = _meeting(blocks, start, end) if is_full else end
+        yield blocks[start:end] if end - start < len(blocks) else blocks
+        start = end
+
+
+def _end(blocks: Sequence[Stored], start: int, borders: Collection[int]) -> tuple[int, bool]:
+    """Where a portion that begins at `start` has to end at the latest, and whether that is because it is full."""
+    events = 0
+    for at in range(start, len(blocks)):
+        events += blocks[at].block.count
+        if at > start and events > EVENTS_TOGETHER:
+            return at, True
+        if at > start and any(blocks[at - 1].sequence <= border < blocks[at].sequence for border in borders):
+            return at, False
+    return len(blocks), False
+
+
+def _meeting(blocks: Sequence[Stored], start: int, end: int) -> int:
+    """The end of a full portion, up to a half earlier: before the block whose sequence is divisible by two most often. So
+    subscribers that began at different blocks soon end their portions at the same one, and share them from there on."""
+    ends = range(start + (end - start + 1) // 2, end + 1)
+    return max(ends, key=lambda at: (blocks[at].sequence & -blocks[at].sequence, at))
 
 
 class ColumnCache:

@@ -51,6 +51,7 @@ class Strand:
     def __init__(self, part: OrderPart, heartbeats: Sequence[str], origin: int, check: Check) -> None:
         self.part, self.origin = part, origin
         self.types = (*part.types, *heartbeats)
+        self.definitions = tuple(part.plan.catalogue[name] for name in self.types)
         self.reached = Reached(max(0, (origin >> INDEX_BITS) - 1))
         self.engine = Engine(part.plan, kernels_from=KERNELS_FROM, check=check)
         self.continuity = Continuity(from_beginning=origin == 0)
@@ -71,7 +72,7 @@ class Strand:
         prepared = cache.prepared(stream, fresh, catalogue, self.types, self.origin, sourced=sourced)
         if self.buffer is None:
             return (self.engine.feed(prepared.columns, prepared), None), len(prepared.columns)
-        released, prepared_events = cache.steps.step(self.buffer, prepared.columns)
+        released, prepared_events = cache.steps.step(self.buffer, self.definitions, prepared.columns)
         relations = self.engine.feed(released.columns, prepared_events)
         by = released.by[majors_of(completed(relations)) - (self.buffer.next - len(released.by))]
         return (relations, by), len(prepared.columns)

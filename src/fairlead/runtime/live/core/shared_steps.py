@@ -20,6 +20,7 @@ from fairlead.dataclass import dataclass
 from fairlead.matching.compiled.running.batch import Prepared
 from fairlead.model.columns import Columns
 from fairlead.model.event_order import EventOrder
+from fairlead.model.types import EventType
 from fairlead.runtime.event_time import BufferState, EventTimeBuffer, ReleasedEvents
 
 REMEMBERED = 8
@@ -28,9 +29,11 @@ REMEMBERED = 8
 
 @dataclass(frozen=True, eq=False)
 class SharedStep:
-    """Holds the state before and the columns: as long as they are here, no other object is mistaken for them."""
+    """Holds the state before and the columns: as long as they are here, no other object is mistaken for them. `types`: the
+    definitions by which the events are read, also those that are held."""
 
     order: EventOrder
+    types: tuple[EventType, ...]
     before: BufferState
     arrived: Columns
     after: BufferState
@@ -45,19 +48,19 @@ class SharedSteps:
         self._lock = lock
         self._taken: list[SharedStep] = []
 
-    def step(self, buffer: EventTimeBuffer, columns: Columns) -> tuple[ReleasedEvents, Prepared]:
-        """`buffer.step(columns)`, and what it releases, prepared for engines."""
+    def step(self, buffer: EventTimeBuffer, types: tuple[EventType, ...], columns: Columns) -> tuple[ReleasedEvents, Prepared]:
+        """`buffer.step(columns)`, and what it releases, prepared for engines. `types`: all that the buffer is given."""
         with self._lock:
-            known = self._known(buffer, columns)
+            known = self._known(buffer, types, columns)
             if known is None:
                 before, released = buffer.state, buffer.step(columns)
                 prepared = Prepared(released.columns, buffer.catalogue)
-                known = SharedStep(buffer.order, before, columns, buffer.state, released, prepared)
+                known = SharedStep(buffer.order, types, before, columns, buffer.state, released, prepared)
                 self._taken = [*self._taken[1 - REMEMBERED :], known]
             buffer.state = known.after
             return known.released, known.prepared
 
-    def _known(self, buffer: EventTimeBuffer, columns: Columns) -> SharedStep | None:
-        alike = [each for each in self._taken if each.arrived is columns and each.order == buffer.order]
+    def _known(self, buffer: EventTimeBuffer, types: tuple[EventType, ...], columns: Columns) -> SharedStep | None:
+        alike = [each for each in self._taken if each.arrived is columns and each.order == buffer.order and each.types == types]
         same = (each for each in alike if each.before is buffer.state)
         return next(same, None) or next((each for each in alike if buffer.stands_at(each.before)), None)
