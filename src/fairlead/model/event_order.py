@@ -1,4 +1,4 @@
-"""The order that a rule text asks for: `ORDER BY at, id DESC DELAY 2 SECONDS`.
+"""The order that a rule text asks for: `ORDER BY at, id DESC DELAY 2 SECONDS AHEAD 1 MINUTE LATE REVISE WITHIN 1 HOUR`.
 
 Without it, events are in the order of the input: of the log, or of the file. With it, they are ordered by their values,
 whatever the order in which they arrive, and ties by their source, its sequence, type and content (order/total.py). Relations
@@ -10,10 +10,11 @@ Gives: a frozen value, and its canonical text, which is part of the digest of ea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from fairlead.dataclass import dataclass
 from fairlead.model.types import EventType
+from fairlead.model.values import duration_words
 
 TIME = "TIME"
 """As an order key: the event time of each type, whatever the name of the attribute."""
@@ -40,12 +41,16 @@ class EventOrder:
     """The keys by which events are ordered, and how long an event of a stream is held back for earlier ones.
 
     `delay_us`: how far an event may lag behind the latest; None if the text does not say. `idle_us`: each source has its own
-    latest event, and the slowest counts, unless it is behind the fastest by more than this.
+    latest event, and the slowest counts, unless it is behind the fastest by more than this. `ahead_us`: how far the time of an
+    event may be after that at which the log stored it; None if that does not matter. `revise_us`: LATE REVISE, how far behind
+    the frontier a late event revises what was delivered; None for LATE TAG: late events are reported, and change nothing.
     """
 
     keys: tuple[OrderKey, ...]
     delay_us: int | None = None
     idle_us: int | None = None
+    ahead_us: int | None = None
+    revise_us: int | None = None
 
     @property
     def descending(self) -> tuple[bool, ...]:
@@ -55,14 +60,24 @@ class EventOrder:
     def names(self) -> tuple[str, ...]:
         return tuple(each.attribute for each in self.keys)
 
+    @property
+    def canonical(self) -> str:
+        """The statement as digests have it: durations in microseconds."""
+        return self._stated(lambda duration: f"{duration} MICROSECONDS")
+
     def __str__(self) -> str:
-        """The statement, in a canonical form: durations in microseconds."""
-        text = f"ORDER BY {', '.join(map(str, self.keys))}"
-        if self.delay_us is not None:
-            text += f" DELAY {self.delay_us} MICROSECONDS"
-        if self.idle_us is not None:
-            text += f" PER SOURCE IDLE {self.idle_us} MICROSECONDS"
-        return text
+        """The statement: durations in the largest unit in which they are whole."""
+        return self._stated(duration_words)
+
+    def _stated(self, written: Callable[[int], str]) -> str:
+        clauses = (
+            ("DELAY", self.delay_us),
+            ("PER SOURCE IDLE", self.idle_us),
+            ("AHEAD", self.ahead_us),
+            ("LATE REVISE WITHIN", self.revise_us),
+        )
+        said = [f"{clause} {written(duration)}" for clause, duration in clauses if duration is not None]
+        return " ".join([f"ORDER BY {', '.join(map(str, self.keys))}", *said])
 
 
 def by_attributes(names: Sequence[str]) -> EventOrder:

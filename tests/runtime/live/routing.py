@@ -70,5 +70,5 @@ async def renewed(fl: Client) -> None:
     """The publisher looks at the routes again, as it does every second."""
     for outbox in fl._publisher._outboxes.values():
         for name, lane in outbox._lanes.items():
-            if lane.marking is not None:
-                await lane.marking._ask(name)
+            if lane.marks is not None:
+                await lane.marks._ask(name)

@@ -268,8 +268,8 @@ def test_who_goes_on_beside_somebody_who_is_less_far_keeps_its_order(types: list
                 [],
             )
             async for stretches in reading.read():
-                found += [(each.part, stored.sequence, stored.time) for each in stretches for stored in each.blocks]
-                if not reading._merging.held and max(reading.seen) > len(types) + 100:
+                found += [(each.part, stored.sequence, stored.order_time) for each in stretches for stored in each.blocks]
+                if not reading._merge.holds and max(reading.seen) > len(types) + 100:
                     return found
             raise AssertionError
 
@@ -325,7 +325,7 @@ def test_the_order_of_several_streams_is_a_function_of_the_log(
         ends = [await log.last(each) for each in streams]
         found: list[tuple[int, int, int]] = []
         async for stretches in reading.read():
-            found += [(each.part, stored.sequence, stored.time) for each in stretches for stored in each.blocks]
+            found += [(each.part, stored.sequence, stored.order_time) for each in stretches for stored in each.blocks]
             if reading.has_given(ends):
                 return found
         raise AssertionError

@@ -212,14 +212,14 @@ def test_an_attempt_that_was_stored_counts_with_its_own_marks() -> None:
             await publish_one_by_one(fl, "A", ["IBM"])
             outbox = fl._publisher._outboxes["main"]
             outbox._log = Losing(outbox._log)
-            marking = outbox._lanes["A"].marking
-            assert marking is not None
-            texts, marking._texts = marking._texts, ()  # it sends the next one, and does not know the route
-            marking._next = float("inf")
+            marks = outbox._lanes["A"].marks
+            assert marks is not None
+            texts, marks._texts = marks._texts, ()  # it sends the next one, and does not know the route
+            marks._next = float("inf")
             await fl.publish("A", k=1, x=1.0, s="X", b=True, at="2026-01-01T00:00:00Z")
             with pytest.raises(fairlead.LogError):
                 await fl.flush()
-            marking._texts = texts  # it sends it again, and does
+            marks._texts = texts  # it sends it again, and does
             await fl.flush()
             await publish_one_by_one(fl, "A", ["IBM"])
             last = await fl.log.last_of("main", "feed")
@@ -299,7 +299,7 @@ def test_types_that_grow_and_publishers_that_do_not_know_it_yet() -> None:
             rules = "SUBSCRIPTION S MATCH G g WHERE g.y IS NULL AND g.x > 0 SUBSCRIPTION T MATCH G g WHERE g.y = 1"
             async with fl.subscribe(rules, name="one", start="earliest") as one:
                 await renewed(fl)
-                assert old._checkings["G"].type.attribute("y") is None
+                assert old._checks["G"].type.attribute("y") is None
                 await fl.publish("G", x=2, wait=True)
                 await fl.publish("G", x=0, wait=True)
                 await old.renew()

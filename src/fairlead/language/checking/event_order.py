@@ -1,4 +1,5 @@
-"""The ORDER BY statement: keys that every event of the rules has, and a delay of event time.
+"""The ORDER BY statement: keys that every event of the rules has, a delay of event time, and what becomes of events that are
+late or ahead.
 
 Takes: the statement, the catalogue of the text, and the types that its subscriptions read. Gives: the order. Never: orders
 anything.
@@ -26,14 +27,28 @@ def event_order(rules: syntax.Rules, catalogue: Catalogue, read: Iterable[str]) 
     for at, key in enumerate(asked.keys):
         _check(key, types, {each.attribute.text for each in asked.keys[:at]})
     keys = tuple(OrderKey(each.attribute.text, each.descending) for each in asked.keys)
-    if asked.delay is None:
-        return EventOrder(keys)
+    revised = None if asked.late is None else asked.late.revised
+    for said, clause in ((asked.delay, "DELAY"), (asked.ahead, "AHEAD"), (revised, "LATE REVISE")):
+        if said is not None:
+            _require_time(asked.keys[0], keys[0], types, clause)
+    if asked.late is not None and revised is not None and asked.delay is None:
+        problem = "LATE REVISE needs DELAY, which says when an event is late"
+        raise Fault("L086", asked.late.span, problem, "write DELAY before it; DELAY 0 SECONDS releases events at once")
+    return EventOrder(
+        keys,
+        None if asked.delay is None else duration(asked.delay.allowed, zero=True),
+        None if asked.delay is None or asked.delay.idle is None else duration(asked.delay.idle),
+        None if asked.ahead is None else duration(asked.ahead.allowed, zero=True),
+        None if revised is None else duration(revised),
+    )
+
+
+def _require_time(written: syntax.OrderKey, first: OrderKey, types: list[EventType], clause: str) -> None:
+    """What a clause says of event time is about the first order key."""
     for schema in types:
-        if keys[0].descending or _kind(keys[0], schema) is not Kind.TIMESTAMP:
-            problem = "events are delayed by the first order key, which must be an ascending TIMESTAMP"
-            raise Fault("L085", asked.keys[0].attribute.span, problem, "order by the event time first: ORDER BY at DELAY …")
-    idle = asked.delay.idle
-    return EventOrder(keys, duration(asked.delay.allowed), None if idle is None else duration(idle))
+        if first.descending or _kind(first, schema) is not Kind.TIMESTAMP:
+            problem = f"{clause} is about the first order key, which must be an ascending TIMESTAMP"
+            raise Fault("L085", written.attribute.span, problem, f"order by the event time first: ORDER BY at … {clause} …")
 
 
 def _check(key: syntax.OrderKey, types: list[EventType], before: set[str]) -> None:

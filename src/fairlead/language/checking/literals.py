@@ -69,10 +69,10 @@ def microseconds(node: syntax.Duration) -> int:
     return int(result)
 
 
-def duration(node: syntax.Duration) -> int:
-    """The microseconds of a clause's duration, which must be positive."""
+def duration(node: syntax.Duration, *, zero: bool = False) -> int:
+    """The microseconds of a clause's duration, which must be positive, or with `zero` not negative."""
     result = microseconds(node)
-    if result <= 0:
+    if result <= 0 and not zero:
         raise Fault("L007", node.span, "a duration must be longer than zero", "write, for example, 5 MINUTES")
     if result > CLAUSE_MAX:
         fix = "use at most 10,000 years (521,785 WEEKS): no two timestamps are further apart"

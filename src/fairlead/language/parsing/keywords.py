@@ -23,6 +23,7 @@ ALL_KEYWORDS = (
     ),
     *("DISPOSAL", "EMIT", "WITHOUT", "AND", "OR", "THEN", "AS", "OF", "IS", "IN", "BETWEEN", "LIKE", "NOT", "NULL"),
     *("TRUE", "FALSE", "FIRST", "RECENT", "CONTIGUOUS", "PREFIX", "INFIX", "POSTFIX", "DESC", "DELAY", "PER SOURCE", "IDLE"),
+    *("AHEAD", "LATE", "TAG", "REVISE"),
 )
 """In the order in which they are suggested, where several are equally likely."""
 FOREIGN = {"->": "THEN"}

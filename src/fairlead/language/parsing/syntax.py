@@ -85,9 +85,27 @@ class Delay:
 
 
 @node
+class Ahead:
+    """How far the time of an event may be after that of its storage."""
+
+    allowed: Duration
+    span: Span
+
+
+@node
+class Late:
+    """What becomes of late events: LATE REVISE, within how much; LATE TAG if None."""
+
+    revised: Duration | None
+    span: Span
+
+
+@node
 class Order:
     keys: tuple[OrderKey, ...]
     delay: Delay | None
+    ahead: Ahead | None
+    late: Late | None
     span: Span
 
 

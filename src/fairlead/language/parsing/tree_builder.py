@@ -105,7 +105,8 @@ def _topic(span: Span, parts: list[Any]) -> syntax.TopicDeclaration:
 
 def _order(span: Span, parts: list[Any]) -> syntax.Order:
     keys = tuple(each for each in parts if isinstance(each, syntax.OrderKey))
-    return syntax.Order(keys, next((each for each in parts if isinstance(each, syntax.Delay)), None), span)
+    said = {type(each): each for each in parts[len(keys) :]}
+    return syntax.Order(keys, said.get(syntax.Delay), said.get(syntax.Ahead), said.get(syntax.Late), span)
 
 
 def _order_key(span: Span, parts: list[Any]) -> syntax.OrderKey:
@@ -114,6 +115,10 @@ def _order_key(span: Span, parts: list[Any]) -> syntax.OrderKey:
 
 def _delay(span: Span, parts: list[Any]) -> syntax.Delay:
     return syntax.Delay(parts[0], parts[1] if len(parts) > 1 else None)
+
+
+def _late(span: Span, parts: list[Any]) -> syntax.Late:
+    return syntax.Late(next((each for each in parts if isinstance(each, syntax.Duration)), None), span)
 
 
 def _element(span: Span, parts: list[Any]) -> syntax.Element:
@@ -169,6 +174,8 @@ BUILDERS: dict[str, Callable[[Span, list[Any]], Any]] = {
     "order_key": _order_key,
     "delay": _delay,
     "idle": lambda span, parts: parts[0],
+    "ahead": lambda span, parts: syntax.Ahead(parts[0], span),
+    "late": _late,
     "subscription": _subscription,
     "any_of": lambda span, parts: syntax.AnyOf(tuple(parts), span),
     "in_order": lambda span, parts: syntax.InOrder(tuple(parts), span),

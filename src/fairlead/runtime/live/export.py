@@ -86,6 +86,8 @@ async def export(
             "A103", f"events are exported as Parquet; the file is {os.fspath(path)!r}", "use a name that ends in .parquet"
         )
     selection = what if isinstance(what, Selection) else await select(log, what)
+    if selection.ordered:
+        selection = selection.by_topic()
     table = EventTable(selection, report, position, origin=("_source", "_sequence") if selection.ordered else ())
     streams, events = await open_streams(log, selection.topics), 0
     ends = await complete(log, streams, selection)
@@ -94,7 +96,7 @@ async def export(
     target = OutputFile(path)
     try:
         with target.guarded(), pq.ParquetWriter(target.file, schema) as writer:
-            async for part, blocks in blocks_until(log, streams, selection.topics, ends):
+            async for part, blocks in blocks_until(log, streams, selection.topics, ends, heartbeats=selection.ordered):
                 for batch in table.batches(blocks, part=part):
                     writer.write_batch(batch.drop_columns(left_out) if left_out else batch)
                     events += batch.num_rows

@@ -17,10 +17,11 @@ import pyarrow as pa
 
 from fairlead.errors import DataError
 from fairlead.matching.compiled.running.batch import Prepared
+from fairlead.matching.results.chunk import Numbers
 from fairlead.model.columns import Columns, code_type
 from fairlead.model.origin_columns import SequenceColumn, SourceColumn
-from fairlead.model.types import Catalogue, EventType
-from fairlead.runtime.live.core.shared_steps import SharedSteps
+from fairlead.model.types import HEARTBEAT, Catalogue, EventType
+from fairlead.runtime.event_time.shared_steps import SharedSteps
 from fairlead.transport.log.block import EVENTS_MAX, INDEX_BITS
 from fairlead.transport.log.mixed_block import joined, wanted_events
 from fairlead.transport.log.protocol import Stored, Stream
@@ -29,6 +30,8 @@ EVENTS_TOGETHER = 16_384
 """Events of one feed to an engine: preparing a batch costs about a millisecond, which small blocks share."""
 REMEMBERED = 8
 """Cached stretches of blocks, some hundred kilobytes each."""
+CacheKey = tuple[tuple[Stream, ...], bool, int | None, tuple[int, ...]]
+"""Streams of blocks, whether sources are read, the number of the first block if that is not its sequence, and the sequences."""
 Report = Callable[[Stored, Iterable[DataError]], None]
 """Called with a block and why events of it are rejected. Every reader skips the same ones (mixed_block.py)."""
 
@@ -68,52 +71,48 @@ class ColumnCache:
 
     def __init__(self, report: Report, lock: AbstractContextManager[Any]) -> None:
         self._report, self._lock, self.steps = report, lock, SharedSteps(lock)
-        self._made: dict[tuple[Stream, bool, tuple[int, ...]], list[tuple[list[EventType], Prepared]]] = {}
+        self._made: dict[CacheKey, list[tuple[list[EventType], Prepared]]] = {}
 
     def prepared(
         self,
-        stream: Stream,
+        streams: tuple[Stream, ...],
         blocks: Sequence[Stored],
         catalogue: Catalogue,
         names: Sequence[str],
         first: int,
         *,
         sourced: bool = False,
+        numbers: Numbers | None = None,
     ) -> Prepared:
         """The events of these types from position `first`; shared by all subscribers that know the same definitions of them.
-        `sourced`: with their sources and sequences."""
+        `streams`: the one that is read, or that of each block. `sourced`, `numbers`: see columns_of."""
         wanted = {name: catalogue[name] for name in names}
         if blocks[0].sequence << INDEX_BITS < first:
             return Prepared(columns_of(blocks, wanted, first, sourced, self._report), catalogue)
-        with self._lock:
-            return self._shared(stream, blocks, catalogue, wanted, first, sourced)
-
-    def _shared(
-        self,
-        stream: Stream,
-        blocks: Sequence[Stored],
-        catalogue: Catalogue,
-        wanted: Mapping[str, EventType],
-        first: int,
-        sourced: bool,
-    ) -> Prepared:
-        key = stream, sourced, tuple([each.sequence for each in blocks])
-        if key not in self._made and len(self._made) >= REMEMBERED:
-            del self._made[next(iter(self._made))]
-        mine = self._made.setdefault(key, [])
+        key = streams, sourced, None if numbers is None else int(numbers[0]), tuple([each.sequence for each in blocks])
         there = {name for each in blocks for name in each.block.types or (each.block.type,)}
         types = [wanted[name] for name in sorted(there & wanted.keys())]
-        for known, made in mine:
-            if known == types:
-                return made
-        mine.append((types, Prepared(columns_of(blocks, wanted, first, sourced, self._report), catalogue)))
-        return mine[-1][1]
+        with self._lock:
+            if key not in self._made and len(self._made) >= REMEMBERED:
+                del self._made[next(iter(self._made))]
+            mine = self._made.setdefault(key, [])
+            for known, made in mine:
+                if known == types:
+                    return made
+            mine.append((types, Prepared(columns_of(blocks, wanted, first, sourced, self._report, numbers), catalogue)))
+            return mine[-1][1]
 
 
 def columns_of(
-    blocks: Sequence[Stored], wanted: Mapping[str, EventType], first: int, sourced: bool = False, report: Report | None = None
+    blocks: Sequence[Stored],
+    wanted: Mapping[str, EventType],
+    first: int,
+    sourced: bool = False,
+    report: Report | None = None,
+    numbers: Numbers | None = None,
 ) -> Columns:
-    """The events of the wanted types, from position `first`. `sourced`: with their sources and sequences."""
+    """The events of the wanted types, from position `first`. `sourced`: with their sources and sequences. `numbers`: of the
+    blocks, if they are of several topics and so have others than their sequences; each topic has its own types."""
     code: dict[str, int] = {}
     batches: list[list[pa.RecordBatch]] = []
     places, codes, sources, sequences = [], [], list[tuple[str | None, int]](), []
@@ -124,28 +123,33 @@ def columns_of(
             batches.append([])
         return code[name]
 
-    for each in blocks:
-        found = wanted_events(each.block, wanted)
+    own = dict[str, Mapping[str, EventType]]()
+    for place, each in enumerate(blocks):
+        topic = each.block.topic
+        if numbers is not None and topic not in own:
+            own[topic] = {name: one for name, one in wanted.items() if one.topic == topic or name == HEARTBEAT.name}
+        found = wanted_events(each.block, wanted if numbers is None else own[topic])
         if report is not None:
             report(each, found.rejected)
-        at, events = (each.sequence << INDEX_BITS) + found.indices, found.events
+        number = each.sequence if numbers is None else int(numbers[place])
+        at, events = (number << INDEX_BITS) + found.indices, found.events
         if not len(at):
             continue
         if at[0] < first:
             behind = int(np.searchsorted(at, first))
             at, events = at[behind:], events.slice(behind, len(events))
-        number = [code_of(name) for name in events.types]
-        for one, batch in zip(number, events.batches, strict=True):
+        mine = [code_of(name) for name in events.types]
+        for one, batch in zip(mine, events.batches, strict=True):
             batches[one].append(batch)
         places.append(at)
         if sourced:
             sources.append((each.block.source, len(at)))
             sequences.append((at & (EVENTS_MAX - 1)) + each.block.sequence)
-        codes.append(np.array(number, dtype=np.int64)[events.codes])
+        codes.append(np.array(mine, dtype=np.int64)[events.codes])
     if not places:
         return Columns((), np.zeros(0, dtype=np.int8), range(0), {})
     types = tuple(code)
-    tables = {name: joined(mine) for name, mine in zip(types, batches, strict=True)}
+    tables = {name: joined(some) for name, some in zip(types, batches, strict=True)}
     of_type = np.concatenate(codes).astype(code_type(len(types)))
     origin = (SourceColumn.of_runs(sources), SequenceColumn(np.concatenate(sequences))) if sourced else (None, None)
     return Columns(types, of_type, np.concatenate(places), tables, *origin)  # type: ignore[arg-type]

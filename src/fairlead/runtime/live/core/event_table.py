@@ -17,6 +17,7 @@ event; treats rules that read several streams as one stream, whose positions wou
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -63,6 +64,13 @@ class Selection:
         """The topics of each stream, by name."""
         return tuple(map(self.catalogue.topics_of, self.parts))
 
+    def by_topic(self) -> Selection:
+        """The same events, in the order in which live subscribers of ordered rules read them: those of each topic's own
+        stream, by stored time."""
+        topics = self.catalogue.topics_of(self.types)
+        parts = [tuple(name for name in self.types if self.catalogue[name].topic == topic) for topic in topics]
+        return replace(self, parts=tuple(parts))
+
 
 def selection_of(plan: Plan) -> Selection:
     """The selection of the events that the subscriptions of a plan read."""
@@ -106,7 +114,8 @@ class EventTable:
 
     def __init__(self, selection: Selection, report: Report, position: str = "position", *, origin: Sequence[str] = ()) -> None:
         self._report = report
-        self._streams = [" ".join(topics) for topics in selection.topics] if len(selection.parts) > 1 else []
+        several = len(selection.parts) > 1 and not selection.ordered
+        self._streams = [" ".join(topics) for topics in selection.topics] if several else []
         self._wanted = [
             {*types, HEARTBEAT.name} if selection.timed or len(selection.types) > 1 else {*types} for types in selection.parts
         ]

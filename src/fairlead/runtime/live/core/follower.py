@@ -48,7 +48,11 @@ class Follower:
     def reached(self, stream: Stream) -> Reached | None:
         """The lineage's progress in a stream; None if it does not read the stream."""
         part = self._part.get(stream.name)
-        return None if part is None else self.lineage.strands[part].reached
+        return None if part is None else self.lineage.places[part].reached
+
+    @property
+    def reads_heartbeats(self) -> bool:
+        return len(self.streams) == 1 or self.lineage.group.plan.order is not None
 
     def border(self, stream: Stream) -> int:
         """The last block of the stream that may be silent; 0 if the lineage is not silent or does not read the stream."""
@@ -72,8 +76,8 @@ class Follower:
 
     def _own(self, part: int, blocks: Sequence[Stored]) -> Sequence[Stored]:
         """The blocks after the last one read that may have events of its types."""
-        strand = self.lineage.strands[part]
-        after, own = strand.reached.sequence, {*strand.types, MIXED}
+        place = self.lineage.places[part]
+        after, own = place.reached.sequence, {*place.types, MIXED}
         if blocks[0].sequence > after and all(each.block.type in own for each in blocks):
             return blocks
         return [each for each in blocks if each.sequence > after and each.block.type in own]
@@ -94,13 +98,13 @@ class JointReading:
         self.followers = followers
         self.streams = tuple({stream.name: stream for each in followers for stream in each.streams}.values())
         topics = {
-            stream.name: part.topics
+            stream.name: read.topics
             for each in followers
-            for stream, part in zip(each.streams, each.lineage.group.parts, strict=True)
+            for stream, read in zip(each.streams, each.lineage.group.inputs, strict=True)
         }
         self.topics = [topics[each.name] for each in self.streams]
-        for strand in (strand for each in followers for strand in each.lineage.strands):
-            strand.continuity.read_through(only.routes if only is not None else {})
+        for place in (place for each in followers for place in each.lineage.places):
+            place.continuity.read_through(only.routes if only is not None else {})
 
     def begin(self) -> list[Reached]:
         """By stream, the position of the follower that has read least."""
@@ -112,10 +116,10 @@ class JointReading:
         return Reached(least, max(times, default=None))
 
     def beats(self) -> Mapping[int, bool]:
-        """By stream, whether a heartbeat in it may decide something; without the streams that no follower reads alone. A
-        follower that does counts heartbeats in its state."""
+        """By stream, whether a heartbeat in it may decide something; without the streams whose heartbeats no follower reads:
+        disjunctions do not. A follower that does counts heartbeats in its state."""
         told = [
-            [each.lineage.group.timed for each in self.followers if [one.name for one in each.streams] == [stream.name]]
+            [each.lineage.group.timed for each in self.followers if each.reads_heartbeats and each.reached(stream) is not None]
             for stream in self.streams
         ]
         return {at: any(some) for at, some in enumerate(told) if some}

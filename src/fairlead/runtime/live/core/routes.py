@@ -6,7 +6,8 @@ conditions that read this slot alone. So events that satisfy those of no slot ne
     over all slots of the type, in all branches: this slot's conditions, or that one's, or …
 
 A type has no route, and all its blocks are read, if a slot has no such condition or a WITHOUT reads the type. No type has a
-route if the plan waits for absences, since every event tells the time, or if subscriptions read derived events.
+route if the plan waits for absences, since every event tells the time, if it orders events by value, since every event moves
+the frontier, or if subscriptions read derived events.
 
 Publishers evaluate the routes of a type on their blocks (`route_letters`), so that readers ask for blocks that may matter.
 
@@ -41,7 +42,7 @@ SLOWLY_MAX = 512
 
 def routes_of(plan: Plan, types: Sequence[str]) -> dict[str, Condition]:
     """By type, for the types that have one."""
-    if any(each.waits for each in plan.subscriptions):
+    if plan.order is not None or any(each.waits for each in plan.subscriptions):
         return {}
     if any(plan.derived_types(each) for each in plan.subscriptions):
         return {}

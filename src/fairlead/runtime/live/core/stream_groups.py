@@ -3,9 +3,9 @@
 A conjunction within a topic reads the stream of that topic, one over several topics their merged stream, so all subscribers to
 it read it in the same order. A disjunction of conjunctions that read different topics reads a stream for each (parts.py), and
 merges them (stream_merge.py). A subscription that reads derived events or waits for an absence is not split: it reads one
-stream, of all topics that it and its upstream subscriptions read. So the
-relations, numbers and receipt of a subscription do not depend on the other subscriptions of its plan, and two plans that
-contain it share it.
+stream, of all topics that it and its upstream subscriptions read. If events are in an order by value (ORDER BY), the stream of
+each topic is read, and they are merged by stored time (strand.py). So the relations, numbers and receipt of a subscription do
+not depend on the other subscriptions of its plan, and two plans that contain it share it.
 
 Groups that have a stream in common are followed together, in one order (`together`): the order of the stream, or of all their
 streams merged. Groups without a common stream have no order between them.
@@ -33,8 +33,18 @@ Origin = tuple[int, ...]
 
 
 @dataclass(frozen=True)
+class GroupStream:
+    """One stream that a group reads. `part`: the number of the part that matches its events. `types`: the concrete types that
+    are read there. `topics`: of the stream."""
+
+    part: int
+    types: tuple[str, ...]
+    topics: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class StreamGroup:
-    """`parts`: what the group matches in each of its streams. `timed`: the group needs heartbeats."""
+    """`parts`: what the group matches, each part in its own order. `timed`: the group needs heartbeats."""
 
     plan: Plan
     parts: tuple[OrderPart, ...]
@@ -69,9 +79,19 @@ class StreamGroup:
         return (HEARTBEAT.name,) if self.timed else ()
 
     @cached_property
+    def inputs(self) -> tuple[GroupStream, ...]:
+        """Its streams: one for each part or, if events are in an order by value, one for each topic."""
+        if self.plan.order is None:
+            return tuple(GroupStream(at, each.types, each.topics) for at, each in enumerate(self.parts))
+        (one,), topic_of = self.parts, {name: self.plan.catalogue[name].topic for name in self.types}
+        return tuple(
+            GroupStream(0, tuple(name for name in one.types if topic_of[name] == topic), (topic,)) for topic in one.topics
+        )
+
+    @cached_property
     def sources(self) -> tuple[tuple[str, ...], ...]:
-        """What identifies its streams, part by part: their topics."""
-        return tuple(each.topics for each in self.parts)
+        """What identifies its streams: the topics of each."""
+        return tuple(each.topics for each in self.inputs)
 
     def key(self, streams: Sequence[Stream]) -> str:
         """A name for this group on these streams: equal groups have the same name."""

@@ -31,8 +31,8 @@ NEVER_US = -62_135_596_800_000_000
 
 @dataclass(frozen=True, eq=False)
 class Stretch:
-    """Consecutive blocks of one part: of one of the streams that are read together, by number. If there are several, the times
-    of the blocks are those of the merged order."""
+    """Consecutive blocks of one part: of one of the streams that are read together, by number. If there are several, the blocks
+    have their times in the merged order."""
 
     part: int
     blocks: Sequence[Stored]
@@ -111,7 +111,7 @@ class StreamMerge:
     def stretches(self, released: Sequence[ReleasedMessage[Stored]]) -> Iterator[Stretch]:
         """Released blocks, in stretches of one part."""
         for name, run in groupby(released, key=lambda each: each.input):
-            yield Stretch(self._part[name], [each.item._replace(time=each.time) for each in run])
+            yield Stretch(self._part[name], [each.item._replace(merged=each.time) for each in run])
 
 
 def pulse_after(last: Stored | None, topic: str) -> tuple[Block, int]:

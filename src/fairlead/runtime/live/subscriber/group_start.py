@@ -84,7 +84,7 @@ async def beginning_of(log: Log, group: StreamGroup, streams: Sequence[Stream], 
     earliest = (0,) * len(streams)
     match start:
         case "new":
-            last = [await caught_up(log, stream, part.topics) for stream, part in zip(streams, group.parts, strict=True)]
+            last = [await caught_up(log, stream, topics) for stream, topics in zip(streams, group.sources, strict=True)]
             origin = await _leading(log, key, tuple((each + 1) << INDEX_BITS for each in last))
             return Beginning(origin, silent_until=tuple(last), at_newest=True)
         case "snapshot":

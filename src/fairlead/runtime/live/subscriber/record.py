@@ -67,10 +67,10 @@ class SubscriberRecord:
         counted: tuple[int, str] | None,
     ) -> None:
         """Record a new group. `counted`: its deliveries before this subscriber's first and their digest, if known."""
-        parts = zip(group.parts, streams, strict=True)
+        inputs = zip(group.inputs, streams, strict=True)
         count, digest = counted or (None, None)
         self.groups[key] = {
-            "parts": [{"types": part.types, "topics": part.topics, "stream": stream.name} for part, stream in parts],
+            "parts": [{"types": each.types, "topics": each.topics, "stream": stream.name} for each, stream in inputs],
             "origin": places_to_json(origin),
             "silent_until": silent_until and places_to_json(silent_until),
             "subscription": group.digest,

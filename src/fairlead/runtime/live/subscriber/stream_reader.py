@@ -171,14 +171,16 @@ async def blocks_between(log: Log, stream: Stream, after: int, last: int) -> Asy
 
 
 async def blocks_until(
-    log: Log, streams: Sequence[Stream], topics: Sequence[Sequence[str]], ends: Sequence[int]
+    log: Log, streams: Sequence[Stream], topics: Sequence[Sequence[str]], ends: Sequence[int], *, heartbeats: bool = False
 ) -> AsyncIterator[tuple[int, Sequence[Stored]]]:
-    """The blocks of several streams from their beginnings, in their one order, by part; at least up to these ends."""
+    """The blocks of several streams from their beginnings, in their one order, by part; at least up to these ends.
+    `heartbeats`: with those of publishers."""
     if len(streams) == 1:
         async for blocks in blocks_between(log, streams[0], 0, ends[0]):
             yield 0, blocks
         return
-    reading = OrderedReader(log, streams, topics, [Reached(0)] * len(streams))
+    beats = dict.fromkeys(range(len(streams)), True) if heartbeats else {}
+    reading = OrderedReader(log, streams, topics, [Reached(0)] * len(streams), beats=beats)
     checks = [Continuity(from_beginning=True) for _ in streams]
     if not any(ends):
         return

@@ -88,7 +88,7 @@ class LiveSubscription:
             self._record.groups = {key: self._record.groups[key] for key in self._groups}  # without dropped groups
             await self._record.write()
             await self.write_receipts()
-        self._lease = Lease(self._log, {part.topics for each in self._groups.values() for part in each.group.parts})
+        self._lease = Lease(self._log, {topics for each in self._groups.values() for topics in each.group.sources})
         await self._lease.take()
         await asyncio.to_thread(pa.array, [0])  # Arrow searches for pandas once, for half a second: now, not at a relation
         self._running = [asyncio.create_task(self._run(each)) for each in self._tasks]
@@ -275,9 +275,9 @@ class LiveSubscription:
     async def ends(self) -> Ends:
         """For each stream, the sequence at which everything stored now is merged."""
         reads = {
-            stream: part.topics
+            stream: topics
             for each in self._groups.values()
-            for stream, part in zip(each.streams, each.group.parts, strict=True)
+            for stream, topics in zip(each.streams, each.group.sources, strict=True)
         }
         return {stream.name: await end_of(self._log, stream, topics) for stream, topics in reads.items()}
 
