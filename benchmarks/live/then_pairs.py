@@ -88,9 +88,8 @@ def main() -> None:
         name, share, shares = asked.publish
         asyncio.run(publish(asked.url, name, int(share), int(shares), asked.begin, asked.seconds, rates[0]))
         return
-    print(
-        f"load average {load()}\n\n| layout | pairs/s | publishers | order | pairs found | share | p50 ms | p99 ms | added, p50 ms |"
-    )
+    print(f"load average {load()}\n")
+    print("| layout | pairs/s | publishers | order | pairs found | share | p50 ms | p99 ms | added, p50 ms |")
     print("|---|---|---|---|---|---|---|---|---|")
     orders = ["", *(f"ORDER BY at DELAY {each} MILLISECONDS" for each in asked.delays.split(",") if each)]
     for layout, rate, publishers in product(asked.layouts.split(","), rates, map(int, asked.publishers.split(","))):
