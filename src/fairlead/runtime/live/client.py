@@ -165,15 +165,19 @@ class Client:
         self._ready()
         await self._publisher.flush()
 
-    def subscribe(self, rules: str, *, name: str | None = None, start: Start = "new", emit: bool = True) -> LiveSubscription:
+    def subscribe(
+        self, rules: str, *, name: str | None = None, start: Start = "new", emit: bool = True, verdicts: bool = False
+    ) -> LiveSubscription:
         """Subscribe to the relations of rules. Use the result in `async with`.
 
         The rules need not repeat declared types. With a `name` the subscription is durable: it resumes after the last relation
         acknowledged under that name. `start` is where a new one starts: "new", "earliest", "snapshot", a position or a
-        datetime. `emit`: publish what the rules EMIT.
+        datetime. `emit`: publish what the rules EMIT. `verdicts`: among the relations, deliver a report on every event that
+        takes no part in the rules' ORDER BY, because it is late, ahead or repeated.
         """
         _require_text("subscribe", "rules", rules)
-        return LiveSubscription(self._ready(), self._registry, self._shared, rules, name, start, emit)
+        require_kind("subscribe", "verdicts", verdicts, (bool,), "True or False", "subscribe(rules, verdicts=True)")
+        return LiveSubscription(self._ready(), self._registry, self._shared, rules, name, start, emit, verdicts)
 
     async def receipts(self, name: str) -> Mapping[str, Receipt]:
         """The receipts of what a durable subscriber has acknowledged, by group of subscriptions."""

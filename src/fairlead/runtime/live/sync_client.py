@@ -21,6 +21,7 @@ from fairlead.model.columns import Columns
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
 from fairlead.model.types import Catalogue
+from fairlead.model.verdict import EventVerdict
 from fairlead.runtime.live.core.deliveries import Batch
 from fairlead.runtime.live.export import Exported
 from fairlead.runtime.live.overview import Overview
@@ -86,9 +87,11 @@ class SyncClient:
     def flush(self) -> None:
         self._call(self._client.flush())
 
-    def subscribe(self, rules: str, *, name: str | None = None, start: Start = "new", emit: bool = True) -> SyncSubscription:
+    def subscribe(
+        self, rules: str, *, name: str | None = None, start: Start = "new", emit: bool = True, verdicts: bool = False
+    ) -> SyncSubscription:
         async def made() -> LiveSubscription:
-            return self._client.subscribe(rules, name=name, start=start, emit=emit)
+            return self._client.subscribe(rules, name=name, start=start, emit=emit, verdicts=verdicts)
 
         return SyncSubscription(self._call(made()), self._call)
 
@@ -124,17 +127,17 @@ class SyncSubscription:
     def __exit__(self, *told: object) -> None:
         self._call(self._live.__aexit__(*told))
 
-    def __iter__(self) -> Iterator[Relation]:
+    def __iter__(self) -> Iterator[Any]:
         """Endless: break when you have enough."""
         while True:
-            relation = self.next()
-            assert relation is not None
-            yield relation
+            delivered = self.next()
+            assert delivered is not None
+            yield delivered
 
-    def next(self, timeout: float | None = None) -> Relation | None:
-        """The next relation, or None if there is none within so many seconds."""
-        relation = self._live.next_at_hand()
-        return relation if relation is not None else self._call(self._live.next_within(timeout))
+    def next(self, timeout: float | None = None) -> Any:
+        """The next relation (or report), or None if there is none within so many seconds."""
+        delivered = self._live.next_at_hand()
+        return delivered if delivered is not None else self._call(self._live.next_within(timeout))
 
     def batches(self) -> Iterator[Batch]:
         while True:
@@ -157,6 +160,10 @@ class SyncSubscription:
     @property
     def plan(self) -> Plan:
         return self._live.plan
+
+    @property
+    def verdict_counts(self) -> Mapping[EventVerdict, int]:
+        return self._live.verdict_counts
 
     def lag(self) -> int:
         return int(self._call(self._live.lag()))

@@ -1,17 +1,17 @@
-"""A subscriber's deliveries: relations many at a time, their numbers, acknowledgements and receipts.
+"""A subscriber's deliveries: relations many at a time, in one order, with their numbers; and verdicts on events among them.
 
 Each group has its own numbers, receipts and states. The relations that several groups complete in the same blocks are sorted as
 docs/semantics.md defines: by the position of completion; at one position, relations decided by deadlines come first, by
 deadline; then the order of the text. If events are in an order by value, by the event of the log that released them; then the
 order of the text. This order is a function of the log, wherever each group began.
 
-Takes: relations of groups that are followed together, as they are found, by number and id. Gives: batches in the one order,
-each relation with its number; for a delivery, the earlier deliveries of each group; receipts. Never: copies relations; delivers
-what was acknowledged; forgets an id before it is acknowledged.
+Takes: relations of groups that are followed together, as they are found. Gives: batches in the one order, each relation with
+its number; for a delivery, the earlier deliveries of each group. Never: copies relations; delivers what was acknowledged.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -23,16 +23,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.dataclass import dataclass
-from fairlead.deliver.receipt import Receipt, ReceiptBook
-from fairlead.errors import StateError, UsageError
 from fairlead.matching.results.chunk import Numbers
 from fairlead.matching.results.delivery_order import by_turn
 from fairlead.matching.results.relation_batches import only, relation_table
-from fairlead.model.identity import Words, from_hex
+from fairlead.model.identity import Words
 from fairlead.model.layout import layout_of
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
-from fairlead.runtime.live.core.stream_groups import Origin, StreamGroup
+from fairlead.runtime.live.core.event_reports import EventReport, FoundVerdicts, placed_reports
+from fairlead.runtime.live.core.ledger import Ledger
 from fairlead.transport.log.block import Block
 
 
@@ -88,11 +87,14 @@ class DeliveryNumbers:
 @dataclass(frozen=True, eq=False)
 class Batch(Sequence[Relation]):
     """Relations that were completed close together, in the order of delivery. Relations found by kernels become objects when
-    accessed."""
+    accessed. `reports`: on events that take no part, if the subscriber asked for them; `before`: for each, how many relations
+    of the batch are delivered before it."""
 
     plan: Plan
     relations: Sequence[Relation]
     numbering: DeliveryNumbers
+    reports: Sequence[EventReport] = ()
+    before: Sequence[int] = ()
 
     def __len__(self) -> int:
         return len(self.relations)
@@ -119,7 +121,12 @@ class Batch(Sequence[Relation]):
 
     def behind(self, count: int) -> Batch:
         """The batch without the first `count` relations."""
-        return Batch(self.plan, self.relations[count:], self.numbering.behind(count)) if count else self
+        return self.left(count, bisect_right(self.before, count - 1)) if count else self
+
+    def left(self, count: int, reports: int) -> Batch:
+        """The batch without the first `count` relations, and so many reports."""
+        before = [each - count for each in self.before[reports:]]
+        return Batch(self.plan, self.relations[count:], self.numbering.behind(count), self.reports[reports:], before)
 
     def to_arrow(self, subscription: str | None = None) -> pa.Table:
         """A table (model/layout.py) of all relations, or of those of one subscription."""
@@ -127,123 +134,62 @@ class Batch(Sequence[Relation]):
         return relation_table([chosen], layout_of(self.plan, subscription))
 
 
-class Ledger:
-    """`book` counts acknowledged relations. `acknowledged`: how many of the relations that are found again were acknowledged
-    before, and their digest at that time."""
-
-    def __init__(self, book: ReceiptBook, acknowledged: int, digest: str | None) -> None:
-        self.book = book
-        self._until, self._digest = acknowledged, digest
-        self._pending: deque[tuple[int, Words, Words]] = deque()
-        """The number of a relation, the ids starting with it, and the digest of the receipt after each."""
-        self.handed = book.count
-        self._check()
-
-    @property
-    def current(self) -> bool:
-        """Whether everything that was acknowledged before is counted again."""
-        return self.book.count >= self._until
-
-    def found(self, first: int, ids: Words, digests: Words, *, silent: bool) -> int:
-        """How many of these are not delivered, because they were acknowledged before or are from before the subscriber
-        joined."""
-        known = len(ids) if silent else min(len(ids), max(0, self._until - first + 1))
-        if known:
-            self.book.note_digests(digests[:known])
-            self.handed = self.book.count
-            self._check()
-        if known < len(ids):
-            self._pending.append((first + known, ids[known:], digests[known:]))
-        return known
-
-    def _check(self) -> None:
-        """Replayed relations must equal those that were acknowledged."""
-        if self.book.count == self._until and self._digest is not None and self.book.receipt().digest != self._digest:
-            problem = f"the first {self._until} deliveries differ from those that were acknowledged"
-            raise StateError("S133", problem, "this name belongs to another log: subscribe under another name")
-
-    def number_of(self, relation_id: str) -> int:
-        """The number of a relation that was delivered and is not acknowledged."""
-        wanted = from_hex([relation_id])[0]
-        for first, ids, _ in reversed(self._pending):
-            (at,) = np.nonzero((ids == wanted).all(axis=1))
-            if len(at):
-                return first + int(at[-1])
-        raise UsageError(
-            "A249",
-            "this relation was not delivered here, or is already acknowledged",
-            "acknowledge a relation that this subscription delivered",
-        )
-
-    def acknowledge(self, number: int) -> None:
-        """Acknowledge everything up to this number."""
-        while self._pending and self._pending[0][0] <= number:
-            first, ids, digests = self._pending.popleft()
-            count = min(len(ids), number - first + 1)
-            self.book.note_digests(digests[:count])
-            if count < len(ids):
-                self._pending.appendleft((first + count, ids[count:], digests[count:]))
-        self.handed = max(self.handed, self.book.count)
-
-    def receipt(self) -> Receipt:
-        """The receipt of the subscriber's deliveries."""
-        book = copied(self.book)
-        for first, _, digests in self._pending:
-            book.note_digests(digests[: max(0, self.handed - first + 1)])
-        return book.receipt()
-
-
 @dataclass(frozen=True, eq=False)
 class FoundRelations:
     """The relations of a group in the next blocks. `first`: the number of the first relation; numbers start at 1. `turns`: for
-    each relation, the number of the stretch that completed it. `digests`: the digest of the receipt after each relation.
-    `derived`: the blocks of emitted events. `by`: if the events are in an order by value, for each relation the position in the
-    log of the event by which the frontier passed its completion."""
+    each relation, the number of the stretch that completed it. `words`: of the deliveries (model/identity.py), `digests`: the
+    digest of the receipt after each. `derived`: the blocks of emitted events. `by`: if the events are in an order by value, for
+    each relation the position in its stream of the event by which the frontier passed its completion; `verdicts`: on events
+    that take no part then."""
 
     first: int
     relations: Sequence[Relation]
     turns: Numbers
-    ids: Words
+    words: Words
     digests: Words
     derived: Sequence[Block]
     by: Numbers | None = None
+    verdicts: FoundVerdicts | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class GroupFindings:
     """What a group found in the blocks that all groups read together. `key`: of the group. `turns`: for each relation, the
     number of the stretch that completed it, among all stretches. `silent`: the relations are from before the subscriber
-    joined."""
+    joined. `verdicts`: those of the relations, with turns among all stretches."""
 
     key: str
     found: FoundRelations
     turns: Numbers
     silent: bool
+    verdicts: FoundVerdicts | None = None
 
 
 class JointDeliveries:
     """The deliveries of groups that are followed together. `ledgers`: by group, in the order of the text. `plan`: the plan of
-    the relations that they deliver."""
+    the relations that they deliver. `names`: by group, its subscriptions, if the subscriber asked for verdicts."""
 
-    def __init__(self, plan: Plan, ledgers: Mapping[str, Ledger]) -> None:
-        self.plan, self.ledgers = plan, ledgers
+    def __init__(self, plan: Plan, ledgers: Mapping[str, Ledger], names: Mapping[str, tuple[str, ...]] | None = None) -> None:
+        self.plan, self.ledgers, self._names = plan, ledgers, names
         self._open: deque[DeliveryNumbers] = deque()
         """Deliveries that are not acknowledged; kept only if there are several groups."""
 
-    def batch_of(self, found_by_groups: Sequence[GroupFindings]) -> Batch | None:
-        """The relations to deliver, of those that the groups completed in the same blocks."""
-        fresh = list[tuple[GroupFindings, int]]()
-        for each in found_by_groups:
-            found = each.found
-            known = self.ledgers[each.key].found(found.first, found.ids, found.digests, silent=each.silent)
+    def batch_of(self, findings: Sequence[GroupFindings]) -> Batch | None:
+        """What to deliver, of what the groups found in the same blocks."""
+        fresh, told = list[tuple[GroupFindings, int]](), list[tuple[GroupFindings, int]]()
+        for each in findings:
+            found, ledger = each.found, self.ledgers[each.key]
+            known = ledger.found(found.first, found.words, found.digests, silent=each.silent)
             if known < len(found.relations):
                 fresh.append((each, known))
-        if not fresh:
+            if each.verdicts is not None and ledger.current and not each.silent:
+                told.append((each, known))
+        if not fresh and not (told and self._names is not None):
             return None
         batch = self._joined(fresh)
         if len(self.ledgers) > 1:
             self._open.append(batch.numbering)
-        return batch
+        return batch if self._names is None or not told else self._with_reports(batch, fresh, told, self._names)
 
     def _joined(self, fresh: Sequence[tuple[GroupFindings, int]]) -> Batch:
         keys = tuple(each.key for each, _ in fresh)
@@ -251,11 +197,33 @@ class JointDeliveries:
             ((one, count),) = fresh
             numbering = DeliveryNumbers(len(one.found.relations), keys, (one.found.first,))
             return Batch(self.plan, one.found.relations, numbering).behind(count)
+        if not fresh:
+            return Batch(self.plan, (), DeliveryNumbers(0, (), (), np.zeros(0, dtype=np.int32)))
         known = [count for _, count in fresh]
         by = [each.found.by for each, _ in fresh]
         together = by_turn([each.found.relations for each, _ in fresh], [each.turns for each, _ in fresh], known, by)
         firsts = tuple(each.found.first + count for each, count in fresh)
         return Batch(self.plan, together, DeliveryNumbers(len(together), keys, firsts, together.owner))
+
+    def _with_reports(
+        self,
+        batch: Batch,
+        fresh: Sequence[tuple[GroupFindings, int]],
+        told: Sequence[tuple[GroupFindings, int]],
+        names: Mapping[str, tuple[str, ...]],
+    ) -> Batch:
+        """The batch with verdicts in their places: after the relations that were completed before them, without those that come
+        before relations that were acknowledged."""
+        places = sorted(place for each, known in fresh for place in _places(each)[known:])
+        reports = [
+            (place, report)
+            for each, known in told
+            for place, report in placed_reports(each.verdicts, self.plan.catalogue, names[each.key])
+            if bisect_left(_places(each), place) >= known
+        ]
+        reports.sort(key=lambda each: each[0])
+        before = [bisect_left(places, place) for place, _ in reports]
+        return Batch(self.plan, batch.relations, batch.numbering, [report for _, report in reports], before)
 
     def up_to(self, key: str, number: int) -> Mapping[str, int]:
         """By group, the number of its last delivery up to the given delivery; groups without one are absent."""
@@ -275,22 +243,7 @@ class JointDeliveries:
             self._open.popleft()
 
 
-def book_of(group: StreamGroup, origin: Origin) -> ReceiptBook:
-    """Receipts of the same subscription from different origins need not agree, so the origin distinguishes them."""
-    return ReceiptBook(f"{group.digest}@{'+'.join(map(str, origin))}" if any(origin) else group.digest)
-
-
-def dump_book(book: ReceiptBook) -> dict[str, object]:
-    total = [int(each) for each in book.total]
-    return {"count": book.count, "total": total, "stride": book.stride, "samples": book.samples}
-
-
-def load_book(book: ReceiptBook, told: dict[str, object]) -> None:
-    book.count, book.stride, book.samples = told["count"], told["stride"], list(told["samples"])  # type: ignore[assignment,call-overload]
-    book.total = np.array(told["total"], dtype=np.uint64)
-
-
-def copied(book: ReceiptBook) -> ReceiptBook:
-    made = ReceiptBook(book.plan)
-    made.count, made.stride, made.samples, made.total = book.count, book.stride, list(book.samples), book.total.copy()
-    return made
+def _places(findings: GroupFindings) -> list[tuple[int, int]]:
+    """Of each relation its stretch, and where in it the frontier passed its completion."""
+    by = findings.found.by
+    return [] if by is None else list(zip(findings.turns.tolist(), by.tolist(), strict=True))

@@ -17,6 +17,7 @@ from fairlead.dataclass import dataclass
 from fairlead.matching.results.chunk import Numbers
 from fairlead.runtime.live.core.block_columns import EVENTS_TOGETHER, ColumnCache, portions
 from fairlead.runtime.live.core.deliveries import GroupFindings
+from fairlead.runtime.live.core.event_reports import FoundVerdicts
 from fairlead.runtime.live.core.lineage import Lineage
 from fairlead.runtime.live.core.stream_merge import Reached, Stretch
 from fairlead.transport.log.block_filter import MIXED, Only
@@ -87,7 +88,9 @@ class Follower:
         found = self.lineage.feed(share.stretches, self.streams, self._cache)
         for each in share.stretches:
             self.silent = self.silent and each.blocks[-1].sequence <= self._border[each.part]
-        return GroupFindings(self.key, found, share.turns[found.turns], self.silent)
+        told = found.verdicts
+        verdicts = None if told is None else FoundVerdicts(told.found, share.turns[told.turns], told.at)
+        return GroupFindings(self.key, found, share.turns[found.turns], self.silent, verdicts)
 
 
 class JointReading:

@@ -11,6 +11,7 @@ Never: reads a clock, does I/O; skips a block.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
@@ -18,18 +19,20 @@ from typing import Any
 
 import numpy as np
 
-from fairlead.engine import Engine
 from fairlead.errors import StateError
 from fairlead.matching.compiled.planning.cost import may_take_long
 from fairlead.matching.results.chunk import Numbers
-from fairlead.matching.results.delivery_order import Interleaved, ids_of, interleaved
+from fairlead.matching.results.delivery_order import Interleaved, delivery_words, interleaved
 from fairlead.model.relation import Relation
 from fairlead.runtime.live.core.block_columns import ColumnCache
-from fairlead.runtime.live.core.deliveries import FoundRelations, book_of, dump_book, load_book
+from fairlead.runtime.live.core.deliveries import FoundRelations
 from fairlead.runtime.live.core.derived_blocks import emitting_of
-from fairlead.runtime.live.core.strand import KERNELS_FROM, Strand, StrandFindings, StreamPlace
+from fairlead.runtime.live.core.event_reports import FoundVerdicts
+from fairlead.runtime.live.core.ledger import book_of, dump_book, load_book
+from fairlead.runtime.live.core.strand import PlacedVerdicts, Strand, StrandFindings, StreamPlace
 from fairlead.runtime.live.core.stream_groups import Origin, StreamGroup, origin_name
 from fairlead.runtime.live.core.stream_merge import Stretch
+from fairlead.runtime.parts import OrderPart
 from fairlead.transport.log.block import Block
 from fairlead.transport.log.protocol import Stream
 
@@ -42,18 +45,21 @@ class Lineage:
 
     def __init__(self, group: StreamGroup, origin: Origin, *, emits: bool) -> None:
         self.group, self.origin = group, origin
+        self.emitting = emitting_of(group.plan, origin_name(origin)) if emits else ()
+        self._derived = {each.subscription.digest: (0, 0) for each in self.emitting}
         self.places = tuple(
             StreamPlace(each, group.heartbeats, first) for each, first in zip(group.inputs, origin, strict=True)
         )
-        self.strands = tuple(
-            Strand(part, {at: place for at, place in enumerate(self.places) if place.part == number}, self._check)
-            for number, part in enumerate(group.parts)
-        )
+        self.strands = tuple(self._strand(number, part) for number, part in enumerate(group.parts))
         self._stopped = False
         self.events = 0
         self.book = book_of(group, origin)
-        self.emitting = emitting_of(group.plan, origin_name(origin)) if emits else ()
-        self._derived = {each.subscription.digest: (0, 0) for each in self.emitting}
+        self.verdicts: Counter[str] = Counter()
+        """How many events took no part since the origin, by the reason."""
+
+    def _strand(self, number: int, part: OrderPart) -> Strand:
+        places = {at: place for at, place in enumerate(self.places) if place.part == number}
+        return Strand(part, places, self._check, emits=bool(self.emitting))
 
     @cached_property
     def may_take_long(self) -> bool:
@@ -91,20 +97,33 @@ class Lineage:
             turns.append(np.array(mine)[found[-1].runs])
             self.events += found[-1].events
         if len(found) == 1:
-            return self._numbered(found[0].relations, turns[0], found[0].by, found[0].cuts)
-        return self._numbered(interleaved([each.relations for each in found], turns), np.sort(np.concatenate(turns)))
+            (one,) = found
+            derived = self._derived_blocks(one.final, one.cuts)
+            return self._numbered(one.relations, turns[0], derived, one.by, self._judged(one.verdicts, mine))
+        relations = interleaved([each.relations for each in found], turns)
+        derived = [block for run in self._runs(relations) for block in self._derived_blocks(run, None)]
+        return self._numbered(relations, np.sort(np.concatenate(turns)), derived)
 
     def _numbered(
-        self, relations: Sequence[Relation], turns: Numbers, by: Numbers | None = None, cuts: Numbers | None = None
+        self,
+        relations: Sequence[Relation],
+        turns: Numbers,
+        derived: Sequence[Block],
+        by: Numbers | None = None,
+        verdicts: FoundVerdicts | None = None,
     ) -> FoundRelations:
-        first, ids = self.book.count + 1, ids_of(relations)
-        digests = self.book.note(ids)
-        derived = [block for run in self._runs(relations) for block in self._derived_blocks(run, cuts)]
-        return FoundRelations(first, relations, turns, ids, digests, derived, by)
+        first, words = self.book.count + 1, delivery_words(relations)
+        return FoundRelations(first, relations, turns, words, self.book.note(words), derived, by, verdicts)
+
+    def _judged(self, told: PlacedVerdicts | None, turns: Sequence[int]) -> FoundVerdicts | None:
+        if told is None:
+            return None
+        self.verdicts.update(each.value for each in told.found.verdicts)
+        return FoundVerdicts(told.found, np.array(turns)[told.runs], told.at)
 
     def _runs(self, relations: Sequence[Relation]) -> Iterator[Sequence[Relation]]:
         """Stretches of one part: blocks of different streams may have the same sequence."""
-        if not self.emitting or len(self.strands) == 1 or not isinstance(relations, Interleaved):
+        if not self.emitting or not isinstance(relations, Interleaved):
             yield relations
             return
         cuts = np.flatnonzero(np.diff(relations.owner)) + 1
@@ -136,14 +155,15 @@ class Lineage:
             "derived": self._derived,
             "strands": [],
         }
+        if self.verdicts:
+            head["verdicts"] = dict(sorted(self.verdicts.items()))
         states = []
         for place in self.places:
             told, strand = place.dump(), self.strands[place.part]
             if place is next(iter(strand.places.values())):  # the first stream of a part has the state of its matcher
-                held = b"" if strand.buffer is None else strand.buffer.dump()
-                states += [strand.engine.dump(), held]
-                told |= {"bytes": len(states[-2])} | ({"held": len(held)} if held else {})
-                told |= {"blocks": strand.blocks} if len(strand.places) > 1 else {}
+                sizes, pieces = strand.dump()
+                told |= sizes
+                states += pieces
             head["strands"].append(told)
         return json.dumps(head).encode() + b"\n" + b"".join(states)
 
@@ -158,21 +178,14 @@ class Lineage:
             made = cls(group, origin, emits=emits)
             made.events = told["events"]
             load_book(made.book, told["book"])
+            made.verdicts.update(told.get("verdicts", {}))
             made._derived |= {name: tuple(pair) for name, pair in told["derived"].items() if name in made._derived}
             start = 0
             for place, each in zip(made.places, told["strands"], strict=True):
                 place.load(each)
                 if "bytes" not in each:
                     continue
-                strand = made.strands[place.part]
-                strand.engine = Engine.load(
-                    strand.part.plan, states[start : start + each["bytes"]], KERNELS_FROM, check=made._check
-                )
-                start += each["bytes"]
-                strand.blocks = each.get("blocks", 0)
-                if strand.buffer is not None:
-                    strand.buffer.load(states[start : start + each["held"]])
-                    start += each["held"]
+                start += made.strands[place.part].load(each, states[start:])
         except (ValueError, KeyError, TypeError):
             raise StateError(
                 "S132", "the stored state of a subscription is not readable", "remove it: it is rebuilt from the log"

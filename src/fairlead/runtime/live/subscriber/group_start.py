@@ -28,8 +28,8 @@ from fairlead.errors import StateError, UsageError
 from fairlead.matching.state.encoding import Change
 from fairlead.model.identity import POSITIONS_MAX
 from fairlead.runtime.live.core.block_columns import ColumnCache
-from fairlead.runtime.live.core.deliveries import Ledger, copied
 from fairlead.runtime.live.core.follower import Follower
+from fairlead.runtime.live.core.ledger import Ledger, copied
 from fairlead.runtime.live.core.stream_groups import Origin, StreamGroup, places_from_json, places_to_json
 from fairlead.runtime.live.merged_streams import caught_up
 from fairlead.runtime.live.subscriber.group_task import OpenedGroup

@@ -27,8 +27,9 @@ from contextlib import suppress
 from fairlead.dataclass import dataclass
 from fairlead.model.plan import Plan
 from fairlead.runtime.live.core.block_columns import EVENTS_TOGETHER
-from fairlead.runtime.live.core.deliveries import Batch, GroupFindings, JointDeliveries, Ledger
+from fairlead.runtime.live.core.deliveries import Batch, GroupFindings, JointDeliveries
 from fairlead.runtime.live.core.follower import Follower, JointReading
+from fairlead.runtime.live.core.ledger import Ledger
 from fairlead.runtime.live.core.stream_groups import StreamGroup
 from fairlead.runtime.live.core.stream_merge import Stretch
 from fairlead.runtime.live.subscriber.snapshots import SnapshotWriter
@@ -59,11 +60,22 @@ class OpenedGroup:
 
 
 class GroupTask:
-    """`plan`: the plan of the relations that the groups deliver. `only`: the filter on the stream, if there is a single one."""
+    """`plan`: the plan of the relations that the groups deliver. `only`: the filter on the stream, if there is a single one.
+    `verdicts`: deliver reports on events that take no part."""
 
-    def __init__(self, log: Log, plan: Plan, groups: Sequence[OpenedGroup], patience: float, only: Only | None) -> None:
+    def __init__(
+        self,
+        log: Log,
+        plan: Plan,
+        groups: Sequence[OpenedGroup],
+        patience: float,
+        only: Only | None,
+        *,
+        verdicts: bool = False,
+    ) -> None:
         self._log, self.groups, self.only = log, groups, only
-        self.deliveries = JointDeliveries(plan, {each.key: each.ledger for each in groups})
+        names = {each.key: each.group.names for each in groups} if verdicts else None
+        self.deliveries = JointDeliveries(plan, {each.key: each.ledger for each in groups}, names)
         self.reading = reading = JointReading([each.follower for each in groups], only)
         self._reader = OrderedReader(
             log, reading.streams, reading.topics, reading.begin(), only, reading.beats(), reading.further()

@@ -16,9 +16,10 @@ subscriber with the same rules does not get.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Self
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -29,6 +30,7 @@ from fairlead.matching.state.encoding import Change
 from fairlead.model.partition import alone
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
+from fairlead.model.verdict import EventVerdict
 from fairlead.runtime.live.core.deliveries import Batch, JointDeliveries
 from fairlead.runtime.live.core.stream_groups import groups_of, together
 from fairlead.runtime.live.merged_streams import Lease, end_of, open_streams
@@ -58,9 +60,18 @@ class LiveSubscription:
     change = Change()
 
     def __init__(
-        self, log: PatientLog, registry: Registry, shared: SharedWork, rules: str, name: str | None, start: Start, emit: bool
+        self,
+        log: PatientLog,
+        registry: Registry,
+        shared: SharedWork,
+        rules: str,
+        name: str | None = None,
+        start: Start = "new",
+        emit: bool = True,
+        verdicts: bool = False,
     ) -> None:
         check_start(start)
+        self._verdicts = verdicts
         self._log, self._registry, self._shared = log, registry, shared
         self._rules, self._start, self._emit = rules, start, emit
         self._record = SubscriberRecord(log, name) if name is not None else None
@@ -69,7 +80,8 @@ class LiveSubscription:
         self._running: list[asyncio.Task[None]] = []
         self._queue: asyncio.Queue[Batch | Exception] = asyncio.Queue(AHEAD)
         self._begun: Batch | None = None
-        self._taken = 0
+        self._taken = self._told = 0
+        """Relations and reports of it that were handed over."""
         self._receipts_at = 0.0
 
     @property
@@ -139,7 +151,7 @@ class LiveSubscription:
         if self._record is not None:
             for each in groups:
                 self._record.groups[each.key]["routes"] = routes
-        return GroupTask(self._log, plan, groups, self._log.patience, only)
+        return GroupTask(self._log, plan, groups, self._log.patience, only, verdicts=self._verdicts)
 
     async def _run(self, task: GroupTask) -> None:
         try:
@@ -152,36 +164,47 @@ class LiveSubscription:
         while True:
             yield await self.next_batch()
 
-    async def __aiter__(self) -> AsyncIterator[Relation]:
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        """Relations one by one; with `verdicts`, reports on events (EventReport) among them, in their places."""
         while True:
-            relation = await self.next_within(None)
-            assert relation is not None
-            yield relation
+            delivered = await self.next_within(None)
+            assert delivered is not None
+            yield delivered
 
-    async def next_within(self, seconds: float | None) -> Relation | None:
-        """The next relation, or None if there is none within this time."""
+    async def next_within(self, seconds: float | None) -> Any:
+        """The next relation (or report), or None if there is none within this time."""
         while True:
-            relation = self.next_at_hand()
-            if relation is not None:
-                return relation
+            delivered = self.next_at_hand()
+            if delivered is not None:
+                return delivered
             try:
                 async with asyncio.timeout(seconds):
-                    self._begun, self._taken = await self._next(), 0
+                    self._begun, self._taken, self._told = await self._next(), 0, 0
             except TimeoutError:
                 return None
 
     async def next_batch(self) -> Batch:
         """Wait for the next relations, and return all that are ready."""
-        batch, taken = (await self._next(), 0) if self._begun is None else (self._begun, self._taken)
-        self._begun = None
+        if not self._is_begun:
+            self._begun, self._taken, self._told = await self._next(), 0, 0
+        assert self._begun is not None
+        batch, self._begun = self._begun, None
         self._hand(batch, len(batch))
-        return batch.behind(taken) if taken < len(batch) else await self.next_batch()
+        return batch.left(self._taken, self._told) if self._taken or self._told else batch
 
-    def next_at_hand(self) -> Relation | None:
-        """The next relation of a batch that has already arrived."""
-        if self._begun is None or self._taken == len(self._begun):
+    @property
+    def _is_begun(self) -> bool:
+        """Whether some of a batch has not been handed over."""
+        return self._begun is not None and (self._taken < len(self._begun) or self._told < len(self._begun.reports))
+
+    def next_at_hand(self) -> Any:
+        """The next relation (or report) of a batch that has already arrived."""
+        if self._begun is None or not self._is_begun:
             self._begun = None
             return None
+        if self._told < len(self._begun.reports) and self._begun.before[self._told] <= self._taken:
+            self._told += 1
+            return self._begun.reports[self._told - 1]
         self._taken += 1
         if self._taken == len(self._begun):
             self._hand(self._begun, self._taken)
@@ -217,6 +240,7 @@ class LiveSubscription:
                 key, number = done.numbering.last
                 await self.acknowledge(self._deliveries(key).up_to(key, number))
         elif done is not None:
+            self._note_handed()
             one = next((each for each in self._groups.values() if done.subscription in each.group.names), None)
             if one is None:
                 raise UsageError(
@@ -224,7 +248,7 @@ class LiveSubscription:
                     f"'{done.subscription}' is not a subscription of this subscriber",
                     "acknowledge a relation that this subscription delivered",
                 )
-            await self.acknowledge(self._deliveries(one.key).up_to(one.key, one.ledger.number_of(done.id)))
+            await self.acknowledge(self._deliveries(one.key).up_to(one.key, one.ledger.number_of(done)))
         else:
             self._note_handed()
             await self.acknowledge({key: each.ledger.handed for key, each in self._groups.items()})
@@ -268,6 +292,14 @@ class LiveSubscription:
         return next(iter(self.receipts.values()))
 
     @property
+    def verdict_counts(self) -> Mapping[EventVerdict, int]:
+        """How many events took no part, by the reason: since the origin, summed over the groups of subscriptions."""
+        found = Counter[EventVerdict]()
+        for each in self._groups.values():
+            found.update({EventVerdict(name): count for name, count in each.follower.lineage.verdicts.items()})
+        return dict(sorted(found.items()))
+
+    @property
     def events_read(self) -> int:
         """The number of events read; subscriptions that are read together count once."""
         return sum(each.reading.events for each in self._tasks)
@@ -284,8 +316,7 @@ class LiveSubscription:
     async def has_passed(self, ends: Ends) -> bool:
         """Whether everything up to these ends was matched and delivered."""
         passed = [await each.has_passed([ends[stream.name] for stream in each.reading.streams]) for each in self._tasks]
-        waiting = self._queue.qsize() or (self._begun is not None and self._taken < len(self._begun))
-        return not waiting and all(passed)
+        return not self._queue.qsize() and not self._is_begun and all(passed)
 
     async def lag(self) -> int:
         """The number of blocks that are stored and not yet read, over all streams."""
