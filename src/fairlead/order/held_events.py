@@ -12,7 +12,6 @@ changes: adding and cutting return another value, so several readers of one sequ
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import takewhile
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +23,8 @@ from fairlead.order.stable_sort import stable_order
 
 Numbers = npt.NDArray[np.int64]
 RUN_EVENTS = 4_096
-"""Runs of fewer events are joined with the one before: at 100,000 held events there are about 25 runs. An event is copied at
-most twelve times on its way, and only if events arrive one by one."""
+"""Shorter runs are joined with those before that are no longer: at 100,000 held events there are about 25 runs. An event is
+copied at most twelve times on its way, and only if events arrive one by one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,14 +51,16 @@ class HeldEvents:
         """`values`: of the first order key of each row."""
         if not len(table):
             return self
-        before, run = self.runs.get(name, ()), _sorted_run(values, table)
-        short = [*takewhile(lambda each: len(each) <= max(len(run), 1), reversed(before))] if len(run) < RUN_EVENTS else []
+        before, size, short = self.runs.get(name, ()), len(table), 0
+        while size < RUN_EVENTS and short < len(before) and len(before[-1 - short]) <= size:
+            short += 1
+            size += len(before[-short])
         if short:
-            before = before[: len(before) - len(short)]
-            joined = [*reversed(short), run]
-            run = _sorted_run(
-                np.concatenate([each.values for each in joined]), pa.concat_tables([each.table for each in joined])
-            )
+            joined = before[-short:]
+            before = before[:-short]
+            values = np.concatenate([*(each.values for each in joined), values])
+            table = pa.concat_tables([*(each.table for each in joined), table])
+        run = _sorted_run(values, table)
         return HeldEvents({**self.runs, name: (*before, run)})
 
     def cut(self, frontier: int) -> tuple[dict[str, pa.Table], HeldEvents]:

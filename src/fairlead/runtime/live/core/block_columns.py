@@ -59,10 +59,15 @@ def _end(blocks: Sequence[Stored], start: int, borders: Collection[int]) -> tupl
 
 
 def _meeting(blocks: Sequence[Stored], start: int, end: int) -> int:
-    """The end of a full portion, up to a half earlier: before the block whose sequence is divisible by two most often. So
-    subscribers that began at different blocks soon end their portions at the same one, and share them from there on."""
-    ends = range(start + (end - start + 1) // 2, end + 1)
-    return max(ends, key=lambda at: (blocks[at].sequence & -blocks[at].sequence, at))
+    """Where a full portion ends: before the last block whose sequence is a multiple of a power of two, the largest that fits.
+    So subscribers that began at different blocks end their portions at the same one, and share them from there on."""
+    power = 1 << (end - start).bit_length() - 1
+
+    def shared(at: int) -> tuple[int, int]:
+        sequence = blocks[at].sequence
+        return min(power, sequence & -sequence), at
+
+    return max(range(start + 1, end + 1), key=shared)
 
 
 class ColumnCache:

@@ -143,9 +143,7 @@ class Strand:
         assert self.matcher is not None
         return self._ordered(self.matcher, prepared.columns, places, cache.steps)
 
-    def _ordered(
-        self, matcher: EventTimeMatcher, columns: Columns, places: BlockPlaces, steps: SharedSteps
-    ) -> StrandFindings:
+    def _ordered(self, matcher: EventTimeMatcher, columns: Columns, places: BlockPlaces, steps: SharedSteps) -> StrandFindings:
         order = self.part.plan.order
         stored = None if order is None or order.ahead_us is None else places.times_of(columns.position_array)
         found = matcher.step(columns, stored, closed=True, steps=steps)  # blocks are whole
