@@ -11,7 +11,7 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
@@ -72,7 +72,7 @@ PHRASES: dict[str, str] = {
     r"\bleads? nowhere\b": "is not a valid path",
     r"\bwhere (?:one|it) (?:was|is) (?:ended|said)\b": "resumes from",
 }
-_PHRASES = [(re.compile(pattern, re.IGNORECASE), better) for pattern, better in PHRASES.items()]
+_PHRASES = [(re.compile(pattern, re.IGNORECASE | re.MULTILINE), better) for pattern, better in PHRASES.items()]
 
 
 class Finding(NamedTuple):
@@ -90,8 +90,7 @@ def prose(text: str) -> Iterator[tuple[int, str]]:
     for number, line in enumerate([*text.splitlines(), ""], 1):
         fence = line.lstrip().startswith("```")
         if started and (fence or not line.strip() or BEGINS.match(line)):
-            joined = " ".join(started)
-            yield first, re.sub(r"\]\([^)]*\)", "]", re.sub(r"``.*?``|`[^`]*`", CODE, joined))
+            yield first, _without_code(" ".join(started))
             started = []
         fenced ^= fence
         if not fence and not fenced and line.strip():
@@ -99,11 +98,15 @@ def prose(text: str) -> Iterator[tuple[int, str]]:
             started.append(line.strip())
 
 
-def findings(text: str, page: str | Path) -> list[Finding]:
+def _without_code(paragraph: str) -> str:
+    return re.sub(r"\]\([^)]*\)", "]", re.sub(r"``.*?``|`[^`]*`", CODE, paragraph))
+
+
+def findings(text: str, page: str | Path, phrases: Sequence[tuple[re.Pattern[str], str]] = _PHRASES) -> list[Finding]:
     return [
         Finding(f"{page}:{number}", found[0], better)
-        for number, line in prose(text)
-        for pattern, better in _PHRASES
+        for number, line in (prose(text) if phrases else ())
+        for pattern, better in phrases
         for found in pattern.finditer(line)
     ]
 
@@ -133,8 +136,11 @@ def _paragraphs(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
 
 
 def source_findings(source: str, module: str | Path) -> list[Finding]:
+    paragraphs = list(source_prose(source))
+    everything = "\n\n".join(_without_code(text) for _, text in paragraphs)
+    likely = [each for each in _PHRASES if each[0].search(everything)]  # few: paragraph by paragraph, all of them take a second
     return [
         Finding(f"{module}:{first}", found.phrase, found.better)
-        for first, paragraph in source_prose(source)
-        for found in findings(paragraph, module)
+        for first, paragraph in paragraphs
+        for found in findings(paragraph, module, likely)
     ]
