@@ -27,9 +27,8 @@ from fairlead.deliver.fold import remaining
 from fairlead.matching.results.delivery_order import delivery_words
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
-from fairlead.model.verdict import EventVerdict
+from fairlead.model.verdict import EventReport, EventVerdict
 from fairlead.runtime.live.client import Client
-from fairlead.runtime.live.core.event_reports import EventReport
 from fairlead.transport.log.protocol import Log
 from tests.runtime.live.reading import more
 from tests.runtime.live.test_topics import client

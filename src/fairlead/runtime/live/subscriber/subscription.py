@@ -282,7 +282,7 @@ class LiveSubscription:
         if self._record is not None:
             for key, each in self._groups.items():
                 if each.ledger.book.count and each.ledger.current:  # a replay must not overwrite the stored count
-                    self._record.groups[key] |= {"count": each.ledger.book.count, "digest": each.ledger.book.receipt().digest}
+                    self._record.groups[key] |= each.ledger.acknowledged()
             await self._record.write()
             if asyncio.get_running_loop().time() - self._receipts_at > RECEIPT_SECONDS:
                 await self.write_receipts()
