@@ -31,9 +31,11 @@ NUMBERED, BY_CONTENT = 1, 0
 NAN = np.array([np.nan]).view(np.uint64)[0]
 
 
-def event_identities(schema: EventType, table: pa.Table, order: EventOrder) -> Words:
-    """`table`: its attributes, and `_source` and `_sequence` if there are any."""
-    sources, sequences = sources_of(table), sequences_of(table)
+def event_identities(
+    schema: EventType, table: pa.Table, order: EventOrder, origin: tuple[SourceColumn, SequenceColumn] | None = None
+) -> Words:
+    """`table`: its attributes, and unless `origin` has them, `_source` and `_sequence` if there are any."""
+    sources, sequences = (sources_of(table), sequences_of(table)) if origin is None else origin
     if sequences.known is None:
         return _numbered(schema, table, order, sources, sequences)
     if sequences.is_empty:
