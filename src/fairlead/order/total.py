@@ -1,7 +1,7 @@
 """One total order for rows without positions, which depends on the rows alone.
 
     1. the order columns that the user named, ascending or descending; a heartbeat may have only the first, and then stands
-       behind all events with its value there, since it is about everything up to its time
+       after all events with its value there, since it is about everything up to its time
     2. source, then the source's sequence, if there are any: rows that a source numbered keep its order
     3. the type, by name; heartbeats last
     4. the content: the attributes, column by column

@@ -37,14 +37,14 @@ class AllFresh(LastSequences):
         return None
 
 
-def ordered_plan(plan: Plan, order_by: Sequence[str] | str | None) -> Plan:
+def ordered_plan(plan: Plan, order_by: Sequence[str] | str | None, argument: str = "order_by") -> Plan:
     """The plan with the order of the shorthand `order_by`, if that names attributes of all events. Other columns of the input,
-    such as a row number, do not make it another plan: they are no part of the events."""
+    such as a row number, do not make it another plan: they are no part of the events. `argument`: what the user wrote."""
     names = [order_by] if isinstance(order_by, str) else list(order_by or ())
     if not names:
         return plan
     if plan.order is not None:
-        raise UsageError("A210", f"order_by is set, and the rules say {plan.order}", "leave order_by out")
+        raise UsageError("A210", f"{argument} is set, and the rules say {plan.order}", f"leave {argument} out")
     order = by_attributes(names)
     read = {name for each in plan.subscriptions for name in each.reads(plan.catalogue)} - {HEARTBEAT.name}
     schemas = [plan.catalogue[name] for name in sorted(read) if not plan.catalogue[name].derived]
