@@ -13,7 +13,7 @@ Takes: rows of one type, in their order. Gives: their words. Never: depends on h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -40,15 +40,35 @@ def event_identities(schema: EventType, table: pa.Table, order: EventOrder) -> W
     made = np.empty((rows, 2), dtype=np.uint64)
     if numbered.any():
         keys = [key.column(schema) for key in order.keys]
-        values = [word for at in keys if at is not None for word in _words(_joined(table.column(schema.attributes[at].name)))]
-        words = [np.full(rows, NUMBERED, dtype=np.uint64), *sources, *_numbers(sequences), *values]
-        made[numbered] = mixed_in(seeds, np.stack([each[numbered] for each in words], axis=1))
+        columns = [table.column(schema.attributes[at].name) for at in keys if at is not None]
+        made[numbered] = _numbered(seeds, numbered, sources, sequences, columns)
     if not numbered.all():
         content = [word for name in schema.index for word in _words(_joined(table.column(name)))]
         words = [np.full(rows, BY_CONTENT, dtype=np.uint64), *sources, *content]
         plain = mixed_in(seeds, np.stack([each[~numbered] for each in words], axis=1))
         made[~numbered] = mixed_in(plain, _among_equals(plain)[:, None])
     return made
+
+
+def sequence_identities(name: str, table: pa.Table, keys: Sequence[str]) -> tuple[Words, npt.NDArray[np.bool_]]:
+    """Which rows of a type their source has numbered, and the identities of these alone, from the columns of their order keys:
+    equal for rows that repeat each other."""
+    sequences = _whole(table, SEQUENCE, pa.int64())
+    numbered = sequences.is_valid().to_numpy(zero_copy_only=False)
+    sources = list(_texts(_whole(table, SOURCE, pa.string())))
+    return _numbered(_seeds(name), numbered, sources, sequences, [table.column(key) for key in keys]), numbered
+
+
+def _numbered(
+    seeds: Words,
+    chosen: npt.NDArray[np.bool_],
+    sources: Sequence[Words],
+    sequences: pa.Array,
+    keys: Sequence[pa.ChunkedArray],
+) -> Words:
+    values = [word for key in keys for word in _words(_joined(key))]
+    words = [np.full(len(chosen), NUMBERED, dtype=np.uint64), *sources, *_numbers(sequences), *values]
+    return mixed_in(seeds, np.stack([each[chosen] for each in words], axis=1))
 
 
 def _among_equals(words: Words) -> Words:

@@ -57,7 +57,8 @@ def frontier_of(
         if stated is not None or delay is not None:
             problem = f"frontier or delay is set, and the rules say {order}"
             raise UsageError("A218", problem, "leave them out: DELAY determines how far the stream is complete")
-        return Frontier(types, True, dict.fromkeys((*types, HEARTBEAT.name), order.delay_us), idle=order.idle_us)
+        delays = dict.fromkeys((*types, HEARTBEAT.name), order.delay_us)
+        return Frontier(types, True, delays, idle=order.idle_us, revise=order.revise_us)
     if stated is not None:
         allowed = 0 if delay is None else _units(given, frames, delay)
         return Frontier(types, stated == "stream", {name: allowed for name in types if name != HEARTBEAT.name})
