@@ -247,6 +247,7 @@ CODES: dict[str, tuple[str, str]] = {
     "A229": ("The rules emit nothing that could be stored.", "Name a type for the relations: `into=`."),
     "A230": ("The inputs to merge are empty, or one is named twice.", "Name every input once, and at least one."),
     "A231": ("A setting for CloudEvents is invalid: an empty source, or an invalid name of the sequence attribute.", "Use a source such as `/desk-1`, and a name of lower-case letters and digits."),
+    "A232": ("`current` was called with a stream.", "Write the stream to a table, and pass the table."),
     "A240": ("The name has characters other than letters, digits, `-` and `_`, or more than 64.", "Use another name."),
     "A241": ("A certificate or key file is missing or invalid.", "Pass PEM files: ca, certificate, key."),
     "A242": ("`declare` was called with subscriptions.", "Declare types only; pass the rest to `subscribe`."),
@@ -316,5 +317,6 @@ CODES: dict[str, tuple[str, str]] = {
     "W016": ("`CONTIGUOUS` with a condition on every instance: an event that fits none of them is not queued, so it may stand between them.", "Add `WITHOUT T x BETWEEN q[1] AND q[3] WHERE NOT …` if none may."),
     "W017": ("`THEN`, `BETWEEN`, `RECENT` or `CONTIGUOUS` join events of several topics, whose order live is that of arrival.", "Declare the types in one `TOPIC`, or use `ORDER BY TIME`."),
     "W101": ("The session has many more shuffle partitions than a stream has tasks.", "Set `spark.sql.shuffle.partitions` before the stream first starts."),
+    "W102": ("The rules have `AHEAD`, and the events do not say when the log stored them, so none is ahead.", "Add the column `_stored`, or drop `AHEAD`."),
 }  # fmt: skip
 """Code to meaning and remedy, both as short sentences; Markdown's backquotes mark what is typed."""
