@@ -111,8 +111,8 @@ class Run:
         self.events += len(columns)
         if self.buffer is not None and columns.identities is None:
             released = self.buffer.step(columns)
-            if len(released.late) and self.late is not None:
-                self.late(released.late)
+            if len(released.verdicts) and self.late is not None:
+                self.late(released.verdicts.columns)
             columns = released.columns
         self.duplicates += columns.duplicates
         return self._noted(self.engines[part].feed(columns))

@@ -69,9 +69,9 @@ def in_total_order(batches: Iterable[Columns], wanted: EventOrder, catalogue: Ca
 
 def arrivals_of(columns: Columns, wanted: EventOrder, catalogue: Catalogue) -> dict[str, pa.Table]:
     """A batch by type, with order columns, sources and sequences. Raises DataError if an event has no place in the order."""
-    if HEARTBEAT.name in columns.tables:
+    if HEARTBEAT.name in columns.places:
         _require_time(wanted.keys[0], catalogue)
-    return {name: _arrived(columns, table, catalogue[name], wanted) for name, table in columns.tables.items()}
+    return {name: _arrived(columns, columns.tables[name], catalogue[name], wanted) for name in columns.places}
 
 
 def _require_time(first: OrderKey, catalogue: Catalogue) -> None:

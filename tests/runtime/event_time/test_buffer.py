@@ -101,7 +101,7 @@ def test_cuts_dumps_and_loads_change_nothing_and_what_is_not_late_is_released_as
     found, told = [], []
     for columns in batches(plan, records, random):
         released = buffer.step(columns)
-        told += released.late.positions
+        told += released.verdicts.columns.positions
         found += [relation.id for relation in engine.feed(released.columns)]
         if random.random() < 0.3:
             dumped = buffer.dump()

@@ -1,0 +1,281 @@
+"""Events of a sequence, released in an order by value once the frontier has passed them (ORDER BY … DELAY).
+
+Every event has a verdict by itself and the events before it in the sequence (order/frontier.py):
+
+    ahead       its time is after that of its storage by more than AHEAD: it does not move the frontier
+    late        the frontier has passed it
+    revising    the frontier has passed it by no more than LATE REVISE allows (reviser.py)
+
+All others are held until the frontier has passed their place, and then released in the total order. So equal sequences release
+the same events in the same order with the same positions, however they are cut into batches; and if none is late or ahead,
+those of the sorted sequence.
+
+Takes: batches in the order of a log or of a file. Gives: batches in the order of the rules, and the verdicts on all others.
+Never: reads a clock, drops an event.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fairlead.dataclass import dataclass
+from fairlead.errors import StateError
+from fairlead.matching.state.canonical_columns import canonical
+from fairlead.model.blobs import packed, unpacked
+from fairlead.model.columns import Columns, arrow_schema, record_batch
+from fairlead.model.event_order import EventOrder
+from fairlead.model.types import HEARTBEAT, Catalogue
+from fairlead.model.values import TIMESTAMP_RANGE
+from fairlead.model.verdict import EventVerdict
+from fairlead.order.frontier import NOWHERE, SequenceFrontier
+from fairlead.order.holdback import head_and_rest, with_head
+from fairlead.order.total import Arrivals, RowOrder, in_order, order_column, sortable
+from fairlead.runtime.sorting import arrivals_of, in_their_places
+
+VERSION = 2
+EVERYTHING = int(np.iinfo(np.int64).max)
+Mask = npt.NDArray[np.bool_]
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class EventVerdicts:
+    """Events that do not take part, in the order of arrival, at the positions of the sequence; and why each does not."""
+
+    columns: Columns
+    verdicts: tuple[EventVerdict, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.verdicts)
+
+
+NO_EVENTS = Columns((), np.zeros(0, dtype=np.int8), range(0), {})
+NO_VERDICTS = EventVerdicts(NO_EVENTS)
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedEvents:
+    """`columns`: in the order of the rules. `by`: for each of their positions, that of the event in the sequence by which the
+    frontier passed it. `verdicts`: on those that arrived and are not held; without regard to LATE REVISE."""
+
+    columns: Columns
+    by: Numbers
+    verdicts: EventVerdicts
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedEvents:
+    """A batch with the verdicts on its rows. `values`: the first order key of each; `after`: the frontier after each. A row is
+    in order, ahead, late or revising, or a heartbeat that says nothing."""
+
+    columns: Columns
+    arrivals: Arrivals
+    values: Numbers
+    after: Numbers
+    held: Mask
+    ahead: Mask
+    late: Mask
+    revising: Mask
+
+    @cached_property
+    def positions(self) -> Numbers:
+        return self.columns.position_array
+
+
+class EventTimeBuffer:
+    """Holds the events of one sequence. `next`: the position of the next released event; `late`: how many were late; `last`:
+    the last position of the sequence; `floor`: where the past that can be revised begins."""
+
+    def __init__(self, order: EventOrder, catalogue: Catalogue) -> None:
+        self.order, self.catalogue = order, catalogue
+        self.frontier = SequenceFrontier(order.delay_us or 0, order.idle_us, NOWHERE, {})
+        self.held: dict[str, pa.Table] = {}
+        self.next = self.late = self.ahead = 0
+        self.last = -1
+        self.floor = NOWHERE
+
+    def step(self, columns: Columns, stored: npt.ArrayLike | None = None) -> ReleasedEvents:
+        """The next events of the sequence. `stored`: when the log stored each (microseconds), if AHEAD is about that."""
+        judged = self.judge(columns, stored)
+        self.hold(judged, 0, len(columns))
+        made, by = self.release(judged, 0, len(columns))
+        behind = judged.late | judged.revising
+        return ReleasedEvents(made, by, self.verdicts(judged, {EventVerdict.LATE: behind, EventVerdict.AHEAD: judged.ahead}))
+
+    def judge(self, columns: Columns, stored: npt.ArrayLike | None = None) -> JudgedEvents:
+        """The verdicts on the next events of the sequence; the frontier follows them."""
+        arrivals = arrivals_of(columns, self.order, self.catalogue)
+        values, heartbeats = np.zeros(len(columns), dtype=np.int64), np.zeros(len(columns), dtype=bool)
+        for name, table in arrivals.items():
+            values[columns.places[name]] = first_values(table)
+            heartbeats[columns.places[name]] = name == HEARTBEAT.name
+        ahead = self._ahead(values, stored)
+        counted = ~ahead & ~(heartbeats & (values == TIMESTAMP_RANGE[0]))  # readers that wait for a quiet topic store these
+        before, after = self._followed(columns, values, heartbeats, counted)
+        behind = counted & (values < before)
+        revised = self.order.revise_us
+        if revised is None:
+            revising = np.zeros(len(columns), dtype=bool)
+        else:
+            revising = behind & (values >= np.maximum(_less(before, revised), self.floor)) & ~heartbeats
+        # a heartbeat that says nothing new is no loss
+        late = behind & ~revising & ~heartbeats
+        self.late += int(late.sum())
+        self.ahead += int((ahead & ~heartbeats).sum())
+        self.last = columns.last_after(self.last)
+        return JudgedEvents(columns, arrivals, values, after, counted & ~behind, ahead & ~heartbeats, late, revising)
+
+    def _ahead(self, values: Numbers, stored: npt.ArrayLike | None) -> Mask:
+        if self.order.ahead_us is None or stored is None:
+            return np.zeros(len(values), dtype=bool)
+        found: Mask = values - self.order.ahead_us > np.asarray(stored, dtype=np.int64)
+        return found
+
+    def _followed(self, columns: Columns, values: Numbers, heartbeats: Mask, counted: Mask) -> tuple[Numbers, Numbers]:
+        """The frontier before and after each row; those that do not count leave it where it is."""
+        at = self.frontier.at
+        if counted.all():
+            before = self.frontier.follow(values, heartbeats, columns.sources)
+            return before, np.append(before[1:], self.frontier.at) if len(before) else before
+        rows = np.flatnonzero(counted)
+        sources = None if columns.sources is None else [columns.sources[row] for row in rows.tolist()]
+        followed = self.frontier.follow(values[rows], heartbeats[rows], sources)
+        frontiers = np.concatenate([[at], followed[1:], [self.frontier.at]]) if len(rows) else np.array([at])
+        passed = np.cumsum(counted)
+        return frontiers[passed - counted], frontiers[passed]
+
+    def hold(self, judged: JudgedEvents, low: int, high: int) -> None:
+        """Holds the rows from `low` to before `high` that are in order."""
+        mine = judged.held
+        if (low, high) != (0, len(mine)):
+            mine = mine.copy()
+            mine[:low] = mine[high:] = False
+        for name, table in judged.arrivals.items():
+            chosen = mine[judged.columns.places[name]]
+            kept = table if chosen.all() else table.filter(pa.array(chosen))
+            if len(kept):
+                self.held[name] = pa.concat_tables([self.held[name], kept]) if name in self.held else kept
+
+    def release(self, judged: JudgedEvents, low: int, high: int) -> tuple[Columns, Numbers]:
+        """What stands before the frontier after the row before `high`; and by which row from `low` on the frontier passed
+        each."""
+        if high <= low:
+            return NO_EVENTS, np.zeros(0, dtype=np.int64)
+        after = judged.after[low:high]
+        first, order, found = self._released(int(after[-1]))
+        by = judged.positions[low:high][np.searchsorted(after, _first_keys(order, found), "right")]
+        return in_their_places(order, found, self.order, self.catalogue, first), by
+
+    def verdicts(self, judged: JudgedEvents, given: Mapping[EventVerdict, Mask]) -> EventVerdicts:
+        """Rows with a verdict, in the order of arrival."""
+        rows = np.flatnonzero(np.logical_or.reduce(list(given.values())))
+        if not len(rows):
+            return NO_VERDICTS
+        verdicts = tuple(next(verdict for verdict, mask in given.items() if mask[row]) for row in rows.tolist())
+        return EventVerdicts(rows_of(judged.columns, rows, self.catalogue), verdicts)
+
+    def finish(self) -> Columns:
+        """The rest: the sequence has ended."""
+        first, order, found = self._released(EVERYTHING)
+        return in_their_places(order, found, self.order, self.catalogue, first)
+
+    def _released(self, frontier: int) -> tuple[int, RowOrder, Arrivals]:
+        """What stands before the frontier: the position of the first, their order, and the rows."""
+        found = {}
+        for name in sorted(self.held):
+            table = self.held.pop(name)
+            ready = first_values(table) < frontier
+            if ready.any():
+                found[name] = table if ready.all() else table.filter(pa.array(ready))
+            if not ready.all():
+                self.held[name] = table.filter(pa.array(~ready))
+        order = in_order(found, len(self.order.keys), self.order.descending)
+        self.next += len(order)
+        return self.next - len(order), order, found
+
+    def __len__(self) -> int:
+        """The number of held events."""
+        return sum(map(len, self.held.values()))
+
+    def dump(self) -> bytes:
+        """The state as bytes; equal for equal histories, however they were cut into batches."""
+        tables = {}
+        for name in sorted(self.held):
+            order = in_order({name: self.held[name]}, len(self.order.keys), self.order.descending)
+            tables[name] = canonical_blob(self.held[name].take(pa.array(order.rows_of(name))))
+        ends = sorted(self.frontier.ends.items(), key=lambda each: (each[0] is not None, each[0] or ""))
+        head = {"version": VERSION, "frontier": self.frontier.at, "ends": ends, "next": self.next, "late": self.late}
+        head |= {"ahead": self.ahead, "last": self.last, "floor": self.floor}
+        head["held"] = {name: len(blob) for name, blob in tables.items()}
+        return b"".join([with_head(head, b""), *tables.values()])
+
+    def load(self, state: bytes | memoryview) -> None:
+        """The inverse of `dump`. Raises StateError."""
+        try:
+            head, rest = head_and_rest(state)
+            if head["version"] != VERSION:
+                problem = f"the held-back events were written in version {head['version']}, this release reads {VERSION}"
+                raise StateError("S110", problem, "run the release that wrote the state, or start again")
+            self.frontier.at, self.frontier.ends = int(head["frontier"]), {name: int(end) for name, end in head["ends"]}
+            self.next, self.late, self.ahead = int(head["next"]), int(head["late"]), int(head["ahead"])
+            self.last, self.floor = int(head["last"]), int(head["floor"])
+            self.held = self._tables(head["held"], rest)
+        except (ValueError, KeyError, TypeError, json.JSONDecodeError, pa.ArrowException):
+            raise StateError("S119", "the held-back events in the state are damaged", "use an earlier dump") from None
+
+    def _tables(self, sizes: Mapping[str, int], rest: memoryview) -> dict[str, pa.Table]:
+        held, at = {}, 0
+        for name, size in sizes.items():
+            held[name] = unpacked(rest[at : at + size])
+            at += size
+        return held
+
+
+def canonical_blob(table: pa.Table) -> bytes:
+    """Equal bytes for equal tables."""
+    columns = [canonical(column) for column in table.combine_chunks().to_batches()[0].columns] if len(table) else table.columns
+    return packed(pa.table(columns, schema=table.schema))
+
+
+def _less(values: Numbers, amount: int) -> Numbers:
+    """The values less an amount, but not less than nowhere."""
+    return np.where(values < NOWHERE + amount, NOWHERE, values - amount)
+
+
+def first_values(table: pa.Table) -> Numbers:
+    """The first order key of each row."""
+    values: Numbers = sortable(table.column(order_column(0)).combine_chunks()).to_numpy()
+    return values
+
+
+def _first_keys(order: RowOrder, arrivals: Arrivals) -> Numbers:
+    """The first order key of each row, in the order."""
+    made = np.zeros(len(order), dtype=np.int64)
+    for name in order.types:
+        made[order.places[name]] = first_values(arrivals[name])[order.rows_of(name)]
+    return made
+
+
+def rows_of(columns: Columns, rows: Numbers, catalogue: Catalogue) -> Columns:
+    """Some rows of a batch."""
+    chosen = np.zeros(len(columns), dtype=bool)
+    chosen[rows] = True
+    tables = {}
+    for name, places in columns.places.items():
+        mine = np.flatnonzero(chosen[places])
+        if len(mine):
+            taken = columns.tables[name].take(pa.array(mine))
+            tables[name] = record_batch(taken.columns, arrow_schema(catalogue[name]), len(mine))
+
+    def of(given: Sequence[Any] | None) -> list[Any] | None:
+        return None if given is None else [given[at] for at in rows.tolist()]
+
+    codes, positions = columns.code_array[rows], columns.position_array[rows].tolist()
+    return Columns(columns.types, codes, positions, tables, of(columns.sources), of(columns.sequences))
