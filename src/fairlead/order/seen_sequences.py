@@ -1,7 +1,7 @@
 """Which rows of an order by value have been released, as far back as late rows are accepted (LATE REVISE).
 
-A late row that repeats a released one has its type, source, sequence and order keys. What is kept of a released row is its first
-order key and the identity of the rest, 24 bytes.
+A late row that repeats a released one has its type, source, sequence and order keys. What is kept of a released row is its
+first order key and the identity of the rest, 24 bytes.
 
 Takes: first order keys and identities of rows that their sources have numbered. Gives: which of them repeat an earlier one;
 bytes. Never: keeps a row before the value that it is told.

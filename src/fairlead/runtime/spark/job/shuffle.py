@@ -344,8 +344,8 @@ def columns_of(
         order = np.argsort(positions, kind="stable")
         codes, positions = codes[order], positions[order]
         identities = None if identities is None else identities[order]
-    columns = (SOURCE, SEQUENCE) if sourced else ()
-    origin = [_listed([tables[name] for name in names], each, order) for each in columns]
+    held = [tables[name] for name in names] if sourced else []
+    sources, sequences = _listed(held, SOURCE, order), _listed(held, SEQUENCE, order)
     made = {}
     for name in names:
         schema = arrow_schema(group.plan.catalogue[name])
@@ -355,7 +355,16 @@ def columns_of(
             for at in range(len(schema))
         ]
         made[name] = record_batch(arrays, schema, len(tables[name]))
-    return Columns(names, codes, positions + offset, made, *origin, last_position=last, identities=identities)  # type: ignore[arg-type]
+    return Columns(
+        names,
+        codes,
+        positions + offset,
+        made,
+        sources,
+        sequences,
+        last_position=last,
+        identities=identities,  # type: ignore[arg-type]
+    )
 
 
 def _listed(tables: Sequence[pa.Table], name: str, order: npt.NDArray[np.int64] | None) -> list[Any] | None:

@@ -1,7 +1,7 @@
 """The relations that hold, from an append-only table of deliveries and revisions (LATE REVISE).
 
-A relation holds if it was delivered or added once more than it was taken back. No order of the rows is needed for that, and a row
-that is in the table twice, because a micro-batch was delivered again, counts once: the revision is part of the row.
+A relation holds if it was delivered or added once more than it was taken back. No order of the rows is needed for that, and a
+row that is in the table twice, because a micro-batch was delivered again, counts once: the revision is part of the row.
 
 Takes: rows of `match`, from wherever they were written to. Gives: a DataFrame of the same columns, but for `revision`. Never:
 needs the rules.

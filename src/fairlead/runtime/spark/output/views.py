@@ -38,9 +38,8 @@ DELIVERED = (IN_ORDER, RETRACTED, ADDED)
 def register(relations: DataFrame, plan: Plan, prefix: str = "") -> dict[str, str]:
     """Create temporary views, each named `prefix` plus what it holds, and return their names.
 
-    The names are by subscription, and by "relations", "late", "ahead", "rejected" and "repeated". A view computes its frame again for
-    each query: call `relations.cache()` first if there are many.
-    """
+    The names are by subscription, and by "relations", "late", "ahead", "rejected" and "repeated". A view computes its frame
+    again for each query: call `relations.cache()` first if there are many."""
     taken: dict[str, str] = {}
     for each in (*OTHERS, *(subscription.name for subscription in plan.subscriptions)):
         if each.lower() in taken:  # Spark ignores case

@@ -42,10 +42,9 @@ class Snapshot:
     """Totals since the listener started; `…_per_second`, `…_seconds` and what is held back are of the last micro-batch with
     rows.
 
-    `held`, `kept` and `ties` are None where they are not counted. `kept`: released rows before which late ones are accepted (LATE
-    REVISE). `relations`: as they were first delivered. `change` reports which rules resumed, started or were dropped when
-    they last changed; for a stream that started since, all of them started.
-    """
+    `held`, `kept` and `ties` are None where they are not counted. `kept`: released rows before which late ones are accepted
+    (LATE REVISE). `relations`: as they were first delivered. `change` reports which rules resumed, started or were dropped when
+    they last changed; for a stream that started since, all of them started."""
 
     batches: int = 0
     last_batch: int = -1

@@ -4,8 +4,8 @@ Arrivals are held back until the frontier has passed them (order/holdback.py), t
 elsewhere. Rows of each target are passed on to it. A repeat of a row, by source and sequence, is dropped, and reported once.
 
 With LATE REVISE, a late row that is not too late is passed on, too, marked (LATE_OF), and takes the next position. A round is a
-micro-batch with such rows, and has a number. The row's identity is not decided here: equal rows have equal keys, so they are all in one
-target, which places the late row among them. What is kept for repeats reaches as far back as late rows are accepted.
+micro-batch with such rows, and has a number. The row's identity is not decided here: equal rows have equal keys, so they are
+all in one target, which places the late row among them. What is kept for repeats reaches as far back as late rows are accepted.
 
 Takes: arrivals, micro-batch after micro-batch. Gives: numbered rows for each target, and rows for the output. Never: reads a
 clock.
@@ -14,7 +14,7 @@ clock.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -37,12 +37,10 @@ from fairlead.runtime.spark.input.sequences import Sequenced, lasts_in
 from fairlead.runtime.spark.job.shuffle import ordered_rows, shares
 from fairlead.runtime.spark.stream.resumption import RuleChange, agree_in_buckets, changed, head
 from fairlead.runtime.spark.stream.spreading import key_of
-from fairlead.runtime.spark.stream.stream_job import APART, Setup, opened, pieces
+from fairlead.runtime.spark.stream.stream_job import APART, LATE_OF, Setup, opened, pieces
 
 BLIND = "\0"
 """Suffix of a type's name: rows of it that arrived when no subscription read it."""
-LATE_OF = ":late "
-"""Before the name of a type: late rows of it that are accepted."""
 LATE_REASON = "late: later events of the order were already released"
 
 
@@ -53,6 +51,16 @@ class Begun:
 
     first: int
     since: Mapping[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class LateRows:
+    """Late rows of a type that are accepted, in their order; and which of them are repeats."""
+
+    name: str
+    table: pa.Table
+    positions: npt.NDArray[np.int64]
+    again: npt.NDArray[np.bool_]
 
 
 class Sequencing:
@@ -80,6 +88,8 @@ class Sequencing:
             self.back.held = self._fitted(self.back.held)
             self.revision = found.get("revision", 0)
             self.seen.load(rest[len(rest) - found.get("seen", 0) :])
+            if found.get("forms") != self.setup.forms:
+                self.back.forget()
         self._settle(names)
 
     def _settle(self, names: Mapping[str, str]) -> None:
@@ -130,8 +140,7 @@ class Sequencing:
 
     @property
     def revises(self) -> bool:
-        """Whether late rows are accepted."""
-        return self.setup.frontier.revise is not None
+        return self.setup.revises
 
     def kept(self) -> int | None:
         """The number of released rows before which late ones are accepted; None if none are."""
@@ -159,6 +168,7 @@ class Sequencing:
     def step(self, arrivals: Mapping[str, pa.Table]) -> Iterator[tuple[int, str, bytes]]:
         """One micro-batch: blobs for targets, with the type of their rows."""
         given = self.back.step(arrivals)
+        late = self._accepted(given) if self.revises else []  # first: every target receives the number of the round
         self.ties = given.order.ties
         for name, table in given.late.items():
             if name != HEARTBEAT.name or self.job.order is None:  # one that says nothing new is no loss
@@ -178,7 +188,7 @@ class Sequencing:
             numbers = given.order.rows_of(name)[fresh], places[fresh] + given.first
             yield from self._shared(name, ordered_rows(self.job, name, given.tables[name], *numbers, sourced=self.revises))
         if self.revises:
-            yield from self._revising(given, wanted)
+            yield from self._revising(late, wanted)
             self._see(given)
 
     def _shared(self, name: str, table: pa.Table, mark: str = "") -> Iterator[tuple[int, str, bytes]]:
@@ -186,26 +196,27 @@ class Sequencing:
             for piece in pieces(part, self.setup.blob_bytes_max):
                 yield self._targets[target], mark + name, packed(piece)
 
-    def _revising(self, given: ReleasedRows, wanted: Collection[str]) -> Iterator[tuple[int, str, bytes]]:
-        """Late rows that are accepted, without repeats: marked, for the targets that read them."""
+    def _accepted(self, given: ReleasedRows) -> list[LateRows]:
+        """Late rows that are accepted, by type, in the total order; those that are no repeats make this a round."""
         order = in_order(given.revising, self.job.reading.keys, self.job.descending)
-        first = given.first + len(given.order)
-        found = []
+        first, found = given.first + len(given.order), []
         for name in order.types:
-            rows, places = order.rows_of(name), order.places[name]
-            table = given.revising[name].take(pa.array(rows))
-            again = self._again(name, table)
-            if again.any():
-                repeats = table.filter(pa.array(again))
-                columns = (repeats.column(each).combine_chunks() for each in (SOURCE, SEQUENCE))
-                yield APART, "", packed(self.setup.outcome.repeated(pa.array(places[again] + first), *columns))
-            fresh = ~again
-            if fresh.any():
-                found.append((name, table, np.flatnonzero(fresh), places[fresh] + first))
-        self.revision += bool(found)
-        for name, table, rows, places in found:
-            if name in wanted:
-                yield from self._shared(name, ordered_rows(self.job, name, table, rows, places, sourced=True), LATE_OF)
+            table = given.revising[name].take(pa.array(order.rows_of(name)))
+            found.append(LateRows(name, table, order.places[name] + first, self._again(name, table)))
+        self.revision += any(not each.again.all() for each in found)
+        return found
+
+    def _revising(self, late: Sequence[LateRows], wanted: Collection[str]) -> Iterator[tuple[int, str, bytes]]:
+        """For targets: late rows, marked. For the output: repeats."""
+        for each in late:
+            if each.again.any():
+                repeats = each.table.filter(pa.array(each.again))
+                columns = (repeats.column(name).combine_chunks() for name in (SOURCE, SEQUENCE))
+                yield APART, "", packed(self.setup.outcome.repeated(pa.array(each.positions[each.again]), *columns))
+            rows = np.flatnonzero(~each.again)
+            if len(rows) and each.name in wanted:
+                table = ordered_rows(self.job, each.name, each.table, rows, each.positions[rows], sourced=True)
+                yield from self._shared(each.name, table, LATE_OF)
 
     def _again(self, name: str, table: pa.Table) -> npt.NDArray[np.bool_]:
         """Which late rows repeat one that was released, or one before them; the others count as released."""
@@ -259,7 +270,7 @@ class Sequencing:
         more |= {"groups": groups, "names": self.setup.names}
         seen = self.seen.dump() if self.revises else b""
         if self.revises:
-            more |= {"revision": self.revision, "seen": len(seen)}
+            more |= {"revision": self.revision, "seen": len(seen), "forms": self.setup.forms}
         return with_head(head(self.setup.identity) | more, self.back.dump() + seen)
 
 

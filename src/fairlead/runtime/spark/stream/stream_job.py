@@ -21,8 +21,11 @@ the stream is split into micro-batches or on the number of partitions, except fo
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -60,6 +63,8 @@ ties, and the rule changes."""
 UNPLACED = ":unplaced"
 """Takes the place of a type among arrivals: rows that have no place in the order, or are ahead. Their blob goes to the
 output."""
+LATE_OF = ":late "
+"""Before the name of a type: late rows of it that are accepted."""
 BLOB_BYTES = 64 << 20
 """The largest blob: a first micro-batch may be a whole log, and a Java array ends at 2 GB."""
 ORDER = "fairlead_order"
@@ -85,6 +90,19 @@ class Setup:
     def names(self) -> dict[str, str]:
         """By name, the digests of all delivered subscriptions."""
         return {name: digest for each in self.job.groups for name, digest in zip(each.names, each.digests, strict=True)}
+
+    @property
+    def revises(self) -> bool:
+        """Whether late rows are accepted."""
+        return self.frontier.revise is not None
+
+    @cached_property
+    def forms(self) -> str:
+        """Identifies the attributes of all types that are read. Rows that are kept are of one form: if that changes, what they
+        led to is not revised any more."""
+        reading = self.job.reading
+        told = {name: [str(each) for each in reading.catalogue[name].attributes] for name in sorted(reading.columns)}
+        return blake2b(json.dumps(told).encode(), digest_size=16).hexdigest()
 
 
 def match_stream(
