@@ -355,16 +355,8 @@ def columns_of(
             for at in range(len(schema))
         ]
         made[name] = record_batch(arrays, schema, len(tables[name]))
-    return Columns(
-        names,
-        codes,
-        positions + offset,
-        made,
-        sources,
-        sequences,
-        last_position=last,
-        identities=identities,  # type: ignore[arg-type]
-    )
+    moved: Any = positions + offset
+    return Columns(names, codes, moved, made, sources, sequences, last_position=last, identities=identities)
 
 
 def _listed(tables: Sequence[pa.Table], name: str, order: npt.NDArray[np.int64] | None) -> list[Any] | None:
