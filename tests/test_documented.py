@@ -11,7 +11,7 @@ import pytest
 
 import fairlead
 from fairlead.runtime.live.client import Client
-from fairlead.runtime.live.subscribing import LiveSubscription
+from fairlead.runtime.live.subscriber.subscription import LiveSubscription
 
 CLASSES = [getattr(fairlead, name) for name in fairlead.__all__ if isinstance(getattr(fairlead, name), type)]
 PHRASES = re.compile(

@@ -62,10 +62,10 @@ def columns_of_unequal_length(folder: Path) -> None:
 
 
 def an_interval_that_a_log_does_not_store(folder: Path) -> None:
-    from fairlead.runtime.live.deriving import derivings_of
+    from fairlead.runtime.live.core.derived_blocks import emitting_of
 
     text = "TYPE A (at TIMESTAMP) TIME at\nSUBSCRIPTION S MATCH A a THEN A b EMIT E(apart = b.at - a.at)"
-    derivings_of(fairlead.compile(text), "origin")
+    emitting_of(fairlead.compile(text), "origin")
 
 
 def a_relation_that_was_not_delivered(folder: Path) -> None:
@@ -109,7 +109,7 @@ def a_state_beyond_two_gigabytes(folder: Path) -> None:
 
 
 def a_search_that_was_stopped(folder: Path) -> None:
-    from fairlead.runtime.live.lineage import Lineage
+    from fairlead.runtime.live.core.lineage import Lineage
 
     Lineage._check(SimpleNamespace(_stopped=True))  # type: ignore[arg-type]
 

@@ -12,11 +12,11 @@ from typing import Any
 from fairlead.engine import Engine
 from fairlead.errors import LanguageError
 from fairlead.language import compile_text
+from fairlead.matching.results.relation_batches import relation_table
 from fairlead.model.layout import layout_of
 from fairlead.model.plan import Plan
 from fairlead.testing.reference import ReferenceMatcher
 from fairlead.transport.events import read_events
-from fairlead.transport.output.relation_files import relation_table
 
 ATTRIBUTES = {
     "i": "INT",

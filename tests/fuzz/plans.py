@@ -20,6 +20,7 @@ from fairlead.engine import Engine
 from fairlead.errors import LanguageError, UnsupportedError
 from fairlead.language import compile_text
 from fairlead.matching.compiled.planning.eligibility import expenses
+from fairlead.matching.results.relation_batches import relation_table
 from fairlead.matching.results.result_table import table_of_objects
 from fairlead.model.canonical import with_order
 from fairlead.model.columns import Columns
@@ -32,7 +33,6 @@ from fairlead.model.relation import Relation
 from fairlead.model.values import microseconds
 from fairlead.testing.reference import Members, ReferenceConjunction, ReferenceMatcher
 from fairlead.transport.admission.records import RecordReader
-from fairlead.transport.output.relation_files import relation_table
 from tests.fuzz.rules import Rules, rules
 from tests.fuzz.shrinking import fewer
 from tests.fuzz.streams import Record, cuts, events

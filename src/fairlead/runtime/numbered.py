@@ -24,7 +24,7 @@ from contextlib import suppress
 import pyarrow as pa
 
 from fairlead.errors import StateError
-from fairlead.runtime.live.checking import too_large
+from fairlead.runtime.live.publisher.event_check import too_large
 from fairlead.transport.log.block import Block, pieces
 from fairlead.transport.log.block_filter import UNKNOWN, Standing
 from fairlead.transport.log.block_store import require_ours, stored_once

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import UsageError
-from fairlead.runtime.live.starting import Start
+from fairlead.runtime.live.subscriber.group_start import Start
 
 WINDOW, WINDOW_MAX = 1000, 20_000
 FORMATS = ("json", "cloudevents")

@@ -27,9 +27,9 @@ import pyarrow as pa
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import DataError, LogError
-from fairlead.runtime.live.checking import Checking
-from fairlead.runtime.live.publisher import Publisher
-from fairlead.runtime.live.publishing import Outbox, Unsent
+from fairlead.runtime.live.publisher.event_check import EventCheck
+from fairlead.runtime.live.publisher.outbox import Outbox, Unsent
+from fairlead.runtime.live.publisher.publisher import Publisher
 from fairlead.runtime.live.registry import Registry
 from fairlead.runtime.numbered import Numbered, source_name
 from fairlead.transport.admission.problems import at, quoted
@@ -53,7 +53,7 @@ class PublishedPart:
     """Events of one request of one type, and of one source that numbers them (`numbers`), or of none. `places`: of each, its
     index in the request."""
 
-    checking: Checking
+    check: EventCheck
     source: str | None
     records: list[Any]
     places: list[int]
@@ -61,7 +61,7 @@ class PublishedPart:
 
     def batch(self) -> pa.RecordBatch:
         """Checks by columns. Raises DataError, not always for the first bad record."""
-        return joined(self.checking.batches(self.records))
+        return joined(self.check.batches(self.records))
 
 
 CheckedPart = tuple[PublishedPart, pa.RecordBatch]
@@ -93,7 +93,7 @@ class Publishing:
         sized = [(*each, each[0].sized(each[1])) for each in await self._by_topic(alone)]  # 2
         for part, batch in checked:
             if part.source is not None:
-                self._publisher.outbox(part.checking.type.topic).sized(of_one_type(part.checking.type.name, batch))
+                self._publisher.outbox(part.check.type.topic).sized(of_one_type(part.check.type.name, batch))
         numbered = _by_source(checked).values()
         stores = [*(self._store(*each) for each in sized), *(self._store_numbered(mine) for mine in numbered)]
         new = await asyncio.gather(*stores, return_exceptions=True)  # 3
@@ -109,7 +109,7 @@ class Publishing:
             return []
         codes = np.repeat(np.arange(len(parts), dtype=np.uint16), [len(part.places) for part, _ in parts])
         order = np.argsort(np.concatenate([part.places for part, _ in parts]), kind="stable")
-        names = tuple(part.checking.type.name for part, _ in parts)
+        names = tuple(part.check.type.name for part, _ in parts)
         events = MixedEvents(names, codes[order], [batch for _, batch in parts])
         return [(self._publisher.outbox(topic), mine) for topic, mine in (await self._publisher.by_topic(events)).items()]
 
@@ -128,7 +128,7 @@ class Publishing:
         parts: dict[tuple[str, str | None], PublishedPart] = {}
         for place, record in records:
             try:
-                (await self._add(record, 0, parts)).checking.row(record)
+                (await self._add(record, 0, parts)).check.row(record)
             except DataError as error:
                 raise at(error, place) from None
 
@@ -136,7 +136,7 @@ class Publishing:
         name, source, number = _special(record)
         part = parts.get((name, source))
         if part is None:
-            part = parts[name, source] = PublishedPart(await self._publisher.checking(name), source, [], [], [])
+            part = parts[name, source] = PublishedPart(await self._publisher.check_of(name), source, [], [], [])
         part.records.append(record)
         part.places.append(place)
         if number is not None:
@@ -167,9 +167,9 @@ class Publishing:
         for number, run in groupby(number for _, number in places):
             (part, batch), low, count = parts[number], taken[number], len(list(run))
             taken[number] += count
-            for each in await self._publisher.topics_of(part.checking.type):
-                numbered = self._of(each, part.checking.type.name, str(part.source))
-                stored = await numbered.store(batch.slice(low, count), part.numbers[low : low + count], part.checking.schema)
+            for each in await self._publisher.topics_of(part.check.type):
+                numbered = self._of(each, part.check.type.name, str(part.source))
+                stored = await numbered.store(batch.slice(low, count), part.numbers[low : low + count], part.check.schema)
             new += stored
         return new
 

@@ -15,9 +15,9 @@ from weakref import WeakValueDictionary
 from fairlead.dataclass import dataclass
 from fairlead.errors import UsageError
 from fairlead.runtime.live.client import Client
-from fairlead.runtime.live.record import Record
-from fairlead.runtime.live.starting import Start
-from fairlead.runtime.live.subscribing import LiveSubscription
+from fairlead.runtime.live.subscriber.group_start import Start
+from fairlead.runtime.live.subscriber.record import SubscriberRecord
+from fairlead.runtime.live.subscriber.subscription import LiveSubscription
 from fairlead.transport.log.tasks import ended
 from fairlead.web.feed import Feed
 from fairlead.web.metrics import GatewayMetrics
@@ -59,7 +59,7 @@ class Sessions:
                 rules = await self.rules(name)
             held.callback(self._ended, name, kind)  # when the subscription is left
             self._metrics.add("streams_open", 1, kind=kind)
-            sub = await held.enter_async_context(self._client.subscribe(rules, name=name, start=start))
+            sub = await held.enter_async_context(self._client.subscribe(rules, name=name, start=start, verdicts=True))
             session = self._open[name] = Session(name, Feed(sub, after), sub)
             return session
 
@@ -94,7 +94,7 @@ class Sessions:
 
     async def rules(self, name: str) -> str:
         """The rules to which the name is subscribed. Raises UsageError."""
-        record = Record(self._client.log, name)
+        record = SubscriberRecord(self._client.log, name)
         if not await record.read():
             raise UsageError("A250", f"there is no subscriber '{name}'", "send its rules to create it")
         return record.rules

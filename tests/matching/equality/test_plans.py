@@ -18,6 +18,7 @@ from fairlead.engine import Engine
 from fairlead.errors import LanguageError
 from fairlead.language import compile_text
 from fairlead.matching.results.delivery_order import LAZY
+from fairlead.matching.results.relation_batches import relation_table
 from fairlead.matching.results.result_table import table_of_objects
 from fairlead.matching.thresholds import THRESHOLDS, Thresholds
 from fairlead.model.identity import to_hex
@@ -25,7 +26,6 @@ from fairlead.model.layout import layout_of
 from fairlead.model.plan import Plan
 from fairlead.model.values import microseconds
 from fairlead.transport.events import read_events
-from fairlead.transport.output.relation_files import relation_table
 from tests.matching.compiled.test_kernel import trees
 from tests.matching.equality.test_lanes import interpreted, shown
 from tests.matching.generators.generated import START, Case

@@ -11,8 +11,7 @@ from fairlead.engine import Engine
 from fairlead.language import compile_text
 from fairlead.matching.expressions.functions import like_pattern
 from fairlead.matching.expressions.like import Segment
-from fairlead.runtime.live.marking import letters
-from fairlead.runtime.live.routes import routes_of
+from fairlead.runtime.live.core.routes import route_letters, routes_of
 from fairlead.testing.interpreter import is_like
 from fairlead.testing.reference import ReferenceMatcher
 from fairlead.transport.events import read_events
@@ -95,4 +94,4 @@ def test_engines_reference_and_routes_agree(pattern: str) -> None:
         table = columns.tables["A"]
         for at, text in enumerate(texts):
             wanted = text is not None and is_like(text, pattern) == (sign == "LIKE")
-            assert letters(table.slice(at, 1), plan.catalogue["A"], [condition])[0] == "ny"[wanted]
+            assert route_letters(table.slice(at, 1), plan.catalogue["A"], [condition])[0] == "ny"[wanted]

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from fairlead.engine import Engine, compile
 from fairlead.matching.results import delivery_order as module
 from fairlead.matching.results.delivery_order import Interleaved, completed, interleaved
+from fairlead.matching.results.delivery_order import ids_of as id_words
+from fairlead.matching.results.relation_batches import counts_of, only, relation_table
 from fairlead.model.identity import position_word, to_hex
 from fairlead.model.layout import layout_of
 from fairlead.model.relation import Relation
-from fairlead.runtime.embedded import counts_of, id_words, only
 from fairlead.transport.events import read_events
-from fairlead.transport.output.relation_files import relation_table
 
 RULES = """
 TYPE A (x INT, s STRING)

@@ -9,8 +9,8 @@ from random import Random
 from fairlead.engine import Engine
 from fairlead.errors import FairleadError
 from fairlead.language import compile_text
-from fairlead.runtime.live.grouping import StreamGroup
-from fairlead.runtime.live.selecting import only_group
+from fairlead.runtime.live.core.event_table import only_group
+from fairlead.runtime.live.core.stream_groups import StreamGroup
 from fairlead.transport.admission.records import read_records
 from tests.fuzz.rules import rules
 from tests.fuzz.streams import Record, events

@@ -12,8 +12,8 @@ import fairlead
 from fairlead.engine import Engine
 from fairlead.model.relation import Relation
 from fairlead.runtime.live.client import Client
-from fairlead.runtime.live.gathering import columns_of
-from fairlead.runtime.live.subscribing import LiveSubscription
+from fairlead.runtime.live.core.block_columns import columns_of
+from fairlead.runtime.live.subscriber.subscription import LiveSubscription
 from fairlead.transport.admission.records import read_records
 from fairlead.transport.log.protocol import Stream
 from tests.transport.log.test_logs import taken

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 
 from fairlead.runtime.live.client import Client
-from fairlead.runtime.live.subscribing import LiveSubscription
+from fairlead.runtime.live.subscriber.subscription import LiveSubscription
 
 TYPES = """
 TYPE A (k INT, x DOUBLE, s STRING, b BOOLEAN, at TIMESTAMP) TIME at
@@ -70,5 +70,5 @@ async def renewed(fl: Client) -> None:
     """The publisher looks at the routes again, as it does every second."""
     for outbox in fl._publisher._outboxes.values():
         for name, lane in outbox._lanes.items():
-            if lane.marking is not None:
-                await lane.marking._ask(name)
+            if lane.marks is not None:
+                await lane.marks._ask(name)

@@ -12,8 +12,8 @@ import pytest
 import fairlead
 from fairlead.engine import Engine
 from fairlead.matching.compiled.planning.cost import may_take_long
-from fairlead.runtime.live.lineage import Lineage
-from fairlead.runtime.live.subscribing import LiveSubscription
+from fairlead.runtime.live.core.lineage import Lineage
+from fairlead.runtime.live.subscriber.subscription import LiveSubscription
 from tests.transport.log.logs import URLS, run
 
 TYPES = "\n".join(f"TYPE T{n} (x INT)" for n in range(5))
@@ -90,7 +90,7 @@ def test_a_subscriber_leaves_while_a_kernel_searches(
         async with fairlead.connect(url) as fl:
             await published(fl)
             sub = await leave(fl, busy)
-            (followed,) = sub._followed.values()
+            (followed,) = sub._groups.values()
             assert all(each.engine.torn for each in followed.follower.lineage.strands)
             assert not any(dumped)
             assert await fl.receipts("one")  # it is there still, and can come back
@@ -120,7 +120,7 @@ def test_a_client_that_closes_ends_what_its_subscribers_search(busy: threading.E
         fl._call(published(fl._client))
         left = fl.subscribe(ENDLESS, start="earliest").__enter__()
         assert busy.wait(60)
-    (followed,) = left._live._followed.values()
+    (followed,) = left._live._groups.values()
     assert all(each.engine.torn for each in followed.follower.lineage.strands)
 
 

@@ -29,8 +29,8 @@ from fairlead.model.position import Position
 from fairlead.model.relation import Relation
 from fairlead.model.types import HEARTBEAT
 from fairlead.runtime.live.client import Client
-from fairlead.runtime.live.ranges import blocks_between
-from fairlead.runtime.live.subscribing import LiveSubscription
+from fairlead.runtime.live.subscriber.stream_reader import blocks_between
+from fairlead.runtime.live.subscriber.subscription import LiveSubscription
 from fairlead.testing.conformance import Case, CaseOutcome, ConformanceSuite, conforms
 from fairlead.testing.live.verdict.log_copy import types_of
 from fairlead.transport.log.block import INDEX_BITS
@@ -67,12 +67,14 @@ def listed(cases: tuple[Case, ...]) -> list[Case]:
     return [case for case in cases if case.name not in {*TOLD_OTHERWISE, *NOT_SAID}]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", listed(CASES), ids=str)
 class TestInMemory(ConformanceSuite):
     def run(self, rules: str, events: list[dict[str, Any]], until: datetime | None) -> CaseOutcome:
         return run(lambda: delivered("memory:", rules, events, until))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", listed(CASES)[:: 1 if ALL else 3], ids=str)
 class TestInMemoryWithTopics(ConformanceSuite):
     def run(self, rules: str, events: list[dict[str, Any]], until: datetime | None) -> CaseOutcome:
@@ -161,7 +163,7 @@ async def in_one_order(fl: Client, sub: LiveSubscription, found: list[Relation],
     numbers = {each.name: at for at, each in enumerate(sub.plan.subscriptions)}
     places: dict[tuple[str, int], Mapping[int, int]] = {}
     apart: set[str] = set()
-    for followed in sub._followed.values():
+    for followed in sub._groups.values():
         apart |= set(followed.group.names if len(followed.streams) > 1 else ())
         for part, stream in zip(followed.group.parts, followed.streams, strict=True):
             known = await numbered(fl, stream, types)
@@ -173,9 +175,9 @@ async def in_one_order(fl: Client, sub: LiveSubscription, found: list[Relation],
         branch = relation.branch if relation.subscription in apart else 0
         return known[at.major], at.minor, deadline(relation, sub.plan), numbers[relation.subscription], branch
 
-    for course in sub._courses:
-        if len(course.following.streams) == 1:
-            names = {name for each in course.followed.values() for name in each.group.names}
+    for task in sub._tasks:
+        if len(task.reading.streams) == 1:
+            names = {name for each in task.groups for name in each.group.names}
             mine = [each for each in found if each.subscription in names]
             assert mine == sorted(mine, key=delivery)
     return [shown(each, places[each.subscription, each.branch]) for each in sorted(found, key=delivery)]

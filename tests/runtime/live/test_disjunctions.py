@@ -21,10 +21,11 @@ from fairlead.engine import compile
 from fairlead.errors import DataError, UsageError
 from fairlead.model.relation import Relation
 from fairlead.model.types import HEARTBEAT
-from fairlead.runtime.live import interleaving
 from fairlead.runtime.live.client import Client
-from fairlead.runtime.live.grouping import groups_of
-from fairlead.runtime.live.interleaving import PULSE, Interleaving, Reached
+from fairlead.runtime.live.core.stream_groups import groups_of
+from fairlead.runtime.live.core.stream_merge import PULSE, Reached
+from fairlead.runtime.live.subscriber import stream_reader
+from fairlead.runtime.live.subscriber.stream_reader import OrderedReader
 from fairlead.transport.log.block import Block
 from fairlead.transport.log.memory_log import MemoryLog
 from fairlead.transport.log.protocol import Stored, Stream
@@ -133,7 +134,7 @@ def test_equal_disjunctions_agree_and_who_has_one_of_the_conjunctions_finds_the_
 def test_a_restarted_one_goes_on_and_a_late_joiner_delivers_the_same() -> None:
     async def work() -> None:
         async with fairlead.connect() as fl:
-            fl._gathering.every_events = 60
+            fl._shared.times.every_events = 60
             await fl.declare(APART)
             await publish_some(fl, seed=2)
             async with fl.subscribe(EITHER, start="earliest") as sub:
@@ -180,7 +181,7 @@ def test_a_quiet_stream_is_moved_on_by_heartbeats_that_those_who_wait_store_once
             before = await beats(fl)
             async with fl.subscribe(EITHER, start="new") as sub:
                 assert await more(sub) == []
-                await asyncio.sleep(3 * interleaving.PULSE_SECONDS)  # nothing is held, so nobody stores any
+                await asyncio.sleep(3 * stream_reader.PULSE_SECONDS)  # nothing is held, so nobody stores any
             assert await beats(fl) == before
 
     run(work)
@@ -234,7 +235,7 @@ def test_what_a_disjunction_emits_is_stored_once() -> None:
 @pytest.fixture(scope="module")
 def quick_pulses() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(interleaving, "PULSE_SECONDS", 0.002)
+        patch.setattr(stream_reader, "PULSE_SECONDS", 0.002)
         yield
 
 
@@ -263,12 +264,12 @@ def test_who_goes_on_beside_somebody_who_is_less_far_keeps_its_order(types: list
 
         async def order(reached: Sequence[Reached], further: Sequence[Reached]) -> list[tuple[int, int, int]]:
             reading, found = (
-                Interleaving(log, streams, TOPICS, reached, None, None, {at: [each] for at, each in enumerate(further)}),
+                OrderedReader(log, streams, TOPICS, reached, None, None, {at: [each] for at, each in enumerate(further)}),
                 [],
             )
             async for stretches in reading.read():
-                found += [(each.part, stored.sequence, stored.time) for each in stretches for stored in each.blocks]
-                if not reading._merging.held and max(reading.seen) > len(types) + 100:
+                found += [(each.part, stored.sequence, stored.order_time) for each in stretches for stored in each.blocks]
+                if not reading._merge.holds and max(reading.seen) > len(types) + 100:
                     return found
             raise AssertionError
 
@@ -320,11 +321,11 @@ def test_the_order_of_several_streams_is_a_function_of_the_log(
 
     async def order(log: Slow, reached: Sequence[Reached] | None = None) -> list[tuple[int, int, int]]:
         streams = [await log.open_topics(topics) for topics in TOPICS]
-        reading = Interleaving(log, streams, TOPICS, reached or [Reached(0), Reached(0)])
+        reading = OrderedReader(log, streams, TOPICS, reached or [Reached(0), Reached(0)])
         ends = [await log.last(each) for each in streams]
         found: list[tuple[int, int, int]] = []
         async for stretches in reading.read():
-            found += [(each.part, stored.sequence, stored.time) for each in stretches for stored in each.blocks]
+            found += [(each.part, stored.sequence, stored.order_time) for each in stretches for stored in each.blocks]
             if reading.has_given(ends):
                 return found
         raise AssertionError

@@ -12,7 +12,7 @@ import fairlead
 from fairlead.errors import DataError, LogError, UsageError
 from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.export import export, export_events
-from fairlead.runtime.live.ranges import blocks_between
+from fairlead.runtime.live.subscriber.stream_reader import blocks_between
 from tests.runtime.live.reading import APART, COVERING, RULES, TYPES, ids, more, publish_some
 from tests.transport.log.logs import a_log, run
 from tests.transport.log.test_logs import block

@@ -71,7 +71,7 @@ def test_a_killed_server_that_comes_back_has_lost_and_doubled_nothing(tmp_path: 
 
 async def subscriber(url: str, name: str) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.runtime.live.subscriber", url, name, RULES, stdout=asyncio.subprocess.PIPE
+        sys.executable, "-m", "tests.runtime.live.subscriber_process", url, name, RULES, stdout=asyncio.subprocess.PIPE
     )
 
 

@@ -24,8 +24,8 @@ from fairlead.errors import FairleadError
 from fairlead.language import compile_text
 from fairlead.model.relation import Relation
 from fairlead.runtime.live.client import Client
-from fairlead.runtime.live.selecting import only_group
-from fairlead.runtime.live.subscribing import LiveSubscription
+from fairlead.runtime.live.core.event_table import only_group
+from fairlead.runtime.live.subscriber.subscription import LiveSubscription
 from tests.runtime.live.given import Given, usable
 from tests.runtime.live.test_conformance import POLL_SECONDS, read
 from tests.transport.log.logs import run
@@ -56,6 +56,7 @@ def several_streams() -> Iterator[Given]:
         yield Given(seed, text, (types, *texts), events, group)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("given", list(islice(usable(), PLANS)), ids=str)
 def test_one_stream(given: Given, tmp_path: Path) -> None:
     run(lambda: compared(given, tmp_path / "events.parquet"))

@@ -21,7 +21,7 @@ import pytest
 
 import fairlead
 from fairlead.runtime.live.client import Client
-from fairlead.runtime.live.subscribing import LiveSubscription
+from fairlead.runtime.live.subscriber.subscription import LiveSubscription
 from fairlead.transport.log.block import EVENTS_MAX, Block
 from fairlead.transport.log.protocol import Log, Unavailable
 from tests.runtime.live.reading import ids, more
@@ -179,6 +179,7 @@ THEN = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("layout", TOPICS)
 @pytest.mark.parametrize(
     ("kind", "seed"),

@@ -12,8 +12,8 @@ import pytest
 
 import fairlead
 from fairlead.deliver.receipt import ReceiptBook
-from fairlead.runtime.embedded import id_words
-from fairlead.runtime.live.grouping import groups_of
+from fairlead.matching.results.delivery_order import ids_of
+from fairlead.runtime.live.core.stream_groups import groups_of
 from fairlead.testing.live.actors.publisher import key_of
 from fairlead.testing.live.actors.setting import STREAMS, TYPES
 from fairlead.testing.live.verdict import checks
@@ -81,7 +81,7 @@ def receipts(copy: Copy, who: Subscriber) -> dict[str, Any]:
     found = {}
     for key, group in who.groups.items():
         book = ReceiptBook(group.plan.digest)
-        book.note(id_words(checks.expected(copy, group)))
+        book.note(ids_of(checks.expected(copy, group)))
         found[key] = book.receipt()
     return found
 

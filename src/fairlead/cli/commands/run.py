@@ -91,7 +91,9 @@ class RunArguments:
     "--on-bad", type=click.Choice(["stop", "skip"]), default="stop", show_default=True, help="What to do with a bad record."
 )
 @click.option("--rejects", metavar="FILE", help="With --on-bad skip: where to write bad records. [default: OUT.rejects.jsonl]")
-@click.option("--late", metavar="FILE", help="With ORDER BY … DELAY: where to write the events that arrive too late.")
+@click.option(
+    "--late", metavar="FILE", help="With ORDER BY … DELAY: where to write the events that are late, ahead or repeated."
+)
 @allow_nan_option
 @until_option
 @click.option("--batch-rows", type=click.IntRange(min=1), metavar="N", help="Records per batch; more of them need more memory.")
@@ -193,7 +195,7 @@ def perform(job: RunArguments) -> Summary:
     outputs_named["--late"] = job.late
     refuse_nameless(outputs_named, standard=("--out", "--rejects"))
     plan, until = chosen(load_plan(job.rules), job.subscriptions), until_microseconds(job.until)  # 1
-    plan = ordered_plan(plan, job.order_by or None)
+    plan = ordered_plan(plan, job.order_by, "--order-by")
     refuse_other_order(job, plan)
     files = resolve(job.events)
     refuse_pipes(job, files)
@@ -303,7 +305,8 @@ def _batches(
             last_sequences=AllFresh(),
         )
         with closing(unordered):
-            yield 0, in_total_order(unordered, order_of(plan, job.order_by), plan.catalogue)
+            given = unordered if check else running.punctual(unordered)
+            yield 0, in_total_order(given, order_of(plan, job.order_by), plan.catalogue)
         return
     sequences = LastSequences.load(running.sequences.dump()) if check else running.sequences
     if running.buffer is not None:

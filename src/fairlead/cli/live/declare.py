@@ -10,7 +10,7 @@ from fairlead.cli.live.options import LogAddress, log_options
 from fairlead.cli.options import json_option, print_json
 
 if TYPE_CHECKING:
-    from fairlead.runtime.live.sync import SyncClient
+    from fairlead.runtime.live.sync_client import SyncClient
 
 
 @click.command(short_help="Declare event types for all clients of a log.")
@@ -44,8 +44,7 @@ def declare_types(fl: SyncClient, text: str, path: str) -> list[str]:
     LanguageError with the place in the file, UsageError."""
     from fairlead.cli.rules import naming, shown_name
     from fairlead.engine import compile
-    from fairlead.runtime.live.evolution import declarations
-    from fairlead.runtime.live.registry import compile_names
+    from fairlead.runtime.live.core.declarations import compile_names, declarations
 
     with naming(path):
         if compile_names(text).subscriptions:

@@ -15,7 +15,7 @@ import click
 from fairlead.dataclass import dataclass
 
 if TYPE_CHECKING:
-    from fairlead.runtime.live.sync import SyncClient
+    from fairlead.runtime.live.sync_client import SyncClient
 
 URL_VARIABLE = "FAIRLEAD_URL"
 Command = TypeVar("Command", bound=Callable[..., Any])

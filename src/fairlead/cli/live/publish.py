@@ -13,7 +13,7 @@ from fairlead.cli.options import allow_nan_option, json_option, print_json
 
 if TYPE_CHECKING:
     from fairlead.model.types import Catalogue
-    from fairlead.runtime.live.sync import SyncClient
+    from fairlead.runtime.live.sync_client import SyncClient
 
 
 @click.command(short_help="Publish the events of files to a log.")

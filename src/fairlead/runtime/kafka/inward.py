@@ -26,9 +26,9 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from fairlead.dataclass import dataclass
 from fairlead.errors import DataError, LogError
 from fairlead.runtime.kafka import brokers
-from fairlead.runtime.live.checking import Checking, Row
 from fairlead.runtime.live.client import Client
-from fairlead.runtime.live.publisher import Publisher
+from fairlead.runtime.live.publisher.event_check import EventCheck, Row
+from fairlead.runtime.live.publisher.publisher import Publisher
 from fairlead.runtime.live.registry import Registry
 from fairlead.runtime.numbered import Numbered, source_name
 from fairlead.transport.admission.problems import SPECIAL, at
@@ -62,9 +62,9 @@ async def bring_in(client: Client, topic: Topic, stop: asyncio.Event) -> int:
     """Runs until `stop` is set; returns the number of events stored. Raises DataError, LogError, UsageError."""
     registry = Registry(client.log)
     publisher = Publisher(client.log, registry, None, 0.0, 1.0)
-    checking = await publisher.checking(topic.type)
+    check = await publisher.check_of(topic.type)
     await publisher.close(flush=False)
-    taking = Taking(client, topic, checking, MessageReader(registry, topic.type))
+    taking = Taking(client, topic, check, MessageReader(registry, topic.type))
     try:
         while not stop.is_set() and not (topic.until_end and taking.done):
             await taking.look()  # 1
@@ -106,8 +106,8 @@ class MessageReader:
 
 
 class Taking:
-    def __init__(self, client: Client, topic: Topic, checking: Checking, reading: MessageReader) -> None:
-        self._client, self._topic, self._checking, self._reading = client, topic, checking, reading
+    def __init__(self, client: Client, topic: Topic, check: EventCheck, reading: MessageReader) -> None:
+        self._client, self._topic, self._check, self._reading = client, topic, check, reading
         self.consumer: Consumer = brokers.consumer(topic.brokers, topic.properties)
         self._thread = ThreadPoolExecutor(1)
         self._sources: dict[int, Numbered] = {}
@@ -140,7 +140,7 @@ class Taking:
 
     async def _take_up(self, number: int) -> None:
         name, log = self._topic.name, self._client.log
-        kind = self._checking.type
+        kind = self._check.type
         source = Numbered(log, kind.topic, kind.name, source_name(f"{self._topic.source}-{name}-{number}"), 60.0)
         after = await source.next()
         low, high = await self.call(brokers.watermarks, self.consumer, name, number)
@@ -163,7 +163,7 @@ class Taking:
                 self._heard(message.error(), partition)
                 continue
             try:
-                row = self._checking.row(self._reading.record(message))  # 3
+                row = self._check.row(self._reading.record(message))  # 3
             except DataError as error:
                 found = at(error, f"topic '{self._topic.name}', partition {partition}, offset {offset}")
                 if self._topic.skip is None:
@@ -177,8 +177,8 @@ class Taking:
             if offset + 1 >= self._left.get(partition, offset + 2):
                 del self._left[partition]
         for partition, (events, offsets) in sorted(rows.items()):  # 4
-            batch = self._checking.batch(events)
-            self.stored += await self._sources[partition].store(batch, offsets, self._checking.schema)
+            batch = self._check.batch(events)
+            self.stored += await self._sources[partition].store(batch, offsets, self._check.schema)
         if bad is not None:
             raise bad
 

@@ -27,8 +27,8 @@ from fairlead.errors import LogError, UsageError
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
 from fairlead.runtime.kafka import brokers
-from fairlead.runtime.live.batch import Batch
-from fairlead.runtime.live.subscribing import LiveSubscription
+from fairlead.runtime.live.core.deliveries import Batch
+from fairlead.runtime.live.subscriber.subscription import LiveSubscription
 from fairlead.transport.files.documents import json_value
 from fairlead.transport.output.cloud_events import JSON, STRUCTURED, relation_event
 

@@ -22,24 +22,22 @@ from fairlead.errors import UsageError
 from fairlead.model.arguments import require_kind
 from fairlead.model.columns import Columns
 from fairlead.model.types import Catalogue
-from fairlead.runtime.live.export import Exported, export
-from fairlead.runtime.live.gathering import Gathering
-from fairlead.runtime.live.leases import sweep
-from fairlead.runtime.live.opening import LogPlace, place_of
+from fairlead.runtime.live.export import Exported, export, selected
+from fairlead.runtime.live.merged_streams import sweep
 from fairlead.runtime.live.overview import Overview, overview_of
-from fairlead.runtime.live.publisher import Publisher
-from fairlead.runtime.live.record import compared, forget, receipts_of
+from fairlead.runtime.live.publisher.publisher import Publisher
 from fairlead.runtime.live.registry import Registry
-from fairlead.runtime.live.selecting import selected
-from fairlead.runtime.live.starting import Start
-from fairlead.runtime.live.subscribing import LiveSubscription
+from fairlead.runtime.live.subscriber.group_start import SharedWork, Start
+from fairlead.runtime.live.subscriber.record import compared, forget, receipts_of
+from fairlead.runtime.live.subscriber.subscription import LiveSubscription
 from fairlead.transport.events import read_events
 from fairlead.transport.log.credentials import Credentials
+from fairlead.transport.log.log_place import LogPlace, place_of
 from fairlead.transport.log.patient_log import PatientLog
 from fairlead.transport.log.protocol import Log
 
 if TYPE_CHECKING:
-    from fairlead.runtime.live.sync import SyncClient
+    from fairlead.runtime.live.sync_client import SyncClient
 
 NONE = type(None)
 LINGER_SECONDS = 0.005
@@ -62,7 +60,7 @@ class Client:
         except BaseException:
             self._held.close()
             raise
-        self._registry, self._gathering = Registry(self._log), Gathering()
+        self._registry, self._shared = Registry(self._log), SharedWork()
         self._publisher = Publisher(self._log, self._registry, self._source, self._linger, self._patience)
         if self._heartbeat is not None:
             self._publisher.beat(self._heartbeat)
@@ -82,7 +80,7 @@ class Client:
     @property
     def sync(self) -> SyncClient:
         """The same client without asyncio: `with fairlead.connect().sync as fl: …`"""
-        from fairlead.runtime.live.sync import SyncClient
+        from fairlead.runtime.live.sync_client import SyncClient
 
         return SyncClient(self)
 
@@ -167,15 +165,19 @@ class Client:
         self._ready()
         await self._publisher.flush()
 
-    def subscribe(self, rules: str, *, name: str | None = None, start: Start = "new", emit: bool = True) -> LiveSubscription:
+    def subscribe(
+        self, rules: str, *, name: str | None = None, start: Start = "new", emit: bool = True, verdicts: bool = False
+    ) -> LiveSubscription:
         """Subscribe to the relations of rules. Use the result in `async with`.
 
         The rules need not repeat declared types. With a `name` the subscription is durable: it resumes after the last relation
         acknowledged under that name. `start` is where a new one starts: "new", "earliest", "snapshot", a position or a
-        datetime. `emit`: publish what the rules EMIT.
+        datetime. `emit`: publish what the rules EMIT. `verdicts`: among the relations, deliver a report on every event that
+        takes no part in the rules' ORDER BY, because it is late, ahead or repeated.
         """
         _require_text("subscribe", "rules", rules)
-        return LiveSubscription(self._ready(), self._registry, self._gathering, rules, name, start, emit)
+        require_kind("subscribe", "verdicts", verdicts, (bool,), "True or False", "subscribe(rules, verdicts=True)")
+        return LiveSubscription(self._ready(), self._registry, self._shared, rules, name, start, emit, verdicts)
 
     async def receipts(self, name: str) -> Mapping[str, Receipt]:
         """The receipts of what a durable subscriber has acknowledged, by group of subscriptions."""

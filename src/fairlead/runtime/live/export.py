@@ -21,14 +21,18 @@ import pyarrow.parquet as pq
 import fairlead
 from fairlead.dataclass import dataclass
 from fairlead.errors import UsageError
-from fairlead.runtime.live.opening import place_of
-from fairlead.runtime.live.ranges import blocks_until
-from fairlead.runtime.live.selecting import Selection, select
-from fairlead.runtime.live.wide import Wide
+from fairlead.model.arguments import subscription_named
+from fairlead.runtime.live.core.event_table import EventTable, Selection, selection_of, selection_of_group
+from fairlead.runtime.live.core.stream_groups import groups_of
+from fairlead.runtime.live.merged_streams import caught_up, open_streams
+from fairlead.runtime.live.registry import Registry
+from fairlead.runtime.live.subscriber.stream_reader import blocks_until, report
+from fairlead.transport.admission.problems import not_published, unknown_type
 from fairlead.transport.files.parquet import EXPORTED
 from fairlead.transport.log.credentials import Credentials
+from fairlead.transport.log.log_place import place_of
 from fairlead.transport.log.patient_log import PatientLog
-from fairlead.transport.log.protocol import Log
+from fairlead.transport.log.protocol import Log, Stream
 from fairlead.transport.output.relation_files import OutputFile
 
 PATIENCE_SECONDS = 60.0
@@ -82,15 +86,17 @@ async def export(
             "A103", f"events are exported as Parquet; the file is {os.fspath(path)!r}", "use a name that ends in .parquet"
         )
     selection = what if isinstance(what, Selection) else await select(log, what)
-    table = Wide(selection, position, origin=("_source", "_sequence") if selection.ordered else ())
-    streams = await selection.streams(log)
-    ends, events = await selection.complete(log, streams), 0
+    if selection.ordered:
+        selection = selection.by_topic()
+    table = EventTable(selection, report, position, origin=("_source", "_sequence") if selection.ordered else ())
+    streams, events = await open_streams(log, selection.topics), 0
+    ends = await complete(log, streams, selection)
     left_out = [position] if selection.ordered else []
     schema = pa.schema([each for each in table.schema if each.name not in left_out], {EXPORTED: fairlead.__version__})
     target = OutputFile(path)
     try:
         with target.guarded(), pq.ParquetWriter(target.file, schema) as writer:
-            async for part, blocks in blocks_until(log, streams, selection.topics, ends):
+            async for part, blocks in blocks_until(log, streams, selection.topics, ends, heartbeats=selection.ordered):
                 for batch in table.batches(blocks, part=part):
                     writer.write_batch(batch.drop_columns(left_out) if left_out else batch)
                     events += batch.num_rows
@@ -100,3 +106,34 @@ async def export(
         target.discard()
         raise
     return Exported(events, selection.types, {each.name: end for each, end in zip(streams, ends, strict=True)})
+
+
+async def select(log: Log, what: str | Sequence[str], *, heartbeats: bool = False) -> Selection:
+    """The selection of rules (a text) or of types (their names). Raises DataError, LanguageError, UsageError."""
+    registry = Registry(log)
+    if isinstance(what, str):
+        return selection_of(await registry.read_plan(what))
+    await registry.refresh()
+    known = [each.name for each in registry.catalogue if not each.is_union]
+    if not what:
+        raise UsageError("A261", "no event type is named", f"use some of: {', '.join(known)}")
+    for name in what:
+        if name in registry.catalogue and registry.catalogue[name].is_union:
+            raise not_published(registry.catalogue[name])
+        if name not in known:
+            raise unknown_type(name, known)
+    return Selection((tuple(sorted(set(what))),), heartbeats, registry.catalogue)
+
+
+async def selected(log: Log, rules: str, subscription: str | None) -> Selection:
+    """The selection of the events that the rules read, or of the stream of one of their subscriptions."""
+    plan = await Registry(log).read_plan(rules)
+    if subscription is None:
+        return selection_of(plan)
+    name = subscription_named(plan, subscription).name
+    return next(selection_of_group(group) for group in groups_of(plan) if name in group.names)
+
+
+async def complete(log: Log, streams: Sequence[Stream], selection: Selection) -> list[int]:
+    """The last sequence of each stream, once it contains everything that its topics hold now."""
+    return [await caught_up(log, stream, topics) for stream, topics in zip(streams, selection.topics, strict=True)]

@@ -15,10 +15,10 @@ from typing import Any
 
 from fairlead.dataclass import dataclass
 from fairlead.model.types import HEARTBEAT, Catalogue
-from fairlead.runtime.live.origin import from_json, name_of
-from fairlead.runtime.live.record import TABLE as SUBSCRIBERS
+from fairlead.runtime.live.core.stream_groups import origin_name, places_from_json
 from fairlead.runtime.live.route_table import texts_of
-from fairlead.runtime.live.snapshots import TABLE as LINEAGES
+from fairlead.runtime.live.subscriber.record import TABLE as SUBSCRIBERS
+from fairlead.runtime.live.subscriber.snapshots import TABLE as LINEAGES
 from fairlead.transport.log.block import INDEX_BITS
 from fairlead.transport.log.block_filter import Only
 from fairlead.transport.log.names import topic_stream
@@ -51,7 +51,8 @@ class MergedLine:
 @dataclass(frozen=True)
 class SubscriberLine:
     """One group of a durable subscriber. `types`, `topics`: of each stream that it reads. `lag`: blocks after its last
-    snapshot, an upper bound of what it has to read. `routes`: by type, the number of the route that it reads."""
+    snapshot, an upper bound of what it has to read. `routes`: by type, the number of the route that it reads. `acknowledged`:
+    relations that were delivered to it. `joined`: those that others had before it joined, which it did not get."""
 
     name: str
     types: tuple[tuple[str, ...], ...]
@@ -60,6 +61,7 @@ class SubscriberLine:
     acknowledged: int
     lag: int
     routes: Mapping[str, int] = field(default_factory=dict)
+    joined: int = 0
 
 
 @dataclass(frozen=True)
@@ -100,14 +102,15 @@ async def _subscriber(log: Log, name: str) -> list[SubscriberLine]:
     for key, each in told.items():
         types, topics = (tuple(tuple(part[word]) for part in each["parts"]) for word in ("types", "topics"))
         streams, count = [await log.open_topics(one) for one in topics], each["count"] or 0
-        origin, silent = from_json(each["origin"]), from_json(each["silent_until"] or 0)
+        origin, silent = places_from_json(each["origin"]), places_from_json(each["silent_until"] or 0)
         before = sum(max(0, (first >> INDEX_BITS) - 1) for first in origin)
-        passed = max(await _passed(log, f"{key}-{name_of(origin)}", count), sum(silent), before)
+        passed = max(await _passed(log, f"{key}-{origin_name(origin)}", count), sum(silent), before)
         lag = max(0, sum([await log.last(stream) for stream in streams]) - passed)
         routes = each.get("routes", {})
         if lag and len(streams) == 1 and await log.last(streams[0], Only((*types[0], HEARTBEAT.name), routes)) <= passed:
             lag = 0  # none of its blocks are sent to this subscriber
-        lines.append(SubscriberLine(name, types, topics, tuple(stream.name for stream in streams), count, lag, routes))
+        names, joined = tuple(stream.name for stream in streams), each.get("joined", 0)
+        lines.append(SubscriberLine(name, types, topics, names, count - joined, lag, routes, joined))
     return lines
 
 

@@ -1,23 +1,32 @@
 """The declared types, which all clients of a log share: one text per type, in a table of the log.
 
 Takes: declarations. Gives: the catalogue of all types, and plans of rules that omit their types. Never: replaces a declaration
-with one that stored events do not fit (evolution.py).
+with one that stored events do not fit (core/declarations.py).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
-from fairlead.dataclass import dataclass
 from fairlead.engine import compile
 from fairlead.errors import LanguageError, Place, UsageError
 from fairlead.language.compiler import compile_text
-from fairlead.language.parsing.parser import parse
 from fairlead.model.plan import Plan
-from fairlead.model.types import HEARTBEAT, MAIN, Catalogue, EventType, Kind
-from fairlead.runtime.live.evolution import declaration, difference, is_older, own_attributes
+from fairlead.model.types import MAIN, Catalogue, EventType, Kind
+from fairlead.runtime.live.core.declarations import (
+    Declared,
+    DeclaredNames,
+    compile_names,
+    declaration,
+    declaration_text,
+    dependents_of,
+    difference,
+    is_older,
+    own_attributes,
+    topic_text,
+)
 from fairlead.transport.log.file_log import of_first_edition
 from fairlead.transport.log.names import token
 from fairlead.transport.log.protocol import Conflict, Log
@@ -25,25 +34,9 @@ from fairlead.transport.log.protocol import Conflict, Log
 TABLE = "FL_TYPES"
 
 
-@dataclass(frozen=True)
-class Declared:
-    """`required`: how many of its own attributes existed from the beginning; the others may be omitted. `derived`: only a
-    subscription that emits it declared it."""
-
-    name: str
-    text: str
-    version: int = 1
-    required: int = 0
-    derived: bool = False
-    revision: int = 0
-    topic: str = ""
-
-    def value(self) -> bytes:
-        fields = ("name", "text", "version", "required", "derived", "topic")
-        return json.dumps({name: getattr(self, name) for name in fields}).encode()
-
-
 class Registry:
+    """`catalogue`: the types as they were declared when this client looked last."""
+
     def __init__(self, log: Log) -> None:
         self._log = log
         self._declared: dict[str, Declared] = {}
@@ -60,7 +53,7 @@ class Registry:
                     raise of_first_edition("OLD")
                 found[each.name] = each
         self._declared = found
-        self.catalogue = compile_text(_topics(found, ()) + _text(found, ())).catalogue
+        self.catalogue = compile_text(topic_text(found, ()) + declaration_text(found)).catalogue
 
     async def all_topics(self) -> tuple[str, ...]:
         """The topics of all declared types, also of those that another client has declared since; `main` if there are none."""
@@ -137,12 +130,12 @@ class Registry:
             fix = "use another type name; only new attributes at the end are allowed"
             raise UsageError("A243", f"'{each.name}' is already declared differently: {told}", fix)
 
-    def _compiled(self, text: str, rules: Names, left_out: Iterable[str], compiling: object) -> Plan:
+    def _compiled(self, text: str, rules: DeclaredNames, left_out: Iterable[str], compiling: object) -> Plan:
         """Types that the text declares again stay in their topics, unless it names another."""
         own = set(left_out)
-        leaning = _leaning(self._declared, own)
-        before = _topics(self._declared, rules.placed) + _text(self._declared, own | leaning.keys())
-        after = f"\n{_text(leaning, ())}" if leaning else ""
+        leaning = dependents_of(self._declared, own)
+        before = topic_text(self._declared, rules.placed) + declaration_text(self._declared, own | leaning.keys())
+        after = f"\n{declaration_text(leaning)}" if leaning else ""
         lines = before.count("\n")
         try:
             return compiling(before + text + after)  # type: ignore[operator,no-any-return]
@@ -175,83 +168,3 @@ class Registry:
         except Conflict:
             return False
         return True
-
-
-@dataclass(frozen=True)
-class Names:
-    declared: tuple[str, ...]
-    emitted: tuple[str, ...]
-    subscriptions: tuple[str, ...]
-    placed: tuple[str, ...]
-    """The types that its TOPIC statements name."""
-
-
-def compile_names(text: str) -> Names:
-    """The names that a text declares, emits and subscribes to, before its types are known. Raises LanguageError."""
-    from fairlead.language.parsing.fault import Fault
-    from fairlead.language.parsing.text import RuleText
-
-    try:
-        rules = parse(text)
-    except Fault as fault:
-        raise RuleText(text, None).error(fault) from None
-    emitted = dict.fromkeys(each.emit.type.text for each in rules.subscriptions if each.emit)
-    return Names(
-        tuple(each.name.text for each in rules.declarations),
-        tuple(emitted),
-        tuple(each.name.text for each in rules.subscriptions),
-        tuple(word.text for each in rules.topics for word in each.types),
-    )
-
-
-def _leaning(declared: Mapping[str, Declared], names: Collection[str]) -> dict[str, Declared]:
-    """Declared subtypes and unions of these names, transitively: they must follow a text that declares the names itself."""
-    found: dict[str, Declared] = {}
-    while True:
-        above = {*names, *found}
-        more = {name: each for name, each in declared.items() if name not in above and not above.isdisjoint(_named(each.text))}
-        if not more:
-            return found
-        found |= more
-
-
-def _named(text: str) -> list[str]:
-    """The supertype of a declaration, or the members of a union."""
-    words = text.split()
-    if words[0] != "TYPE":
-        return [each for each in words[4:] if each != "+"]
-    return words[3:4] if words[2] == "EXTENDS" else []
-
-
-def declarations_of(declared: Mapping[str, Declared]) -> str:
-    """All declarations, without their topics."""
-    return _text(declared, ())
-
-
-def _text(declared: Mapping[str, Declared], left_out: Iterable[str]) -> str:
-    """The declarations, one per line, supertypes first and unions last."""
-    skipped = {*left_out, HEARTBEAT.name}
-    chosen = {name: each.text for name, each in sorted(declared.items()) if name not in skipped}
-    done: dict[str, str] = {}
-
-    def add(name: str) -> None:
-        text = chosen[name]
-        words = text.split(maxsplit=4)
-        if words[0] == "TYPE" and words[2] == "EXTENDS" and words[3] in chosen and words[3] not in done:
-            add(words[3])
-        done.setdefault(name, text)
-
-    for name, text in chosen.items():
-        if text.startswith("TYPE"):
-            add(name)
-    unions = [text for text in chosen.values() if not text.startswith("TYPE")]
-    return "".join(f"{each}\n" for each in (*done.values(), *unions))
-
-
-def _topics(declared: Mapping[str, Declared], placed: Collection[str]) -> str:
-    """The topics of all types but those in `placed`, one per line."""
-    found: dict[str, list[str]] = {}
-    for name, each in sorted(declared.items()):
-        if name not in placed and each.topic != MAIN and each.text.startswith("TYPE"):
-            found.setdefault(each.topic, []).append(name)
-    return "".join(f"TOPIC {topic} ({', '.join(names)})\n" for topic, names in sorted(found.items()))

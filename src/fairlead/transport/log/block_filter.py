@@ -1,6 +1,6 @@
 """Routes: a block's marks for them, and which blocks a reader wants.
 
-A route is a condition on the events of a type (runtime/live/routes.py); a type has up to four. For a block and a route
+A route is a condition on the events of a type (runtime/live/core/routes.py); a type has up to four. For a block and a route
 
     y   some event of the block satisfies the condition
     n   none does

@@ -27,11 +27,17 @@ class Unavailable(Exception):
 
 
 class Stored(NamedTuple):
-    """A block in a stream. `time`: when it was stored there, in microseconds since 1970."""
+    """A block in a stream. `time`: when it was stored there, in microseconds since 1970. `merged`: its time in the one order of
+    several streams, if it is read so: no block after it in its stream has an earlier one."""
 
     sequence: int
     time: int
     block: Block
+    merged: int | None = None
+
+    @property
+    def order_time(self) -> int:
+        return self.time if self.merged is None else self.merged
 
 
 class TableEntry(NamedTuple):

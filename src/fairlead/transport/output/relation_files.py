@@ -16,7 +16,6 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from itertools import groupby
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Protocol, Self
@@ -25,9 +24,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fairlead.errors import DataError, UsageError
-from fairlead.matching.results.delivery_order import Interleaved
+from fairlead.matching.results.relation_batches import engine_of, relation_tables
 from fairlead.matching.results.relations import Relations, joined
-from fairlead.matching.results.result_table import table_of_objects
 from fairlead.model.columns import Columns
 from fairlead.model.layout import ResultLayout, layout_of
 from fairlead.model.plan import Plan
@@ -46,8 +44,6 @@ groups while they are written."""
 TEXTS_AT_ONCE, NUMBERS_AT_ONCE = 1024, 16_384
 """Values after which the Parquet writer checks whether a page is full; texts may be long."""
 WHOLE = (Kind.INT, Kind.BIGINT, Kind.TIMESTAMP, Kind.INTERVAL)
-OBJECTS = 8192
-"""Relations that already are objects become columns this many at a time."""
 
 
 class RelationWriter(Protocol):
@@ -66,11 +62,20 @@ def open_relations(path: str | os.PathLike[str], plan: Plan) -> RelationWriter:
     """The writer of a plan's relations, by the path's suffix. Raises at once if the file cannot be written."""
     name = os.fspath(path).lower()
     if name == "-" or name.endswith((".jsonl", ".ndjson", ".json")):
-        return JsonLinesWriter(path)
+        return JsonLinesWriter(path, signed=plan.revises)
     if name.endswith(".parquet"):
         return ParquetWriter(path, layout_of(plan))
     fix = "use a name that ends in .jsonl or .parquet, or - for JSON Lines"
     raise UsageError("A103", f"the name {os.fspath(path)!r} has no known format", fix)
+
+
+class JudgedColumns(Protocol):
+    """Events, and the verdict on each."""
+
+    @property
+    def columns(self) -> Columns: ...
+    @property
+    def verdicts(self) -> Sequence[EventVerdict]: ...
 
 
 class OutputFile:
@@ -217,11 +222,17 @@ class _Writer:
 
 
 class JsonLinesWriter(_Writer):
-    """One relation per line, as `Relation.to_json` returns it."""
+    """One delivery per line, as `Relation.to_json` returns it. `signed`: each with its sign; else only those of which it is not
+    1."""
+
+    def __init__(self, path: str | os.PathLike[str], *, signed: bool = False) -> None:
+        super().__init__(path)
+        self._signed = signed
 
     def write(self, relations: Sequence[Relation]) -> None:
         for relation in relations:
-            self._line(relation.to_json())
+            told = relation.to_json()
+            self._line(told | {"sign": relation.sign} if self._signed else told)
 
 
 class ParquetWriter(_Writer):
@@ -242,7 +253,7 @@ class ParquetWriter(_Writer):
 
     def write(self, relations: Sequence[Relation]) -> None:
         if isinstance(relations, Relations):
-            if self._found and _engine_of(relations) != _engine_of(self._found[0]):
+            if self._found and engine_of(relations) != engine_of(self._found[0]):
                 self._behind.do(self._converting())
             self._found += [relations] if len(relations) else []
             if len(self._found) == BATCHES_HELD or sum(map(len, self._found)) >= self.row_group_relations:
@@ -320,37 +331,14 @@ class RejectWriter(_Writer):
 
 
 class LateWriter(_Writer):
-    """A JSON Lines file of events that arrived after the frontier had passed them."""
+    """A JSON Lines file of events that take no part, and why: late, ahead of their time, or repeated."""
 
     def __init__(self, path: str | os.PathLike[str], catalogue: Catalogue) -> None:
         super().__init__(path)
         self.catalogue = catalogue
 
-    def __call__(self, late: Columns) -> None:
-        for event in late.events(self.catalogue):
+    def __call__(self, told: JudgedColumns) -> None:
+        for event, verdict in zip(told.columns.events(self.catalogue), told.verdicts, strict=True):
             given = {"_source": event.source, "_sequence": event.sequence}
             origin = {name: value for name, value in given.items() if value is not None}
-            self._line(event.to_json() | origin | {"_verdict": EventVerdict.LATE.value})
-
-
-def relation_tables(relations: Sequence[Relation], layout: ResultLayout) -> Iterator[pa.Table]:
-    """Relations as tables of the layout. The kernels' matches never become objects on the way."""
-    if isinstance(relations, (Relations, Interleaved)):
-        yield relations.to_arrow(layout)
-    else:
-        for low in range(0, len(relations), OBJECTS):
-            yield table_of_objects(layout, relations[low : low + OBJECTS])
-
-
-def relation_table(batches: Sequence[Sequence[Relation]], layout: ResultLayout) -> pa.Table:
-    """All relations of batches, in their order."""
-    tables = [layout.schema.empty_table()]
-    for engine, group in groupby((each for each in batches if len(each)), key=_engine_of):
-        for relations in [joined(list(group))] if engine is not None else group:  # type: ignore[arg-type]
-            tables += relation_tables(relations, layout)
-    return pa.concat_tables(tables)
-
-
-def _engine_of(relations: Sequence[Relation]) -> object:
-    """Identifies the engine of relations, whose columns can be joined; None if they are objects."""
-    return relations.build if isinstance(relations, Relations) else None
+            self._line(event.to_json() | origin | {"_verdict": verdict.value})

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 import fairlead
+from fairlead.matching.results.relation_batches import relation_table
 from fairlead.model.columns import arrow_type
 from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT
@@ -23,7 +24,6 @@ from fairlead.runtime.spark.job.result_rows import ResultRows
 from fairlead.runtime.spark.job.shuffle import Job, matched, numbered, sliced
 from fairlead.runtime.spark.job.targets import groups_of
 from fairlead.transport.events import read_events
-from fairlead.transport.output.relation_files import relation_table
 
 
 def reading_of(plan: Plan, keys: int, sourced: bool = False) -> InputColumns:

@@ -19,7 +19,7 @@ from fairlead.cli.command_table import cli
 from fairlead.errors import DataError, LogError, StateError, UnsupportedError, UsageError
 from fairlead.model.plan import Plan
 from fairlead.runtime.live.export import export_events
-from fairlead.runtime.live.sync import SyncClient
+from fairlead.runtime.live.sync_client import SyncClient
 from fairlead.runtime.spark.log.options import log_options
 from fairlead.transport.log.block import Block
 

@@ -11,8 +11,9 @@ import fairlead
 from fairlead.errors import StateError, UsageError
 from fairlead.model.blobs import packed
 from fairlead.model.plan import Plan
+from fairlead.runtime.live.merged_streams import open_streams
 from fairlead.runtime.live.registry import Registry
-from fairlead.runtime.live.starting import is_leading
+from fairlead.runtime.live.subscriber.group_start import is_leading
 from fairlead.runtime.spark.job.result_rows import ResultRows
 from fairlead.runtime.spark.log.options import log_options
 from fairlead.runtime.spark.log.outputs import kept
@@ -108,7 +109,7 @@ def test_what_does_not_fit_is_refused() -> None:
 
         other = MemoryLog()
         group = only_group(await _plan(other))
-        assert await is_leading(other, group.key(await group.streams(other)), (5 << 12,))
+        assert await is_leading(other, group.key(await open_streams(other, group.sources)), (5 << 12,))
         with pytest.raises(UsageError, match="A228"):
             await stored(other, asked, given[0], 0)
         nothing: dict[str, Any] = {"url": "nats://nowhere", "rules": RULES.partition("EMIT")[0]}

@@ -26,9 +26,7 @@ from fairlead.runtime.spark.job.result_rows import ResultRows
 from fairlead.runtime.spark.job.shuffle import Job
 from fairlead.runtime.spark.job.targets import groups_of
 from fairlead.runtime.spark.stream.stream_job import Setup
-from tests.matching.generators.generated import Case
-from tests.matching.generators.plans import plan_cases
-from tests.runtime.event_time.sequences import PLANS, TYPES, Record, at, batch_ids, sequence, stored_times
+from tests.runtime.event_time.sequences import PLANS, TYPES, Record, batch_ids, sequence, stored_times
 from tests.runtime.spark.job.in_process import input_table, reading_of
 from tests.runtime.spark.stream.rounds import Streaming
 
@@ -105,7 +103,8 @@ class Followed:
                 if row["verdict"] in RELATIONS:
                     self.fold[row["relation_id"]] += -1 if row["verdict"] == "retracted" else 1
                 revisions |= {row["revision"]} if row["verdict"] in RELATIONS[1:] else set()
-        assert len(revisions) <= 1 and None not in revisions
+        assert len(revisions) <= 1
+        assert None not in revisions
         assert set(self.fold.values()) <= {0, 1}
         released = [each for each in self.accepted if microseconds(each["at"]) < self.frontier.at]
         assert sorted(self.fold.elements()) == sorted(batch_ids(self.plan, released))

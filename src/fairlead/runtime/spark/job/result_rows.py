@@ -37,11 +37,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fairlead.errors import require
+from fairlead.matching.results.relation_batches import relation_table
 from fairlead.model.layout import ResultLayout, layout_of
 from fairlead.model.plan import Plan, Subscription
 from fairlead.model.relation import Relation
 from fairlead.model.verdict import EventVerdict, RevisionVerdict
-from fairlead.transport.output.relation_files import relation_table
 
 IN_ORDER, LATE = EventVerdict.IN_ORDER.value, EventVerdict.LATE.value
 REJECTED, REPEATED, AHEAD = EventVerdict.REJECTED.value, EventVerdict.REPEATED.value, EventVerdict.AHEAD.value
@@ -58,7 +58,7 @@ class ResultRows:
         self.layout: ResultLayout = replace(layout_of(plan), signed=True)
         """Here the sign of a delivery is its verdict."""
         self.certain = certain
-        self.revises = plan.order is not None and plan.order.revise_us is not None
+        self.revises = plan.revises
         self.names = pa.array([each.name for each in plan.subscriptions], pa.string())
         self.firsts: Numbers = np.cumsum([0, *(_at_one_event(each) for each in plan.subscriptions)])
         """By subscription the first of its turns at an event; and the first after all of them."""

@@ -29,6 +29,7 @@ from fairlead.model.blobs import packed, unpacked
 from fairlead.model.columns import Columns, arrow_schema, record_batch
 from fairlead.model.event_order import EventOrder
 from fairlead.model.identity import ID_BYTES, POSITIONS_MAX, Words
+from fairlead.model.origin_columns import SequenceColumn, SourceColumn
 from fairlead.order.event_identity import event_identities
 from fairlead.order.repeats import behind, later
 from fairlead.order.total import SEQUENCE, SOURCE, RowOrder, in_order, order_column, sortable
@@ -345,7 +346,9 @@ def columns_of(
         codes, positions = codes[order], positions[order]
         identities = None if identities is None else identities[order]
     held = [tables[name] for name in names] if sourced else []
-    sources, sequences = _listed(held, SOURCE, order), _listed(held, SEQUENCE, order)
+    origin = [_in_order(held, name, order) for name in (SOURCE, SEQUENCE)]
+    sources = None if origin[0] is None else SourceColumn.of(origin[0], len(codes))
+    sequences = None if origin[1] is None else SequenceColumn.of(origin[1], len(codes))
     made = {}
     for name in names:
         schema = arrow_schema(group.plan.catalogue[name])
@@ -359,12 +362,12 @@ def columns_of(
     return Columns(names, codes, moved, made, sources, sequences, last_position=last, identities=identities)
 
 
-def _listed(tables: Sequence[pa.Table], name: str, order: npt.NDArray[np.int64] | None) -> list[Any] | None:
+def _in_order(tables: Sequence[pa.Table], name: str, order: npt.NDArray[np.int64] | None) -> pa.ChunkedArray | None:
     """A column of all rows, in their order; None if they have no such column."""
     if not tables or any(name not in each.column_names for each in tables):
         return None
     joined = pa.chunked_array([chunk for each in tables for chunk in each.column(name).chunks])
-    return (joined if order is None else joined.take(pa.array(order))).to_pylist()  # type: ignore[no-any-return]
+    return joined if order is None else joined.take(pa.array(order))
 
 
 def _by_slice(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, dict[str, list[pa.Table]]]]:

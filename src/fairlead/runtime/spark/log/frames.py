@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fairlead.errors import UsageError
 from fairlead.model.arguments import require_plan
 from fairlead.model.plan import Plan
-from fairlead.runtime.live.selecting import only_group, only_stream, selection_of
-from fairlead.runtime.live.wide import STREAM
+from fairlead.runtime.live.core.event_table import STREAM, only_group, only_stream, selection_of
 from fairlead.runtime.spark.failures import coded_errors
 from fairlead.runtime.spark.log.options import log_options
 from fairlead.runtime.spark.setup.jvm import make_active

@@ -14,12 +14,14 @@ from typing import Any, Self, TypeVar
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import StateError
-from fairlead.runtime.live.leases import TABLE as LEASES
-from fairlead.runtime.live.opening import place_of
-from fairlead.runtime.live.ranges import blocks_between
-from fairlead.runtime.live.selecting import Selection, only_stream, select
+from fairlead.runtime.live.core.event_table import Selection, only_stream
+from fairlead.runtime.live.export import complete, select
+from fairlead.runtime.live.merged_streams import TABLE as LEASES
+from fairlead.runtime.live.merged_streams import open_streams
+from fairlead.runtime.live.subscriber.stream_reader import blocks_between
 from fairlead.runtime.spark.log.options import LogOptions
 from fairlead.transport.log.block import INDEX_BITS
+from fairlead.transport.log.log_place import place_of
 from fairlead.transport.log.names import merged_stream
 from fairlead.transport.log.patient_log import PatientLog
 from fairlead.transport.log.protocol import Log, Stored, Stream
@@ -106,8 +108,8 @@ async def extent_of(log: Log, options: LogOptions) -> Extent:
     """Raises what `select` raises, and LogError."""
     selection = await select(log, options.what, heartbeats=options.heartbeats)
     only_stream(selection)
-    (stream,) = await selection.streams(log)
-    (last,) = await selection.complete(log, [stream])
+    (stream,) = await open_streams(log, selection.topics)
+    (last,) = await complete(log, [stream], selection)
     match options.start:
         case "earliest":
             first = 0
@@ -123,7 +125,7 @@ async def extent_of(log: Log, options: LogOptions) -> Extent:
 
 async def same_stream(log: Log, extent: Extent) -> None:
     """Raises StateError if the stream was removed, and another one created under its name."""
-    if await extent.selection.streams(log) != [extent.stream]:
+    if await open_streams(log, extent.selection.topics) != (extent.stream,):
         raise gone(extent.stream.name)
 
 

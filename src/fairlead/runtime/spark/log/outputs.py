@@ -1,8 +1,8 @@
 """Rows of `match` as blocks for the log: the events that subscriptions emit, and the relations themselves as events.
 
-The blocks equal those that a live subscriber makes of the same relations (runtime/live/deriving.py): relations that one block
-of the log completes form one block, numbered after the last one of its source. So number and content are a function of the log
-and the subscription, and the log stores each once, whichever client sends it, and however often.
+The blocks equal those that a live subscriber makes of the same relations (runtime/live/core/derived_blocks.py): relations that
+one block of the log completes form one block, numbered after the last one of its source. So number and content are a function
+of the log and the subscription, and the log stores each once, whichever client sends it, and however often.
 
 Takes: Arrow tables in the columns of result_rows.py. Gives: blocks. Never: depends on the order in which Spark delivers rows.
 """
@@ -20,7 +20,7 @@ from fairlead.model.columns import arrow_array, arrow_schema, record_batch
 from fairlead.model.layout import ResultLayout, layout_of
 from fairlead.model.plan import Plan
 from fairlead.model.types import NO_TIME, EventType
-from fairlead.runtime.live.deriving import Deriving, numbered
+from fairlead.runtime.live.core.derived_blocks import EmittingSubscription, derived_blocks
 from fairlead.runtime.spark.job.result_rows import IN_ORDER
 from fairlead.transport.log.block import Block
 
@@ -40,7 +40,7 @@ class Output:
     subscription: str
     type: EventType
     source: str
-    of: Deriving | None
+    of: EmittingSubscription | None
 
     def batch(self, rows: pa.Table, layout: ResultLayout) -> pa.RecordBatch:
         columns = self._emitted(rows, layout) if self.of is not None else _told(rows)
@@ -103,7 +103,7 @@ def blocks_of(plan: Plan, outputs: Iterable[Output], rows: pa.Table, begin: Mark
         mine = mine.take(pc.sort_indices(mine, [("completed_at", "ascending"), ("turn", "ascending")])).combine_chunks()
         number, sequence = marks.get(output.source, (0, 0))
         completed = mine.column("completed_at").to_numpy()
-        for block in numbered(output.type, output.source, output.batch(mine, layout), completed, number, sequence):
+        for block in derived_blocks(output.type, output.source, output.batch(mine, layout), completed, number, sequence):
             blocks.append(block)
             marks[output.source] = block.number + 1, block.sequence + block.count
     return blocks, marks

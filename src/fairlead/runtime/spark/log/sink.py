@@ -27,11 +27,12 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from fairlead.errors import StateError, UsageError
 from fairlead.model.blobs import packed, unpacked
 from fairlead.model.plan import Plan
-from fairlead.runtime.live.deriving import derivings_of
-from fairlead.runtime.live.origin import name_of
+from fairlead.runtime.live.core.derived_blocks import emitting_of
+from fairlead.runtime.live.core.event_table import only_group, only_stream, selection_of
+from fairlead.runtime.live.core.stream_groups import origin_name
+from fairlead.runtime.live.merged_streams import open_streams
 from fairlead.runtime.live.registry import Registry
-from fairlead.runtime.live.selecting import only_group, only_stream, selection_of
-from fairlead.runtime.live.starting import is_leading
+from fairlead.runtime.live.subscriber.group_start import is_leading
 from fairlead.runtime.spark.log.link import PATIENCE_SECONDS, LogLink
 from fairlead.runtime.spark.log.options import LogOptions
 from fairlead.runtime.spark.log.outputs import RELATION, Marks, Output, blocks_of, kept
@@ -96,9 +97,9 @@ async def outputs_of(log: Log, plan: Plan, asked: LogOptions) -> list[Output]:
     assert isinstance(asked.start, (int, str))
     only_stream(selection_of(plan))
     group, origin = only_group(plan), 0 if asked.start == "earliest" else int(asked.start)
-    derivings = derivings_of(group.plan, name_of((origin,)))
-    made = [Output(each.subscription.name, each.type, each.source, each) for each in derivings]
-    if derivings and not await is_leading(log, group.key(await group.streams(log)), (origin,)):
+    emitting = emitting_of(group.plan, origin_name((origin,)))
+    made = [Output(each.subscription.name, each.type, each.source, each) for each in emitting]
+    if emitting and not await is_leading(log, group.key(await open_streams(log, group.sources)), (origin,)):
         problem = f"other subscribers store what these rules emit, and did not start at position {origin}"
         raise UsageError("A228", problem, "start where they did, or let them store it")
     if asked.into is not None:

@@ -6,8 +6,8 @@
 A frame reads the stream that live subscribers of the same types read. An offset is the sequence of a block in it; a task reads
 a range of sequences. A batch frame ends where the log ended when it was loaded, however often it is computed.
 
-Takes: options (options.py). Gives: Arrow record batches (runtime/live/wide.py). Never: makes an object of an event; continues
-if blocks were removed.
+Takes: options (options.py). Gives: Arrow record batches (runtime/live/core/event_table.py). Never: makes an object of an event;
+continues if blocks were removed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from fairlead.runtime.live.wide import Wide
+from fairlead.runtime.live.core.event_table import EventTable
+from fairlead.runtime.live.export import complete
+from fairlead.runtime.live.subscriber.stream_reader import report
 from fairlead.runtime.spark.log.link import Extent, LogLink, extent_of, gone, same_stream
 from fairlead.runtime.spark.log.options import LogOptions, log_options
 
@@ -57,7 +59,7 @@ class LogSource(DataSource):
 
     def schema(self) -> StructType:
         """Spark calls this when the frame is loaded; then its extent is fixed."""
-        return from_arrow_schema(Wide(self.extent.selection, self.asked.position, origin=("source", "sequence")).schema)
+        return from_arrow_schema(_table(self.extent, self.asked).schema)
 
     @property
     def extent(self) -> Extent:
@@ -128,7 +130,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if self.asked.blocks is None else ReadMaxFiles(self.asked.blocks)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        (self._end,) = self.link.call(lambda log: self.extent.selection.complete(log, [self.extent.stream]))
+        (self._end,) = self.link.call(lambda log: complete(log, [self.extent.stream], self.extent.selection))
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: ReadLimit | None = None) -> dict[str, Any]:
         last = self._last() if self._end is None else self._end
@@ -172,8 +174,12 @@ def batches(asked: LogOptions, extent: Extent, part: LogPartition) -> Iterator[p
     """What a task reads."""
     if part.after >= part.last:
         return
-    table = Wide(extent.selection, asked.position, origin=("source", "sequence"))
+    table = _table(extent, asked)
     with LogLink(asked) as link:
         link.call(lambda log: same_stream(log, extent))
         for some in link.blocks(extent.stream, part.after, part.last):
             yield from table.batches(some, extent.first)
+
+
+def _table(extent: Extent, asked: LogOptions) -> EventTable:
+    return EventTable(extent.selection, report, asked.position, origin=("source", "sequence"))

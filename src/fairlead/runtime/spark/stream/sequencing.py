@@ -225,7 +225,7 @@ class Sequencing:
             identities, numbered = self._identified(name, table)
             values = _first_values(table)[numbered]
             repeats = self.seen.repeats(values, identities)
-            again[np.flatnonzero(numbered)[repeats]] = True
+            again[numbered[repeats]] = True
             self.seen.add(values[~repeats], identities[~repeats])
         return again
 
@@ -241,7 +241,7 @@ class Sequencing:
                 identities, numbered = self._identified(name.removesuffix(BLIND), recent)
                 self.seen.add(_first_values(recent)[numbered], identities)
 
-    def _identified(self, name: str, table: pa.Table) -> tuple[Words, npt.NDArray[np.bool_]]:
+    def _identified(self, name: str, table: pa.Table) -> tuple[Words, npt.NDArray[np.int64]]:
         return sequence_identities(name, table, [order_column(key) for key in range(self.job.reading.keys)])
 
     def _repeats(self, rows: Sequenced) -> npt.NDArray[np.int64]:

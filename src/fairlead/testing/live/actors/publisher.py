@@ -16,7 +16,7 @@ from typing import Any
 import fairlead
 from fairlead.errors import LogError, StateError
 from fairlead.runtime.live.client import Client
-from fairlead.runtime.live.gathering import columns_of
+from fairlead.runtime.live.core.block_columns import columns_of
 from fairlead.testing.live.actors.end_of_input import asked_to_stop
 from fairlead.testing.live.actors.records import Writer
 from fairlead.transport.log.block_filter import Only

@@ -9,8 +9,8 @@ stored.
 
 from __future__ import annotations
 
-from fairlead.runtime.live.batch import Batch
 from fairlead.runtime.live.client import Client
+from fairlead.runtime.live.core.deliveries import Batch
 from fairlead.testing.live.actors.publisher import key_of, stored_count
 from fairlead.testing.live.actors.records import Writer
 

@@ -15,8 +15,8 @@ import sys
 
 import fairlead
 from fairlead.errors import LogError, StateError, require
-from fairlead.runtime.live.batch import Batch
-from fairlead.runtime.live.subscribing import LiveSubscription
+from fairlead.runtime.live.core.deliveries import Batch
+from fairlead.runtime.live.subscriber.subscription import LiveSubscription
 from fairlead.testing.live.actors.end_of_input import asked_to_stop
 from fairlead.testing.live.actors.records import Writer
 from fairlead.testing.live.actors.relay import Relay

@@ -20,13 +20,13 @@ from typing import Any
 from fairlead.deliver.receipt import Receipt, ReceiptBook
 from fairlead.engine import Engine
 from fairlead.guarantees import Runtime, derive
+from fairlead.matching.results.delivery_order import ids_of
 from fairlead.model.guarantee import Property
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
 from fairlead.model.types import Catalogue
-from fairlead.runtime.embedded import id_words
-from fairlead.runtime.live.gathering import columns_of
-from fairlead.runtime.live.grouping import StreamGroup
+from fairlead.runtime.live.core.block_columns import columns_of
+from fairlead.runtime.live.core.stream_groups import StreamGroup
 from fairlead.testing.live.actors.publisher import key_of
 from fairlead.testing.live.actors.records import Line
 from fairlead.testing.live.verdict.log_copy import Copy, Name, Topics, first_of_each, identities, in_one_order, name_of
@@ -123,7 +123,7 @@ def delivered(copy: Copy, who: Subscriber, receipts: Mapping[str, Receipt]) -> l
         if found != wanted:
             problems.append(f"{who.name} was given {len(found)} relations, {len(wanted)} are due: {_first(found, wanted)}")
         book = ReceiptBook(group.digest)
-        book.note(id_words(relations))
+        book.note(ids_of(relations))
         if receipts.get(key) != book.receipt():
             problems.append(f"the receipt of {who.name} is {receipts.get(key)}, and should be {book.receipt()}")
     return problems

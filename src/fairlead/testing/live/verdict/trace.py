@@ -17,8 +17,8 @@ from fairlead.dataclass import dataclass
 from fairlead.model.event import Event
 from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT, Catalogue
-from fairlead.runtime.live.gathering import columns_of
-from fairlead.runtime.live.grouping import StreamGroup, groups_of
+from fairlead.runtime.live.core.block_columns import columns_of
+from fairlead.runtime.live.core.stream_groups import StreamGroup, groups_of
 from fairlead.testing.live.actors.records import Line
 from fairlead.testing.live.verdict.deliveries import DeliveredNumbers
 from fairlead.testing.live.verdict.log_copy import Copy, Identity, first_of_each, identities

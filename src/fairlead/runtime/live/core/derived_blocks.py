@@ -1,0 +1,106 @@
+"""Events that subscriptions EMIT, as blocks for the log.
+
+The derived events of a subscription that are completed by one block of the log form one block (or a few, if there are many). So
+the number and the content of a derived block are a function of the log and the subscription: every subscriber with the same
+subscription, and every replay, produces the same block, and the log stores it once.
+
+Takes: relations in the order of delivery. Gives: blocks. Never: reads a clock; stores anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fairlead.dataclass import dataclass
+from fairlead.errors import UnsupportedError
+from fairlead.matching.results.relation_batches import only, relation_table
+from fairlead.model.columns import arrow_array, arrow_schema, record_batch
+from fairlead.model.layout import ResultLayout, layout_of
+from fairlead.model.plan import Plan, Subscription
+from fairlead.model.relation import Relation
+from fairlead.model.types import NO_TIME, EventType, Kind
+from fairlead.transport.log.block import INDEX_BITS, Block, pieces, schema_digest
+
+
+@dataclass(frozen=True)
+class EmittingSubscription:
+    """One subscription that emits. `source`: the name under which its events are published."""
+
+    subscription: Subscription
+    plan: Plan
+    source: str
+
+    @cached_property
+    def type(self) -> EventType:
+        return self.plan.catalogue[str(self.subscription.emits)]
+
+    @cached_property
+    def layout(self) -> ResultLayout:
+        return layout_of(self.plan, self.subscription.name)
+
+    def blocks(
+        self, relations: Sequence[Relation], number: int, sequence: int, by: npt.NDArray[np.int64] | None = None
+    ) -> Iterator[Block]:
+        """The blocks of these relations, numbered from `number` and `sequence`. `by`: where in the log each was completed, if
+        that is not its position."""
+        mine = only(relations, self.subscription.name)
+        if not len(mine):
+            return
+        table = relation_table([mine], self.layout)
+        completed = table.column("completed_at").to_numpy() if by is None else by
+        yield from derived_blocks(self.type, self.source, self._batch(table, mine), completed, number, sequence)
+
+    def _batch(self, table: pa.Table, relations: Sequence[Relation]) -> pa.RecordBatch:
+        emitted = table.column("emitted").combine_chunks()
+        if isinstance(emitted, pa.ChunkedArray):
+            emitted = pa.concat_arrays(emitted.chunks)
+        schema = arrow_schema(self.type)
+        columns = [emitted.field(each.name).cast(each.type) for each in schema]
+        at = self.type.time_index
+        if at is not None and columns[at].null_count:
+            columns[at] = self._times(columns[at], relations)
+        return record_batch(columns, schema, table.num_rows)
+
+    def _times(self, column: pa.Array, relations: Sequence[Relation]) -> pa.Array:
+        """If the emitted TIME is null, the largest time of the members (docs/semantics.md)."""
+        given = column.cast(pa.int64()).to_pylist()
+        found = [
+            max((member.time for member in each.members if member.time is not None), default=NO_TIME) if time is None else time
+            for time, each in zip(given, relations, strict=True)
+        ]
+        return arrow_array(found, self.type.attributes[self.type.time_index or 0].type)
+
+
+def derived_blocks(
+    event_type: EventType, source: str, batch: pa.RecordBatch, completed: npt.NDArray[np.int64], number: int, sequence: int
+) -> Iterator[Block]:
+    """Derived events that were completed at these positions, as numbered blocks: one block for the events that one block of the
+    log completed."""
+    cuts = [0, *(np.flatnonzero(np.diff(completed >> INDEX_BITS)) + 1).tolist(), len(completed)]
+    schema = schema_digest(event_type)
+    for low, high in pairwise(cuts):
+        # a copy: the bytes of a slice would depend on how the log was read
+        for count, payload in pieces(batch.take(pa.array(range(low, high)))):
+            yield Block(event_type.name, source, number, sequence, count, schema, payload, topic=event_type.topic)
+            number, sequence = number + 1, sequence + count
+
+
+def emitting_of(plan: Plan, origin: str) -> tuple[EmittingSubscription, ...]:
+    """The deriving subscriptions of a plan. `origin`: the name of the place where their lineage begins. Raises UnsupportedError
+    if an emitted event cannot be published."""
+    found = []
+    for each in plan.subscriptions:
+        if each.emits is None or each.name in plan.silent:
+            continue
+        for attribute in plan.catalogue[each.emits].attributes:
+            if attribute.type.kind is Kind.INTERVAL:
+                problem = f"'{each.emits}' has an interval, '{attribute.name}', which a log does not store"
+                raise UnsupportedError("U122", problem, "emit a number, or subscribe with emit=False")
+        found.append(EmittingSubscription(each, plan, f"e-{each.digest[:24]}-{origin}"))
+    return tuple(found)

@@ -1,0 +1,1 @@
+"""Publishing: events are checked, collected in blocks, and stored in order, each once."""

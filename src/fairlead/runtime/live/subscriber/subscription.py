@@ -1,0 +1,327 @@
+"""A live subscription: delivers relations as they are completed, and records acknowledgements.
+
+    1. compile the rules, or take those that are recorded under the name
+    2. find the groups of their subscriptions, and the streams that each reads (core/stream_groups.py)
+    3. open each group where it begins, or where the name left it (group_start.py)
+    4. follow groups that have a stream in common in one task, in one order (group_task.py), up to a few batches ahead
+    5. hand batches over, and record what is acknowledged (core/deliveries.py, record.py)
+
+Acknowledged relations are never delivered again under this name. Others are delivered again after a restart, in the same order,
+starting with the first.
+
+Takes: rules, a name, where to start. Gives: relations one by one, or in batches. Never: delivers a relation that another
+subscriber with the same rules does not get.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Self
+
+import pyarrow as pa
+
+from fairlead.deliver.receipt import Receipt
+from fairlead.engine import compile
+from fairlead.errors import LogError, UsageError
+from fairlead.matching.state.encoding import Change
+from fairlead.model.partition import alone
+from fairlead.model.plan import Plan
+from fairlead.model.relation import Relation
+from fairlead.model.verdict import EventVerdict
+from fairlead.runtime.live.core.deliveries import Batch, JointDeliveries
+from fairlead.runtime.live.core.stream_groups import groups_of, together
+from fairlead.runtime.live.merged_streams import Lease, end_of, open_streams
+from fairlead.runtime.live.registry import Registry
+from fairlead.runtime.live.route_table import routes_for
+from fairlead.runtime.live.subscriber.group_start import GroupOpening, SharedWork, Start, changed, check_start, group_keys
+from fairlead.runtime.live.subscriber.group_task import GroupTask, OpenedGroup
+from fairlead.runtime.live.subscriber.record import SubscriberRecord
+from fairlead.transport.log.block_filter import Only
+from fairlead.transport.log.patient_log import PatientLog
+from fairlead.transport.log.tasks import ended
+
+AHEAD = 4
+"""Batches that are matched before the subscriber asks for them."""
+RECEIPT_SECONDS = 1.0
+Ends = Mapping[str, int]
+
+
+class LiveSubscription:
+    """A live subscription. Create it with `Client.subscribe`, and use it in `async with`; iterate for the relations.
+
+    `routed`: read only blocks that can matter. `change` reports which subscriptions resumed where this name left them, which
+    started, and which were dropped.
+    """
+
+    routed = True
+    change = Change()
+
+    def __init__(
+        self,
+        log: PatientLog,
+        registry: Registry,
+        shared: SharedWork,
+        rules: str,
+        name: str | None = None,
+        start: Start = "new",
+        emit: bool = True,
+        verdicts: bool = False,
+    ) -> None:
+        check_start(start)
+        self._verdicts = verdicts
+        self._log, self._registry, self._shared = log, registry, shared
+        self._rules, self._start, self._emit = rules, start, emit
+        self._record = SubscriberRecord(log, name) if name is not None else None
+        self._groups: dict[str, OpenedGroup] = {}
+        self._tasks: list[GroupTask] = []
+        self._running: list[asyncio.Task[None]] = []
+        self._queue: asyncio.Queue[Batch | Exception] = asyncio.Queue(AHEAD)
+        self._begun: Batch | None = None
+        self._taken = self._told = 0
+        """Relations and reports of it that were handed over."""
+        self._receipts_at = 0.0
+
+    @property
+    def name(self) -> str | None:
+        """The durable name, or None."""
+        return self._record.name if self._record else None
+
+    async def __aenter__(self) -> Self:
+        known = self._record is not None and await self._record.read()
+        self.plan = await self._planned(known)  # 1
+        await self._open_groups(known)  # 2, 3
+        for numbers in together([each.group for each in self._groups.values()]):
+            opened = list(self._groups.values())
+            self._tasks.append(await self._task([opened[at] for at in numbers]))  # 4
+        if self._record is not None:
+            self._record.groups = {key: self._record.groups[key] for key in self._groups}  # without dropped groups
+            await self._record.write()
+            await self.write_receipts()
+        self._lease = Lease(self._log, {topics for each in self._groups.values() for topics in each.group.sources})
+        await self._lease.take()
+        await asyncio.to_thread(pa.array, [0])  # Arrow searches for pandas once, for half a second: now, not at a relation
+        self._running = [asyncio.create_task(self._run(each)) for each in self._tasks]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Acknowledgements are stored already; the remaining work is optional, and may fail."""
+        await ended(*self._running)
+        with suppress(LogError):
+            for each in self._tasks:
+                await each.end()
+            if self._record is not None:
+                await self.write_receipts()
+            await self._lease.give_back()
+
+    async def _planned(self, known: bool) -> Plan:
+        """A known subscriber continues with the types as they were when it began: it ignores attributes added since."""
+        if known and self._record is not None and self._record.rules == self._rules:
+            return compile(self._record.text)
+        plan = await self._registry.plan(self._rules)
+        if not plan.subscriptions:
+            raise UsageError("A252", "the rules have no subscription", "add SUBSCRIPTION … MATCH …")
+        if self._record is not None:
+            if known:
+                self._record.require({each.digest for each in plan.subscriptions})
+            self._record.rules, self._record.text, self._record.digest = self._rules, plan.text, plan.digest
+        return plan
+
+    async def _open_groups(self, known: bool) -> None:
+        groups = [(group, await open_streams(self._log, group.sources)) for group in groups_of(self.plan)]  # 2
+        saved = self._record.groups if self._record is not None else {}
+        keys = group_keys(groups, saved)
+        self.change = changed(dict(zip(keys, (group for group, _ in groups), strict=True)), saved)
+        opening = GroupOpening(self._log, self._shared, self._record, known, self._start, self._emit)
+        for (group, streams), key in zip(groups, keys, strict=True):
+            self._groups[key] = await opening.open(group, streams, key)  # 3
+
+    async def _task(self, groups: Sequence[OpenedGroup]) -> GroupTask:
+        """The task of groups that share streams."""
+        plan = groups[0].group.plan if len(groups) == 1 else alone(self.plan, _names(groups))
+        routes, only = dict[str, int](), None
+        if len({stream for each in groups for stream in each.streams}) == 1:
+            types = sorted({name for each in groups for name in each.group.types})
+            if self.routed:
+                routes = await routes_for(self._log, plan, types, durable=self._record is not None)
+            only = Only((*types, *{name for each in groups for name in each.group.heartbeats}), routes)
+        # several streams wait for each other: the more blocks of each, the sooner, so all of them are read
+        if self._record is not None:
+            for each in groups:
+                self._record.groups[each.key]["routes"] = routes
+        return GroupTask(self._log, plan, groups, self._log.patience, only, verdicts=self._verdicts)
+
+    async def _run(self, task: GroupTask) -> None:
+        try:
+            await task.run(self._queue.put)
+        except Exception as error:
+            await self._queue.put(error)
+
+    async def batches(self) -> AsyncIterator[Batch]:
+        """Iterate over relations as they arrive, in batches where many arrive together."""
+        while True:
+            yield await self.next_batch()
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        """Relations one by one; with `verdicts`, reports on events (EventReport) among them, in their places."""
+        while True:
+            delivered = await self.next_within(None)
+            assert delivered is not None
+            yield delivered
+
+    async def next_within(self, seconds: float | None) -> Any:
+        """The next relation (or report), or None if there is none within this time."""
+        while True:
+            delivered = self.next_at_hand()
+            if delivered is not None:
+                return delivered
+            try:
+                async with asyncio.timeout(seconds):
+                    self._begun, self._taken, self._told = await self._next(), 0, 0
+            except TimeoutError:
+                return None
+
+    async def next_batch(self) -> Batch:
+        """Wait for the next relations, and return all that are ready."""
+        if not self._is_begun:
+            self._begun, self._taken, self._told = await self._next(), 0, 0
+        assert self._begun is not None
+        batch, self._begun = self._begun, None
+        self._hand(batch, len(batch))
+        return batch.left(self._taken, self._told) if self._taken or self._told else batch
+
+    @property
+    def _is_begun(self) -> bool:
+        """Whether some of a batch has not been handed over."""
+        return self._begun is not None and (self._taken < len(self._begun) or self._told < len(self._begun.reports))
+
+    def next_at_hand(self) -> Any:
+        """The next relation (or report) of a batch that has already arrived."""
+        if self._begun is None or not self._is_begun:
+            self._begun = None
+            return None
+        if self._told < len(self._begun.reports) and self._begun.before[self._told] <= self._taken:
+            self._told += 1
+            return self._begun.reports[self._told - 1]
+        self._taken += 1
+        if self._taken == len(self._begun):
+            self._hand(self._begun, self._taken)
+        return self._begun[self._taken - 1]
+
+    def _hand(self, batch: Batch, count: int) -> None:
+        """Record that the subscriber received this many relations of a batch. Without a name nothing can be resumed, so nothing
+        is recorded."""
+        for key, last in batch.numbering.lasts_of(count).items():
+            ledger = self._groups[key].ledger
+            ledger.handed = max(ledger.handed, last)
+        if self._record is None and count == len(batch):
+            self._acknowledge(batch.lasts)
+
+    def _note_handed(self) -> None:
+        """Record the received relations of the current batch."""
+        if self._begun is not None and self._taken < len(self._begun):
+            self._hand(self._begun, self._taken)
+
+    async def _next(self) -> Batch:
+        found = await self._queue.get()
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    async def ack(self, done: Relation | Batch | None = None) -> None:
+        """Acknowledge everything up to this relation or batch, or everything delivered; returns when that is stored.
+
+        It covers the subscriptions that share one order with it. Raises StateError if another process uses the name.
+        """
+        if isinstance(done, Batch):
+            if len(done):
+                key, number = done.numbering.last
+                await self.acknowledge(self._deliveries(key).up_to(key, number))
+        elif done is not None:
+            self._note_handed()
+            one = next((each for each in self._groups.values() if done.subscription in each.group.names), None)
+            if one is None:
+                raise UsageError(
+                    "A249",
+                    f"'{done.subscription}' is not a subscription of this subscriber",
+                    "acknowledge a relation that this subscription delivered",
+                )
+            await self.acknowledge(self._deliveries(one.key).up_to(one.key, one.ledger.number_of(done)))
+        else:
+            self._note_handed()
+            await self.acknowledge({key: each.ledger.handed for key, each in self._groups.items()})
+
+    async def acknowledge(self, numbers: Mapping[str, int]) -> None:
+        """Acknowledge by group: everything up to this number of its deliveries."""
+        self._acknowledge(numbers)
+        if self._record is not None:
+            for key, each in self._groups.items():
+                if each.ledger.book.count and each.ledger.current:  # a replay must not overwrite the stored count
+                    self._record.groups[key] |= each.ledger.acknowledged()
+            await self._record.write()
+            if asyncio.get_running_loop().time() - self._receipts_at > RECEIPT_SECONDS:
+                await self.write_receipts()
+
+    def _acknowledge(self, numbers: Mapping[str, int]) -> None:
+        for each in self._tasks:
+            each.deliveries.acknowledge({key: number for key, number in numbers.items() if key in each.deliveries.ledgers})
+
+    def _deliveries(self, key: str) -> JointDeliveries:
+        return next(each.deliveries for each in self._tasks if key in each.deliveries.ledgers)
+
+    async def write_receipts(self) -> None:
+        """Store the receipts of what is acknowledged, for others to compare. This also happens every second, and at the end."""
+        if self._record is None or not all(each.ledger.current for each in self._groups.values()):
+            return  # a known subscriber's receipts are stored; they do not go back
+        self._receipts_at = asyncio.get_running_loop().time()
+        await self._record.write_receipts({key: each.ledger.book.receipt() for key, each in self._groups.items()})
+
+    @property
+    def receipts(self) -> Mapping[str, Receipt]:
+        """The receipts of what was delivered so far, by group."""
+        self._note_handed()
+        return {key: each.ledger.receipt() for key, each in self._groups.items()}
+
+    @property
+    def receipt(self) -> Receipt:
+        """The receipt of what was delivered so far, where all subscriptions read the same types."""
+        if len(self._groups) > 1:
+            raise UsageError("A253", "the rules form several groups, with one receipt each", "use `receipts`")
+        return next(iter(self.receipts.values()))
+
+    @property
+    def verdict_counts(self) -> Mapping[EventVerdict, int]:
+        """How many events took no part, by the reason: since the origin, summed over the groups of subscriptions."""
+        found = Counter[EventVerdict]()
+        for each in self._groups.values():
+            found.update({EventVerdict(name): count for name, count in each.follower.lineage.verdicts.items()})
+        return dict(sorted(found.items()))
+
+    @property
+    def events_read(self) -> int:
+        """The number of events read; subscriptions that are read together count once."""
+        return sum(each.reading.events for each in self._tasks)
+
+    async def ends(self) -> Ends:
+        """For each stream, the sequence at which everything stored now is merged."""
+        reads = {
+            stream: topics
+            for each in self._groups.values()
+            for stream, topics in zip(each.streams, each.group.sources, strict=True)
+        }
+        return {stream.name: await end_of(self._log, stream, topics) for stream, topics in reads.items()}
+
+    async def has_passed(self, ends: Ends) -> bool:
+        """Whether everything up to these ends was matched and delivered."""
+        passed = [await each.has_passed([ends[stream.name] for stream in each.reading.streams]) for each in self._tasks]
+        return not self._queue.qsize() and not self._is_begun and all(passed)
+
+    async def lag(self) -> int:
+        """The number of blocks that are stored and not yet read, over all streams."""
+        return sum([await each.lag() for each in self._tasks], start=0)
+
+
+def _names(groups: Iterable[OpenedGroup]) -> list[str]:
+    return [name for each in groups for name in each.group.names]
