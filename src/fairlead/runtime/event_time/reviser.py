@@ -76,12 +76,18 @@ class Revision:
 
 class Reviser:
     """`engine`: as of now. `next`: the position of the next event. `late`: events of the open round, in the order of arrival.
-    Keyword arguments are those of the engine."""
+    Keyword arguments are those of the engine.
 
-    def __init__(self, plan: Plan, engine: Engine | None = None, **arguments: Any) -> None:
+    `keeps_positions`: the events have positions, which increase from batch to batch; those of late events follow, too. In a
+    revision, the positions of the events after the place of a late one, and its own, are dealt out again in the new order. So
+    an event has the position that it would have without late events, plus as many as there were before it."""
+
+    def __init__(self, plan: Plan, engine: Engine | None = None, *, keeps_positions: bool = False, **arguments: Any) -> None:
         require(plan.order is not None and plan.order.revise_us is not None, "the rules say LATE REVISE", order=plan.order)
         assert plan.order is not None
         self.plan, self.order, self.arguments = plan, plan.order, arguments
+        self.keeps_positions = keeps_positions
+        self._spare: Numbers | None = None
         self.engine = Engine(plan, **arguments) if engine is None else engine
         self.next = self.engine.last.major + 1
         self.last_key = NOWHERE
@@ -120,14 +126,22 @@ class Reviser:
 
     def _fed(self, columns: Columns, keys: Numbers, low: int, high: int) -> Sequence[Relation]:
         mine = columns if (low, high) == (0, len(columns)) else columns.part(low, high)
-        return self._feed(KeptBatch(at_positions(mine, self.next), keys[low:high]))
+        positions = mine.position_array if self.keeps_positions else self._positions(len(mine))
+        return self._feed(KeptBatch(at_positions(mine, positions), keys[low:high]))
+
+    def _positions(self, count: int) -> range | Numbers:
+        """Those of the next events: the next ones, or in a revision with given positions the next of these."""
+        if self._spare is None:
+            return range(self.next, self.next + count)
+        found, self._spare = self._spare[:count], self._spare[count:]
+        return found
 
     def _feed(self, batch: KeptBatch) -> Sequence[Relation]:
         if not len(batch):
             return []
         found = self.engine.feed(batch.columns)
         self.segments[-1].add(batch, ids_of(found))
-        self.next += len(batch)
+        self.next = int(batch.columns.positions[-1]) + 1
         self.last_key = int(batch.keys[-1])
         return found
 
@@ -183,13 +197,19 @@ class Reviser:
             self.engine, self.next, self.last_key, self.segments = before
             self.late = late
             raise
+        finally:
+            self._spare = None
 
     def _revised(self, late: Columns) -> Revision:
         keys = first_keys(late, self.order, self.plan.catalogue)
+        if self.keeps_positions:
+            self._spare = np.sort(late.position_array)
         if keys.min() > self.last_key:  # they are the next in the order
             return Revision((), list(self._feed(self._ordered(NO_EVENTS, late))))
         start = self._segment_of(int(keys.min()))  # 1
         old, owed = self.segments[start:], self.engine.owed
+        if self._spare is not None:
+            self._spare = np.sort(np.concatenate([self._spare, *(each.positions for each in old)]))
         self.engine = self._loaded(old[0].state)  # 2
         self.engine.owed = owed
         self.next, self.last_key, self.segments = old[0].first, old[0].after, self.segments[:start]
@@ -201,12 +221,16 @@ class Reviser:
             if len(mine):
                 found.append(self._feed(self._ordered(_whole(segment), rows_of(late, mine, self.plan.catalogue))))
             else:
-                found += [self._feed(each) for each in segment.placed(self.next)]
+                found += [self._feed(self._moved(each)) for each in segment.batches]
         return self._compared(old, found)  # 4, and 5: self.segments and self.engine are the new ones
 
     def _ordered(self, columns: Columns, late: Columns) -> KeptBatch:
         made = with_late(columns, late, self.order, self.plan.catalogue, self.next)
+        made = at_positions(made, self._positions(len(made)))
         return KeptBatch(made, first_keys(made, self.order, self.plan.catalogue))
+
+    def _moved(self, batch: KeptBatch) -> KeptBatch:
+        return KeptBatch(at_positions(batch.columns, self._positions(len(batch))), batch.keys)
 
     def _segment_of(self, key: int) -> int:
         found = [number for number, each in enumerate(self.segments) if each.after < key]
@@ -228,7 +252,7 @@ class Reviser:
 
         def relations() -> Iterator[Sequence[Relation]]:
             count = 0
-            for each in (batch for segment in old for batch in segment.placed(segment.first)):
+            for each in (batch for segment in old for batch in segment.batches):
                 if count > last:
                     return
                 yield (some := engine.feed(each.columns))
@@ -273,7 +297,7 @@ class Reviser:
             *self.segments, late = segments
             self.late = [_whole(late)] if len(late) else []
             self.last_key, self.needed = int(head["last_key"]), int(head["needed"])
-            self.next = self.segments[-1].first + len(self.segments[-1])
+            self.next = self.engine.last.major + 1
         except (ValueError, KeyError, TypeError, IndexError, json.JSONDecodeError, pa.ArrowException):
             raise StateError("S119", "the kept events in the state are damaged", "use an earlier dump") from None
 
