@@ -71,7 +71,7 @@ surroundings.give(_user_cache)
 command, a worker of Spark."""
 
 __all__ = [
-    "Comparison", "DataError", "Engine", "Event", "EventReport", "EventVerdict", "Explanation", "FairleadError", "Guarantee", "LanguageError", "LogError",
-    "Plan", "Position", "Property", "Receipt", "Relation", "Result", "Run", "StateError", "Subscription", "UnsupportedError",
-    "UsageError", "Verdict", "compare", "compile", "connect", "explain", "match",
+    "Comparison", "DataError", "Engine", "Event", "EventReport", "EventVerdict", "Explanation", "FairleadError", "Guarantee",
+    "LanguageError", "LogError", "Plan", "Position", "Property", "Receipt", "Relation", "Result", "Run", "StateError",
+    "Subscription", "UnsupportedError", "UsageError", "Verdict", "compare", "compile", "connect", "explain", "match",
 ]  # fmt: skip
