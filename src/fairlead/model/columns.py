@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from fairlead.dataclass import dataclass
 from fairlead.model.event import Event
+from fairlead.model.origin_columns import SequenceColumn, SourceColumn
 from fairlead.model.position import Position
 from fairlead.model.types import Catalogue, DataType, EventType, Kind
 
@@ -94,6 +95,8 @@ class Columns:
     known_places: Mapping[str, Rows] | None = field(default=None, repr=False)
     """`places`, if the transport had to compute them anyway."""
     identities: npt.NDArray[np.uint64] | None = field(default=None, repr=False)
+    stored: npt.NDArray[np.int64] | None = field(default=None, repr=False)
+    """When a log stored each event (microseconds), if the input tells it; the largest number where it does not."""
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -119,6 +122,14 @@ class Columns:
             return np.arange(given.start, given.stop, given.step, dtype=np.int64)
         return np.asarray(given, dtype=np.int64)
 
+    @cached_property
+    def source_column(self) -> SourceColumn:
+        return SourceColumn.of(self.sources, len(self))
+
+    @cached_property
+    def sequence_column(self) -> SequenceColumn:
+        return SequenceColumn.of(self.sequences, len(self))
+
     def part(self, low: int, high: int) -> Columns:
         """The rows from `low` to before `high`, not copied."""
         tables = {}
@@ -127,8 +138,8 @@ class Columns:
             tables[name] = self.tables[name].slice(start, end - start)
         sources, sequences = (None if each is None else each[low:high] for each in (self.sources, self.sequences))
         codes, positions = self.code_array[low:high], self.positions[low:high]
-        identities = None if self.identities is None else self.identities[low:high]
-        return Columns(self.types, codes, positions, tables, sources, sequences, identities=identities)  # type: ignore[arg-type]
+        identities, stored = (None if each is None else each[low:high] for each in (self.identities, self.stored))
+        return Columns(self.types, codes, positions, tables, sources, sequences, identities=identities, stored=stored)  # type: ignore[arg-type]
 
     def follow(self, last: int) -> bool:
         """Whether the positions increase, and all are after `last`."""
@@ -198,6 +209,8 @@ def number_array(values: npt.NDArray[Any], wanted: pa.DataType | None = None) ->
 def taken_rows(column: pa.Array, rows: Rows) -> pa.Array:
     """The values at these rows. For numbers without a null NumPy needs half the time of Arrow, and does not load
     pyarrow.compute, which alone takes a twentieth of a second."""
+    if pa.types.is_dictionary(column.type):
+        return pa.DictionaryArray.from_arrays(taken_rows(column.indices, rows), column.dictionary)
     if column.null_count == 0 and pa.types.is_primitive(column.type) and column.type.bit_width in WIDTHS:
         return number_array(bits_of(column).take(rows), column.type)
     return column.take(number_array(rows))
