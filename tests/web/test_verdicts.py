@@ -78,6 +78,24 @@ def test_server_sent_events_have_verdicts_and_retractions_and_metrics_count_them
 
 
 @pytest.mark.server
+def test_a_listener_may_ask_for_early_deliveries() -> None:
+    async def work() -> None:
+        async with asking() as asker:
+            await published(asker)
+            async with asker.session.get(STREAM, params=NEW | {"early": "true"}) as response:
+                found = [shown(each["event"], json.loads(each["data"])) for each in await some(response, 6)]
+            assert [each for each in found if not each[0].startswith("early")] == EXPECTED
+            assert [each for each in found if each[0].startswith("early")] == [("early", 1, 1), ("early-retraction", -1, 1)]
+            assert found.index(("early", 1, 1)) < found.index(EXPECTED[0])
+            _, text = await asker.ask("GET", "/metrics")
+            assert "fairlead_gateway_early_sent_total 2.0" in text.splitlines()
+            status, error = await asker.ask("GET", STREAM, params=NEW | {"early": "soon"})
+            assert (status, error["code"]) == (400, "A274")
+
+    run(work)
+
+
+@pytest.mark.server
 @pytest.mark.parametrize("form", ["json", "cloudevents"])
 def test_a_socket_has_them_too(form: str) -> None:
     async def work() -> None:

@@ -118,6 +118,16 @@ def test_a_tail_of_a_log_prints_signs_and_verdicts_in_their_places(tmp_path: Pat
         assert summary["verdicts"] == {"ahead": 1, "late": 1}
         assert summary["receipts"][0]["deliveries"] == 2
         Path("found.jsonl").write_text(found.stdout)
+        early = [json.loads(line) for line in fairlead(*tail, "--early", "all", "-q").stdout.splitlines()]
+        assert [each["sign"] for each in early if each.get("early")] == [1, -1]
+        assert [each["sign"] for each in early if "early" not in each] == [1, -1]
+        assert early[0]["early"] is True
+        told = fairlead(*tail, "--early", "all")
+        assert "Unanswered: 1 relation, 1 taken back; 2 early lines\n" in told.stderr
+        Path("early.jsonl").write_text(told.stdout)
+        assert fairlead("compare", "found.jsonl", "early.jsonl").exit_code == 0  # early lines are not in receipts
+        assert fairlead(*tail, "--early", "final", "-q").stdout.count("early") == 0  # another event can change each
+        assert fairlead(*tail, "--early", "all", "--out", "early.parquet").exit_code == 2
         plain = fairlead(*tail, "--out", "again.parquet")
         assert "ahead: Alarm 4 of plant, 2099-01-01T00:00:00Z, position " in plain.stderr
         assert "Unanswered: 1 relation, 1 taken back\n1 event late, 1 ahead\n" in plain.stdout
