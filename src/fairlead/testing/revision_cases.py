@@ -6,9 +6,10 @@
         def batch(self, rules, events): ...        # labels of all relations of these events, sorted
 
 A case lists events by round, in the order of arrival, and for each round the deliveries. An event is written `A 10 k=1 p#3`:
-its type, its time in seconds, attributes, and its source and sequence; `stored=12` is when the log stored it. Events are numbered from 0 through all rounds, in the attribute `n`. A delivery is written `+ S 0 3`: its sign, its subscription
-and the numbers of its members, in signature order, or the type of a derived one. Besides what a case says, every runtime must
-deliver what folds to the relations of the events that took part, sorted.
+its type, its time in seconds, attributes, and its source and sequence; `stored=12` is when the log stored it. Events are
+numbered from 0 through all rounds, in the attribute `n`. A delivery is written `+ S 0 3`: its sign, its subscription and the
+numbers of its members, in signature order, or the type of a derived one. Besides what a case says, every runtime must deliver
+what folds to the relations of the events that took part, sorted.
 
 Takes: files and a runtime. Gives: cases, and an AssertionError that shows expected and actual deliveries. Never: takes an
 expectation from an implementation.

@@ -4,6 +4,8 @@ the sequence, however it is cut, saved and loaded."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -25,6 +27,7 @@ from tests.runtime.event_time.sequences import (
     TYPES,
     Record,
     as_microseconds,
+    at,
     batch_ids,
     compiled,
     cuts,
@@ -164,9 +167,9 @@ def test_relations_are_mentioned_only_if_a_round_changes_them(seed: int, name: s
         assert (relation.id in there) == (relation.sign == -1), number
         there ^= {relation.id}
         assert relation.sign == 1 or of >= 0
-    for at in range(1, len(followed.relations)):
-        if followed.rounds[at] == followed.rounds[at - 1] >= 0:  # taken back first, then added
-            assert followed.relations[at - 1].sign <= followed.relations[at].sign
+    for low, high in pairwise(range(len(followed.relations))):
+        if followed.rounds[low] == followed.rounds[high] >= 0:  # taken back first, then added
+            assert followed.relations[low].sign <= followed.relations[high].sign
     by_round: dict[int, set[str]] = {}
     for relation, of in zip(followed.relations, followed.rounds, strict=True):
         if of >= 0:
@@ -205,3 +208,20 @@ def test_segments_are_dropped_when_no_late_event_can_reach_them_and_joined_when_
     assert sizes[0] > sizes[-2]
     borders = [(past.segments[at].after, np.concatenate([b.keys for b in past.segments[at].batches])[0]) for at in (1, 2)]
     assert all(after < first for after, first in borders)
+
+
+def test_what_is_kept_reaches_back_to_the_last_event_that_revises() -> None:
+    """Segments of one event each, a quarter of a second apart: the late event lies a microsecond after a border."""
+    plan = compiled(TYPES + "ORDER BY at DELAY 0 SECONDS LATE REVISE WITHIN 5 SECONDS " + PLANS["pairs"])
+    records: list[Record] = [{"type": "A", "k": 1, "x": 1, "at": at(step / 4)} for step in range(80)]
+    last = records[-1]["at"] + timedelta(microseconds=1)
+    records += [{"type": "B", "k": 1, "x": 1, "at": last}, {"type": "B", "k": 1, "x": 2, "at": last - timedelta(seconds=5)}]
+    followed = Followed(plan, 0, limits=SegmentLimits(events=1, kept_max=1_000)).follow(records, None)
+    past = followed.matcher.reviser
+    assert past is not None
+    assert len(past) < 30
+    assert followed.verdicts == []
+    assert sorted(followed.finish().fold()) == sorted(batch_ids(plan, records))
+    records[-1]["at"] -= timedelta(microseconds=1)
+    again = Followed(plan, 0, limits=SegmentLimits(events=1, kept_max=1_000)).follow(records, None)
+    assert again.verdicts == [(81, EventVerdict.LATE)]

@@ -36,6 +36,7 @@ from fairlead.errors import StateError, require
 from fairlead.matching.results.delivery_order import ids_of, taken
 from fairlead.model.columns import Columns
 from fairlead.model.identity import ID_BYTES, Words, to_bytes
+from fairlead.model.limits import LIMITS
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
 from fairlead.order.event_identity import event_identities
@@ -60,11 +61,10 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class SegmentLimits:
-    """`events`: of a segment, at least; on kernels, feeding them takes some ten milliseconds, about as long as loading the
-    state before them. `kept_max`: states that are kept, each of which may be as large as the engine's."""
+    """`events`: of a segment, at least. `kept_max`: segments that are kept."""
 
-    events: int = 16_384
-    kept_max: int = 16
+    events: int = LIMITS.segment_events_min
+    kept_max: int = LIMITS.segments_max
 
 
 SEGMENT_LIMITS = SegmentLimits()
