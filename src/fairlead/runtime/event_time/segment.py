@@ -44,7 +44,7 @@ class KeptBatch:
         return len(self.keys)
 
 
-class Segment:
+class KeptSegment:
     """`after`: the first order key of the last event before it. `first`: the position of its first event. `state`: the dump of
     the engine before it."""
 
@@ -73,7 +73,7 @@ class Segment:
         self._batches[start:] = [joined(self._batches[start:])] if len(self._batches) > start else []
         self._joined = len(self._batches)
 
-    def absorb(self, later: Segment) -> None:
+    def absorb(self, later: KeptSegment) -> None:
         """The events of the next segment, too."""
         self.batches.extend(later.batches)
         self._ids += later._ids
@@ -129,7 +129,7 @@ class Segment:
         return head | {"bytes": [len(each) for each in parts]}, parts
 
     @classmethod
-    def load(cls, head: Mapping[str, Any], rest: memoryview, order: EventOrder, catalogue: Catalogue) -> Segment:
+    def load(cls, head: Mapping[str, Any], rest: memoryview, order: EventOrder, catalogue: Catalogue) -> KeptSegment:
         """The inverse of `dump`; its events are read when they are needed first."""
         ends = np.cumsum([0, *head["bytes"]]).tolist()
         parts = [bytes(rest[low:high]) for low, high in pairwise(ends)]
