@@ -97,7 +97,7 @@ CODES: dict[str, tuple[str, str]] = {
     "D007": ("A record is larger than 1,000,000 bytes.", "Store the content elsewhere and publish its address."),
     "D008": ("Derived types and unions have no events that you can publish.", "Publish a declared type: for a union, one of its members."),
     "D009": ("A record is not an object.", "Write each record as `{\"type\": …, attribute: value, …}`."),
-    "D010": ("`_source` is not text, `_sequence` is not a 64-bit integer, or there is a `_sequence` without a `_source`.", "Name the publisher as text and number its records, or leave both out."),
+    "D010": ("`_source` is not text, `_sequence` is not a 64-bit integer, `_stored` is not a TIMESTAMP, or there is a `_sequence` without a `_source`.", "Name the publisher as text and number its records, or leave them out."),
     "D011": ("The text is not valid JSON.", "Write one flat JSON object per line."),
     "D012": ("The file ends in the middle of a record.", "Wait until the writer has finished, or copy the file again."),
     "D013": ("The file does not exist or is not readable.", "Check the path and its permissions."),
@@ -316,5 +316,6 @@ CODES: dict[str, tuple[str, str]] = {
     "W016": ("`CONTIGUOUS` with a condition on every instance: an event that fits none of them is not queued, so it may stand between them.", "Add `WITHOUT T x BETWEEN q[1] AND q[3] WHERE NOT …` if none may."),
     "W017": ("`THEN`, `BETWEEN`, `RECENT` or `CONTIGUOUS` join events of several topics, whose order live is that of arrival.", "Declare the types in one `TOPIC`, or use `ORDER BY TIME`."),
     "W101": ("The session has many more shuffle partitions than a stream has tasks.", "Set `spark.sql.shuffle.partitions` before the stream first starts."),
+    "W102": ("The rules say `AHEAD`, and the events do not tell when they were stored: none of them is ahead.", "Add the column `_stored`, as exports have it, or leave `AHEAD` out."),
 }  # fmt: skip
 """Code to meaning and remedy, both as short sentences; Markdown's backquotes mark what is typed."""

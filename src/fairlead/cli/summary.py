@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from fairlead.cli.screen import counted, shown_positions, table
@@ -14,7 +15,8 @@ from fairlead.dataclass import dataclass
 from fairlead.deliver.receipt import Receipt
 from fairlead.matching.state.encoding import Change
 from fairlead.model.plan import LintWarning, Plan, Subscription
-from fairlead.model.relation import Relation
+from fairlead.model.relation import PLUS, Relation
+from fairlead.model.verdict import EventVerdict, RevisionVerdict
 from fairlead.runtime.embedded import Run
 
 if TYPE_CHECKING:
@@ -41,12 +43,18 @@ class Summary:
     """By subscription, over all runs with the same state; none without --state."""
     late: int | None = None
     """Events that arrived after the frontier had passed them; None if the order is not by value with a delay."""
+    verdicts: Mapping[EventVerdict, int] = field(default_factory=dict)
+    """Events that took no part, in this run, if the order is by value with a delay."""
+    revisions: Mapping[RevisionVerdict, int] | None = None
+    """Relations that late events added or took back, in this run; None if the rules do not say LATE REVISE."""
+    unstored: int = 0
+    """Events that do not tell when they were stored, where the rules say AHEAD."""
     backwards: int = 0
     """Events whose time is before that of an earlier one, where the order of the records counts."""
 
     @classmethod
     def of(cls, job: RunArguments, plan: Plan, run: Run, first: tuple[Relation, ...], rejected: int, seconds: float) -> Summary:
-        waiting = tuple(run.engines[0].waiting())
+        waiting = tuple(run.engine.waiting())
         receipts = {name: book.receipt() for name, book in run.books.items()}
         return cls(
             job,
@@ -62,6 +70,9 @@ class Summary:
             run.change,
             receipts,
             None if run.buffer is None else run.buffer.late,
+            run.verdicts,
+            None if plan.order is None or plan.order.revise_us is None else run.revisions,
+            run.unstored,
         )
 
     @property
@@ -80,6 +91,7 @@ class Summary:
             "duplicates": self.duplicates,
             "rejected": self.rejected,
             **({} if self.late is None else {"late": self.late}),
+            **self._judged_json(),
             **({"times_backwards": self.backwards} if self.backwards else {}),
             "relations": {each.name: self.found[each.name] for each in self.plan.subscriptions},
             "waiting": list(self.waiting),
@@ -89,6 +101,16 @@ class Summary:
             "seconds": round(self.seconds, 3),
             "warnings": [str(each) for each in self.slow],
         } | self._state_json()
+
+    def _judged_json(self) -> dict[str, Any]:
+        """Only where the rules say AHEAD or LATE REVISE."""
+        order, told = self.plan.order, dict[str, Any]()
+        if order is not None and order.ahead_us is not None:
+            told |= {"ahead": self.verdicts.get(EventVerdict.AHEAD, 0), "unstored": self.unstored}
+        if self.revisions is not None:
+            told["repeated"] = self.verdicts.get(EventVerdict.REPEATED, 0)
+            told["revisions"] = {each.value: self.revisions.get(each, 0) for each in RevisionVerdict}
+        return told
 
     def _state_json(self) -> dict[str, Any]:
         if self.job.state is None:
@@ -112,6 +134,9 @@ class Summary:
         if self.backwards:
             told = f"times run backwards: {counted(self.backwards, 'event')} after a later one"
             console.print(f"{told}. To match by time, write ORDER BY TIME in the rules, or add --order-by", soft_wrap=True)
+        if self.unstored:
+            told = f"AHEAD: {counted(self.unstored, 'event')} without the time of storage (`_stored`), so none of them is ahead"
+            console.print(told, soft_wrap=True)
         for warning in self.slow:
             console.print(f"warning {warning}", soft_wrap=True)
         if others := len(self.plan.warnings) - len(self.slow):
@@ -129,6 +154,10 @@ class Summary:
         dropped = f", {counted(self.duplicates, 'duplicate')} dropped" if self.duplicates else ""
         refused = f", {self.rejected:,} rejected" if self.rejected else ""
         relations, late = counted(self.new_found, "relation"), f", {self.late:,} late" if self.late else ""
+        for verdict in (EventVerdict.AHEAD, EventVerdict.REPEATED):
+            late += f", {self.verdicts[verdict]:,} {verdict}" if self.verdicts.get(verdict) else ""
+        if self.revisions and any(self.revisions.values()):
+            relations += f" ({', '.join(f'{self.revisions.get(each, 0):,} {each}' for each in RevisionVerdict)})"
         return f"{counted(self.events, 'event')}{dropped}{refused}{late}, {relations} in {self.seconds:.1f} s{rate}"
 
     def _subscriptions(self) -> Any:
@@ -145,7 +174,10 @@ class Summary:
         made = table("subscription", "at", "positions", "emitted", "id")
         for each in self.first:
             emitted = ", ".join(f"{name} = {value}" for name, value in each.to_json()["emitted"].items())
-            made.add_row(each.subscription, str(each.completed_at), shown_positions(each.positions), emitted, each.id[:12])
+            sign = "" if each.sign == PLUS else "- "
+            made.add_row(
+                sign + each.subscription, str(each.completed_at), shown_positions(each.positions), emitted, each.id[:12]
+            )
         if self.new_found > len(self.first):
             made.add_row("…", "", f"{self.new_found - len(self.first):,} more: --out FILE")
         return made

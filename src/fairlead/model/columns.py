@@ -94,6 +94,8 @@ class Columns:
     known_places: Mapping[str, Rows] | None = field(default=None, repr=False)
     """`places`, if the transport had to compute them anyway."""
     identities: npt.NDArray[np.uint64] | None = field(default=None, repr=False)
+    stored: npt.NDArray[np.int64] | None = field(default=None, repr=False)
+    """When a log stored each event (microseconds), if the input tells it; the largest number where it does not."""
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -127,8 +129,8 @@ class Columns:
             tables[name] = self.tables[name].slice(start, end - start)
         sources, sequences = (None if each is None else each[low:high] for each in (self.sources, self.sequences))
         codes, positions = self.code_array[low:high], self.positions[low:high]
-        identities = None if self.identities is None else self.identities[low:high]
-        return Columns(self.types, codes, positions, tables, sources, sequences, identities=identities)  # type: ignore[arg-type]
+        identities, stored = (None if each is None else each[low:high] for each in (self.identities, self.stored))
+        return Columns(self.types, codes, positions, tables, sources, sequences, identities=identities, stored=stored)  # type: ignore[arg-type]
 
     def follow(self, last: int) -> bool:
         """Whether the positions increase, and all are after `last`."""

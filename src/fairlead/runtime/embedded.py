@@ -6,6 +6,7 @@ Never: holds more than a batch and the matchers' state in a `Run`.
 
 from __future__ import annotations
 
+import warnings
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,13 +15,14 @@ from functools import cached_property
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, overload
 
+import numpy as np
 import pyarrow as pa
 
 from fairlead.dataclass import dataclass
 from fairlead.deliver.receipt import Receipt, ReceiptBook
 from fairlead.engine import Engine
-from fairlead.errors import UsageError
-from fairlead.matching.results.delivery_order import LAZY, delivery_words
+from fairlead.errors import FairleadWarning, UsageError
+from fairlead.matching.results.delivery_order import LAZY, delivery_words, names_of, signs_of
 from fairlead.matching.results.relation_batches import counts_of, only, relation_table
 from fairlead.matching.state.encoding import Change
 from fairlead.matching.unit import KERNELS_FROM
@@ -33,6 +35,7 @@ from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
 from fairlead.model.types import DataType, Kind
 from fairlead.model.values import canonical
+from fairlead.model.verdict import EventVerdict, RevisionVerdict
 from fairlead.runtime.parts import OrderPart, parts_of
 from fairlead.runtime.run_state import RunState
 from fairlead.transport.admission.sequences import LastSequences
@@ -40,7 +43,7 @@ from fairlead.transport.events import read_events
 from fairlead.transport.tables.table_reader import TABLE_ROWS, is_table, record_batches
 
 if TYPE_CHECKING:
-    from fairlead.runtime.event_time import EventTimeBuffer
+    from fairlead.runtime.event_time import EventTimeBuffer, EventTimeMatcher, EventVerdicts, OrderedFindings
 
 EVENTS_PER_MEMBER = 4
 """A result keeps the events of its batches unchanged, unless relations need few of them: then copies of those few."""
@@ -54,7 +57,8 @@ class Run:
     possibly of another plan. `keep`: prepare the state for a later run (`kept`).
 
     If the rules have ORDER BY … DELAY, batches are in the order of arrival: events are matched once the frontier has passed
-    them, and `late` is called with those that arrive after it.
+    them, and `late` is called with those that take no part, and why: they are late, ahead or repeated. With LATE REVISE, late
+    events may take relations back: these are delivered again, with the sign -1.
     """
 
     def __init__(
@@ -65,7 +69,7 @@ class Run:
         parts: Sequence[OrderPart] = (),
         resumed: RunState | None = None,
         keep: bool = False,
-        late: Callable[[Columns], None] | None = None,
+        late: Callable[[EventVerdicts], None] | None = None,
     ) -> None:
         require_plan("Run", plan, "Run(fairlead.compile(text))")
         require_kind("Run", "event_by_event", event_by_event, (bool,), "True or False", "event_by_event=True")
@@ -73,7 +77,7 @@ class Run:
         require_kind("Run", "resumed", resumed, (RunState, type(None)), "a RunState or None", "pass what Run.kept returned")
         require_kind("Run", "keep", keep, (bool,), "True or False", "keep=True")
         if late is not None:
-            require_call("Run", "late", late, "a function of Columns, or leave it out")
+            require_call("Run", "late", late, "a function of EventVerdicts, or leave it out")
         self.plan = plan
         kernels_from = None if event_by_event else KERNELS_FROM
         if resumed is not None:
@@ -81,6 +85,7 @@ class Run:
         else:
             self.engines = [Engine(each, kernels_from=kernels_from) for each in ([part.plan for part in parts] or [plan])]
         self.resumed = resumed
+        self.matcher: EventTimeMatcher | None = None
         self.change = self._change()
         self.sequences = resumed.sequences if resumed is not None else LastSequences()
         self.book = self._book(plan.digest, not self.change.started)
@@ -90,18 +95,33 @@ class Run:
         self.events = 0
         self.duplicates = 0
         self.found: Counter[str] = Counter()
+        """Relations by subscription, without those that were taken back."""
+        self.verdicts: Counter[EventVerdict] = Counter()
+        self.revisions: Counter[RevisionVerdict] = Counter()
+        self.unstored = 0
+        """Events that do not tell when they were stored, where the rules say AHEAD."""
         self.keep, self.late = keep, late
-        self.buffer = self._buffer()
+        self.matcher = self._matcher(kernels_from)
 
-    def _buffer(self) -> EventTimeBuffer | None:
+    def _matcher(self, kernels_from: int | None) -> EventTimeMatcher | None:
         if self.plan.order is None or self.plan.order.delay_us is None:
             return None
-        from fairlead.runtime.event_time import EventTimeBuffer
+        from fairlead.runtime.event_time import EventTimeMatcher
 
-        made = EventTimeBuffer(self.plan.order, self.plan.catalogue)
+        engine = self.engines[0]
         if self.resumed is not None and self.resumed.held:
-            made.load(self.resumed.held)
-        return made
+            return EventTimeMatcher.resume(self.plan, engine, self.resumed.held, kernels_from=kernels_from)
+        return EventTimeMatcher(self.plan, engine=engine, kernels_from=kernels_from)
+
+    @property
+    def buffer(self) -> EventTimeBuffer | None:
+        """The events that are held back, if there is an order by value with a delay."""
+        return None if self.matcher is None else self.matcher.buffer
+
+    @property
+    def engine(self) -> Engine:
+        """The engine of the first part."""
+        return self.engines[0] if self.matcher is None else self.matcher.engine
 
     def feed(self, columns: Columns, part: int = 0) -> Sequence[Relation]:
         """Match a batch of events, and return the relations that it completes."""
@@ -109,28 +129,58 @@ class Run:
         if not isinstance(part, int) or not 0 <= part < len(self.engines):
             raise wrong_kind("Run.feed", "part", part, "the number of a part", f"a number below {len(self.engines)}")
         self.events += len(columns)
-        if self.buffer is not None and columns.identities is None:
-            released = self.buffer.step(columns)
-            if len(released.verdicts) and self.late is not None:
-                self.late(released.verdicts.columns)
-            columns = released.columns
+        if self.matcher is not None and columns.identities is None:
+            self._require_stored(columns)
+            return self._found(self.matcher.step(columns, columns.stored))
         self.duplicates += columns.duplicates
         return self._noted(self.engines[part].feed(columns))
+
+    def punctual(self, batches: Iterable[Columns]) -> Iterator[Columns]:
+        """Batches that are about to be sorted, without the events that are ahead of the time at which they were stored."""
+        for columns in batches:
+            self._require_stored(columns)
+            if self.plan.order is None or self.plan.order.ahead_us is None or columns.stored is None:
+                yield columns
+                continue
+            from fairlead.runtime.event_time import without_ahead
+
+            kept, ahead = without_ahead(columns, self.plan.order, self.plan.catalogue)
+            self._judged(ahead)
+            self.events += len(columns) - len(kept)
+            yield kept
+
+    def _require_stored(self, columns: Columns) -> None:
+        if self.plan.order is not None and self.plan.order.ahead_us is not None and columns.stored is None:
+            self.unstored += len(columns)
+
+    def _judged(self, told: EventVerdicts) -> None:
+        self.verdicts.update(told.verdicts)
+        if len(told) and self.late is not None:
+            self.late(told)
+
+    def _found(self, found: OrderedFindings) -> Sequence[Relation]:
+        self.duplicates += found.duplicates
+        self._judged(found.verdicts)
+        if found.rounds is not None:
+            revised, signs = found.rounds >= 0, signs_of(found.relations)
+            gone = 0 if signs is None else int((signs < 0).sum())
+            self.revisions.update({RevisionVerdict.RETRACTED: gone, RevisionVerdict.ADDED: int(revised.sum()) - gone})
+        return self._noted(found.relations)
 
     def finish(self, until: int | None = None) -> Sequence[Relation]:
         """End the input, and return the relations that its end decides: of events that were held back, unless the state is
         kept for a later run, and absences, which only a plan in one part has."""
-        if self.buffer is None or self.keep:
-            return self._noted(self.engines[0].finish(until))
-        rest = self.buffer.finish()
-        self.duplicates += rest.duplicates
-        found, decided = self._noted(self.engines[0].feed(rest)), self._noted(self.engines[0].finish(until))
-        return [*found, *decided] if len(decided) else found
+        if self.matcher is None or self.keep:
+            return self._noted(self.engine.finish(until))
+        return self._found(self.matcher.finish(until))
 
     def _noted(self, relations: Sequence[Relation]) -> Sequence[Relation]:
         self.book.note(delivery_words(relations))
         counts = counts_of(relations)
         self.found.update(counts)
+        if (signs := signs_of(relations)) is not None:
+            gone = Counter(names_of(relations, np.flatnonzero(signs < 0)))
+            self.found.subtract(gone + gone)
         for name in counts if self.books else ():
             self.books[name].note(delivery_words(only(relations, name)))
         return relations
@@ -141,21 +191,21 @@ class Run:
 
     def _change(self) -> Change:
         """By name, which subscriptions were resumed from an earlier run, which were started, and which were dropped."""
-        found = self.engines[0].change
+        found = self.engine.change
         names = self.resumed.names if self.resumed is not None else {}
         return Change(found.resumed, found.started, tuple(names.get(digest, digest) for digest in found.dropped))
 
     @property
     def position(self) -> int:
         """The position of the next event, where positions are counted."""
-        return self.engines[0].last.major + 1
+        return self.engine.last.major + 1 if self.matcher is None else self.matcher.position
 
     def kept(self) -> RunState:
         """The state that another run resumes from. Call it before `finish`: later events come before the end of the input."""
         receipts = {book.plan: book.receipt() for book in (*self.books.values(), self.book)}
         names = {each.digest: each.name for each in self.plan.subscriptions}
-        held = b"" if self.buffer is None else self.buffer.dump()
-        return RunState(self.engines[0].dump(), receipts, names, self.sequences, held)
+        held = b"" if self.matcher is None else self.matcher.held()
+        return RunState(self.engine.dump(), receipts, names, self.sequences, held)
 
     @property
     def receipt(self) -> Receipt:
@@ -279,7 +329,7 @@ def match(
     parts = () if stream is None else parts_of(plan)
     run = Run(plan, event_by_event=event_by_event, parts=parts)
     batches, members = [], 0
-    for part, columns in _read(events, plan, order_by, position, stream, parts):
+    for part, columns in _read(events, run, order_by, position, stream, parts):
         found = run.feed(columns, part)
         batches.append(found)
         if isinstance(found, LAZY):
@@ -287,6 +337,9 @@ def match(
             if run.events > EVENTS_PER_MEMBER * members:
                 found.narrow()
     batches.append(run.finish(until_microseconds(until)))
+    if run.unstored:
+        problem = f"the rules say AHEAD, and {run.unstored:,} events do not tell when they were stored: none of them is ahead"
+        warnings.warn(FairleadWarning("W102", problem, "add `_stored`, as exports have it, or leave AHEAD out"), stacklevel=2)
     receipt = run.book.receipt(b"".join(to_bytes(delivery_words(batch)) for batch in batches))
     return Result(plan, tuple(batches), receipt, run.events, run.duplicates)
 
@@ -298,13 +351,14 @@ def _require_parts(parts: Any) -> None:
 
 def _read(
     events: Any,
-    plan: Plan,
+    run: Run,
     order_by: Sequence[str] | str | None,
     position: str | None,
     stream: str | None,
     parts: Sequence[OrderPart],
 ) -> Iterable[tuple[int, Columns]]:
     """The events, each batch with the number of its part."""
+    plan = run.plan
     if order_by is not None or plan.order is not None:
         from fairlead.runtime.sorting import AllFresh, in_total_order, order_of
 
@@ -312,7 +366,8 @@ def _read(
         if position is not None or stream is not None:
             problem = f"position or stream is set, and the events are ordered by value: {order}"
             raise UsageError("A210", problem, "leave them out, or the order by value")
-        return [(0, in_total_order(read_events(events, plan.catalogue, last_sequences=AllFresh()), order, plan.catalogue))]
+        read = read_events(events, plan.catalogue, last_sequences=AllFresh())
+        return [(0, in_total_order(run.punctual(read), order, plan.catalogue))]
     if stream is None:
         return ((0, columns) for columns in read_events(events, plan.catalogue, position=position))
     if position is None or not is_table(events):

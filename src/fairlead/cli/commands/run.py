@@ -91,7 +91,9 @@ class RunArguments:
     "--on-bad", type=click.Choice(["stop", "skip"]), default="stop", show_default=True, help="What to do with a bad record."
 )
 @click.option("--rejects", metavar="FILE", help="With --on-bad skip: where to write bad records. [default: OUT.rejects.jsonl]")
-@click.option("--late", metavar="FILE", help="With ORDER BY … DELAY: where to write the events that arrive too late.")
+@click.option(
+    "--late", metavar="FILE", help="With ORDER BY … DELAY: where to write the events that are late, ahead or repeated."
+)
 @allow_nan_option
 @until_option
 @click.option("--batch-rows", type=click.IntRange(min=1), metavar="N", help="Records per batch; more of them need more memory.")
@@ -303,7 +305,8 @@ def _batches(
             last_sequences=AllFresh(),
         )
         with closing(unordered):
-            yield 0, in_total_order(unordered, order_of(plan, job.order_by), plan.catalogue)
+            given = unordered if check else running.punctual(unordered)
+            yield 0, in_total_order(given, order_of(plan, job.order_by), plan.catalogue)
         return
     sequences = LastSequences.load(running.sequences.dump()) if check else running.sequences
     if running.buffer is not None:

@@ -116,7 +116,7 @@ class EventTimeBuffer:
         for name, table in arrivals.items():
             values[columns.places[name]] = first_values(table)
             heartbeats[columns.places[name]] = name == HEARTBEAT.name
-        ahead = self._ahead(values, stored)
+        ahead = _ahead(values, stored, self.order)
         counted = ~ahead & ~(heartbeats & (values == TIMESTAMP_RANGE[0]))  # readers that wait for a quiet topic store these
         before, after = self._followed(columns, values, heartbeats, counted)
         behind = counted & (values < before)
@@ -131,12 +131,6 @@ class EventTimeBuffer:
         self.ahead += int((ahead & ~heartbeats).sum())
         self.last = columns.last_after(self.last)
         return JudgedEvents(columns, arrivals, values, after, counted & ~behind, ahead & ~heartbeats, late, revising)
-
-    def _ahead(self, values: Numbers, stored: npt.ArrayLike | None) -> Mask:
-        if self.order.ahead_us is None or stored is None:
-            return np.zeros(len(values), dtype=bool)
-        found: Mask = values - self.order.ahead_us > np.asarray(stored, dtype=np.int64)
-        return found
 
     def _followed(self, columns: Columns, values: Numbers, heartbeats: Mask, counted: Mask) -> tuple[Numbers, Numbers]:
         """The frontier before and after each row; those that do not count leave it where it is."""
@@ -242,6 +236,29 @@ def canonical_blob(table: pa.Table) -> bytes:
     """Equal bytes for equal tables."""
     columns = [canonical(column) for column in table.combine_chunks().to_batches()[0].columns] if len(table) else table.columns
     return packed(pa.table(columns, schema=table.schema))
+
+
+def without_ahead(columns: Columns, order: EventOrder, catalogue: Catalogue) -> tuple[Columns, EventVerdicts]:
+    """The events of a batch that are not ahead of the time at which they were stored; and those that are. Heartbeats that are
+    ahead are in neither."""
+    if order.ahead_us is None or columns.stored is None:
+        return columns, NO_VERDICTS
+    values, heartbeats = np.zeros(len(columns), dtype=np.int64), np.zeros(len(columns), dtype=bool)
+    for name, table in arrivals_of(columns, order, catalogue).items():
+        values[columns.places[name]] = first_values(table)
+        heartbeats[columns.places[name]] = name == HEARTBEAT.name
+    ahead = _ahead(values, columns.stored, order)
+    if not ahead.any():
+        return columns, NO_VERDICTS
+    told = rows_of(columns, np.flatnonzero(ahead & ~heartbeats), catalogue)
+    return rows_of(columns, np.flatnonzero(~ahead), catalogue), EventVerdicts(told, (EventVerdict.AHEAD,) * len(told))
+
+
+def _ahead(values: Numbers, stored: npt.ArrayLike | None, order: EventOrder) -> Mask:
+    if order.ahead_us is None or stored is None:
+        return np.zeros(len(values), dtype=bool)
+    found: Mask = values - order.ahead_us > np.asarray(stored, dtype=np.int64)
+    return found
 
 
 def _less(values: Numbers, amount: int) -> Numbers:

@@ -88,7 +88,7 @@ async def export(
     selection = what if isinstance(what, Selection) else await select(log, what)
     if selection.ordered:
         selection = selection.by_topic()
-    table = EventTable(selection, report, position, origin=("_source", "_sequence") if selection.ordered else ())
+    table = EventTable(selection, report, position, origin=_origin(selection))
     streams, events = await open_streams(log, selection.topics), 0
     ends = await complete(log, streams, selection)
     left_out = [position] if selection.ordered else []
@@ -137,3 +137,8 @@ async def selected(log: Log, rules: str, subscription: str | None) -> Selection:
 async def complete(log: Log, streams: Sequence[Stream], selection: Selection) -> list[int]:
     """The last sequence of each stream, once it contains everything that its topics hold now."""
     return [await caught_up(log, stream, topics) for stream, topics in zip(streams, selection.topics, strict=True)]
+
+
+def _origin(selection: Selection) -> tuple[str, ...]:
+    """The columns that say where events come from, if the order is not that of the log."""
+    return ("_source", "_sequence", *(["_stored"] if selection.stored else [])) if selection.ordered else ()

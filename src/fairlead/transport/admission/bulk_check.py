@@ -15,11 +15,13 @@ import pyarrow as pa
 from fairlead.dataclass import dataclass
 from fairlead.model.columns import Codes, Rows, record_batch
 from fairlead.model.limits import LIMITS
-from fairlead.model.types import Kind
+from fairlead.model.types import DataType, Kind
 from fairlead.model.values import INT_RANGE, plain_number
 from fairlead.transport.admission.converters import DOUBTS, NULL, column, only
 from fairlead.transport.admission.positions import Positions, positions_of_values
 from fairlead.transport.admission.record_check import RecordShape, Shapes, is_unicode
+
+STORED = DataType(Kind.TIMESTAMP)
 
 
 @dataclass
@@ -30,6 +32,7 @@ class Grouped:
     tables: dict[str, pa.RecordBatch]
     sources: list[str | None] | None = None
     sequences: list[int | None] | None = None
+    stored: list[int | None] | None = None
     kept: list[int] | None = None
     places: Mapping[str, Rows] | None = None
     """The rows of each type, as in Columns, if they are known."""
@@ -60,6 +63,7 @@ def columnwise(records: list[Any], shapes: Shapes) -> Grouped | None:
         if not all(plain):
             grouped.sources = _sources(records)
             grouped.sequences = _sequences(records, shapes.text)
+            grouped.stored = _stored(records, shapes.text)
         if shapes.position_field is not None:
             brought = positions_of_values(list(map(itemgetter(shapes.position_field), records)), text=shapes.text)
             grouped.positions, grouped.last = brought, int(brought[-1])
@@ -93,13 +97,13 @@ def sized_batch(arrays: list[pa.Array], shape: RecordShape, rows: int) -> pa.Rec
 
 
 def _exact_fields(rows: list[Any], shape: RecordShape) -> bool:
-    """True: every record has `type` and as many fields as the type has (and its position). False: some have `_source` or
-    `_sequence`. Raises if a record has other fields. A missing attribute shows when the columns are read."""
+    """True: every record has `type` and as many fields as the type has (and its position). False: some have `_source`,
+    `_sequence` or `_stored`. Raises if a record has other fields. A missing attribute shows when the columns are read."""
     wanted = shape.fields
     if set(map(len, rows)) == {wanted + 1} and all("type" in row for row in rows):
         return True
     for row in rows:
-        if len(row) != wanted + ("type" in row) + ("_source" in row) + ("_sequence" in row):
+        if len(row) != wanted + ("type" in row) + ("_source" in row) + ("_sequence" in row) + ("_stored" in row):
             raise ValueError("missing or extra fields")
     return False
 
@@ -110,6 +114,13 @@ def _sources(records: list[Any]) -> list[str | None] | None:
     if not all(value is None or is_unicode(value) for value in values):
         raise ValueError("not Unicode")
     return values if any(value is not None for value in values) else None
+
+
+def _stored(records: list[Any], text: bool) -> list[int | None] | None:
+    values = [record.get("_stored") for record in records]
+    if all(value is None for value in values):
+        return None
+    return list(column(values, STORED, allow_nan=False, text=text).cast(pa.int64()).to_pylist())
 
 
 def _sequences(records: list[Any], text: bool) -> list[int | None] | None:

@@ -33,6 +33,8 @@ from fairlead.transport.admission.problems import Rejected, Rejects, at, oversiz
 from fairlead.transport.admission.record_check import RecordShape, Shapes
 from fairlead.transport.admission.sequences import LastSequences
 
+UNKNOWN = int(np.iinfo(np.int64).max)
+"""When an event was stored, if the record does not tell."""
 OnBad = Literal["stop", "skip"]
 BATCH_ROWS = 8192
 TEXT_LENGTH_MAX = 100_000
@@ -109,7 +111,7 @@ class Intake:
 
     def _judged(self, batch: RawRecords, shapes: Shapes) -> Grouped:
         rows: dict[int, list[tuple[Any, ...]]] = {}
-        found = Grouped(codes := [], {}, sources := [], sequences := [], kept := [])
+        found = Grouped(codes := [], {}, sources := [], sequences := [], stored := [], kept := [])
         refused: list[Rejected] = []
         field, least, brought = self.position_field, self.position, []  # type: str | None, int, list[int]
         first = self.position if field is None else self.records
@@ -119,7 +121,7 @@ class Intake:
                 if field is not None and isinstance(record, Mapping):
                     position = position_of(record, field, least, text=shapes.text)
                     least = position + 1
-                shape, row, source, sequence = shapes.judge(record)
+                shape, row, source, sequence, moment = shapes.judge(record)
             except DataError as error:
                 if self.on_bad == "stop":
                     raise at(error, batch.place(index, first + index)) from None
@@ -131,6 +133,7 @@ class Intake:
             codes.append(shape.code)
             sources.append(source)
             sequences.append(sequence)
+            stored.append(moment)
             kept.append(index)
         if field is not None:
             found.positions, found.last = np.array(brought, dtype=np.int64), least - 1
@@ -157,7 +160,7 @@ class Intake:
         self.records += count
         codes = np.asarray(grouped.codes, dtype=code_type(len(self.typed.names)))
         tables, places = grouped.tables, grouped.places
-        sources, sequences = _present(grouped.sources), _present(grouped.sequences)
+        sources, sequences, stored = map(_present, (grouped.sources, grouped.sequences, grouped.stored))
         dropped = 0
         fresh = None if sequences is None else self.last_sequences.fresh(sources, sequences)
         if fresh is not None:
@@ -166,10 +169,12 @@ class Intake:
             positions = positions[np.array(fresh)] if isinstance(positions, np.ndarray) else _where(positions, fresh)
             sources = None if sources is None else _where(sources, fresh)
             sequences = _where(sequences or (), fresh)
+            stored = None if stored is None else _where(stored, fresh)
             dropped = fresh.count(False)
             self.duplicates += dropped
         last = self.position - 1 if count and self.position else None
-        return Columns(self.typed.names, codes, positions, tables, sources, sequences, dropped, last, places)
+        times = None if stored is None else np.array([UNKNOWN if each is None else each for each in stored], dtype=np.int64)
+        return Columns(self.typed.names, codes, positions, tables, sources, sequences, dropped, last, places, stored=times)
 
 
 def _rejected(batch: RawRecords, index: int, position: int | None, error: DataError) -> Rejected:

@@ -16,7 +16,7 @@ from fairlead.model.limits import LIMITS
 from fairlead.model.types import DataType, EventType, Kind
 from fairlead.model.values import brief
 
-SPECIAL = ("type", "_source", "_sequence")
+SPECIAL = ("type", "_source", "_sequence", "_stored")
 """The fields that belong to a record and not to its type."""
 
 NAME_LENGTH_MAX = 80

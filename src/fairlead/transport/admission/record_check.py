@@ -3,8 +3,8 @@
 The other checks of records (bulk_check.py, casts.py) only make it faster: they accept a subset of what this module accepts,
 with the same values, and must leave every doubt to it. So all inputs agree, including their errors.
 
-Takes: a record as a dict. Gives: its shape, canonical row, source and sequence, or a DataError without a place.
-Never: reads files, knows positions, or keeps anything between records.
+Takes: a record as a dict. Gives: its shape, canonical row, source, sequence and time of storage, or a DataError without a
+place. Never: reads files, knows positions, or keeps anything between records.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from fairlead.errors import DataError
 from fairlead.model.columns import arrow_schema, text_array
 from fairlead.model.limits import LIMITS
-from fairlead.model.types import HEARTBEAT, Attribute, Catalogue, EventType, Kind
+from fairlead.model.types import HEARTBEAT, Attribute, Catalogue, DataType, EventType, Kind
 from fairlead.model.values import INT_RANGE, canonical, plain_number
 from fairlead.transport.admission.problems import (
     SPECIAL,
@@ -128,8 +128,9 @@ class Shapes:
             raise unknown_type(name, self.names)
         raise not_published(declared)
 
-    def judge(self, record: Any) -> tuple[RecordShape, tuple[Any, ...], str | None, int | None]:
-        """Shape, canonical row, source and sequence of one record. Raises the record itself if it is a DataError."""
+    def judge(self, record: Any) -> tuple[RecordShape, tuple[Any, ...], str | None, int | None, int | None]:
+        """Shape, canonical row, source, sequence and time of storage of one record. Raises the record itself if it is a
+        DataError."""
         if isinstance(record, DataError):
             raise record
         if not isinstance(record, Mapping):
@@ -137,7 +138,8 @@ class Shapes:
             raise DataError("D009", f"expected an object, got {quoted(record)}", fix)
         shape = self.shape_of(record)
         row = shape.row(record)
-        return shape, row, _source(record.get("_source")), _sequence(record.get("_sequence"), self.text)
+        given = _source(record.get("_source")), _sequence(record.get("_sequence"), self.text)
+        return shape, row, *given, _stored(record.get("_stored"), self.text)
 
 
 class _Where(NamedTuple):
@@ -184,6 +186,16 @@ def _sequence(value: Any, text: bool) -> int | None:
         pass
     fix = "number the records of a source with integers"
     raise DataError("D010", f"expected a 64-bit integer in `_sequence`, got {quoted(value)}", fix)
+
+
+def _stored(value: Any, text: bool) -> int | None:
+    if value is None:
+        return None
+    try:
+        return int(canonical(value, DataType(Kind.TIMESTAMP), text=text))
+    except (ValueError, OverflowError):
+        fix = "write when the log stored the event as a TIMESTAMP, or leave it out"
+        raise DataError("D010", f"expected a TIMESTAMP in `_stored`, got {quoted(value)}", fix) from None
 
 
 def _bytes_over(row: tuple[Any, ...], limit: int) -> bool:

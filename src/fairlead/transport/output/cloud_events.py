@@ -232,7 +232,7 @@ class CloudEvents:
             schema, row, source, sequence, time = record.schema, record.row, record.source, record.sequence, record.time
             id = id or (str(record.position) if sequence is None else None)
         else:
-            shape, row, source, sequence = self._shapes.judge(record)
+            shape, row, source, sequence, _ = self._shapes.judge(record)
             schema, time = self.catalogue[shape.name], None
         id = id or (None if sequence is None else str(sequence))
         if id is None:

@@ -69,6 +69,15 @@ def open_relations(path: str | os.PathLike[str], plan: Plan) -> RelationWriter:
     raise UsageError("A103", f"the name {os.fspath(path)!r} has no known format", fix)
 
 
+class JudgedColumns(Protocol):
+    """Events, and the verdict on each."""
+
+    @property
+    def columns(self) -> Columns: ...
+    @property
+    def verdicts(self) -> Sequence[EventVerdict]: ...
+
+
 class OutputFile:
     """A file that appears completely or not at all, with the permissions of the file it replaces. Devices and pipes
     (`/dev/null`) are written directly."""
@@ -316,14 +325,14 @@ class RejectWriter(_Writer):
 
 
 class LateWriter(_Writer):
-    """A JSON Lines file of events that arrived after the frontier had passed them."""
+    """A JSON Lines file of events that take no part, and why: late, ahead of their time, or repeated."""
 
     def __init__(self, path: str | os.PathLike[str], catalogue: Catalogue) -> None:
         super().__init__(path)
         self.catalogue = catalogue
 
-    def __call__(self, late: Columns) -> None:
-        for event in late.events(self.catalogue):
+    def __call__(self, told: JudgedColumns) -> None:
+        for event, verdict in zip(told.columns.events(self.catalogue), told.verdicts, strict=True):
             given = {"_source": event.source, "_sequence": event.sequence}
             origin = {name: value for name, value in given.items() if value is not None}
-            self._line(event.to_json() | origin | {"_verdict": EventVerdict.LATE.value})
+            self._line(event.to_json() | origin | {"_verdict": verdict.value})

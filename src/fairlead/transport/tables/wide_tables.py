@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.types as is_
 
 from fairlead.model.columns import Codes, Rows, bits_of, code_type, rows_by_code, taken_rows
-from fairlead.transport.admission.bulk_check import Grouped, sized_batch
+from fairlead.transport.admission.bulk_check import STORED, Grouped, sized_batch
 from fairlead.transport.admission.converters import DOUBTS
 from fairlead.transport.admission.positions import positions_of_column
 from fairlead.transport.admission.record_check import RecordShape, Shapes
@@ -40,6 +40,7 @@ def by_type(columns: Mapping[str, pa.Array], rows: int, shapes: Shapes) -> Group
         _nothing_foreign(columns, rows, present, tables)
         known = {shape.name: at for shape, at in zip(present, places.values(), strict=True)}
         found = Grouped(codes, tables, _sources(columns.get("_source")), _sequences(columns.get("_sequence")), places=known)
+        found.stored = _stored(columns.get("_stored"))
         if shapes.position_field is not None:
             found.positions = positions_of_column(columns[shapes.position_field])
             found.last = int(found.positions[-1])
@@ -106,6 +107,12 @@ def _sources(column: pa.Array | None) -> list[str | None] | None:
         raise TypeError("not text")
     column.validate(full=True)
     return list(column.to_pylist())
+
+
+def _stored(column: pa.Array | None) -> list[int | None] | None:
+    if column is None or column.null_count == len(column):
+        return None
+    return list(cast(column, STORED, allow_nan=False).cast(pa.int64()).to_pylist())
 
 
 def _sequences(column: pa.Array | None) -> list[int | None] | None:

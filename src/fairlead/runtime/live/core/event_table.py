@@ -7,7 +7,8 @@ A selection says which: those of some types, or those that rules read, from the 
     type       of the event
     source     the publisher, and
     sequence   the number of the event in its topic; both only on request, and only if no attribute has this name. In exports of
-               events that are ordered by value they are called `_source` and `_sequence`, as in every input
+               events that are ordered by value they are called `_source` and `_sequence`, as in every input, and with AHEAD
+               `_stored` has the time at which the log stored the event
     …          attributes, null in events of types that have no such attribute
 
 Takes: a plan or types; blocks in the order of the stream. Gives: a selection; record batches. Never: makes an object of an
@@ -43,12 +44,13 @@ ROWS = 65_536
 @dataclass(frozen=True)
 class Selection:
     """`parts`: the types of each stream, by name. `timed`: include heartbeats even for a single type. `ordered`: the rules have
-    ORDER BY, so the order is not that of the log."""
+    ORDER BY, so the order is not that of the log. `stored`: it matters when the log stored an event (AHEAD)."""
 
     parts: tuple[tuple[str, ...], ...]
     timed: bool
     catalogue: Catalogue
     ordered: bool = False
+    stored: bool = False
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -79,8 +81,9 @@ def selection_of(plan: Plan) -> Selection:
 
 def selection_of_group(group: StreamGroup) -> Selection:
     """The selection of the events that a group reads."""
-    ordered = group.plan.order is not None
-    return Selection(tuple(each.types for each in group.parts), group.timed, group.plan.catalogue, ordered)
+    order = group.plan.order
+    stored = order is not None and order.ahead_us is not None
+    return Selection(tuple(each.types for each in group.parts), group.timed, group.plan.catalogue, order is not None, stored)
 
 
 def only_group(plan: Plan) -> StreamGroup:
@@ -110,7 +113,7 @@ def only_stream(selection: Selection) -> tuple[str, ...]:
 
 class EventTable:
     """The table of a selection. `report` is called with rejected events. `position` is the name of its column, `origin` those
-    of source and sequence."""
+    of source, sequence and the time of storage."""
 
     def __init__(self, selection: Selection, report: Report, position: str = "position", *, origin: Sequence[str] = ()) -> None:
         self._report = report
@@ -134,7 +137,7 @@ class EventTable:
         if self._streams and STREAM in fields:
             problem = f"the column that names the stream is called '{STREAM}', like an attribute"
             raise UsageError("A262", problem, "write each pattern between ORs as its own subscription")
-        kinds = zip(origin, (pa.string(), pa.int64()), strict=False)
+        kinds = zip(origin, (pa.string(), pa.int64(), pa.timestamp("us", "UTC")), strict=False)
         self._origin = {name: kind for name, kind in kinds if name not in fields and name != position}
         before = [(position, pa.int64()), ("type", pa.string()), *self._origin.items()]
         before += [(STREAM, pa.string())] if self._streams else []
@@ -170,7 +173,10 @@ class EventTable:
             pa.array(events.types, pa.string()).take(pa.array(events.codes)),
         ]
         for kind in self._origin.values():
-            columns.append(pa.repeat(block.source, len(at)) if pa.types.is_string(kind) else pa.array(block.sequence + at))
+            if pa.types.is_int64(kind):
+                columns.append(pa.array(block.sequence + at))
+            else:
+                columns.append(pa.repeat(pa.scalar(block.source if pa.types.is_string(kind) else stored.time, kind), len(at)))
         if self._streams:
             columns.append(pa.repeat(self._streams[part], len(at)))
         columns += [_column(field, events) for field in self._attributes]

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from fairlead.testing.live.actors.setting import AHEAD_SECONDS, DELAY_SECONDS, REVISE_SECONDS
 
-AHEAD_SHARE, TOO_LATE_SHARE, REVISING_SHARE, DELAYED_SHARE = 0.02, 0.02, 0.05, 0.4
+AHEAD_SHARE, TOO_LATE_SHARE, REVISING_SHARE, DELAYED_SHARE = 0.02, 0.02, 0.03, 0.4
 """The rest is in order, as far as publishers are. A revision costs each subscriber some milliseconds."""
 
 

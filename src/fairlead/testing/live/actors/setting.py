@@ -5,14 +5,16 @@ both, and one receives only the blocks that may have events for it. `Free`, `Cov
 property; `Joined` has conditions across events, and emits. A and B share a topic, and so mixed blocks; C has another, so
 that some rules read a merged stream, or two streams.
 
-Three more have rules in event time (ORDERED), equal ones; one of them joins late. Events have jittered times (jitter.py), so
-these subscribers hold events back, revise for late ones, and report those that are too late, or ahead of the log's clock. `Next`
+Three more have equal rules in event time (ORDERED); one of them joins late. Events have jittered times (jitter.py), so these
+subscribers hold events back, revise for late ones, and report those that are too late, or ahead of the log's clock. `Next`
 reads one topic, `Chain` two; what `Chain` emits is stored when it is final.
 """
 
 from __future__ import annotations
 
-TYPES = "TOPIC both (A, B); TOPIC other (C); " + " ".join(f"TYPE {name} (k INT, x INT, at TIMESTAMP) TIME at;" for name in "ABC")
+TYPES = "TOPIC both (A, B); TOPIC other (C); " + " ".join(
+    f"TYPE {name} (k INT, x INT, at TIMESTAMP) TIME at;" for name in "ABC"
+)
 FREE = "SUBSCRIPTION Free MATCH A a AND B b"
 JOINED = "SUBSCRIPTION Joined MATCH A a AND B b WHERE a.k = b.k EMIT Pair (k = a.k, total = a.x + b.x)"
 COVERING = "SUBSCRIPTION Covering MATCH A a AND B b AND C c"
