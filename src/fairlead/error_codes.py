@@ -266,6 +266,7 @@ CODES: dict[str, tuple[str, str]] = {
     "A262": ("The column of positions or of streams has the name of an attribute.", "Use another column name."),
     "A263": ("An attribute has different types in two event types of one table.", "Read these types separately, or rename the attribute."),
     "A264": ("A subscription with `OR` that reads several streams cannot start at a position.", "Start at a time, or with `earliest`, `new` or `snapshot` (live only)."),
+    "A265": ("`early` of a live subscription is something other than True, False or `final`.", "Pass one of these."),
     "A270": ("The body of the request is too large.", "Send it in several requests."),
     "A271": ("The content type of the request is not supported.", "Use one that the message lists."),
     "A272": ("The bearer token is missing or wrong.", "Send the header `Authorization: Bearer …`."),

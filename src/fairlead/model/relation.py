@@ -35,6 +35,8 @@ class Relation:
     """How many of the members each slot holds, in this order; None if the pattern tells it, as all patterns do today."""
     sign: int = PLUS
     """1, or -1 if this delivery takes the relation back. Both have the same id."""
+    early: bool = field(default=False, repr=False)
+    """Delivered live before the delay of ORDER BY has passed; it is delivered again when that has, unless it was taken back."""
 
     @property
     def positions(self) -> tuple[int | str, ...]:
@@ -57,7 +59,7 @@ class Relation:
 
     def to_json(self) -> dict[str, Any]:
         """The relation as a dict for JSON. It has runs only if the pattern does not tell them, and a sign only if
-        the delivery takes the relation back."""
+        the delivery takes the relation back, and `early` only if it is early."""
         made = {
             "subscription": self.subscription,
             "id": self.id,
@@ -71,4 +73,6 @@ class Relation:
             made["runs"] = list(self.runs)
         if self.sign != PLUS:
             made["sign"] = self.sign
+        if self.early:
+            made["early"] = True
         return made

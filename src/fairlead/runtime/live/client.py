@@ -27,7 +27,7 @@ from fairlead.runtime.live.merged_streams import sweep
 from fairlead.runtime.live.overview import Overview, overview_of
 from fairlead.runtime.live.publisher.publisher import Publisher
 from fairlead.runtime.live.registry import Registry
-from fairlead.runtime.live.subscriber.group_start import SharedWork, Start
+from fairlead.runtime.live.subscriber.group_start import Early, SharedWork, Start
 from fairlead.runtime.live.subscriber.record import compared, forget, receipts_of
 from fairlead.runtime.live.subscriber.subscription import LiveSubscription
 from fairlead.transport.events import read_events
@@ -166,18 +166,27 @@ class Client:
         await self._publisher.flush()
 
     def subscribe(
-        self, rules: str, *, name: str | None = None, start: Start = "new", emit: bool = True, verdicts: bool = False
+        self,
+        rules: str,
+        *,
+        name: str | None = None,
+        start: Start = "new",
+        emit: bool = True,
+        verdicts: bool = False,
+        early: Early = False,
     ) -> LiveSubscription:
         """Subscribe to the relations of rules. Use the result in `async with`.
 
         The rules need not repeat declared types. With a `name` the subscription is durable: it resumes after the last relation
         acknowledged under that name. `start` is where a new one starts: "new", "earliest", "snapshot", a position or a
         datetime. `emit`: publish what the rules EMIT. `verdicts`: among the relations, deliver a report on every event that
-        takes no part in the rules' ORDER BY, because it is late, ahead or repeated.
+        takes no part in the rules' ORDER BY, because it is late, ahead or repeated. `early`: also deliver relations before
+        DELAY has passed, marked `early`, and take them back if later events change them; "final": only those that no other
+        event can change.
         """
         _require_text("subscribe", "rules", rules)
         require_kind("subscribe", "verdicts", verdicts, (bool,), "True or False", "subscribe(rules, verdicts=True)")
-        return LiveSubscription(self._ready(), self._registry, self._shared, rules, name, start, emit, verdicts)
+        return LiveSubscription(self._ready(), self._registry, self._shared, rules, name, start, emit, verdicts, early)
 
     async def receipts(self, name: str) -> Mapping[str, Receipt]:
         """The receipts of what a durable subscriber has acknowledged, by group of subscriptions."""

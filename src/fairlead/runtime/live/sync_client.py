@@ -25,7 +25,7 @@ from fairlead.model.verdict import EventVerdict
 from fairlead.runtime.live.core.deliveries import Batch
 from fairlead.runtime.live.export import Exported
 from fairlead.runtime.live.overview import Overview
-from fairlead.runtime.live.subscriber.group_start import Start
+from fairlead.runtime.live.subscriber.group_start import Early, Start
 from fairlead.runtime.live.subscriber.subscription import Ends, LiveSubscription
 from fairlead.transport.threads.loop_thread import LoopThread
 
@@ -88,10 +88,17 @@ class SyncClient:
         self._call(self._client.flush())
 
     def subscribe(
-        self, rules: str, *, name: str | None = None, start: Start = "new", emit: bool = True, verdicts: bool = False
+        self,
+        rules: str,
+        *,
+        name: str | None = None,
+        start: Start = "new",
+        emit: bool = True,
+        verdicts: bool = False,
+        early: Early = False,
     ) -> SyncSubscription:
         async def made() -> LiveSubscription:
-            return self._client.subscribe(rules, name=name, start=start, emit=emit, verdicts=verdicts)
+            return self._client.subscribe(rules, name=name, start=start, emit=emit, verdicts=verdicts, early=early)
 
         return SyncSubscription(self._call(made()), self._call)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import repeat
 from typing import overload
@@ -32,6 +33,7 @@ from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
 from fairlead.runtime.live.core.event_reports import EventReport, FoundVerdicts, placed_reports
 from fairlead.runtime.live.core.ledger import Ledger
+from fairlead.runtime.live.core.strand import PlacedRelations
 from fairlead.transport.log.block import Block
 
 
@@ -84,17 +86,21 @@ class DeliveryNumbers:
         return DeliveryNumbers(self.count - count, self.keys, firsts, None if self.owner is None else self.owner[count:])
 
 
+NO_NUMBERS = DeliveryNumbers(0, (), (), np.zeros(0, dtype=np.int32))
+
+
 @dataclass(frozen=True, eq=False)
 class Batch(Sequence[Relation]):
     """Relations that were completed close together, in the order of delivery. Relations found by kernels become objects when
     accessed. `reports`: on events that take no part, if the subscriber asked for them; `before`: for each, how many relations
-    of the batch are delivered before it."""
+    of the batch are delivered before it. `early`: the relations are early ones, which have no numbers."""
 
     plan: Plan
     relations: Sequence[Relation]
     numbering: DeliveryNumbers
     reports: Sequence[EventReport] = ()
     before: Sequence[int] = ()
+    early: bool = False
 
     def __len__(self) -> int:
         return len(self.relations)
@@ -110,8 +116,8 @@ class Batch(Sequence[Relation]):
         return self.relations[at]
 
     def numbered(self) -> Iterator[tuple[str, int, Relation]]:
-        """Each relation with the key of its group (one of `receipts`) and its number there."""
-        for (key, number), relation in zip(self.numbering, self.relations, strict=True):
+        """Each relation with the key of its group (one of `receipts`) and its number there; early ones have none."""
+        for (key, number), relation in zip(self.numbering, self.relations, strict=not self.early):
             yield key, number, relation
 
     @property
@@ -126,7 +132,8 @@ class Batch(Sequence[Relation]):
     def left(self, count: int, reports: int) -> Batch:
         """The batch without the first `count` relations, and so many reports."""
         before = [each - count for each in self.before[reports:]]
-        return Batch(self.plan, self.relations[count:], self.numbering.behind(count), self.reports[reports:], before)
+        left, numbering = self.relations[count:], self.numbering if self.early else self.numbering.behind(count)
+        return Batch(self.plan, left, numbering, self.reports[reports:], before, self.early)
 
     def to_arrow(self, subscription: str | None = None) -> pa.Table:
         """A table (model/layout.py) of all relations, or of those of one subscription."""
@@ -140,7 +147,7 @@ class FoundRelations:
     each relation, the number of the stretch that completed it. `words`: of the deliveries (model/identity.py), `digests`: the
     digest of the receipt after each. `derived`: the blocks of emitted events. `by`: if the events are in an order by value, for
     each relation the position in its stream of the event by which the frontier passed its completion; `verdicts`: on events
-    that take no part then."""
+    that take no part then; `early`: deliveries before the delay has passed."""
 
     first: int
     relations: Sequence[Relation]
@@ -150,19 +157,21 @@ class FoundRelations:
     derived: Sequence[Block]
     by: Numbers | None = None
     verdicts: FoundVerdicts | None = None
+    early: PlacedRelations | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class GroupFindings:
     """What a group found in the blocks that all groups read together. `key`: of the group. `turns`: for each relation, the
     number of the stretch that completed it, among all stretches. `silent`: the relations are from before the subscriber
-    joined. `verdicts`: those of the relations, with turns among all stretches."""
+    joined. `verdicts`, `early`: those of the relations, with turns among all stretches."""
 
     key: str
     found: FoundRelations
     turns: Numbers
     silent: bool
     verdicts: FoundVerdicts | None = None
+    early: PlacedRelations | None = None
 
 
 class JointDeliveries:
@@ -191,6 +200,17 @@ class JointDeliveries:
             self._open.append(batch.numbering)
         return batch if self._names is None or not told else self._with_reports(batch, fresh, told, self._names)
 
+    def early_batch(self, findings: Sequence[GroupFindings]) -> Batch | None:
+        """The early deliveries of all groups in the same blocks, in one order."""
+        some = [each.early for each in findings if each.early is not None and not each.silent and len(each.early.relations)]
+        if not some:
+            return None
+        relations: Sequence[Relation] = some[0].relations
+        if len(some) > 1:
+            turns, by = [each.runs for each in some], [each.by for each in some]
+            relations = by_turn([each.relations for each in some], turns, [0] * len(some), by)
+        return Batch(self.plan, [replace(each, early=True) for each in relations], NO_NUMBERS, early=True)
+
     def _joined(self, fresh: Sequence[tuple[GroupFindings, int]]) -> Batch:
         keys = tuple(each.key for each, _ in fresh)
         if len(fresh) == 1:
@@ -198,7 +218,7 @@ class JointDeliveries:
             numbering = DeliveryNumbers(len(one.found.relations), keys, (one.found.first,))
             return Batch(self.plan, one.found.relations, numbering).behind(count)
         if not fresh:
-            return Batch(self.plan, (), DeliveryNumbers(0, (), (), np.zeros(0, dtype=np.int32)))
+            return Batch(self.plan, (), NO_NUMBERS)
         known = [count for _, count in fresh]
         by = [each.found.by for each, _ in fresh]
         together = by_turn([each.found.relations for each, _ in fresh], [each.turns for each, _ in fresh], known, by)

@@ -10,6 +10,7 @@ blocks. Never: feeds a block twice.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -35,11 +36,19 @@ class Share:
 
 class Follower:
     """One lineage. `border`: by part, the last block from before the subscriber joined. Relations are silent until a block
-    after the border arrives in any part. `cache`: see ColumnCache."""
+    after the border arrives in any part. `cache`: see ColumnCache. `early_from`: find early deliveries after so many others,
+    which are known; None: find none."""
 
     def __init__(
-        self, key: str, streams: Sequence[Stream], lineage: Lineage, border: Sequence[int] | None, cache: ColumnCache
+        self,
+        key: str,
+        streams: Sequence[Stream],
+        lineage: Lineage,
+        border: Sequence[int] | None,
+        cache: ColumnCache,
+        early_from: int | None = None,
     ) -> None:
+        self.early_from = early_from
         self.key, self.streams, self.lineage = key, streams, lineage
         self._part = {each.name: at for at, each in enumerate(streams)}
         self._border = border or (0,) * len(streams)
@@ -85,12 +94,15 @@ class Follower:
 
     def feed(self, share: Share) -> GroupFindings:
         """Feed the lineage its share of the next stretches."""
-        found = self.lineage.feed(share.stretches, self.streams, self._cache)
         for each in share.stretches:
             self.silent = self.silent and each.blocks[-1].sequence <= self._border[each.part]
-        told = found.verdicts
+        if not self.silent and self.early_from is not None and self.lineage.book.count >= self.early_from:
+            self.lineage.begin_early()
+        found = self.lineage.feed(share.stretches, self.streams, self._cache)
+        told, early = found.verdicts, found.early
         verdicts = None if told is None else FoundVerdicts(told.found, share.turns[told.turns], told.at)
-        return GroupFindings(self.key, found, share.turns[found.turns], self.silent, verdicts)
+        ahead = None if early is None else replace(early, runs=share.turns[early.runs])
+        return GroupFindings(self.key, found, share.turns[found.turns], self.silent, verdicts, ahead)
 
 
 class JointReading:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -29,7 +30,7 @@ from fairlead.runtime.live.core.deliveries import FoundRelations
 from fairlead.runtime.live.core.derived_blocks import emitting_of
 from fairlead.runtime.live.core.event_reports import FoundVerdicts
 from fairlead.runtime.live.core.ledger import book_of, dump_book, load_book
-from fairlead.runtime.live.core.strand import PlacedVerdicts, Strand, StrandFindings, StreamPlace
+from fairlead.runtime.live.core.strand import PlacedRelations, PlacedVerdicts, Strand, StrandFindings, StreamPlace
 from fairlead.runtime.live.core.stream_groups import Origin, StreamGroup, origin_name
 from fairlead.runtime.live.core.stream_merge import Stretch
 from fairlead.runtime.parts import OrderPart
@@ -74,6 +75,11 @@ class Lineage:
         if self._stopped:
             raise StateError("S115", "matching was interrupted in the middle of a batch", "subscribe again")
 
+    def begin_early(self) -> None:
+        """Find early deliveries from here on, if the events are in an order by value."""
+        for each in self.strands:
+            each.begin_early()
+
     @property
     def after(self) -> tuple[int, ...]:
         """By stream, the sequence of the last block that was read."""
@@ -99,7 +105,8 @@ class Lineage:
         if len(found) == 1:
             (one,) = found
             derived = self._derived_blocks(one.final, one.cuts)
-            return self._numbered(one.relations, turns[0], derived, one.by, self._judged(one.verdicts, mine))
+            found_early = None if one.early is None else replace(one.early, runs=np.array(mine)[one.early.runs])
+            return self._numbered(one.relations, turns[0], derived, one.by, self._judged(one.verdicts, mine), found_early)
         relations = interleaved([each.relations for each in found], turns)
         derived = [block for run in self._runs(relations) for block in self._derived_blocks(run, None)]
         return self._numbered(relations, np.sort(np.concatenate(turns)), derived)
@@ -111,9 +118,10 @@ class Lineage:
         derived: Sequence[Block],
         by: Numbers | None = None,
         verdicts: FoundVerdicts | None = None,
+        early: PlacedRelations | None = None,
     ) -> FoundRelations:
         first, words = self.book.count + 1, delivery_words(relations)
-        return FoundRelations(first, relations, turns, words, self.book.note(words), derived, by, verdicts)
+        return FoundRelations(first, relations, turns, words, self.book.note(words), derived, by, verdicts, early)
 
     def _judged(self, told: PlacedVerdicts | None, turns: Sequence[int]) -> FoundVerdicts | None:
         if told is None:

@@ -86,7 +86,7 @@ def _route(plan: Plan, name: str) -> Condition | None:
 
 def _accepted(branch: Branch, slot: int) -> Iterator[tuple[Atom, ...]]:
     """Alternatives: every event that the slot accepts satisfies one of them."""
-    own = [each.condition for each in branch.predicates if each.slots == (slot,) and _of_event(each.condition)]
+    own = [each.condition for each in branch.predicates if each.slots == (slot,) and reads_only_events(each.condition)]
     for chosen in product(*(each.terms for each in own)):
         atoms = {cast(Atom, at_slot_zero(atom)) for term in chosen for atom in term}
         yield tuple(sorted(atoms, key=lambda atom: _shown((atom,))))
@@ -101,7 +101,7 @@ def _shown(term: tuple[Atom, ...]) -> str:
     return render_condition(Condition((term,)), [NAME])
 
 
-def _of_event(condition: Condition) -> bool:
+def reads_only_events(condition: Condition) -> bool:
     """Whether it reads only the attributes and the time of the event, which its publisher knows, and not its position."""
     return all(_plain(atom) for term in condition.terms for atom in term)
 

@@ -31,6 +31,7 @@ from fairlead.model.relation import Relation
 from fairlead.order.continuity import Continuity
 from fairlead.runtime.event_time import EventTimeMatcher, EventVerdicts
 from fairlead.runtime.live.core.block_columns import ColumnCache
+from fairlead.runtime.live.core.early import EarlyMatcher, reordered
 from fairlead.runtime.live.core.stream_groups import GroupStream
 from fairlead.runtime.live.core.stream_merge import Reached, Stretch
 from fairlead.runtime.parts import OrderPart
@@ -81,6 +82,15 @@ class PlacedVerdicts:
 
 
 @dataclass(frozen=True, eq=False)
+class PlacedRelations:
+    """Early deliveries. `runs`, `by`: as in StrandFindings."""
+
+    relations: Sequence[Relation]
+    runs: Numbers
+    by: Numbers
+
+
+@dataclass(frozen=True, eq=False)
 class StrandFindings:
     """`runs`: for each relation, the number of the stretch that completed it, of those that were fed. `by`: if the events are
     in an order by value, the position in its stream of the event by which the frontier passed each completion. `final`: the
@@ -94,6 +104,7 @@ class StrandFindings:
     final: Sequence[Relation] = ()
     cuts: Numbers | None = None
     verdicts: PlacedVerdicts | None = None
+    early: PlacedRelations | None = None
 
 
 class Strand:
@@ -110,6 +121,7 @@ class Strand:
         order = part.plan.order
         self.matcher = None if order is None else EventTimeMatcher(part.plan, INDEX_BITS, **self._arguments)
         self._engine = Engine(part.plan, **self._arguments) if self.matcher is None else None
+        self.early: EarlyMatcher | None = None
         self.final: EventTimeMatcher | None = None
         if order is not None and order.revise_us is not None and emits:
             self.final = EventTimeMatcher(self._final_plan(order), INDEX_BITS, **self._arguments)
@@ -149,8 +161,15 @@ class Strand:
         final = found if self.final is None else self.final.step(columns, stored, closed=True)
         told = found.verdicts.columns.position_array
         verdicts = PlacedVerdicts(found.verdicts, places.runs_of(told), places.own(told)) if len(told) else None
+        early = None if self.early is None else self.early.step(columns, stored, found.verdicts)
+        ahead = None if early is None else PlacedRelations(early.relations, places.runs_of(early.by), places.own(early.by))
         runs, by = places.runs_of(found.by), places.own(found.by)
-        return StrandFindings(found.relations, runs, len(columns), by, final.relations, final.by, verdicts)
+        return StrandFindings(found.relations, runs, len(columns), by, final.relations, final.by, verdicts, ahead)
+
+    def begin_early(self) -> None:
+        """Find early deliveries from here on."""
+        if self.matcher is not None and self.early is None:
+            self.early = EarlyMatcher(self.matcher, INDEX_BITS, **self._arguments)
 
     def _prepared(
         self,
@@ -226,8 +245,3 @@ class BlockPlaces:
     def times_of(self, positions: Numbers) -> Numbers:
         """When the log stored the event at each position of the sequence, in the stream of its topic."""
         return np.array([each.time for each in self.blocks])[self._at(positions)]
-
-
-def reordered(plan: Plan, order: EventOrder) -> Plan:
-    """The plan whose events wait for longer or shorter: it finds relations with the same ids."""
-    return replace(plan, subscriptions=tuple(replace(each, order=order) for each in plan.subscriptions))

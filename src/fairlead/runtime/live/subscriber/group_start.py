@@ -28,6 +28,7 @@ from fairlead.errors import StateError, UsageError
 from fairlead.matching.state.encoding import Change
 from fairlead.model.identity import POSITIONS_MAX
 from fairlead.runtime.live.core.block_columns import ColumnCache
+from fairlead.runtime.live.core.early import certain_at_once
 from fairlead.runtime.live.core.follower import Follower
 from fairlead.runtime.live.core.ledger import Ledger, copied
 from fairlead.runtime.live.core.stream_groups import Origin, StreamGroup, places_from_json, places_to_json
@@ -41,6 +42,8 @@ from fairlead.transport.log.protocol import Conflict, Log, Stream
 
 TABLE = "FL_ORIGINS"
 Start = str | int | datetime
+Early = bool | str
+"""Whether relations are delivered early, too; "final": those that no other event can change."""
 EQUAL = "-"
 """Precedes the number in the keys of equal subscriptions, except the first."""
 FIRST_YEAR, LAST_YEAR = 1678, 2261
@@ -78,6 +81,11 @@ def check_start(start: Start) -> None:
     if not fine:
         fix = f"use 'new', 'earliest', 'snapshot', a position or a datetime of the years {FIRST_YEAR} to {LAST_YEAR}"
         raise UsageError("A251", f"start is {start!r}", fix)
+
+
+def check_early(early: Early) -> None:
+    if early is not True and early is not False and early != "final":
+        raise UsageError("A265", f"early is {early!r}", "use True, False or 'final'")
 
 
 async def beginning_of(log: Log, group: StreamGroup, streams: Sequence[Stream], key: str, start: Start) -> Beginning:
@@ -146,22 +154,36 @@ def changed(now: Mapping[str, StreamGroup], saved: Mapping[str, Mapping[str, Any
 
 
 class GroupOpening:
-    """Opens the groups of one subscriber. `known`: its name is recorded. `emit`: store what its rules EMIT."""
+    """Opens the groups of one subscriber. `known`: its name is recorded. `emit`: store what its rules EMIT. `verdicts`: it gets
+    reports on events. `early`: and early deliveries."""
 
     def __init__(
-        self, log: Log, shared: SharedWork, record: SubscriberRecord | None, known: bool, start: Start, emit: bool
+        self,
+        log: Log,
+        shared: SharedWork,
+        record: SubscriberRecord | None,
+        *,
+        known: bool,
+        start: Start,
+        emit: bool,
+        verdicts: bool,
+        early: Early,
     ) -> None:
         self._log, self._shared, self._record, self._known = log, shared, record, known
-        self._start, self._emit = start, emit
+        self._start, self._emit, self._verdicts = start, emit, verdicts
+        self._early = early
 
     async def open(self, group: StreamGroup, streams: Sequence[Stream], key: str) -> OpenedGroup:
         saved = self._saved(group, streams, key)
         begun, delivered = await self._beginning(group, streams, key, saved)
         snapshots, border = Snapshots(self._log, group, key, begun.origin), begun.silent_until
         emits = self._emit and begun.leading
-        lineage = await snapshots.begin(delivered, border if delivered is None else None, emits=emits)
-        follower = Follower(key, streams, lineage, border, self._shared.cache)
-        ledger = Ledger(copied(lineage.book), saved["count"] or 0 if saved else 0, saved["digest"] if saved else None)
+        silent = border if delivered is None else None
+        lineage = await snapshots.begin(delivered, silent, emits=emits, verdicts=self._verdicts)
+        acknowledged = saved["count"] or 0 if saved else 0
+        early = acknowledged if self._early is True or (self._early == "final" and _is_certain(group)) else None
+        follower = Follower(key, streams, lineage, border, self._shared.cache, early)
+        ledger = Ledger(copied(lineage.book), acknowledged, saved["digest"] if saved else None)
         if self._record is not None:
             if saved is None:
                 counted = None if border is not None else (lineage.book.count, ledger.receipt().digest)
@@ -190,6 +212,10 @@ class GroupOpening:
         origin, silent = places_from_json(saved["origin"]), saved["silent_until"]
         leading = await is_leading(self._log, key, origin)
         return Beginning(origin, None if silent is None else places_from_json(silent), leading=leading), saved["count"]
+
+
+def _is_certain(group: StreamGroup) -> bool:
+    return all(certain_at_once(group.plan, group.plan[name]) for name in group.names)
 
 
 def _base(key: str) -> str:

@@ -93,9 +93,9 @@ class GroupTask:
                 for block in (block for each in findings for block in each.found.derived):
                     await self._tails.store(block)  # 2
                 self._settled = True
-                batch = self.deliveries.batch_of(findings)
-                if batch is not None:
-                    await receive(batch)  # 3
+                for batch in (self.deliveries.early_batch(findings), self.deliveries.batch_of(findings)):
+                    if batch is not None:
+                        await receive(batch)  # 3
                 for group in self.groups:
                     group.snapshots.save_if_due()  # 4
             if events < EVENTS_TOGETHER:

@@ -39,9 +39,11 @@ class Snapshots:
         self._log, self._group, self._origin = log, group, origin
         self.key = f"{key}-{origin_name(origin)}"
 
-    async def begin(self, count_max: int | None, border: Sequence[int] | None, *, emits: bool) -> Lineage:
+    async def begin(
+        self, count_max: int | None, border: Sequence[int] | None, *, emits: bool, verdicts: bool = False
+    ) -> Lineage:
         """The lineage at its newest snapshot with at most this many deliveries and not after the border in any part; or at its
-        origin."""
+        origin. `verdicts`: at one from which all verdicts after the last of these deliveries are found again."""
         listed, _ = await self._listed()
         for steps, count in reversed(listed):
             if (count_max is not None and count > count_max) or (border is not None and steps > sum(border)):
@@ -52,6 +54,8 @@ class Snapshots:
                     made = Lineage.load(self._group, self._origin, dumped, emits=emits)
                 except StateError:
                     continue  # of another version: use an older one, or the origin
+                if verdicts and made.verdicts and count == count_max:
+                    continue  # some of them may be after that delivery
                 if border is None or all(map(le, made.after, border)):
                     return made
         return Lineage(self._group, self._origin, emits=emits)

@@ -36,7 +36,16 @@ from fairlead.runtime.live.core.stream_groups import groups_of, together
 from fairlead.runtime.live.merged_streams import Lease, end_of, open_streams
 from fairlead.runtime.live.registry import Registry
 from fairlead.runtime.live.route_table import routes_for
-from fairlead.runtime.live.subscriber.group_start import GroupOpening, SharedWork, Start, changed, check_start, group_keys
+from fairlead.runtime.live.subscriber.group_start import (
+    Early,
+    GroupOpening,
+    SharedWork,
+    Start,
+    changed,
+    check_early,
+    check_start,
+    group_keys,
+)
 from fairlead.runtime.live.subscriber.group_task import GroupTask, OpenedGroup
 from fairlead.runtime.live.subscriber.record import SubscriberRecord
 from fairlead.transport.log.block_filter import Only
@@ -69,9 +78,11 @@ class LiveSubscription:
         start: Start = "new",
         emit: bool = True,
         verdicts: bool = False,
+        early: Early = False,
     ) -> None:
         check_start(start)
-        self._verdicts = verdicts
+        check_early(early)
+        self._verdicts, self._early = verdicts, early
         self._log, self._registry, self._shared = log, registry, shared
         self._rules, self._start, self._emit = rules, start, emit
         self._record = SubscriberRecord(log, name) if name is not None else None
@@ -134,7 +145,16 @@ class LiveSubscription:
         saved = self._record.groups if self._record is not None else {}
         keys = group_keys(groups, saved)
         self.change = changed(dict(zip(keys, (group for group, _ in groups), strict=True)), saved)
-        opening = GroupOpening(self._log, self._shared, self._record, known, self._start, self._emit)
+        opening = GroupOpening(
+            self._log,
+            self._shared,
+            self._record,
+            known=known,
+            start=self._start,
+            emit=self._emit,
+            verdicts=self._verdicts,
+            early=self._early,
+        )
         for (group, streams), key in zip(groups, keys, strict=True):
             self._groups[key] = await opening.open(group, streams, key)  # 3
 
@@ -233,8 +253,11 @@ class LiveSubscription:
     async def ack(self, done: Relation | Batch | None = None) -> None:
         """Acknowledge everything up to this relation or batch, or everything delivered; returns when that is stored.
 
-        It covers the subscriptions that share one order with it. Raises StateError if another process uses the name.
+        It covers the subscriptions that share one order with it. Early deliveries need not be acknowledged, and are ignored
+        here. Raises StateError if another process uses the name.
         """
+        if done is not None and done.early:
+            return
         if isinstance(done, Batch):
             if len(done):
                 key, number = done.numbering.last
