@@ -95,7 +95,7 @@ class ExportedEvents:
             verdict is EventVerdict.IN_ORDER and at < self.frontier - behind
             for at, verdict in zip(self.table["at"].to_pylist(), self.verdicts, strict=True)
         ]
-        return match(self.plan, self.table.filter(pa.array(passed)).drop_columns(["_stored"])).of(subscription)
+        return match(self.plan, self.table.filter(pa.array(passed))).of(subscription)
 
 
 def exported(plan: Plan, table: pa.Table) -> ExportedEvents:
