@@ -32,7 +32,6 @@ from rich.table import Table
 from rich.text import Text
 
 import fairlead
-from fairlead.transport import read_files
 
 HERE = Path(__file__).resolve().parent
 TOPICS = "TOPIC orders (Order, Acknowledge, Cancel) TOPIC trades (Trade)\n"
@@ -205,10 +204,11 @@ def show(console: Console, day: pa.Table, planted: list[dict[str, Any]], of_the_
     console.print(f"desk-1 has {len(one)} deliveries; without those that were taken back, {len(left)} are left:")
     same = alerts(left.values()) == alerts(of_the_file)
     _agree(console, f"subscriber A, over the day's file ({len(alerts(of_the_file))} Spoofing)", "the same alerts", same)
-    by_file = _file(plan, folder / "exported.parquet")
+    (folder / "rules.fl").write_text(types + rules, encoding="utf-8")
+    by_file = _file(folder / "rules.fl", folder / "exported.parquet")
     embedded = folded(by_file).keys() == left.keys()
     taken = sum(each["sign"] < 0 for each in by_file)
-    told = f"one process over the exported log ({exported.events:,} events, {taken} relations taken back)"
+    told = f"fairlead run, over the exported log ({exported.events:,} events, {taken} relations taken back)"
     _agree(console, told, "the same relations, under the same ids", embedded)
     spark = _spark(console, plan, folder / "exported.parquet", left)
     return whole and revised and same and embedded and spark and all(compared.values()) and len(left) > 0
@@ -264,12 +264,22 @@ def _table(found: dict[str, tuple[Desk, dict[str, Any]]]) -> Table:
     return made
 
 
-def _file(plan: fairlead.Plan, path: Path) -> list[Delivery]:
-    """The deliveries of one process that reads the file as it is, in the order of the log."""
-    run, found = fairlead.Run(plan), list[Delivery]()
-    for columns in read_files(path, plan.catalogue):
-        found += [{"sign": each.sign} | each.to_json() for each in run.feed(columns)]
-    return found + [{"sign": each.sign} | each.to_json() for each in run.finish()]
+def _file(rules: Path, events: Path) -> list[Delivery]:
+    """The deliveries of `fairlead run`, which reads the file as it is, in the order of the log."""
+    out = events.with_name("deliveries.jsonl")
+    command = [
+        sys.executable,
+        "-c",
+        "from fairlead.cli.main import main; main()",
+        "run",
+        rules,
+        "--events",
+        events,
+        "--out",
+        out,
+    ]
+    subprocess.run([*map(str, command), "--quiet"], check=True)
+    return [{"sign": 1} | json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
 
 
 def _spark(console: Console, plan: fairlead.Plan, path: Path, left: dict[str, Delivery]) -> bool:
@@ -284,11 +294,13 @@ def _spark(console: Console, plan: fairlead.Plan, path: Path, left: dict[str, De
         return True
     try:
         with console.status("Spark"):
-            rows = fls.match(plan, session.read.parquet(str(path))).where("verdict = 'in order'").collect()
+            events = session.read.parquet(str(path))
+            found = fls.match(plan, events, source="_source", sequence="_sequence")
+            rows = found.where("verdict = 'in order'").collect()
     finally:
         session.stop()
     same = sorted(each.relation_id for each in rows) == sorted(left)
-    _agree(console, "a Spark job over the exported log, which sorts it", "the same relations, under the same ids", same)
+    _agree(console, "a Spark job over the exported log, which is sorted there", "the same relations, under the same ids", same)
     return same
 
 
