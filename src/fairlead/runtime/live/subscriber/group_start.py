@@ -180,9 +180,9 @@ class GroupOpening:
         emits = self._emit and begun.leading
         silent = border if delivered is None else None
         lineage = await snapshots.begin(delivered, silent, emits=emits, verdicts=self._verdicts)
-        is_early = self._early is True or (self._early == "final" and _is_certain(group))
-        early_from = (saved["count"] or 0 if saved else 0) if is_early else None
-        follower = Follower(key, streams, lineage, border, self._shared.cache, early_from)
+        wants_early = self._early is True or (self._early == "final" and _is_certain(group))
+        early = (saved["count"] or 0 if saved else 0) if wants_early else None
+        follower = Follower(key, streams, lineage, border, self._shared.cache, early)
         ledger = Ledger(lineage.book.copy(), saved)
         if self._record is not None:
             if saved is None:
