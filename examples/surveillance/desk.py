@@ -26,7 +26,7 @@ LOOK_SECONDS = 0.05
 def follow(url: str, name: str, start: str) -> dict[str, Any]:
     over = threading.Event()
     threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
-    relations: list[dict[str, Any]] = []
+    deliveries: list[dict[str, Any]] = []
     with fairlead.connect(url).sync as fl, fl.subscribe(RULES.read_text(encoding="utf-8"), name=name, start=start) as sub:
         before = counted(sub.receipts.values())["count"]
         print("ready", flush=True)
@@ -34,14 +34,14 @@ def follow(url: str, name: str, start: str) -> dict[str, Any]:
         while True:
             relation = sub.next(LOOK_SECONDS)
             if relation is not None:
-                relations.append(relation.to_json())
+                deliveries.append({"sign": relation.sign} | relation.to_json())
                 continue
             if ends is not None and sub.has_passed(ends):
                 break
             ends = sub.ends() if over.is_set() else None
         sub.ack()
         receipt, seconds = counted(sub.receipts.values()), time.perf_counter() - began
-    return {"before": before, "relations": relations, "receipt": receipt, "seconds": seconds}
+    return {"before": before, "deliveries": deliveries, "receipt": receipt, "seconds": seconds}
 
 
 def counted(receipts: Iterable[fairlead.Receipt]) -> dict[str, Any]:

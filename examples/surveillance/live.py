@@ -1,13 +1,14 @@
-"""The same day, live: published to a log, followed by desks that come and go, and matched by Spark over the same log.
+"""The same day, live: published to a log, followed by desks that come and go, and matched by Spark over the same events.
 
-1. A server of our own keeps the log. Two desks subscribe, each a process of its own, and the day is published.
-2. After three quarters of it desk-2 goes home. It comes back, and desk-3 joins from the state that desk-2 has saved; then
+1. A server of our own keeps the log. Two desks subscribe, each a process of its own, and the day is published, in two topics.
+   One event is published late: the first cancel of a planted spoofing with several layers.
+2. After three quarters of the day desk-2 goes home. It comes back, and desk-3 joins from the state that desk-2 has saved; then
    the rest is published.
-3. Receipts are compared over the wire.
-4. Spark reads the log too, and `fairlead.match` reads a file that is exported from it: both must find the relations of
-   desk-1, under the same ids.
+3. What desk-1 delivered without the late event, and how it was revised, is shown. Receipts are compared over the wire.
+4. The log is exported. One process reads the file in the order of the log, and revises too; Spark sorts it. What is left of
+   their deliveries must be what is left of those of desk-1, under the same ids, and what subscriber A found in the day's file.
 
-Between types, the log has an order of its own: that in which blocks arrived. It is near that of the file, and not the same.
+The log stores blocks as they arrive, topic by topic. The desks' rules are in the order of the times (live.fl).
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -31,11 +34,16 @@ from rich.text import Text
 import fairlead
 
 HERE = Path(__file__).resolve().parent
-TOGETHER = 1_000
-"""Events that are published before the next ones: of each type, a block."""
+TOPICS = "TOPIC orders (Order, Acknowledge, Cancel) TOPIC trades (Trade)\n"
+TOGETHER = 500
+"""Events that are stored before the next ones are sent: some 80 seconds of the day, less than the rules wait."""
+LATE_BY = timedelta(minutes=22)
+CLOSING = timedelta(hours=1)
+"""A heartbeat of this much after the last event says that none comes before: everything is released, and final."""
 WAIT_SECONDS = 120
-ORDER = ("Order", "Acknowledge", "Trade", "Cancel")
-"""Of the types in a portion: as they mostly follow one another."""
+ALERT = ("account", "symbol", "shown", "traded")
+
+Delivery = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -66,68 +74,69 @@ def start(url: str, name: str, begin: str, told: str, folder: Path) -> Desk:
     return Desk(name, told, process, out)
 
 
-def publish(fl: Any, day: pa.Table, columns: dict[str, list[str]]) -> None:
+# --- the day, as it is published
+
+
+@dataclass(frozen=True)
+class LateEvent:
+    """`at`: its place in the day. `after`: that of the event before which it is published."""
+
+    at: int
+    after: int
+    values: dict[str, Any]
+
+    def order(self, count: int) -> list[int]:
+        """The places in the order of publishing."""
+        places = [*range(self.at), *range(self.at + 1, count)]
+        places.insert(self.after - 1, self.at)
+        return places
+
+    def is_in(self, delivery: Delivery) -> bool:
+        return any(
+            each["type"] == self.values["type"] and each.get("order_id") == self.values["order_id"]
+            for each in delivery["events"]
+        )
+
+
+def late_event(day: pa.Table, planted: list[dict[str, Any]]) -> LateEvent:
+    """The cancel of the first planted spoofing that has more layers than one: without it, another layer is found."""
+    spoofs = [each for each in planted if each["kind"] == "Spoofing" and not each["near_miss"] and "layers" in each["note"]]
+    if not spoofs:
+        raise SystemExit("too few events: a planted spoofing with layers must be among them (try --events-limit 23000)")
+    at = spoofs[0]["positions"][0]
+    values = {name: value for name, value in day.slice(at, 1).to_pylist()[0].items() if value is not None}
+    until = pa.scalar(values["at"] + LATE_BY, day.schema.field("at").type)
+    return LateEvent(at, at + 1 + pc.sum(pc.less(day["at"].slice(at + 1), until)).as_py(), values)
+
+
+def publish(fl: Any, day: pa.Table) -> None:
     """Portion after portion, each stored before the next is sent."""
     for low in range(0, day.num_rows, TOGETHER):
-        part = day.slice(low, TOGETHER)
-        for name in ORDER:
-            mine = part.filter(pc.equal(part["type"], name))
-            if mine.num_rows:
-                fl.publish_many(name, mine.select(columns[name]))
-        fl.flush()
+        fl.publish_all(day.slice(low, TOGETHER), wait=True)
 
 
-def show(console: Console, day: pa.Table, folder: Path) -> bool:
-    """Everything above; whether all of them agree."""
-    text = (HERE / "rules.fl").read_text(encoding="utf-8")
-    rules = (HERE / "live.fl").read_text(encoding="utf-8")
-    types = text[: text.index("-- A large order")]
-    plan = fairlead.compile(types + rules)
-    columns = {each.name: [attribute.name for attribute in each.attributes] for each in plan.catalogue if not each.derived}
-    console.rule("[bold]Live: the same day over a log[/bold]")
-    with console.status("publishing"), fairlead.connect().sync as fl:
-        fl.declare(types)
-        first = start(fl.url, "desk-1", "earliest", "from the first event on", folder)
-        second = start(fl.url, "desk-2", "earliest", "from the first event on", folder)
-        began, cut = time.perf_counter(), day.num_rows * 3 // 4
-        publish(fl, day.slice(0, cut), columns)
-        seconds = time.perf_counter() - began
-        home = second.ends()
-        again = start(fl.url, "desk-2", "earliest", "went home after 3/4 of the day, came back", folder)
-        late = start(fl.url, "desk-3", "snapshot", "joined after 3/4 of the day, from a state", folder)
-        began = time.perf_counter()
-        publish(fl, day.slice(cut), columns)
-        seconds += time.perf_counter() - began
-        found = {each.name: (each, each.ends()) for each in (first, again, late)}
-        console.print(
-            f"{day.num_rows:,} events of {len(columns)} types published in {seconds:.1f} s, "
-            f"{day.num_rows / seconds:,.0f}/s; three desks follow the log with the rules of live.fl.\n"
-        )
-        console.print(_table(found), "")
-        compared = {other: fl.compare("desk-1", other) for other in ("desk-2", "desk-3")}
-        one = ids_of(found["desk-1"][1]["relations"])
-        two = ids_of([each for part in (home, found["desk-2"][1]) for each in part["relations"]])
-        three = ids_of(found["desk-3"][1]["relations"])
-        whole = two == one and three == later(one, three) and 0 < len(three) < len(one)
-        for other, each in compared.items():
-            console.print(Text(f"desk-1 and {other}  {each}", style="green" if each else "red"))
-        exported = fl.export(rules, folder / "exported.parquet")
-        again_found = fairlead.match(plan, pq.read_table(folder / "exported.parquet"), position="position")
-        embedded = ids_of([each.to_json() for each in again_found]) == one
-        said = "the same relations as desk-1, under the same ids, in the same order" if embedded else "not what desk-1 has"
-        console.print(Text(f"one process over an exported file ({exported.events:,} events)  {said}", style=_colour(embedded)))
-        spark = _spark(console, plan, fl.url, [each for _, each in one])
-    return whole and embedded and spark and all(compared.values()) and len(one) > 0
+# --- the deliveries
 
 
-def ids_of(relations: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """The rule and the id of each, in the order of delivery."""
-    return [(each["subscription"], each["id"]) for each in relations]
+def folded(deliveries: Iterable[Delivery]) -> dict[str, Delivery]:
+    """What is left, by id, when those that were taken back are gone."""
+    left: dict[str, Delivery] = {}
+    for each in deliveries:
+        if each["sign"] > 0:
+            left[each["id"]] = each
+        else:
+            del left[each["id"]]
+    return left
 
 
-def later(all_of_them: list[tuple[str, str]], some: list[tuple[str, str]]) -> list[tuple[str, str]]:
+def words_of(deliveries: Iterable[Delivery]) -> list[tuple[str, int, str]]:
+    """The rule, the sign and the id of each, in the order of delivery."""
+    return [(each["subscription"], each["sign"], each["id"]) for each in deliveries]
+
+
+def later(all_of_them: list[tuple[str, int, str]], some: list[tuple[str, int, str]]) -> list[tuple[str, int, str]]:
     """As many of each rule, the last ones, in their order: each rule begins with a state of its own."""
-    left, found = Counter(rule for rule, _ in some), list[tuple[str, str]]()
+    left, found = Counter(each[0] for each in some), list[tuple[str, int, str]]()
     for each in reversed(all_of_them):
         if left[each[0]]:
             left[each[0]] -= 1
@@ -135,19 +144,145 @@ def later(all_of_them: list[tuple[str, str]], some: list[tuple[str, str]]) -> li
     return found
 
 
-def _table(found: dict[str, tuple[Desk, dict[str, Any]]]) -> Table:
-    from rich.box import SIMPLE_HEAD
+def alerts(deliveries: Iterable[Delivery]) -> list[tuple[Any, ...]]:
+    """What spoofing was found: the values that files and desks have in common."""
+    return sorted(tuple(each["emitted"][name] for name in ALERT) for each in deliveries if each["subscription"] == "Spoofing")
 
+
+def caused_by(late: LateEvent, deliveries: list[Delivery]) -> list[int]:
+    """The places of the deliveries that have the late event as a member, or one that was derived from it."""
+    found, derived = list[int](), list[dict[str, Any]]()
+    for at, each in enumerate(deliveries):
+        if each["sign"] > 0 and (late.is_in(each) or any(event in derived for event in each["events"])):
+            found.append(at)
+            derived.append({"type": "SpoofingAlert"} | each["emitted"])
+    return found
+
+
+# --- what is shown
+
+
+def show(console: Console, day: pa.Table, planted: list[dict[str, Any]], of_the_file: list[Delivery], folder: Path) -> bool:
+    """Everything above; whether all of them agree. `of_the_file`: what subscriber A found."""
+    text = (HERE / "rules.fl").read_text(encoding="utf-8")
+    rules = (HERE / "live.fl").read_text(encoding="utf-8")
+    types = TOPICS + text[: text.index("-- A large order")]
+    plan, late = fairlead.compile(types + rules), late_event(day, planted)
+    published, cut = day.take(late.order(day.num_rows)), day.num_rows * 3 // 4
+    console.rule("[bold]Live: the same day over a log[/bold]")
+    with console.status("publishing"), fairlead.connect().sync as fl:
+        fl.declare(types)
+        first = start(fl.url, "desk-1", "earliest", "from the first event on", folder)
+        second = start(fl.url, "desk-2", "earliest", "from the first event on", folder)
+        began = time.perf_counter()
+        publish(fl, published.slice(0, cut))
+        seconds = time.perf_counter() - began
+        home = second.ends()
+        again = start(fl.url, "desk-2", "earliest", "went home after 3/4 of the day, came back", folder)
+        joined = start(fl.url, "desk-3", "snapshot", "joined after 3/4 of the day, from a state", folder)
+        began = time.perf_counter()
+        publish(fl, published.slice(cut))
+        fl.publish("Heartbeat", {"at": pc.max(day["at"]).as_py() + CLOSING}, wait=True)
+        seconds += time.perf_counter() - began
+        found = {each.name: (each, each.ends()) for each in (first, again, joined)}
+        console.print(
+            f"{day.num_rows:,} events published in two topics in {seconds:.1f} s, {day.num_rows / seconds:,.0f}/s; "
+            "three desks follow the log\nwith THEN rules in the order of the times: "
+            f"{next(line for line in rules.splitlines() if line.startswith('ORDER BY'))}\n"
+        )
+        one = found["desk-1"][1]["deliveries"]
+        revised = _revision(console, late, one)
+        console.print(_table(found), "")
+        compared = {other: fl.compare("desk-1", other) for other in ("desk-2", "desk-3")}
+        two = words_of([each for part in (home, found["desk-2"][1]) for each in part["deliveries"]])
+        three = words_of(found["desk-3"][1]["deliveries"])
+        whole = two == words_of(one) and three == later(words_of(one), three) and 0 < len(three) < len(one)
+        for other, each in compared.items():
+            console.print(Text(f"desk-1 and {other}  {each}", style=_colour(bool(each))))
+        exported = fl.export(rules, folder / "exported.parquet")
+    left = folded(one)
+    console.print(f"desk-1 has {len(one)} deliveries; without those that were taken back, {len(left)} are left:")
+    same = alerts(left.values()) == alerts(of_the_file)
+    _agree(console, f"subscriber A, over the day's file ({len(alerts(of_the_file))} Spoofing)", "the same alerts", same)
+    (folder / "rules.fl").write_text(types + rules, encoding="utf-8")
+    by_file = _file(folder / "rules.fl", folder / "exported.parquet")
+    embedded = folded(by_file).keys() == left.keys()
+    taken = sum(each["sign"] < 0 for each in by_file)
+    told = f"fairlead run, over the exported log ({exported.events:,} events, {taken} relations taken back)"
+    _agree(console, told, "the same relations, under the same ids", embedded)
+    spark = _spark(console, plan, folder / "exported.parquet", left)
+    return whole and revised and same and embedded and spark and all(compared.values()) and len(left) > 0
+
+
+def _revision(console: Console, late: LateEvent, deliveries: list[Delivery]) -> bool:
+    """The deliveries that the late event changed, before and after; whether it did."""
+    taken = [at for at, each in enumerate(deliveries) if each["sign"] < 0]
+    gone = {deliveries[at]["id"] for at in taken}
+    before = [at for at, each in enumerate(deliveries) if each["sign"] > 0 and each["id"] in gone]
+    added = caused_by(late, deliveries)
+    values = late.values
+    made = Table(title="One event comes late", title_justify="left", title_style="bold", box=None, pad_edge=False)
+    for name in ("delivery", "", "subscription", "emitted"):
+        made.add_column(name, justify="right" if name == "delivery" else "left", header_style="dim")
+    for at in before:
+        made.add_row(*_row(at, deliveries[at]))
+    minutes = int(LATE_BY.total_seconds() // 60)
+    named = (
+        f"{values['type']} of order {values['order_id']}, {values['account']} in {values['symbol']} at {values['at']:%H:%M:%S}"
+    )
+    made.add_row("", "", Text("late", style="yellow"), Text(f"{named}, is published {minutes} minutes later", style="yellow"))
+    for at in sorted((*taken, *added)):
+        made.add_row(*_row(at, deliveries[at]))
+    console.print(made, "")
+    return bool(taken) and bool(added) and max(before) < min(taken)
+
+
+def _row(at: int, delivery: Delivery) -> tuple[str, Text, str, str]:
+    sign = Text("+", style="green") if delivery["sign"] > 0 else Text("-", style="red")
+    return (
+        str(at + 1),
+        sign,
+        delivery["subscription"],
+        ", ".join(f"{name}={_short(value)}" for name, value in delivery["emitted"].items()),
+    )
+
+
+def _short(value: Any) -> str:
+    try:
+        return f"{datetime.fromisoformat(value):%H:%M:%S.%f}"[:-3]
+    except (TypeError, ValueError):
+        return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _table(found: dict[str, tuple[Desk, dict[str, Any]]]) -> Table:
     made = Table(title="Desks", title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for name in ("desk", "present", "delivered at last", "deliveries", "receipt"):
         made.add_column(name, justify="right" if "deliver" in name else "left")
     for name, (desk, its) in found.items():
         receipt = its["receipt"]
-        made.add_row(name, desk.told, f"{len(its['relations']):,}", f"{receipt['count']:,}", receipt["digest"])
+        made.add_row(name, desk.told, f"{len(its['deliveries']):,}", f"{receipt['count']:,}", receipt["digest"])
     return made
 
 
-def _spark(console: Console, plan: fairlead.Plan, url: str, ids: list[str]) -> bool:
+def _file(rules: Path, events: Path) -> list[Delivery]:
+    """The deliveries of `fairlead run`, which reads the file as it is, in the order of the log."""
+    out = events.with_name("deliveries.jsonl")
+    command = [
+        sys.executable,
+        "-c",
+        "from fairlead.cli.main import main; main()",
+        "run",
+        rules,
+        "--events",
+        events,
+        "--out",
+        out,
+    ]
+    subprocess.run([*map(str, command), "--quiet"], check=True)
+    return [{"sign": 1} | json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+
+
+def _spark(console: Console, plan: fairlead.Plan, path: Path, left: dict[str, Delivery]) -> bool:
     """Whether Spark finds the same; also where it could not be asked, which is said."""
     try:
         from fairlead import spark as fls
@@ -159,14 +294,18 @@ def _spark(console: Console, plan: fairlead.Plan, url: str, ids: list[str]) -> b
         return True
     try:
         with console.status("Spark"):
-            events = fls.log(session, url, plan=plan)
-            rows = fls.match(plan, events, position="position").where("verdict = 'in order'").collect()
+            events = session.read.parquet(str(path))
+            found = fls.match(plan, events, source="_source", sequence="_sequence")
+            rows = found.where("verdict = 'in order'").collect()
     finally:
         session.stop()
-    same = sorted(each.relation_id for each in rows) == sorted(ids)
-    said = "the same relations as desk-1, under the same ids" if same else "not what desk-1 has"
-    console.print(Text(f"a Spark job over the same log  {said}", style=_colour(same)))
+    same = sorted(each.relation_id for each in rows) == sorted(left)
+    _agree(console, "a Spark job over the exported log, which is sorted there", "the same relations, under the same ids", same)
     return same
+
+
+def _agree(console: Console, who: str, what: str, same: bool) -> None:
+    console.print(Text(f"  {who}  {what if same else 'not what desk-1 has'}", style=_colour(same)), soft_wrap=True)
 
 
 def _colour(fine: bool) -> str:

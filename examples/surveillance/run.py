@@ -6,7 +6,8 @@
    in tiny ones. A third reads the day with two events swapped.
 2. What they found is held against what was planted in the day (planted.json).
 3. Their receipts are compared: the first two must agree, and the third must not.
-4. The day is published to a log, followed live by three desks, and matched by Spark over the same events (live.py).
+4. The day is published to a log, one event of it late, and followed live by three desks, which revise what they delivered. A
+   process and Spark over the exported log find the same (live.py).
 
 The exit code is 0 only if every planted episode was found, nothing else was, and all that must agree does.
 """
@@ -229,7 +230,7 @@ def next_steps(near_miss: int) -> list[str]:
     ]
 
 
-def live_part(console: Console, day: pa.Table, folder: Path) -> bool:
+def live_part(console: Console, day: pa.Table, planted: list[dict[str, Any]], relations: list[Relation], folder: Path) -> bool:
     """live.py, where what it needs is installed."""
     try:
         import nats  # noqa: F401
@@ -239,7 +240,7 @@ def live_part(console: Console, day: pa.Table, folder: Path) -> bool:
     sys.path.insert(0, str(HERE))
     from live import show
 
-    return show(console, day, folder)
+    return show(console, day, planted, relations, folder)
 
 
 def main(limit: int | None) -> int:
@@ -293,7 +294,7 @@ def main(limit: int | None) -> int:
         )
     console.print()
     with tempfile.TemporaryDirectory(prefix="fairlead-run-") as name:
-        live_agrees = live_part(console, day, Path(name))
+        live_agrees = live_part(console, day, planted, a.relations, Path(name))
     good = exact and agree.equal and not differ.equal and live_agrees
     console.print(f"\nDone in {time.perf_counter() - began:.0f} s. Next:")
     for command in next_steps(near_miss):

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
@@ -23,8 +24,9 @@ import fairlead
 from tests.root import ROOT
 
 FOLDER = ROOT / "examples" / "surveillance"
-SLICE = 22_000
-"""Events of the day that the tests run on: all four kinds of episodes are among them."""
+SLICE = 23_000
+"""Events of the day that the tests run on: all four kinds of episodes are among them, and so is the place at which the live
+part publishes an event of the past."""
 ENDED_WORKER = re.compile(r"^Traceback \(most recent call last\):\n((  .*\n)*BrokenPipeError: .*\n|\Z)", re.MULTILINE)
 """A worker of Spark that was ended as it wrote says so, or begins to."""
 
@@ -125,12 +127,55 @@ def test_the_run_finds_them_and_everybody_agrees_who_must(tmp_path: Path) -> Non
     for line in (
         "desk-1 and desk-2  equal: ",
         "desk-1 and desk-3  equal: ",
-        "events)  the same relations as desk-1, under the same ids, in the same order",
-        "a Spark job over the same log  the same relations as desk-1, under the same ids\n",
+        "Spoofing)  the same alerts\n",
+        "2 relations taken back)  the same relations, under the same ids\n",
+        "a Spark job over the exported log, which is sorted there  the same relations, under the same ids\n",
     ):
         assert line in ran.stdout, ran.stdout
+    revision = ran.stdout[ran.stdout.index("One event comes late") : ran.stdout.index("Desks")].splitlines()
+    assert [line.split()[1:3] for line in revision[2:] if line.strip() and "late" not in line] == [
+        ["+", "Spoofing"],
+        ["+", "RepeatOffender"],
+        ["-", "Spoofing"],
+        ["+", "Spoofing"],
+        ["-", "RepeatOffender"],
+        ["+", "RepeatOffender"],
+    ]
     assert "\x1b[" not in ran.stdout, "no colours where there is no terminal"
     assert list(tmp_path.iterdir()) == [], "the run cleans up after itself"
+
+
+def test_a_late_event_is_published_in_its_place_of_the_day_and_later(day: pa.Table, planted: dict[str, Any]) -> None:
+    live = loaded("live")
+    late = live.late_event(day, planted["episodes"])
+    order = late.order(day.num_rows)
+    assert sorted(order) == list(range(day.num_rows))
+    place = order.index(late.at)
+    before, behind = (day["at"][order[at]].as_py() for at in (place - 1, place + 1))
+    assert before < late.values["at"] + live.LATE_BY <= behind + timedelta(milliseconds=20)
+    assert day["type"][late.at].as_py() == "Cancel"
+
+
+def delivery(sign: int, id: str, events: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"sign": sign, "id": id, "subscription": "Spoofing", "events": events, "emitted": {"account": id}}
+
+
+def test_deliveries_fold_and_those_of_the_late_event_are_named() -> None:
+    live = loaded("live")
+    late = live.LateEvent(3, 9, {"type": "Cancel", "order_id": 7})
+    other, mine = {"type": "Cancel", "order_id": 8}, {"type": "Cancel", "order_id": 7}
+    given = [
+        delivery(1, "a", [other]),
+        delivery(1, "b", [{"type": "SpoofingAlert", "account": "a"}]),
+        delivery(-1, "a", [other]),
+        delivery(1, "c", [mine]),
+        delivery(-1, "b", [{"type": "SpoofingAlert", "account": "a"}]),
+        delivery(1, "d", [{"type": "SpoofingAlert", "account": "c"}]),
+    ]
+    assert list(live.folded(given)) == ["c", "d"]
+    assert live.caused_by(late, given) == [3, 5]
+    with pytest.raises(KeyError):
+        live.folded([delivery(-1, "a", [other])])
 
 
 def test_the_run_says_how_many_events_it_needs() -> None:

@@ -1,6 +1,6 @@
 """A whole run: a cluster, publishers and subscribers, injected faults by the schedule, then the checks.
 
-    1. the servers, the types, the workers
+    1. the servers, the types, the workers; some subscribers join later
     2. the injected faults, one by one; after each, every worker must make progress again
     3. publishers finish, subscribers receive what is left
     4. the log is copied, and everything is compared
@@ -23,15 +23,26 @@ import fairlead
 from fairlead.dataclass import dataclass
 from fairlead.errors import LogError
 from fairlead.testing.live.actors.processes import Worker
-from fairlead.testing.live.actors.setting import RELAYED, RULES, SOURCES, STREAMS, TYPES
+from fairlead.testing.live.actors.setting import JOINING, RELAYED, RULES, SOURCES, STREAMS, TYPES
 from fairlead.testing.live.cluster.faults import FAULTS
 from fairlead.testing.live.cluster.schedule import ScheduledFaults
 from fairlead.testing.live.cluster.servers import Cluster
-from fairlead.testing.live.verdict.comparison import Counts, judged, the_log, the_rest, wait_for_deliveries
+from fairlead.testing.live.verdict.comparison import (
+    Counts,
+    judged,
+    the_exports,
+    the_log,
+    the_rest,
+    wait_for_deliveries,
+    wait_for_derived,
+)
 from fairlead.transport.log.names import merged_stream, topic_stream
 
 GET_ON_SECONDS_MAX = 90.0
 """After an injected fault is undone: elections, reconnections, new consumers, on a busy machine."""
+
+JOINING_AFTER = 3
+"""Steps after which late subscribers join, unless a failure has started them with all others."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +91,8 @@ class Campaign:
             ]
             for each in self.workers:
                 stack.callback(each.kill)
-                each.start()
+                if each.name not in JOINING:
+                    each.start()
             self._held = stack.pop_all()
         return self
 
@@ -102,11 +114,21 @@ class Campaign:
     def run(self, steps: Iterable[ScheduledFaults]) -> Report:
         """Raises LogError if a worker makes no progress after an injected fault."""
         self.get_on("at the beginning")
-        for step in steps:  # 2
+        for number, step in enumerate(steps):  # 2
+            if number == JOINING_AFTER:
+                self._join()
             with self._broken(step):
                 time.sleep(step.hold)
             self.get_on(f"after {', '.join(step.faults)}")
+        self._join()
         return self._finished()
+
+    def _join(self) -> None:
+        """The late subscribers start, if they have not."""
+        for each in self.subscribers:
+            if not each.started:
+                each.start()
+                self.say(f"subscriber {each.name} joins")
 
     @contextmanager
     def _broken(self, step: ScheduledFaults) -> Iterator[None]:
@@ -121,7 +143,7 @@ class Campaign:
     def get_on(self, when: str) -> None:
         """Waits until every worker has made progress."""
         since, end = time.monotonic_ns(), time.monotonic() + GET_ON_SECONDS_MAX
-        waiting = self.workers
+        waiting = [each for each in self.workers if each.started]
         while waiting := [each for each in waiting if each.record.last(each.key) < since]:
             for each in self.workers:
                 if each.ended:
@@ -142,9 +164,11 @@ class Campaign:
             if copy.count == before.count:  # there are no more answers
                 break
         self.say("the log is copied")
+        exported = asyncio.run(the_exports(self.cluster.url, self._folder))
+        asyncio.run(wait_for_derived(self.cluster.url, exported))
         problems += self._stopped(self.subscribers)
         self.say("subscribers are done")
-        outcome = asyncio.run(the_rest(self.cluster.url, copy))  # 4
+        outcome = asyncio.run(the_rest(self.cluster.url, copy, exported))  # 4
         found, counts = judged(outcome, self.workers, self.subscribers)
         troubles = [line["trouble"] for each in self.workers for line in each.record.lines if "trouble" in line]
         codes = Counter(sorted(each[:4] for each in troubles))

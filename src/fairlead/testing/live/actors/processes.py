@@ -35,6 +35,10 @@ class Worker:
             self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=errors)
 
     @property
+    def started(self) -> bool:
+        return self._process is not None
+
+    @property
     def ended(self) -> str | None:
         """Why it has ended by itself; None while it runs."""
         if self._process is None or self._process.poll() is None:

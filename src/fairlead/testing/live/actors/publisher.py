@@ -1,8 +1,9 @@
 """A publisher as a separate process, to be killed: python -m fairlead.testing.live.actors.publisher RECORD URL SOURCE TYPES
 PAUSE
 
-The events of a type count up (`x`), and the other attributes are a function of source, type and x. After a restart, or an error
-with an unknown outcome, it asks the log for the last event of its source, and continues from there.
+The events of a type count up (`x`), and the key is a function of source, type and x; the time is that of the clock with a lag
+(jitter.py), and in the record. After a restart, or an error with an unknown outcome, it asks the log for the last event of its
+source, and continues from there.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 import random
 import sys
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import fairlead
@@ -18,6 +20,7 @@ from fairlead.errors import LogError, StateError
 from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.core.block_columns import columns_of
 from fairlead.testing.live.actors.end_of_input import asked_to_stop
+from fairlead.testing.live.actors.jitter import time_of
 from fairlead.testing.live.actors.records import Writer
 from fairlead.transport.log.block_filter import Only
 
@@ -28,6 +31,13 @@ FLUSH_EVERY = 4
 
 def key_of(source: str, type: str, x: int) -> int:
     return random.Random(f"{source} {type} {x}").randrange(KEYS)
+
+
+def event_of(source: str, type: str, x: int, record: Writer) -> dict[str, Any]:
+    """The next event, recorded before it is published."""
+    at = time_of(source, type, x, datetime.now(UTC))
+    record.note(sent=x, type=type, time=at.isoformat())
+    return {"k": key_of(source, type, x), "x": x, "at": at}
 
 
 async def stored_count(fl: Client, type: str, source: str) -> int:
@@ -53,8 +63,7 @@ class Working:
         rolls = random.Random(f"{self._source} {x}")
         while not self._stop.is_set():
             for _ in range(rolls.randrange(1, FLUSH_EVERY)):
-                self._record.note(sent=x, type=type)
-                await self._until_done(fl.publish, type, k=key_of(self._source, type, x), x=x)
+                await self._until_done(fl.publish, type, event_of(self._source, type, x, self._record))
                 self._record.note(published=x, type=type)
                 x += 1
             await asyncio.sleep(self._pause * 2 * rolls.random())

@@ -1,8 +1,10 @@
 """The actions of a process, line by line, in a file that survives its death.
 
-    publisher    {"sent": x, "type": …, "at": …}            x is about to be published
+    publisher    {"sent": x, "type": …, "time": …, "at": …} x is about to be published, with this time
                  {"stored": x, "type": …, "at": …}          all before x is stored
-    subscriber   {"number": n, "group": …, "id": …, "subscription": …, "branch": …, "positions": […], "at": …}
+    subscriber   {"number": n, "group": …, "id": …, "sign": …, "subscription": …, "branch": …, "positions": […], "at": …}
+                 {"verdict": …, "subscription": …, "event": [type, source, x], "after": n, "at": …}
+                                                            an event that took no part, reported after delivery n of the group
                  {"acked": n, "group": …, "at": …}
                  {"receipts": {…}}                          at the end
     both         {"begun": name}                            a new process

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from fairlead.runtime.live.client import Client
 from fairlead.runtime.live.core.deliveries import Batch
-from fairlead.testing.live.actors.publisher import key_of, stored_count
+from fairlead.testing.live.actors.publisher import event_of, stored_count
 from fairlead.testing.live.actors.records import Writer
 
 EVERY = 4
@@ -29,8 +29,7 @@ class Relay:
         for _, number, _ in batch.numbered():
             x = number // EVERY - 1
             if number % EVERY == 0 and x >= self._next:
-                self._record.note(sent=x, type=self._type)
-                await self._fl.publish(self._type, k=key_of(self._fl.source, self._type, x), x=x)
+                await self._fl.publish(self._type, event_of(self._fl.source, self._type, x, self._record))
                 self._next = x + 1
         await self._fl.flush()
         self._record.note(stored=self._next, type=self._type)

@@ -4,25 +4,41 @@ Two subscribers have equal rules, one covers a subscription of theirs (its conju
 both, and one receives only the blocks that may have events for it. `Free`, `Covering` and `Either` are guaranteed every
 property; `Joined` has conditions across events, and emits. A and B share a topic, and so mixed blocks; C has another, so
 that some rules read a merged stream, or two streams.
+
+Three more have equal rules in event time (ORDERED); one of them joins late. Events have jittered times (jitter.py), so these
+subscribers hold events back, revise for late ones, and report those that are too late, or ahead of the log's clock. `Next`
+reads one topic, `Chain` two; what `Chain` emits is stored when it is final.
 """
 
 from __future__ import annotations
 
-TYPES = "TOPIC both (A, B); TOPIC other (C); TYPE A (k INT, x INT); TYPE B (k INT, x INT); TYPE C (k INT, x INT);"
+TYPES = "TOPIC both (A, B); TOPIC other (C); " + " ".join(
+    f"TYPE {name} (k INT, x INT, at TIMESTAMP) TIME at;" for name in "ABC"
+)
 FREE = "SUBSCRIPTION Free MATCH A a AND B b"
 JOINED = "SUBSCRIPTION Joined MATCH A a AND B b WHERE a.k = b.k EMIT Pair (k = a.k, total = a.x + b.x)"
 COVERING = "SUBSCRIPTION Covering MATCH A a AND B b AND C c"
 EITHER = "SUBSCRIPTION Either MATCH (A a AND B b) OR C c"
 ROUTED = "SUBSCRIPTION Routed MATCH A a AND B b WHERE a.k = 1 AND b.k = 1"
+DELAY_SECONDS, REVISE_SECONDS, AHEAD_SECONDS = 1, 4, 60
+ORDER = f"ORDER BY at DELAY {DELAY_SECONDS} SECONDS AHEAD {AHEAD_SECONDS} SECONDS LATE REVISE WITHIN {REVISE_SECONDS} SECONDS"
+NEXT = "SUBSCRIPTION Next MATCH A a THEN B b PER k"
+CHAIN = "SUBSCRIPTION Chain MATCH A a THEN C c WITHOUT B b BETWEEN a AND c PER k EMIT Link (k = a.k, total = a.x + c.x)"
+ORDERED = f"{ORDER} {NEXT} {CHAIN}"
 RULES = {
     "one": f"{FREE} {JOINED}",
     "two": f"{FREE} {JOINED}",
     "covering": f"{COVERING} {EITHER}",
     "either": f"{EITHER} {FREE}",
     "routed": ROUTED,
+    "timed": ORDERED,
+    "timely": ORDERED,
+    "joining": ORDERED,
 }
-EQUAL = "one", "two"
-EMITTED, EMITTED_TOPIC = "Pair", "main"
+EQUAL = ("one", "two"), ("timed", "timely"), ("timed", "joining")
+JOINING = ("joining",)
+"""The subscribers that come in the middle of a run."""
+EMITTED, FINAL, EMITTED_TOPIC = "Pair", "Link", "main"
 RELAYED = {"covering": "C"}
 """The subscribers that answer relations with events, and of which type."""
 SOURCES = {"left": "A,B", "right": "B,C", "more": "A,C"}

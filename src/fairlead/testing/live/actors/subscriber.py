@@ -5,7 +5,8 @@ Deliveries are in its record before they are acknowledged, and acknowledgements 
 every few relations (relay.py), under its own name.
 
 Beside it, in the same process and on the same connection, a subscriber without a name has the same rules from the beginning.
-Both read the same streams together, and must receive the same relations under the same numbers.
+Both read the same streams together, and must receive the same relations under the same numbers. Reports on events that take no
+part (late, ahead) are in the record, too, for both.
 """
 
 from __future__ import annotations
@@ -26,15 +27,37 @@ AGAIN_SECONDS = 0.2
 
 
 class Same:
-    """The relation of each number, as the first subscriber of this process received it."""
+    """The delivery of each number, as the first subscriber of this process received it."""
 
     def __init__(self) -> None:
-        self._ids: dict[tuple[str, int], str] = {}
+        self._given: dict[tuple[str, int], tuple[int, str]] = {}
 
     def note(self, batch: Batch) -> None:
         for key, number, each in batch.numbered():
-            first = self._ids.setdefault((key, number), each.id)
-            require(first == each.id, "two in one process are given the same", number=number, first=first, then=each.id)
+            mine = each.sign, each.id
+            first = self._given.setdefault((key, number), mine)
+            require(first == mine, "two in one process are given the same", number=number, first=first, then=mine)
+
+
+class Reports:
+    """Reports on events, as they are recorded: each with the number of the last delivery before it, if that is known."""
+
+    def __init__(self, record: Writer, *, beside: bool) -> None:
+        self._record, self._beside = record, beside
+        self._last: dict[str, int] = {}
+
+    def note(self, batch: Batch) -> None:
+        """By subscription, as each of them is a group of its own."""
+        numbered, done = list(batch.numbered()), 0
+        for report, before in zip(batch.reports, batch.before, strict=True):
+            self._last |= {each.subscription: number for _, number, each in numbered[done:before]}
+            done = before
+            event = [report.event.type, report.event.source, report.event["x"]]
+            for name in report.subscriptions:
+                self._record.note(
+                    verdict=report.verdict, subscription=name, event=event, after=self._last.get(name), beside=self._beside
+                )
+        self._last |= {each.subscription: number for _, number, each in numbered[done:]}
 
 
 def note(record: Writer, batch: Batch) -> None:
@@ -43,6 +66,7 @@ def note(record: Writer, batch: Batch) -> None:
             number=number,
             group=key,
             id=each.id,
+            sign=each.sign,
             subscription=each.subscription,
             branch=each.branch,
             positions=each.positions,
@@ -52,7 +76,8 @@ def note(record: Writer, batch: Batch) -> None:
 async def follow(
     sub: LiveSubscription, record: Writer, relay: Relay | None, stop: asyncio.Event, same: Same, other: LiveSubscription
 ) -> None:
-    stopped, beside = asyncio.create_task(stop.wait()), asyncio.create_task(look(other, same))
+    stopped, beside = asyncio.create_task(stop.wait()), asyncio.create_task(look(other, same, Reports(record, beside=True)))
+    reports = Reports(record, beside=False)
     try:
         while True:
             coming = asyncio.create_task(sub.next_batch())
@@ -65,8 +90,11 @@ async def follow(
             batch = coming.result()
             same.note(batch)
             note(record, batch)
+            reports.note(batch)
             if relay is not None:
                 await relay.pass_on(batch)
+            if not len(batch):
+                continue  # reports only
             await sub.ack(batch)
             for key, last in batch.lasts.items():
                 record.note(acked=last, group=key)
@@ -75,9 +103,10 @@ async def follow(
         await ended(beside)
 
 
-async def look(other: LiveSubscription, same: Same) -> None:
+async def look(other: LiveSubscription, same: Same, reports: Reports) -> None:
     async for batch in other.batches():
         same.note(batch)
+        reports.note(batch)
 
 
 async def main(path: str, url: str, name: str, rules: str, type: str = "") -> None:
@@ -87,8 +116,8 @@ async def main(path: str, url: str, name: str, rules: str, type: str = "") -> No
         try:
             async with (
                 fairlead.connect(url, source=name, replicas=3, patience=20) as fl,
-                fl.subscribe(rules, name=name, start="earliest") as sub,
-                fl.subscribe(rules, start="earliest") as other,
+                fl.subscribe(rules, name=name, start="earliest", verdicts=True) as sub,
+                fl.subscribe(rules, start="earliest", verdicts=True) as other,
             ):
                 record.note(begun=name)
                 await follow(sub, record, Relay(fl, type, record) if type else None, stop, same, other)

@@ -4,7 +4,7 @@
                their type, and in that of publishing within a topic
     merged     merged streams have every block of their topics, in the order of the topics; shorter ones agree with longer ones
     delivered  each subscriber received exactly what an engine finds in the log, in that order; receipts agree
-    derived    events that subscriptions EMIT are in the log once
+    derived    events that subscriptions EMIT are in the log once; in event time, when they are final
     kept       the property checkers, each over the subscriptions with that guarantee
 
 Takes: a copy of the log and the records. Gives: problems. Never: stops at the first.
@@ -14,21 +14,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from itertools import combinations
 from typing import Any
 
 from fairlead.deliver.receipt import Receipt, ReceiptBook
 from fairlead.engine import Engine
 from fairlead.guarantees import Runtime, derive
-from fairlead.matching.results.delivery_order import ids_of
+from fairlead.matching.results.delivery_order import delivery_words
 from fairlead.model.guarantee import Property
 from fairlead.model.plan import Plan
-from fairlead.model.relation import Relation
+from fairlead.model.relation import PLUS, Relation
 from fairlead.model.types import Catalogue
 from fairlead.runtime.live.core.block_columns import columns_of
 from fairlead.runtime.live.core.stream_groups import StreamGroup
 from fairlead.testing.live.actors.publisher import key_of
 from fairlead.testing.live.actors.records import Line
+from fairlead.testing.live.verdict.deliveries import delivery_of
+from fairlead.testing.live.verdict.event_time import due
 from fairlead.testing.live.verdict.log_copy import Copy, Name, Topics, first_of_each, identities, in_one_order, name_of
 from fairlead.testing.live.verdict.trace import Subscriber
 from fairlead.testing.properties.checkers import CHECKERS
@@ -46,8 +49,16 @@ def stored(copy: Copy, catalogue: Catalogue, records: Mapping[str, Sequence[Line
             if numbers != list(range(len(numbers))):
                 problems.append(f"the blocks of {lane[1]} from {source} are not numbered one by one: {_odd(numbers)}")
         for name in sorted({each["type"] for each in lines if "type" in each}):
-            rows = [(row["k"], row["x"]) for row in _rows(mine, catalogue, name)]
+            found = _rows(mine, catalogue, name)
+            rows = [(row["k"], row["x"]) for row in found]
             wanted = [(key_of(source, name, x), x) for x in range(len(rows))]
+            times = {
+                (each["sent"], datetime.fromisoformat(each["time"]))
+                for each in lines
+                if each.get("type") == name and "sent" in each
+            }
+            if other := next((row["x"] for row in found if (row["x"], row["at"]) not in times), None):
+                problems.append(f"event {other} of {name} from {source} has a time with which it was not sent")
             if rows != wanted:
                 problems.append(f"the events of {name} from {source} are not as they were sent: {_first(rows, wanted)}")
             acknowledged = max((each["stored"] for each in lines if "stored" in each and each["type"] == name), default=0)
@@ -99,7 +110,10 @@ def merged(copy: Copy) -> list[str]:
 
 
 def expected(copy: Copy, group: StreamGroup) -> Sequence[Relation]:
-    """The relations that engines find in the group's streams, part by part, in the merged order."""
+    """The relations that engines find in the group's streams, part by part, in the merged order; in event time, all deliveries,
+    with those that take relations back."""
+    if group.plan.order is not None:
+        return due(copy, group)[0]
     key = group.parts[0].topics, group.digest
     if key not in copy.matched:
         engines, catalogue = [Engine(each.plan) for each in group.parts], group.plan.catalogue
@@ -119,23 +133,22 @@ def delivered(copy: Copy, who: Subscriber, receipts: Mapping[str, Receipt]) -> l
     ]
     for key, group in who.groups.items():
         relations = expected(copy, group)
-        wanted, found = [each.id for each in relations], [line["id"] for line in who.given[key].lines]
+        wanted = [each.id if each.sign == PLUS else f"-{each.id}" for each in relations]
+        found = [delivery_of(line) for line in who.given[key].lines]
         if found != wanted:
             problems.append(f"{who.name} was given {len(found)} relations, {len(wanted)} are due: {_first(found, wanted)}")
         book = ReceiptBook(group.digest)
-        book.note(ids_of(relations))
+        book.note(delivery_words(relations))
         if receipts.get(key) != book.receipt():
             problems.append(f"the receipt of {who.name} is {receipts.get(key)}, and should be {book.receipt()}")
     return problems
 
 
-def derived(copy: Copy, catalogue: Catalogue, blocks: Sequence[Stored], name: str, groups: Iterable[StreamGroup]) -> list[str]:
-    """`groups`: those with the subscription that emits events of the type `name`."""
-    found = _rows(first_of_each(blocks), catalogue, name)
-    for group in groups:
-        wanted = [each.emitted for each in expected(copy, group) if each.emitted_type == name]
-        if found != wanted:
-            return [f"{len(found)} events of {name} are stored, {len(wanted)} are due: {_first(found, wanted)}"]
+def derived(catalogue: Catalogue, blocks: Sequence[Stored], name: str, relations: Iterable[Relation]) -> list[str]:
+    """`blocks`: of the topic. `relations`: those whose derived events of the type `name` are due."""
+    found, wanted = _rows(first_of_each(blocks), catalogue, name), [each.emitted for each in relations]
+    if found != wanted:
+        return [f"{len(found)} events of {name} are stored, {len(wanted)} are due: {_first(found, wanted)}"]
     return []
 
 

@@ -6,19 +6,27 @@ checks while a worker still publishes.
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow.parquet as pq
 
 import fairlead
 from fairlead.dataclass import dataclass
 from fairlead.deliver.receipt import Receipt
 from fairlead.engine import compile
+from fairlead.model.relation import Relation
 from fairlead.runtime.live.client import Client
 from fairlead.testing.live.actors.processes import Worker
 from fairlead.testing.live.actors.records import Line
-from fairlead.testing.live.actors.setting import EMITTED, EMITTED_TOPIC, EQUAL, RULES, STREAMS, TYPES
-from fairlead.testing.live.verdict import checks
+from fairlead.testing.live.actors.setting import EMITTED, EMITTED_TOPIC, EQUAL, FINAL, ORDERED, RULES, STREAMS, TYPES
+from fairlead.testing.live.verdict import checks, event_time
 from fairlead.testing.live.verdict.deliveries import given
+from fairlead.testing.live.verdict.event_time import ExportedEvents
 from fairlead.testing.live.verdict.log_copy import Copy, Identity, copied, first_of_each
 from fairlead.testing.live.verdict.trace import Subscriber, trace_of_run
 from fairlead.testing.properties.checkers import CHECKERS
@@ -27,16 +35,21 @@ from fairlead.transport.log.protocol import Stored
 
 Counts = dict[str, dict[str, int]]
 PLANS = {name: compile(f"{TYPES} {rules}") for name, rules in RULES.items()}
+ORDERED_PLAN = compile(f"{TYPES} {ORDERED}")
+CATALOGUE = PLANS["one"].catalogue
+DERIVED_SECONDS_MAX = 30.0
+"""Derived events become final after the deliveries; the subscribers are about to store them."""
 
 
 @dataclass(frozen=True, eq=False)
 class FinalLog:
-    """The log when subscribers are done as well."""
+    """The log when subscribers are done as well. `exported`: by subscription in event time."""
 
     copy: Copy
     derived: list[Stored]
     receipts: Mapping[str, Mapping[str, Receipt]]
     problems: list[str]
+    exported: Mapping[str, ExportedEvents]
 
 
 async def the_log(url: str, seconds: float) -> Copy:
@@ -45,18 +58,48 @@ async def the_log(url: str, seconds: float) -> Copy:
         return await copied(fl, STREAMS, seconds)
 
 
-async def the_rest(url: str, copy: Copy) -> FinalLog:
+async def the_exports(url: str, folder: Path) -> dict[str, ExportedEvents]:
+    """The events of each subscription in event time, as a user exports them."""
+    found = {}
+    async with fairlead.connect(url, replicas=3) as fl:
+        for each in ORDERED_PLAN.subscriptions:
+            path = folder / f"{each.name}.parquet"
+            await fl.export(ORDERED, path, subscription=each.name)
+            found[each.name] = event_time.exported(ORDERED_PLAN, pq.read_table(path))
+    return found
+
+
+async def wait_for_derived(url: str, exported: Mapping[str, ExportedEvents]) -> None:
+    """Waits until subscribers have stored the derived events that are final, or for long enough."""
+    end, wanted = time.monotonic() + DERIVED_SECONDS_MAX, len(final_relations(exported))
+    async with fairlead.connect(url, replicas=3) as fl:
+        while time.monotonic() < end:
+            blocks = (await copied(fl, [(EMITTED_TOPIC,)], 0)).topics[EMITTED_TOPIC]
+            if sum(each.block.count for each in first_of_each(blocks) if each.block.type == FINAL) >= wanted:
+                return
+            await asyncio.sleep(0.5)
+
+
+def final_relations(exported: Mapping[str, ExportedEvents]) -> list[Relation]:
+    """The relations whose derived events no late event can change any more."""
+    order = ORDERED_PLAN.order
+    assert order is not None
+    (emitting,) = ORDERED_PLAN.emitters[FINAL]
+    return list(exported[emitting.name].relations(emitting.name, timedelta(microseconds=order.revise_us or 0)))
+
+
+async def the_rest(url: str, copy: Copy, exported: Mapping[str, ExportedEvents]) -> FinalLog:
     """The log when subscribers are done."""
     async with fairlead.connect(url, replicas=3) as fl:
         derived = (await copied(fl, [(EMITTED_TOPIC,)], 0)).topics[EMITTED_TOPIC]
         receipts = {name: await fl.receipts(name) for name in RULES}
-        return FinalLog(copy, derived, receipts, await _compared(fl))
+        return FinalLog(copy, derived, receipts, await _compared(fl), exported)
 
 
 async def _compared(fl: Client) -> list[str]:
-    """The receipts, compared as a user does: of equal subscribers, and of those that share some subscriptions."""
-    found = await fl.compare(*EQUAL)
-    return [] if found else [f"{' and '.join(EQUAL)} do not agree: {found}"]
+    """The receipts, compared as a user does: of equal subscribers."""
+    found = {pair: await fl.compare(*pair) for pair in EQUAL}
+    return [f"{' and '.join(pair)} do not agree: {each}" for pair, each in found.items() if not each]
 
 
 def subscriber_of(worker: Worker) -> tuple[Subscriber, list[str]]:
@@ -84,21 +127,40 @@ def wait_for_deliveries(copy: Copy, workers: Sequence[Worker], seconds: float) -
 
 def judged(outcome: FinalLog, workers: Sequence[Worker], subscribers: Sequence[Worker]) -> tuple[list[str], Counts]:
     """The problems, and by check the number of items checked."""
-    catalogue = PLANS[EQUAL[0]].catalogue
     records = {each.name: each.record.refresh() for each in workers if each.record.last("sent")}
     problems = list(outcome.problems)
-    problems += checks.stored(outcome.copy, catalogue, records)
+    problems += checks.stored(outcome.copy, CATALOGUE, records)
     problems += checks.merged(outcome.copy)
     everyone = []
     for worker in subscribers:
         who, wrong = subscriber_of(worker)
         everyone.append(who)
         problems += wrong + checks.delivered(outcome.copy, who, outcome.receipts.get(who.name, {}))
-    emitting = [group for who in everyone for group in who.groups.values() if EMITTED in group.plan.emitters]
-    problems += checks.derived(outcome.copy, catalogue, outcome.derived, EMITTED, emitting)
-    trace = trace_of_run(outcome.copy, catalogue, _sent(records), everyone)
+        problems += _in_event_time(outcome, who, worker)
+    problems += _derived(outcome, everyone)
+    logged = [who for who in everyone if who.plan.order is None]
+    trace = trace_of_run(outcome.copy, CATALOGUE, _sent(records), logged)
     problems += checks.kept(trace, PLANS)
     return problems, _counts(outcome, trace, everyone, records)
+
+
+def _in_event_time(outcome: FinalLog, who: Subscriber, worker: Worker) -> list[str]:
+    problems = []
+    for key, group in who.groups.items() if who.plan.order is not None else ():
+        (name,) = group.names
+        events, (_, places) = outcome.exported[name], event_time.due(outcome.copy, group)
+        problems += event_time.folded(who.name, who.given[key].lines, events, name)
+        problems += event_time.reported(who.name, worker.record.lines, events.reports, places, name)
+    return problems
+
+
+def _derived(outcome: FinalLog, everyone: Sequence[Subscriber]) -> list[str]:
+    emitting = [group for who in everyone for group in who.groups.values() if EMITTED in group.plan.emitters]
+    problems = []
+    for group in emitting:
+        relations = [each for each in checks.expected(outcome.copy, group) if each.emitted_type == EMITTED]
+        problems += checks.derived(group.plan.catalogue, outcome.derived, EMITTED, relations)
+    return problems + checks.derived(ORDERED_PLAN.catalogue, outcome.derived, FINAL, final_relations(outcome.exported))
 
 
 def _counts(outcome: FinalLog, trace: Trace, everyone: Sequence[Subscriber], records: Mapping[str, Sequence[Line]]) -> Counts:
@@ -117,12 +179,25 @@ def _counts(outcome: FinalLog, trace: Trace, everyone: Sequence[Subscriber], rec
             "given again": sum(each.again for each in every),
             "receipts": sum(map(len, outcome.receipts.values())),
         },
+        "revised": _revision_counts(outcome, everyone),
         "derived": {"blocks": len(outcome.derived)},
         "kept": {
             "properties": len(CHECKERS),
             "subscriptions": sum(bool(each.subscription) for each in trace.processes),
             "deliveries": len(trace.deliveries),
         },
+    }
+
+
+def _revision_counts(outcome: FinalLog, everyone: Sequence[Subscriber]) -> dict[str, int]:
+    """In event time; reports are those that each subscriber gets."""
+    lines = [line for who in everyone if who.plan.order is not None for each in who.given.values() for line in each.lines]
+    verdicts = Counter(each[0] for events in outcome.exported.values() for each in events.reports)
+    return {
+        "deliveries": len(lines),
+        "taken back": sum(line["sign"] < 0 for line in lines),
+        **{f"{verdict} events": verdicts[verdict] for verdict in ("late", "ahead")},
+        "subscribers": sum(who.plan.order is not None for who in everyone),
     }
 
 

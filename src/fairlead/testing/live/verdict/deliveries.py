@@ -36,8 +36,13 @@ class DeliveredNumbers:
             self.lines.append(line)
             return None
         self.again += 1
-        known = self.lines[number - 1]["id"]
-        return None if known == line["id"] else f"is given {line['id']} as number {number}, which was {known} before"
+        known, mine = delivery_of(self.lines[number - 1]), delivery_of(line)
+        return None if known == mine else f"is given {mine} as number {number}, which was {known} before"
+
+
+def delivery_of(line: Line) -> str:
+    """The id of the relation; with a minus if the delivery takes it back."""
+    return f"{'-' if line['sign'] < 0 else ''}{line['id']}"
 
 
 def given(name: str, lines: Iterable[Line]) -> tuple[dict[str, DeliveredNumbers], list[str]]:

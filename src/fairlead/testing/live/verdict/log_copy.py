@@ -39,6 +39,8 @@ class Copy:
     streams: dict[Topics, list[Stored]]
     matched: dict[tuple[Topics, str], Sequence[Relation]] = field(default_factory=dict)
     """The relations found in a stream, by the digest of a plan (checks.py)."""
+    ordered: dict[tuple[tuple[Topics, ...], str], tuple[Sequence[Relation], Sequence[int]]] = field(default_factory=dict)
+    """The same in event time, with the places of reports (event_time.py)."""
 
     @property
     def topics(self) -> dict[str, list[Stored]]:
