@@ -110,9 +110,9 @@ MATRIX: dict[str, Row] = {
     "Result.to_arrow": (RESULT.to_arrow, {}, {"subscription": (NoneType,)}),
 }
 VALUES = {
-    "Comparison", "DataError", "Event", "Explanation", "FairleadError", "Guarantee", "LanguageError", "LogError", "Plan",
-    "Position", "Property", "Receipt", "Relation", "Result", "StateError", "Subscription", "UnsupportedError",
-    "UsageError", "Verdict",
+    "Comparison", "DataError", "Event", "EventReport", "EventVerdict", "Explanation", "FairleadError", "Guarantee",
+    "LanguageError", "LogError", "Plan", "Position", "Property", "Receipt", "Relation", "Result", "StateError", "Subscription",
+    "UnsupportedError", "UsageError", "Verdict",
 }  # fmt: skip
 """What the calls return and raise: values, made by Fairlead, which check nothing."""
 INNER = {"Engine": {"thresholds"}, "Engine.load": {"thresholds"}, "Engine.feed": {"prepared"}}

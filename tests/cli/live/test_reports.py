@@ -131,5 +131,9 @@ def test_a_tail_of_a_log_prints_signs_and_verdicts_in_their_places(tmp_path: Pat
         plain = fairlead(*tail, "--out", "again.parquet")
         assert "ahead: Alarm 4 of plant, 2099-01-01T00:00:00Z, position " in plain.stderr
         assert "Unanswered: 1 relation, 1 taken back\n1 event late, 1 ahead\n" in plain.stdout
+        fairlead(*tail, "--name", "desk", "-q")
+        (line,) = json.loads(fairlead("streams", "--json").stdout)["subscribers"]
+        assert (line["acknowledged"], line["verdicts"]) == (2, {"ahead": 1, "late": 1})
+        assert "1 event late, 1 ahead" in fairlead("streams").stdout
         same = fairlead("compare", "found.jsonl", "again.parquet")
         assert (same.exit_code, same.stdout) == (0, "equal: 2 relations, the same in the same order\n")

@@ -31,7 +31,8 @@ def streams(sweep: bool, forgotten: tuple[str, ...], where: LogAddress, as_json:
     Events are stored in blocks. The column `behind` counts the blocks that the sources of a merged stream have and the
     stream does not have yet. The lag of a subscriber is in blocks, computed from its last stored state: it is an upper
     bound, because only the subscriber's own process knows the exact lag. A subscriber that joined others with the same
-    rules did not get the relations that they had before: `joined after` is their number.
+    rules did not get the relations that they had before: `joined after` is their number. `took no part` counts events that
+    were late, ahead or repeated in the order of the subscriber's rules (ORDER BY).
     """
     with where.opened() as fl:
         for each in forgotten:
@@ -47,7 +48,7 @@ def streams(sweep: bool, forgotten: tuple[str, ...], where: LogAddress, as_json:
 
 
 def _show(found: Overview) -> None:
-    from fairlead.cli.screen import console, table
+    from fairlead.cli.screen import console, table, verdict_words
 
     screen = console()
     made = table("topic", "types", "sources", "blocks", "events", right=("sources", "blocks", "events"))
@@ -71,8 +72,10 @@ def _show(found: Overview) -> None:
     if found.subscribers:
         screen.print()
         late = ("joined after",) if any(line.joined for line in found.subscribers) else ()
-        made = table("subscriber", "reads", *late, "acknowledged", "lag", right=(*late, "acknowledged", "lag"))
+        apart = ("took no part",) if any(line.verdicts for line in found.subscribers) else ()
+        made = table("subscriber", "reads", *late, "acknowledged", "lag", *apart, right=(*late, "acknowledged", "lag"))
         for line in found.subscribers:
             numbers = (*((line.joined,) if late else ()), line.acknowledged, line.lag)
-            made.add_row(line.name, "; ".join(map(", ".join, line.types)), *(f"{each:,}" for each in numbers))
+            told = (verdict_words(line.verdicts),) if apart else ()
+            made.add_row(line.name, "; ".join(map(", ".join, line.types)), *(f"{each:,}" for each in numbers), *told)
         screen.print(made)

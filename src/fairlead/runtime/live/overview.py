@@ -52,7 +52,8 @@ class MergedLine:
 class SubscriberLine:
     """One group of a durable subscriber. `types`, `topics`: of each stream that it reads. `lag`: blocks after its last
     snapshot, an upper bound of what it has to read. `routes`: by type, the number of the route that it reads. `acknowledged`:
-    relations that were delivered to it. `joined`: those that others had before it joined, which it did not get."""
+    relations that were delivered to it. `joined`: those that others had before it joined, which it did not get. `verdicts`:
+    events that took no part in the order of its rules, by verdict, when it last acknowledged."""
 
     name: str
     types: tuple[tuple[str, ...], ...]
@@ -62,6 +63,7 @@ class SubscriberLine:
     lag: int
     routes: Mapping[str, int] = field(default_factory=dict)
     joined: int = 0
+    verdicts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,8 @@ async def _subscriber(log: Log, name: str) -> list[SubscriberLine]:
         if lag and len(streams) == 1 and await log.last(streams[0], Only((*types[0], HEARTBEAT.name), routes)) <= passed:
             lag = 0  # none of its blocks are sent to this subscriber
         names, joined = tuple(stream.name for stream in streams), each.get("joined", 0)
-        lines.append(SubscriberLine(name, types, topics, names, count - joined, lag, routes, joined))
+        verdicts = each.get("verdicts", {})
+        lines.append(SubscriberLine(name, types, topics, names, count - joined, lag, routes, joined, verdicts))
     return lines
 
 

@@ -283,6 +283,8 @@ class LiveSubscription:
             for key, each in self._groups.items():
                 if each.ledger.book.count and each.ledger.current:  # a replay must not overwrite the stored count
                     self._record.groups[key] |= each.ledger.acknowledged()
+                if each.follower.lineage.verdicts:  # for `fairlead streams`
+                    self._record.groups[key]["verdicts"] = dict(each.follower.lineage.verdicts)
             await self._record.write()
             if asyncio.get_running_loop().time() - self._receipts_at > RECEIPT_SECONDS:
                 await self.write_receipts()
