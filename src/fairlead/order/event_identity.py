@@ -14,6 +14,7 @@ Takes: rows of one type, in their order. Gives: their words. Never: depends on h
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
@@ -85,11 +86,17 @@ def _among_equals(words: Words) -> Words:
 
 def _seeds(type_name: str, how: int, sources: SourceColumn) -> Words:
     """What the words of all events with the same source begin with: one row if there is one source."""
-    of_type = np.frombuffer(_hashed(type_name.encode()), dtype=">u8").astype(np.uint64).reshape(1, 2)
-    words = np.full((len(sources.names), 3), how, dtype=np.uint64)
-    words[:, 1:] = _hashes([None if name is None else name.encode() for name in sources.names])
-    seeds = mixed_in(of_type, words)
+    seeds = _seeds_of(type_name, how, sources.names)
     return seeds if len(seeds) == 1 else seeds[sources.codes]
+
+
+@lru_cache(maxsize=64)
+def _seeds_of(type_name: str, how: int, names: tuple[str | None, ...]) -> Words:
+    """Of each source. A stream has few types and few sources at a time, and asks for them with every batch."""
+    of_type = np.frombuffer(_hashed(type_name.encode()), dtype=">u8").astype(np.uint64).reshape(1, 2)
+    words = np.full((len(names), 3), how, dtype=np.uint64)
+    words[:, 1:] = _hashes([None if name is None else name.encode() for name in names])
+    return mixed_in(of_type, words)
 
 
 def _hashed(data: bytes) -> bytes:

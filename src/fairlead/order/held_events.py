@@ -12,6 +12,7 @@ changes: adding and cutting return another value, so several readers of one sequ
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -89,6 +90,10 @@ class HeldEvents:
             yield name, pa.concat_tables([each.table for each in runs])
 
     def __len__(self) -> int:
+        return self._count
+
+    @cached_property
+    def _count(self) -> int:
         return sum(len(run) for runs in self.runs.values() for run in runs)
 
 

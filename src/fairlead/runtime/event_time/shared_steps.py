@@ -46,11 +46,11 @@ class SharedStep:
     prepared: Prepared
 
     def is_of(self, buffer: EventTimeBuffer, columns: Columns, stored: npt.ArrayLike | None) -> bool:
-        """Whether it is also the step of this buffer, if the states before are the same. Held events are of types that have
-        the same definitions, too."""
+        """Whether it is also the step of this buffer, if the states before are the same. Columns are shared by those who have
+        the same definitions of their types; those of the types that are held only have to be the same, too."""
         if self.arrived is not columns or self.order != buffer.order:
             return False
-        if any(self.catalogue[name] != buffer.catalogue[name] for name in {*columns.tables, *buffer.held.runs}):
+        if any(self.catalogue[name] != buffer.catalogue[name] for name in buffer.held.runs.keys() - columns.tables.keys()):
             return False
         if buffer.order.ahead_us is None or stored is None or self.stored is None:
             return buffer.order.ahead_us is None or stored is self.stored
