@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 os.environ.setdefault(
     "SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 )
-"""For every JVM that a test starts: also those of commands, examples and Spark Connect, which take no options of a session. The
-classes of Spark are verified at every start, which takes a fifth of the processor time of a JVM that runs a job or two."""
+"""For every JVM that a test starts, also those of commands and examples, but not those of a user's own sessions. The classes of
+Spark are verified at every start, which takes a fifth of the processor time of a JVM that runs a job or two."""
 os.environ.setdefault("SPARK_AUTH_SOCKET_TIMEOUT", "120")  # a Python worker that starts on a busy machine needs its time
 FAST = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",

@@ -14,7 +14,15 @@ import pytest
 
 import fairlead
 
-PYTHONS = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "VIRTUAL_ENV", "PYTHONPATH", "SPARK_HOME", "SPARK_REMOTE")
+PYTHONS = (
+    "PYSPARK_PYTHON",
+    "PYSPARK_DRIVER_PYTHON",
+    "VIRTUAL_ENV",
+    "PYTHONPATH",
+    "SPARK_HOME",
+    "SPARK_REMOTE",
+    "SPARK_SUBMIT_OPTS",
+)
 OWN = 'import os, sys; os.environ["PYSPARK_PYTHON"] = sys.executable  # before the session is made'
 ANOTHER_VERSION = """import sys
 class Version(tuple):
