@@ -204,6 +204,7 @@ CODES: dict[str, tuple[str, str]] = {
     "U121": ("The NATS client is not installed.", "`pip install 'fairlead[live]'`"),
     "U122": ("A rule emits an interval, which a log does not store.", "Emit the timestamps or a number, or subscribe with `emit=False`."),
     "U123": ("The log is in memory or in a file of one process, and Spark has several processes.", "Use a server: `fairlead up`."),
+    "U124": ("`to_log` of rules with `LATE REVISE`, whose relations may still be taken back.", "Store them with a live subscriber, or drop `LATE REVISE`."),
     "U130": ("The HTTP server is not installed.", "`pip install 'fairlead[gateway,live]'`"),
     "U131": ("The Kafka client is not installed.", "`pip install 'fairlead[kafka,live]'`"),
     # ---- arguments, options and requests -------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from fairlead.model.plan import Plan
 from fairlead.runtime.embedded import until_microseconds
 from fairlead.runtime.spark.api import match
 from fairlead.runtime.spark.failures import coded_errors
+from fairlead.runtime.spark.input.arrivals import STORED
 from fairlead.runtime.spark.input.files import EventFiles, Ordered
 from fairlead.runtime.spark.output.views import IN_ORDER
 from fairlead.transport.admission.gate import OnBad
@@ -91,7 +92,7 @@ def backtest(
     order: dict[str, Any] = {"order_by": names, "type_column": ordered.type_column}
     with coded_errors():
         frame = match(plan, given, **order, buckets=buckets, on_bad=on_bad, until=last)
-        days = _days(given, ordered)
+        days = _days(_in_time(given, plan, ordered), ordered)
         at = _stretch([start for _, start, _ in days]).alias("at")
         rows = frame.groupBy("verdict", "subscription", at).count().collect()
         bad = 0 if source.bad is None else source.bad.count()
@@ -122,6 +123,17 @@ def _days(given: DataFrame, ordered: Ordered) -> list[tuple[date | None, int, in
         (None if day is None else EPOCH.date() + DAY * day, start, number)
         for (day, number), start in zip(rows, starts, strict=False)
     ]
+
+
+def _in_time(given: DataFrame, plan: Plan, ordered: Ordered) -> DataFrame:
+    """Without the rows that are ahead: they have no place in the order."""
+    from pyspark.sql import functions as F
+
+    ahead = None if plan.order is None else plan.order.ahead_us
+    if ahead is None or STORED not in given.columns:
+        return given
+    late_enough = F.unix_micros(STORED) + ahead >= F.unix_micros(f"`{ordered.order_by[0]}`")
+    return given.filter(F.coalesce(late_enough, F.lit(True)))
 
 
 def _stretch(starts: list[int]) -> Column:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from fairlead.errors import DataError
 from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT, DataType, Kind
+from fairlead.runtime.spark.input.arrivals import STORED
 from fairlead.runtime.spark.input.frames import order_column_of
 from fairlead.runtime.spark.output.folders import located
 from fairlead.runtime.spark.setup.readiness import zone_of
@@ -121,6 +122,8 @@ def schema_of(plan: Plan, ordered: Ordered) -> dict[str, str]:
         columns.setdefault(ordered.source, "string")
     if ordered.sequence is not None:
         columns.setdefault(ordered.sequence, "bigint")
+    if plan.order is not None and plan.order.ahead_us is not None:
+        columns.setdefault(STORED, "timestamp")
     return columns
 
 

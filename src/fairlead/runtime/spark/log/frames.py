@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from fairlead.errors import UsageError
+from fairlead.errors import UnsupportedError, UsageError
 from fairlead.model.arguments import require_plan
 from fairlead.model.plan import Plan
 from fairlead.runtime.live.core.event_table import STREAM, only_group, only_stream, selection_of
@@ -49,7 +49,8 @@ def log(
         events = fl.log(spark, "nats://localhost:4222", plan=plan)
         relations = fl.match(plan, events, position="position")
 
-    The columns are `position`, `type`, `source`, `sequence` and the attributes of the types. If a subscription with OR reads
+    The columns are `position`, `type`, `source`, `sequence` and the attributes of the types; for rules with AHEAD also
+    `_stored`, when the stream that is read stored the event. If a subscription with OR reads
     several streams, a column `stream` names the stream of each row: match(…, stream="stream"). `url` (or FAIRLEAD_URL) is a
     server or cluster. `stream`: a streaming frame, with later events too. `start`: "earliest", "new", a position or a time in
     ISO 8601. `partitions`: tasks that read at the same time. `blocks`: the most blocks in a micro-batch. Other options: `user`,
@@ -103,6 +104,9 @@ def to_log(
     distinguishes the streams of one plan: each has its own place in its checkpoint.
     """
     require_plan("to_log", plan, "to_log(relations, fairlead.compile(text), url)")
+    if plan.revises:
+        problem = f"the rules say {plan.order}, and a log stores what is final: relations of a stream may still be taken back"
+        raise UnsupportedError("U124", problem, "store them with a live subscriber, or drop LATE REVISE")
     only_stream(selection_of(plan))  # the merged order of several streams is not known on Spark
     told = options | {"rules": plan.text, "start": str(start)}
     for option, value in (("url", url), ("sink", name), ("into", into)):

@@ -23,6 +23,7 @@ from pyspark.sql.types import StructType
 from fairlead.runtime.live.core.event_table import EventTable
 from fairlead.runtime.live.export import complete
 from fairlead.runtime.live.subscriber.stream_reader import report
+from fairlead.runtime.spark.input.arrivals import STORED
 from fairlead.runtime.spark.log.link import Extent, LogLink, extent_of, gone, same_stream
 from fairlead.runtime.spark.log.options import LogOptions, log_options
 
@@ -182,4 +183,5 @@ def batches(asked: LogOptions, extent: Extent, part: LogPartition) -> Iterator[p
 
 
 def _table(extent: Extent, asked: LogOptions) -> EventTable:
-    return EventTable(extent.selection, report, asked.position, origin=("source", "sequence"))
+    stored = (STORED,) if extent.selection.stored else ()
+    return EventTable(extent.selection, report, asked.position, origin=("source", "sequence", *stored))
