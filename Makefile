@@ -6,6 +6,9 @@ SECONDS ?= 600
 MINUTES ?= 10
 SEED ?= 1
 
+# Tests start hundreds of processes, each of which would compile 400 modules again: keep their bytecode, whatever the environment says.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help install run test quick check lint types layers format equal fuzz failures search grammar errors clean
 
@@ -42,7 +45,7 @@ quick: .venv/installed-dev  ## what needs no Spark, no server and no patience: s
 	$(BIN)/ruff format --check src tests examples benchmarks
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	FAIRLEAD_QUICK=1 FAIRLEAD_KEPT_KERNELS=1 $(BIN)/python -m pytest -m "not spark and not server and not slow" -n auto --dist loadgroup
+	FAIRLEAD_QUICK=1 FAIRLEAD_KEPT_KERNELS=1 $(BIN)/python -m pytest -m "not spark and not server and not slow" -n auto --dist loadfile
 
 lint: .venv/installed-dev  ## ruff only
 	$(BIN)/ruff check src tests examples benchmarks

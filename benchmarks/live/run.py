@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.live.scenarios import SCENARIOS, Scenario, events
+from benchmarks.live.scenarios import GAP_US, Scenario, events
 from benchmarks.live.sides import SIDES
 from fairlead.transport.log.jetstream.server import Server
 
@@ -36,6 +36,8 @@ AT_ONCE = 4096
 """Events of a type, then of the next: a topic keeps the publisher's order, so types have to take turns."""
 ROUNDS, ROUND = 3, 2000
 """Of events of each type that do not count."""
+NEVER_LATE_US = 1_000_000
+"""From the events that do not count to those that do, by event time."""
 SETTLED_SECONDS = 1.0
 """Of a paced run that are not measured."""
 
@@ -81,7 +83,7 @@ def measure(
         children = [
             processes.Process(
                 target=_child,
-                args=(side, server.url, scenario.name, {at: types[at] for at in mine}, each, ready, over),
+                args=(side, server.url, scenario, {at: types[at] for at in mine}, each, ready, over),
                 daemon=True,
             )
             for mine in shares
@@ -121,32 +123,45 @@ async def _publish(
     side: str, scenario: Scenario, server: Server, each: int, pace: float | None, all_have: Callable[[], None]
 ) -> tuple[float, dict[str, float]]:
     """When it began, and the CPU seconds of publishing, and of the server before it."""
-    random = np.random.default_rng(42)
+    random, types, times = np.random.default_rng(42), scenario.types, scenario.times
+
+    def drawn(first: int, gap_us: float, code: int, low: int, count: int, turn: int) -> Any:
+        """Event times of the rows from `low` of a type: types take turns of so many rows."""
+        rows = low + np.arange(count)
+        places = (rows // turn * len(types) + code) * turn + rows % turn
+        return None if times is None else times.drawn(random, first, gap_us, places)
+
     async with SIDES[side](server.url) as mine:
         for _ in range(ROUNDS):  # 2
-            for name in scenario.types:
-                await mine.publish(name, events(random, ROUND, int(time() * 1e6)))
+            now = int(time() * 1e6)
+            for code, name in enumerate(types):
+                await mine.publish(name, events(random, ROUND, now, drawn(now, GAP_US, code, 0, ROUND, ROUND)))
             await mine.flush()
-        made = [events(random, each, 0) for _ in scenario.types] if pace is None else []
+        first = int(time() * 1e6) + NEVER_LATE_US
+        made = []
+        for code in range(len(types) if pace is None else 0):
+            made.append(events(random, each, 0, drawn(first, GAP_US, code, 0, each, AT_ONCE)))
         await asyncio.to_thread(all_have)
         before, began, served = process_time(), time(), _cpu_of(server.pid)
         if pace is None:  # 3
             for low in range(0, each, AT_ONCE):
-                for name, rows in zip(scenario.types, made, strict=True):
+                for name, rows in zip(types, made, strict=True):
                     await mine.publish(name, rows.slice(low, AT_ONCE))
         else:
-            at_once = max(1, round(pace * TICK / len(scenario.types)))
+            first, at_once = int(began * 1e6), max(1, round(pace * TICK / len(types)))
             for done in range(0, each, at_once):
-                due = began + done * len(scenario.types) / pace
+                due = began + done * len(types) / pace
                 await asyncio.sleep(max(0.0, due - time()))
-                for name in scenario.types:
-                    await mine.publish(name, events(random, min(at_once, each - done), int(due * 1e6)))
+                count = min(at_once, each - done)
+                for code, name in enumerate(types):
+                    at = drawn(first, 1e6 / pace, code, done, count, at_once)
+                    await mine.publish(name, events(random, count, int(due * 1e6), at))
         await mine.flush()
         return began, {"publisher": process_time() - before, "server": served}
 
 
-def _child(side: str, url: str, name: str, types: dict[int, int], each: int, ready: Any, over: Any) -> None:
-    over.put(asyncio.run(_followed(side, url, SCENARIOS[name], types, each, ready)))
+def _child(side: str, url: str, scenario: Scenario, types: dict[int, int], each: int, ready: Any, over: Any) -> None:
+    over.put(asyncio.run(_followed(side, url, scenario, types, each, ready)))
 
 
 async def _followed(side: str, url: str, scenario: Scenario, types: dict[int, int], each: int, ready: Any) -> dict[str, Any]:

@@ -6,6 +6,9 @@
     D2, D3, D4   disjunctions of two, three or four conjunctions, each of two types of its own
 
 `t` is when an event was published, in microseconds: it is not part of the published setting, latency is measured by it.
+
+With an order by event time (`EventTimes`) events have a time `at` too, and arrive out of its order: the event that is published
+at t has a time of up to `disorder_ms` before that. Then the rules begin with ORDER BY at DELAY.
 """
 
 from __future__ import annotations
@@ -15,12 +18,27 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 NAMES = "ABCDEFGH"
-TYPES = "\n".join(f"TYPE {name} (x INT, y INT, z INT, t BIGINT)" for name in NAMES)
+GAP_US = 2.5
+"""Between two event times if events are published as fast as they are taken: as if there were 400,000 a second."""
 ROW = np.dtype([("x", "<i4"), ("y", "<i4"), ("z", "<i4"), ("t", "<i8")])
 """An event as a message of its own."""
+
+
+@dataclass(frozen=True)
+class EventTimes:
+    """How events are late, and how long one waits for them."""
+
+    delay_ms: float
+    disorder_ms: float
+
+    def drawn(self, random: np.random.Generator, first: int, gap_us: float, places: npt.NDArray[np.int64]) -> pa.Array:
+        """The times of the events at these places of the publication, which begins at `first`."""
+        lags = random.integers(0, int(1e3 * self.disorder_ms) + 1, len(places))
+        return pa.array(first + (places * gap_us).astype(np.int64) - lags).cast(pa.timestamp("us", tz="UTC"))
 
 
 @dataclass(frozen=True)
@@ -30,9 +48,16 @@ class Scenario:
     types: str
     rules: tuple[str, ...]
     """Subscriber i has the rules i modulo their number."""
+    times: EventTimes | None = None
 
     def of(self, subscriber: int) -> str:
-        return self.rules[subscriber % len(self.rules)]
+        rules = self.rules[subscriber % len(self.rules)]
+        return rules if self.times is None else f"ORDER BY at DELAY {self.times.delay_ms:g} MILLISECONDS {rules}"
+
+    @property
+    def declarations(self) -> str:
+        at = "" if self.times is None else ", at TIMESTAMP"
+        return "\n".join(f"TYPE {name} (x INT, y INT, z INT, t BIGINT{at})" for name in NAMES)
 
     def reads(self, subscriber: int) -> list[str]:
         rules = self.of(subscriber)
@@ -69,9 +94,10 @@ SCENARIOS = {
 }
 
 
-def events(random: np.random.Generator, count: int, now_us: int) -> pa.Table:
+def events(random: np.random.Generator, count: int, now_us: int, at: pa.Array | None = None) -> pa.Table:
     made: dict[str, Any] = {name: pa.array(random.integers(0, 1001, count, dtype=np.int32)) for name in "xyz"}
-    return pa.table(made | {"t": pa.array(np.full(count, now_us, dtype=np.int64))})
+    made["t"] = pa.array(np.full(count, now_us, dtype=np.int64))
+    return pa.table(made if at is None else made | {"at": at})
 
 
 def rows_of(table: pa.Table) -> np.ndarray[Any, Any]:

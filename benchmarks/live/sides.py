@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 import fairlead
-from benchmarks.live.scenarios import ROW, TYPES, Scenario, batch_of, rows_of
+from benchmarks.live.scenarios import ROW, Scenario, batch_of, rows_of
 from fairlead.engine import Engine
 from fairlead.model.columns import Columns
 from fairlead.transport.log.block import INDEX_BITS, pieces
@@ -46,7 +46,7 @@ class FairleadSide:
         await self.fl.__aexit__(*how)
 
     async def prepare(self, scenario: Scenario) -> None:
-        await self.fl.declare(TYPES)
+        await self.fl.declare(scenario.declarations)
 
     async def publish(self, name: str, rows: pa.Table) -> None:
         await self.fl.publish_many(name, rows)
@@ -98,7 +98,7 @@ class OneStreamSide:
         self.sent.clear()
 
     async def follow(self, scenario: Scenario, subscriber: int, ready: asyncio.Event) -> AsyncIterator[Progress]:
-        plan = fairlead.compile(f"{TYPES}\n{scenario.of(subscriber)}")
+        plan = fairlead.compile(f"{scenario.declarations}\n{scenario.of(subscriber)}")
         wanted = scenario.reads(subscriber)
         engine, read = Engine(plan), 0
         reading = await self.stream.subscribe("all.>", ordered_consumer=True, pending_msgs_limit=-1, pending_bytes_limit=-1)

@@ -265,7 +265,7 @@ CODES: dict[str, tuple[str, str]] = {
     "A261": ("No event type is named.", "Name some of the declared types."),
     "A262": ("The column of positions or of streams has the name of an attribute.", "Use another column name."),
     "A263": ("An attribute has different types in two event types of one table.", "Read these types separately, or rename the attribute."),
-    "A264": ("A subscription with `OR` that reads several streams cannot start at a position.", "Start at a time, or with `earliest`, `new` or `snapshot` (live only)."),
+    "A264": ("A subscription that reads several streams, with `OR` or `ORDER BY`, cannot start at a position.", "Start at a time, or with `earliest`, `new` or `snapshot` (live only)."),
     "A265": ("`early` of a live subscription is something other than True, False or `final`.", "Pass one of these."),
     "A270": ("The body of the request is too large.", "Send it in several requests."),
     "A271": ("The content type of the request is not supported.", "Use one that the message lists."),

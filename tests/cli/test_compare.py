@@ -8,9 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fairlead import match
 from fairlead.deliver.receipt import ReceiptBook, dumps
@@ -18,6 +21,7 @@ from fairlead.language import compile_text
 from fairlead.matching.results.delivery_order import delivery_words
 from fairlead.matching.results.result_table import table_of_objects
 from fairlead.matching.unit import KERNELS_FROM
+from fairlead.model.identity import from_hex, signed
 from fairlead.model.layout import layout_of
 from tests.cli.shop import fairlead, write_lines
 
@@ -54,8 +58,8 @@ def test_a_receipt_and_an_output(tmp_path: Path) -> None:
     shorter, _ = run(tmp_path, "two", range(4))
     assert fairlead("compare", out, receipt).exit_code == 0
     result = fairlead("compare", receipt, shorter)
-    assert result.exit_code == 1
-    assert "the other has 1 more" in result.stdout
+    assert result.exit_code == 3
+    assert result.stdout == "4 deliveries agree; the first has 1 more\n"
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "parquet"])
@@ -79,11 +83,94 @@ def test_an_output_that_ends_early(tmp_path: Path) -> None:
     first, _ = run(tmp_path, "one", range(5))
     second, _ = run(tmp_path, "two", range(3))
     result = fairlead("compare", first, second, "--json")
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     found = json.loads(result.stdout)
+    assert found["outcome"] == "agree"
     assert (found["equal"], found["agreed"], found["first"]["b"]) == (False, 3, None)
     assert found["first"]["a"]["positions"] == ["3"]
-    assert "B: has no more" in fairlead("compare", first, second).stdout
+    lines = fairlead("compare", first, second).stdout.splitlines()
+    assert lines[0] == "3 relations agree; A has 2 more"
+    assert lines[1].endswith("at positions [3]")
+    assert lines[2] == "  B: has no more"
+
+
+@pytest.fixture(scope="module")
+def delivered(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """A folder, and the lines of a run's output: each relation, and after some of them one that is taken back."""
+    folder = tmp_path_factory.mktemp("delivered")
+    out, _ = run(folder, "whole", range(20))
+    lines, found = [], out.read_text().splitlines()
+    for number, line in enumerate(found):
+        lines.append(line)
+        if number % 3 == 2:
+            again = found[number // 2]
+            lines += [json.dumps(json.loads(again) | {"sign": -1}), again]
+    return folder, lines
+
+
+def slices(most: int) -> st.SearchStrategy[tuple[int, int]]:
+    return st.tuples(st.integers(0, most), st.integers(0, most)).map(lambda pair: (min(pair), max(pair)))
+
+
+def receipt_file(path: Path, lines: list[str], joined: int, count: int) -> Path:
+    """The receipt of a subscriber that joined after some of these deliveries."""
+    read = [json.loads(line) for line in lines[:count]]
+    words = signed(from_hex([each["id"] for each in read]), np.array([each.get("sign", 1) for each in read], dtype=np.int8))
+    book = ReceiptBook("plan")
+    book.note(words[:joined])
+    book.join_now()
+    book.note(words[joined:])
+    path.write_text(dumps(book.receipt()))
+    return path
+
+
+@given(slices(32), slices(32), st.sampled_from(["outputs", "receipts", "receipt and output"]))
+def test_parts_of_one_sequence_never_differ(
+    delivered: tuple[Path, list[str]], one: tuple[int, int], other: tuple[int, int], kinds: str
+) -> None:
+    folder, lines = delivered
+    sides = []
+    for name, (low, high) in (("a", one), ("b", other)):
+        if kinds == "receipts" or (kinds == "receipt and output" and name == "a"):
+            sides.append(receipt_file(folder / f"{name}.json", lines, low, high))
+        else:
+            sides.append(folder / f"{name}.jsonl")
+            sides[-1].write_text("".join(f"{line}\n" for line in lines[low:high]))
+    result = fairlead("compare", *sides, "--json")
+    found = json.loads(result.stdout)
+    both = max(0, min(one[1], other[1]) - max(one[0], other[0]))
+    if kinds != "receipts" and not both:
+        return  # nothing tells where an output begins of which the other side has nothing
+    assert result.exit_code == (0 if found["equal"] else 3), result.stdout
+    assert found["outcome"] == ("equal" if found["equal"] else "agree")
+    if kinds == "receipts":
+        assert found["equal"] == (one == other)
+        assert (found["agreed"], found["start"]) == (both, max(one[0], other[0]) + 1)
+    else:
+        assert found["equal"] == (lines[slice(*one)] == lines[slice(*other)])
+        assert found["agreed"] >= both
+
+
+@given(slices(32), slices(32), st.data())
+def test_a_difference_in_what_both_delivered_is_found(
+    delivered: tuple[Path, list[str]], one: tuple[int, int], other: tuple[int, int], data: st.DataObject
+) -> None:
+    folder, lines = delivered
+    low, high = max(one[0], other[0]), min(one[1], other[1])
+    if high - low < 2:
+        return
+    at = data.draw(st.integers(low + 1, high - 1))
+    a, b = folder / "a.jsonl", folder / "b.jsonl"
+    changed = [*lines[:at], json.dumps(json.loads(lines[at]) | {"id": "d1ffe2e9" * 4}), *lines[at + 1 :]]
+    a.write_text("".join(f"{line}\n" for line in lines[slice(*one)]))
+    b.write_text("".join(f"{line}\n" for line in changed[slice(*other)]))
+    result = fairlead("compare", a, b, "--json")
+    assert result.exit_code == 1, result.stdout
+    found = json.loads(result.stdout)
+    assert found["outcome"] == "differ"
+    assert found["agreed"] > at - low or found["first"]["b"]["id"] == "d1ffe2e9" * 4  # relations that repeat may agree longer
+    for sides in ((receipt_file(folder / "a.json", lines, *one), b), (b, receipt_file(folder / "a.json", lines, *one))):
+        assert fairlead("compare", *sides).exit_code == 1
 
 
 def test_receipts_that_differ_say_how_many_agree(tmp_path: Path) -> None:
@@ -92,7 +179,7 @@ def test_receipts_that_differ_say_how_many_agree(tmp_path: Path) -> None:
     _, second = run(tmp_path, "two", [1, 2, 9, 4, 5, 6], rules=rules)
     result = fairlead("compare", first, second)
     assert result.exit_code == 1
-    assert "1 deliveries agree; delivery 2 differs" in result.stdout
+    assert "1 delivery agrees; delivery 2 differs" in result.stdout
 
 
 def test_receipts_of_different_rules(tmp_path: Path) -> None:

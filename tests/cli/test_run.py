@@ -380,3 +380,12 @@ def test_orders_that_contradict_each_other_are_refused(tmp_path: Path, order: st
     result = fairlead("run", rules, "--events", events, *more)
     assert result.exit_code != 0
     assert told in result.stderr
+
+
+@pytest.mark.parametrize("command", ["run", "why", "backtest", "spark run"])
+def test_an_option_is_named_as_it_was_written(tmp_path: Path, command: str) -> None:
+    rules, events = timed(tmp_path, "ORDER BY at DESC ")
+    more = {"why": ("--at", "0"), "spark run": ("--out", str(tmp_path / "out"))}
+    result = fairlead(*command.split(), rules, *more.get(command, ()), "--events", events, "--order-by", "at")
+    assert result.exit_code == 2, result.output
+    assert result.stderr.startswith("A210 --order-by is set, and the rules say ORDER BY at DESC\n  fix: leave --order-by out")

@@ -61,6 +61,11 @@ EARLIER = [
     "what kernels found",
     "it goes on where it was",
     "who publishes, and what comes again",
+    "sends every target what it reads, as one\nArrow blob a slice and type",
+    "hand over, then put the state down",
+    "Its text is what tells two programs apart.",
+    "The newest event stands behind all that are queued.",
+    "It writes nothing where it cannot be (D018).",
 ]
 """Sentences of earlier editions, each with a phrase that must be found."""
 
@@ -73,6 +78,7 @@ PLAIN = [
     "The arguments and the searches behind each verdict, behind the seam.",
     "`goes on behind` is code.",
     "one block per type, one task per key, a row in a table",
+    "- ready, set, go\n- on the next line",
     "Fault injection: every injected fault is undone, and `Fault` is a class.",
 ]
 """What is said in established words."""

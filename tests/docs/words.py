@@ -1,8 +1,8 @@
 """Phrases that the documentation does not use, each with the established word of the field.
 
-A phrase is a regular expression over one line of prose, or one paragraph of a docstring; code, between backticks or fences,
-does not count. It should be precise enough to have no false alarm: better one that misses a case than one that somebody has to
-switch off.
+A phrase is a regular expression over one paragraph of prose, in one line: a row of a table, an item of a list, a sentence of a
+docstring, wherever its lines end. Code, between backticks or fences, does not count. It should be precise enough to have no
+false alarm: better one that misses a case than one that somebody has to switch off.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
@@ -19,34 +19,39 @@ from typing import NamedTuple
 CODE = "`…`"
 """What stands for code within a line, so that a phrase can say "after code"."""
 
+BEGINS = re.compile(r"\s*(?:[-*] |\d+\. |\||#|\w+:(?: |$)|\w+ = |--?\w)")
+"""A line that does not belong to the paragraph before it: an item, a row, a heading, a key of YAML or TOML, an option."""
+
 PHRASES: dict[str, str] = {
     # resuming and saving
     r"\b(?:go|goes|went|going) on\b": "resume, continue",
-    r"\bput(?:s|ting)? (?:down|aside)\b|\bset(?:s|ting)? aside\b": "snapshot, save; skip",
+    r"\bput(?:s|ting)? (?:(?!input)\w+ ){0,3}(?:down|aside)\b|\bset(?:s|ting)? aside\b": "snapshot, save; skip",
     r"\bnow and then\b": "periodically",
     r"\bfor good\b": "permanently",
     # reporting
     r"\b(?:is|are|was|were|be|been|being) told\b|\btold (?:apart|with)\b": "is reported, is returned with",
-    r"\btells? (?:\w+ )?apart\b": "distinguishes",
+    r"\btells? (?:\w+ ){0,3}apart\b": "distinguishes",
     r"\bfound out\b": "detected",
     # arriving
     r"\b(?:come|comes|came|coming) (?:late|again)\b": "late event; is redelivered, is repeated",
     r"\bwhat (?:comes|came)\b": "incoming events",
-    r"\bas (?:they|it) comes?\b": "as it arrives",
+    r"\bas (?:they|it) comes?\b|\b(?:when|if) an event comes\b": "as it arrives",
     # persons
     r"\bwho(?:m|ever)\b": "subscribers that, publishers that",
     r"\bwho (?:has|have|publish\w*|reads?|subscribes?|needs?|wants?|opens?|extends?|cannot|waits?)\b": "a subscriber with, …",
     r"\b(?:those|everybody|everyone|anybody|nobody) who\b|\beverybody with\b": "all subscribers that",
     # what is allowed
     r"\bnot to be had\b": "is not supported",
-    r"\bcannot be(?=\s*(?:[,.;:|)]|$))": "is invalid, is not supported",
+    r"\bcannot be(?=\s*(?:[,.;:|()]|$))": "is invalid, is not supported",
     r"\bunless (?:it is )?(?:said|told|asked)\b": "default; unless you pass …",
     # numbers
     r"\b(?:an?|one) (?:[\w-]+ ){0,2}(?:stream|record|row|message|object|range|process|task|blob|event) an? "
     r"(?:type|line|name|event|relation|slice|task|block|point|second)\b": "one … per …",
     r"\bbytes an event\b|\b(?:ms|s|µs|microseconds) an? (?:event|block|row|task|batch)\b": "per event",
+    r"\bonce an? (?:process|block|batch|stream|client|second|minute)\b(?! (?:is|has|was))": "once per …",
     # place
-    r"\bbehind (?:it|them|that|this|what|which|its|their|others|rows|the (?:frontier|last|first|relation|event|block)s?)\b|"
+    r"\bbehind (?:it|them|that|this|what|which|its|their|others|rows|those|all|how|"
+    r"the (?:argument|deadline|frontier|last|first|relation|event|block)s?)\b|"
     r"\bexactly behind\b": "after",
     # functions
     rf"{CODE} (?:gives?|takes?)\b(?! (?:\d|about|as long|up|over|time|longer|less|an? \w+ less))|"
@@ -67,7 +72,7 @@ PHRASES: dict[str, str] = {
     r"\bleads? nowhere\b": "is not a valid path",
     r"\bwhere (?:one|it) (?:was|is) (?:ended|said)\b": "resumes from",
 }
-_PHRASES = [(re.compile(pattern, re.IGNORECASE), better) for pattern, better in PHRASES.items()]
+_PHRASES = [(re.compile(pattern, re.IGNORECASE | re.MULTILINE), better) for pattern, better in PHRASES.items()]
 
 
 class Finding(NamedTuple):
@@ -80,20 +85,28 @@ class Finding(NamedTuple):
 
 
 def prose(text: str) -> Iterator[tuple[int, str]]:
-    """The numbered lines of a page without code and addresses of links."""
-    fenced = False
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.lstrip().startswith("```"):
-            fenced = not fenced
-        elif not fenced:
-            yield number, re.sub(r"\]\([^)]*\)", "]", re.sub(r"``.*?``|`[^`]*`", CODE, line))
+    """The paragraphs of a page, each in one line with the number of its first, without code and addresses of links."""
+    fenced, started, first = False, list[str](), 1
+    for number, line in enumerate([*text.splitlines(), ""], 1):
+        fence = line.lstrip().startswith("```")
+        if started and (fence or not line.strip() or BEGINS.match(line)):
+            yield first, _without_code(" ".join(started))
+            started = []
+        fenced ^= fence
+        if not fence and not fenced and line.strip():
+            first = first if started else number
+            started.append(line.strip())
 
 
-def findings(text: str, page: str | Path) -> list[Finding]:
+def _without_code(paragraph: str) -> str:
+    return re.sub(r"\]\([^)]*\)", "]", re.sub(r"``.*?``|`[^`]*`", CODE, paragraph))
+
+
+def findings(text: str, page: str | Path, phrases: Sequence[tuple[re.Pattern[str], str]] = _PHRASES) -> list[Finding]:
     return [
         Finding(f"{page}:{number}", found[0], better)
-        for number, line in prose(text)
-        for pattern, better in _PHRASES
+        for number, line in (prose(text) if phrases else ())
+        for pattern, better in phrases
         for found in pattern.finditer(line)
     ]
 
@@ -123,8 +136,11 @@ def _paragraphs(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
 
 
 def source_findings(source: str, module: str | Path) -> list[Finding]:
+    paragraphs = list(source_prose(source))
+    everything = "\n\n".join(_without_code(text) for _, text in paragraphs)
+    likely = [each for each in _PHRASES if each[0].search(everything)]  # few: paragraph by paragraph, all of them take a second
     return [
         Finding(f"{module}:{first}", found.phrase, found.better)
-        for first, paragraph in source_prose(source)
-        for found in findings(paragraph, module)
+        for first, paragraph in paragraphs
+        for found in findings(paragraph, module, likely)
     ]

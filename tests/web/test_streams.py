@@ -200,6 +200,34 @@ def test_acknowledging_while_a_stream_is_open() -> None:
     run(work)
 
 
+def test_receipts_and_the_comparison_say_what_a_late_listener_was_sent() -> None:
+    async def work() -> None:
+        async with asking() as asker:
+            await asker.declare()
+            await asker.post("/subscriptions", {"name": "one", "rules": RULES, "start": "earliest"})
+            await asker.pairs(range(6))
+            async with asker.session.ws_connect(stream("one", "socket")) as ws:
+                early = [json.loads((await ws.receive(timeout=10)).data) for _ in range(6)]
+                await asker.post("/subscriptions", {"name": "two", "rules": RULES})
+                await asker.pairs(range(6, 10))
+                early += [json.loads((await ws.receive(timeout=10)).data) for _ in range(4)]
+                await ws.send_json({"acknowledge": early[-1]["id"]})
+                await ws.receive_json(timeout=10)
+            async with asker.session.ws_connect(stream("two", "socket")) as ws:
+                late = [json.loads((await ws.receive(timeout=10)).data) for _ in range(4)]
+                await ws.send_json({"acknowledge": late[2]["id"]})
+                await ws.receive_json(timeout=10)
+            assert [each["id"] for each in late] == [each["id"] for each in early[6:]]
+            for name, numbers in (("one", (10, 0, 10)), ("two", (9, 6, 3))):
+                ((told,),) = [each["receipts"].values() for _, each in [await asker.ask("GET", stream(name, "receipts"))]]
+                assert (told["count"], told["joined"], told["delivered"]) == numbers
+            found = await compared(asker)
+            assert (found["outcome"], found["equal"], found["agreed"], found["start"]) == ("agree", False, 3, 7)
+            assert "numbers 7 to 9; the first has 6 from before the second joined; the first has 1 more" in found["problem"]
+
+    run(work)
+
+
 def test_relations_as_cloudevents() -> None:
     async def work() -> None:
         async with asking() as asker:
@@ -330,7 +358,7 @@ def test_two_listeners_agree_and_a_socket_agrees_with_them() -> None:
             async with asker.session.get(stream("two")) as response:
                 last = (await some(response, 5))[-1]
                 await asker.post(stream("two", "acknowledgements"), {"id": last["id"]})
-            assert await compared(asker) == {"equal": True, "agreed": 10, "problem": None}
+            assert await compared(asker) == {"outcome": "equal", "equal": True, "agreed": 10, "start": 1, "problem": None}
             assert (await asker.ask("GET", "/comparison?a=one&b=nobody"))[0] == 404
             assert (await asker.ask("DELETE", "/subscriptions/two"))[0] == 204
             assert (await asker.ask("DELETE", "/subscriptions/two"))[0] == 404

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
-from itertools import accumulate, pairwise, repeat
+from itertools import accumulate, islice, pairwise, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,8 @@ from fairlead.transport.files.documents import Malformed, json_value
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from fairlead.model.identity import Words
 
 ROWS = 4096
 HEAD_BYTES = 1_000_000
@@ -74,6 +76,19 @@ def read_receipt(path: str) -> Receipt:
         raise DataError("D011", f"the receipt is not valid JSON: {error.problem}", fix, error.at(path)) from None
 
 
+def read_words(path: str) -> Words:
+    """The words of all deliveries of an output (model/identity.py): 16 bytes each."""
+    import numpy as np
+
+    from fairlead.model.identity import from_hex, signed
+
+    deliveries, parts = read_deliveries(path), [np.empty((0, 2), dtype=np.uint64)]
+    while some := list(islice(deliveries, ROWS)):
+        signs = np.array([each.sign for each in some], dtype=np.int8)
+        parts.append(signed(from_hex([each.id for each in some]), signs))
+    return np.concatenate(parts)
+
+
 def read_deliveries(path: str) -> Iterator[WrittenDelivery]:
     return _parquet(path) if path.lower().endswith(".parquet") else _json_lines(path)
 
@@ -85,6 +100,8 @@ def _json_lines(path: str) -> Iterator[WrittenDelivery]:
                 continue
             try:
                 row = json_value(line)
+                if "verdict" in row:
+                    continue  # a report of `tail --json`
                 if row.get("sign", PLUS) not in (PLUS, MINUS):
                     raise ValueError("a sign is 1 or -1")
                 yield WrittenDelivery(

@@ -60,6 +60,15 @@ def verdict_text(verdict: str) -> Text:
     return Text(verdict, style=VERDICT_STYLES.get(verdict, ""))
 
 
+def verdict_words(counts: Mapping[str, int]) -> str:
+    """`3 events late, 1 ahead`, in the order in which verdicts are defined; empty if there are none."""
+    from fairlead.model.verdict import EventVerdict
+
+    told = [(counts[each], each) for each in EventVerdict if counts.get(each)]
+    nouns = (f" event{'' if number == 1 else 's'}" if not at else "" for at, (number, _) in enumerate(told))
+    return ", ".join(f"{number:,}{noun} {verdict}" for (number, verdict), noun in zip(told, nouns, strict=True))
+
+
 def shown_positions(positions: Sequence[int | str]) -> str:
     return ", ".join(map(str, positions))
 

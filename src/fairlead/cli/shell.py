@@ -1,8 +1,9 @@
 """How the command line ends: an error in words and an exit code, never a traceback.
 
     0    fine                          2    wrong usage: an argument or option
-    1    bad rules or data, a          130  interrupted (Ctrl-C)      141  the reader of the output went away
-         difference, a failed test     143  terminated; 129 hung up
+    1    bad rules or data, a          3    compare: no difference, and one side has more
+         difference, a failed test     130  interrupted (Ctrl-C)      141  the reader of the output went away
+                                       143  terminated; 129 hung up
 
 Takes: any exception of a command. Gives: the message on the standard error, the exit code. Never: hides a bug; other exceptions
 than FairleadError are not caught.
@@ -20,7 +21,7 @@ from fairlead.cli.signals import is_complete
 from fairlead.cli.standard_streams import OutputFailed, silence
 from fairlead.errors import FairleadError, UsageError
 
-BAD, WRONG_USAGE, INTERRUPTED, READER_GONE = 1, 2, 130, 141
+BAD, WRONG_USAGE, HAS_MORE, INTERRUPTED, READER_GONE = 1, 2, 3, 130, 141
 
 
 class Shell(click.Group):

@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from fairlead.dataclass import dataclass
 from fairlead.model.event import Event
+from fairlead.model.origin_columns import SequenceColumn, SourceColumn
 from fairlead.model.position import Position
 from fairlead.model.types import Catalogue, DataType, EventType, Kind
 
@@ -121,6 +122,14 @@ class Columns:
             return np.arange(given.start, given.stop, given.step, dtype=np.int64)
         return np.asarray(given, dtype=np.int64)
 
+    @cached_property
+    def source_column(self) -> SourceColumn:
+        return SourceColumn.of(self.sources, len(self))
+
+    @cached_property
+    def sequence_column(self) -> SequenceColumn:
+        return SequenceColumn.of(self.sequences, len(self))
+
     def part(self, low: int, high: int) -> Columns:
         """The rows from `low` to before `high`, not copied."""
         tables = {}
@@ -200,6 +209,8 @@ def number_array(values: npt.NDArray[Any], wanted: pa.DataType | None = None) ->
 def taken_rows(column: pa.Array, rows: Rows) -> pa.Array:
     """The values at these rows. For numbers without a null NumPy needs half the time of Arrow, and does not load
     pyarrow.compute, which alone takes a twentieth of a second."""
+    if pa.types.is_dictionary(column.type):
+        return pa.DictionaryArray.from_arrays(taken_rows(column.indices, rows), column.dictionary)
     if column.null_count == 0 and pa.types.is_primitive(column.type) and column.type.bit_width in WIDTHS:
         return number_array(bits_of(column).take(rows), column.type)
     return column.take(number_array(rows))

@@ -106,7 +106,7 @@ def layout_of(plan: Plan, subscription: str | None = None) -> ResultLayout:
         derived,
         columns_of_types(derived, plan.catalogue, ("type",)),
         plan.catalogue,
-        plan.order is not None and plan.order.revise_us is not None,
+        signed=plan.revises,
     )
 
 

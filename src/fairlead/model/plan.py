@@ -263,6 +263,11 @@ class Plan:
         return self.subscriptions[0].order if self.subscriptions else None
 
     @property
+    def revises(self) -> bool:
+        """Whether relations can be taken back (LATE REVISE)."""
+        return self.order is not None and self.order.revise_us is not None
+
+    @property
     def types(self) -> Catalogue:
         """The declared and derived event types."""
         return self.catalogue

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Any
+
+from fairlead.dataclass import dataclass
+from fairlead.model.event import Event
+from fairlead.model.types import Kind
+from fairlead.model.values import jsonable
 
 
 class EventVerdict(StrEnum):
@@ -24,3 +30,37 @@ class RevisionVerdict(StrEnum):
 
     RETRACTED = "retracted"
     ADDED = "added"
+
+
+@dataclass(frozen=True)
+class EventReport:
+    """An event that took no part, and why. `subscriptions`: those for which it did not."""
+
+    verdict: EventVerdict
+    event: Event
+    subscriptions: tuple[str, ...] = ()
+
+    @property
+    def time(self) -> str | None:
+        """The event time as ISO 8601; None if its type has none."""
+        return None if self.event.time is None else str(jsonable(self.event.time, Kind.TIMESTAMP))
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as a dict for JSON. It has the key `verdict`, which no relation has."""
+        return {
+            "verdict": self.verdict.value,
+            "type": self.event.type,
+            "source": self.event.source,
+            "sequence": None if self.event.sequence is None else int(self.event.sequence),  # it may be one of NumPy's
+            "position": self.event.position.shown,
+            "time": self.time,
+            "subscriptions": list(self.subscriptions),
+            "event": self.event.to_json(),
+        }
+
+    def __str__(self) -> str:
+        """`late: Reading 12 of plc-1, 2026-01-31T10:00:00Z, position 40960`."""
+        number = "" if self.event.sequence is None else f" {self.event.sequence}"
+        source = "" if self.event.source is None else f" of {self.event.source}"
+        time = "" if self.time is None else f", {self.time}"
+        return f"{self.verdict}: {self.event.type}{number}{source}{time}, position {self.event.position}"

@@ -13,7 +13,7 @@ Takes: rows of one type, in their order. Gives: their words. Never: depends on h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -22,9 +22,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.model.event_order import EventOrder
-from fairlead.model.identity import ID_BYTES, Words, mixed_in
+from fairlead.model.identity import ID_BYTES, Words, mixed_columns, mixed_in
+from fairlead.model.origin_columns import SequenceColumn, SourceColumn
 from fairlead.model.types import EventType
-from fairlead.order.total import SEQUENCE, SOURCE
+from fairlead.order.total import sequences_of, sources_of
 
 NUMBERED, BY_CONTENT = 1, 0
 NAN = np.array([np.nan]).view(np.uint64)[0]
@@ -32,23 +33,29 @@ NAN = np.array([np.nan]).view(np.uint64)[0]
 
 def event_identities(schema: EventType, table: pa.Table, order: EventOrder) -> Words:
     """`table`: its attributes, and `_source` and `_sequence` if there are any."""
-    rows = len(table)
-    sources = list(_texts(_whole(table, SOURCE, pa.string())))
-    sequences = _whole(table, SEQUENCE, pa.int64())
-    numbered = sequences.is_valid().to_numpy(zero_copy_only=False)
-    seeds = _seeds(schema.name)
-    made = np.empty((rows, 2), dtype=np.uint64)
-    if numbered.any():
-        keys = [key.column(schema) for key in order.keys]
-        values = [word for at in keys if at is not None for word in _words(_joined(table.column(schema.attributes[at].name)))]
-        words = [np.full(rows, NUMBERED, dtype=np.uint64), *sources, *_numbers(sequences), *values]
-        made[numbered] = mixed_in(seeds, np.stack([each[numbered] for each in words], axis=1))
-    if not numbered.all():
-        content = [word for name in schema.index for word in _words(_joined(table.column(name)))]
-        words = [np.full(rows, BY_CONTENT, dtype=np.uint64), *sources, *content]
-        plain = mixed_in(seeds, np.stack([each[~numbered] for each in words], axis=1))
-        made[~numbered] = mixed_in(plain, _among_equals(plain)[:, None])
+    sources, sequences = sources_of(table), sequences_of(table)
+    if sequences.known is None:
+        return _numbered(schema, table, order, sources, sequences)
+    if sequences.is_empty:
+        return _by_content(schema, table, sources)
+    made = np.empty((len(table), 2), dtype=np.uint64)
+    with_number, without = np.flatnonzero(sequences.known), np.flatnonzero(~sequences.known)
+    rows = table.take(pa.array(with_number))
+    made[with_number] = _numbered(schema, rows, order, sources.taken(with_number), sequences.taken(with_number))
+    made[without] = _by_content(schema, table.take(pa.array(without)), sources.taken(without))
     return made
+
+
+def _numbered(schema: EventType, table: pa.Table, order: EventOrder, sources: SourceColumn, sequences: SequenceColumn) -> Words:
+    keys = [key.column(schema) for key in order.keys]
+    values = [word for at in keys if at is not None for word in _words(_joined(table.column(schema.attributes[at].name)))]
+    return mixed_columns(_seeds(schema.name, NUMBERED, sources), [sequences.values.view(np.uint64), *values], len(table))
+
+
+def _by_content(schema: EventType, table: pa.Table, sources: SourceColumn) -> Words:
+    content = [word for name in schema.index for word in _words(_joined(table.column(name)))]
+    plain = mixed_columns(_seeds(schema.name, BY_CONTENT, sources), content, len(table))
+    return mixed_columns(plain, [_among_equals(plain)], len(plain))
 
 
 def _among_equals(words: Words) -> Words:
@@ -59,23 +66,30 @@ def _among_equals(words: Words) -> Words:
     return (np.arange(len(words)) - np.repeat(starts, np.diff(np.append(starts, len(words))))).astype(np.uint64)
 
 
-def _seeds(type_name: str) -> Words:
-    return np.frombuffer(_hashed(type_name.encode()), dtype=">u8").astype(np.uint64).reshape(1, 2)
+def _seeds(type_name: str, how: int, sources: SourceColumn) -> Words:
+    """What the words of all events with the same source begin with: one row if there is one source."""
+    of_type = np.frombuffer(_hashed(type_name.encode()), dtype=">u8").astype(np.uint64).reshape(1, 2)
+    words = np.full((len(sources.names), 3), how, dtype=np.uint64)
+    words[:, 1:] = _hashes([None if name is None else name.encode() for name in sources.names])
+    seeds = mixed_in(of_type, words)
+    return seeds if len(seeds) == 1 else seeds[sources.codes]
 
 
 def _hashed(data: bytes) -> bytes:
     return blake2b(data, digest_size=ID_BYTES).digest()
 
 
-def _whole(table: pa.Table, name: str, kind: pa.DataType) -> pa.Array:
-    return _joined(table.column(name)).cast(kind) if name in table.column_names else pa.nulls(len(table), kind)
+def _hashes(values: Sequence[bytes | None]) -> Words:
+    """Two words of a hash of each value; zeros where there is none."""
+    hashed = b"".join(bytes(ID_BYTES) if each is None else _hashed(each) for each in values)
+    return np.frombuffer(hashed, dtype=">u8").astype(np.uint64).reshape(-1, 2)
 
 
 def _joined(column: pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 
-def _words(column: pa.Array) -> Iterator[Words]:
+def _words(column: pa.Array) -> Iterator[Words | int]:
     """The values of a column as words: first whether they are known."""
     kind = column.type
     read: Callable[[pa.Array], Iterator[Words]] = _numbers
@@ -87,12 +101,12 @@ def _words(column: pa.Array) -> Iterator[Words]:
         read = _texts
     else:
         column = column.cast(pa.int64())
-    yield column.is_valid().to_numpy(zero_copy_only=False).astype(np.uint64)
+    yield column.is_valid().to_numpy(zero_copy_only=False).astype(np.uint64) if column.null_count else 1
     yield from read(column)
 
 
 def _numbers(column: pa.Array) -> Iterator[Words]:
-    yield _filled(column, 0).to_numpy(zero_copy_only=False).astype(np.int64).view(np.uint64)
+    yield _filled(column, 0).to_numpy(zero_copy_only=False).view(np.uint64)
 
 
 def _floats(column: pa.Array) -> Iterator[Words]:
@@ -111,7 +125,7 @@ def _texts(column: pa.Array) -> Iterator[Words]:
     """Two words of a hash of each value, computed once for equal ones; zeros where there is none."""
     coded = column.dictionary_encode()
     values = [each.encode() if isinstance(each, str) else each for each in coded.dictionary.to_pylist()]
-    hashed = np.frombuffer(b"".join([bytes(ID_BYTES), *map(_hashed, values)]), dtype=">u8").astype(np.uint64).reshape(-1, 2)
+    hashed = _hashes([None, *values])
     yield from hashed[_filled(coded.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False) + 1].T
 
 

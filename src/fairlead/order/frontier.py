@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairlead.dataclass import dataclass
+from fairlead.model.origin_columns import SourceColumn
 
 Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -45,14 +46,14 @@ class SequenceFrontier:
         if self.idle is None:
             after = np.maximum(np.maximum.accumulate(bounds), self.at)
         else:
-            after = self._by_source(bounds, [None] * len(values) if sources is None else sources, self.idle)
+            after = self._by_source(bounds, SourceColumn.of(sources, len(values)), self.idle)
         before = np.concatenate([[self.at], after[:-1]])
         self.at = int(after[-1])
         return before
 
-    def _by_source(self, bounds: Numbers, sources: Sequence[str | None], idle: int) -> Numbers:
+    def _by_source(self, bounds: Numbers, sources: SourceColumn, idle: int) -> Numbers:
         after, at = np.empty_like(bounds), self.at
-        for low, high in _runs(sources):
+        for low, high in sources.runs():
             source = sources[low]
             others = [end for name, end in self.ends.items() if name != source]
             mine = np.maximum(np.maximum.accumulate(bounds[low:high]), self.ends.get(source, NOWHERE))
@@ -61,9 +62,3 @@ class SequenceFrontier:
             after[low:high] = np.maximum(np.maximum.accumulate(np.maximum(least, most - idle)), at)
             at, self.ends[source] = int(after[high - 1]), int(mine[-1])
         return after
-
-
-def _runs(sources: Sequence[str | None]) -> Sequence[tuple[int, int]]:
-    """From where to where the source is the same."""
-    starts = [0, *(at for at in range(1, len(sources)) if sources[at] != sources[at - 1])]
-    return list(zip(starts, [*starts[1:], len(sources)], strict=True))

@@ -19,6 +19,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fairlead.model.origin_columns import SequenceColumn, SourceColumn
+
 Mask = npt.NDArray[np.bool_]
 Lasts = Mapping[str | None, int]
 """By source the largest sequence so far; None is the one unnamed source."""
@@ -47,12 +49,17 @@ def repeated(sources: pa.Array, sequences: pa.Array) -> tuple[Mask, dict[str | N
 
 def doubled(alike: Mask, sources: pa.Array, sequences: pa.Array) -> Mask:
     """Rows in an order by value with the source and sequence of the row before. `alike`: and its order columns and type."""
-    found: Mask = alike & sequences.is_valid().to_numpy(zero_copy_only=False)
-    if found.any():
-        numbers = sequences.fill_null(0).to_numpy(zero_copy_only=False)
-        names = sources.dictionary_encode(null_encoding="encode").indices.to_numpy(zero_copy_only=False)
-        found[1:] &= (numbers[1:] == numbers[:-1]) & (names[1:] == names[:-1])
-        found[1:] &= sequences.is_valid().to_numpy(zero_copy_only=False)[:-1]
+    return same_numbers(alike, SourceColumn.of(sources, len(alike)), SequenceColumn.of(sequences, len(alike)))
+
+
+def same_numbers(alike: Mask, sources: SourceColumn, sequences: SequenceColumn) -> Mask:
+    """The same of columns."""
+    if not alike.any() or sequences.is_empty:
+        return np.zeros(len(alike), dtype=bool)
+    found: Mask = alike.copy() if sequences.known is None else alike & sequences.known
+    found[1:] &= (sequences.values[1:] == sequences.values[:-1]) & (sources.codes[1:] == sources.codes[:-1])
+    if sequences.known is not None:
+        found[1:] &= sequences.known[:-1]
     return found
 
 

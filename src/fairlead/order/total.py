@@ -1,7 +1,7 @@
 """One total order for rows without positions, which depends on the rows alone.
 
     1. the order columns that the user named, ascending or descending; a heartbeat may have only the first, and then stands
-       behind all events with its value there, since it is about everything up to its time
+       after all events with its value there, since it is about everything up to its time
     2. source, then the source's sequence, if there are any: rows that a source numbered keep its order
     3. the type, by name; heartbeats last
     4. the content: the attributes, column by column
@@ -24,7 +24,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fairlead.model.origin_columns import SequenceColumn, SourceColumn
 from fairlead.model.types import HEARTBEAT
+from fairlead.order.stable_sort import stable_order
 
 SOURCE, SEQUENCE = "_source", "_sequence"
 Arrivals = Mapping[str, pa.Table]
@@ -70,7 +72,19 @@ class RowOrder:
         places = np.concatenate([np.zeros(0, dtype=np.int64), *(self.places[each] for each in types)])
         parts = [tables[each].column(name).cast(kind).take(pa.array(self.rows_of(each))) for each in types]
         joined = pa.chunked_array([chunk for part in parts for chunk in part.chunks], kind).combine_chunks()
-        return joined.take(pa.array(np.argsort(places, kind="stable")))
+        return joined.take(pa.array(stable_order([places])))
+
+    def sources(self, tables: Arrivals) -> SourceColumn:
+        """The sources of all rows, in their order."""
+        return SourceColumn.joined([sources_of(tables[each]).taken(self.rows_of(each)) for each in self.types], self._all)
+
+    def sequences(self, tables: Arrivals) -> SequenceColumn:
+        """The sequences of all rows, in their order."""
+        return SequenceColumn.joined([sequences_of(tables[each]).taken(self.rows_of(each)) for each in self.types], self._all)
+
+    @property
+    def _all(self) -> list[Numbers]:
+        return [self.places[each] for each in self.types]
 
     @cached_property
     def places(self) -> Mapping[str, Numbers]:
@@ -88,13 +102,21 @@ def in_order(arrivals: Arrivals, keys: int, descending: Sequence[bool] = ()) -> 
     codes = np.repeat(np.arange(len(types), dtype=np.int32), sizes)[order]
     rows = order - starts[codes]
     same = _like_before(columns, order)
-    if same.any() and any(_is_sourced(arrivals[name]) for name in types):
-        _by_source(arrivals, types, codes, rows, same)  # 2
     alike = same.copy()
+    if same.any() and any(_is_sourced(arrivals[name]) for name in types):
+        _by_source(arrivals, types, codes, rows, same, alike)  # 2
     alike[1:] &= codes[1:] == codes[:-1]
     if alike.any():
         _settle(arrivals, types, codes, rows, alike, keys)
     return RowOrder(types, codes, rows, same)
+
+
+def sources_of(table: pa.Table) -> SourceColumn:
+    return SourceColumn.of(table.column(SOURCE) if SOURCE in table.column_names else None, len(table))
+
+
+def sequences_of(table: pa.Table) -> SequenceColumn:
+    return SequenceColumn.of(table.column(SEQUENCE) if SEQUENCE in table.column_names else None, len(table))
 
 
 def _columns(arrivals: Arrivals, types: Sequence[str], keys: int, descending: Sequence[bool]) -> Iterator[pa.Array]:
@@ -134,10 +156,11 @@ def _sorted(columns: Sequence[pa.Array]) -> Numbers:
     if not columns:
         return np.zeros(0, dtype=np.int64)
     plain = [sortable(column) for column in columns]
-    if len(plain) == 1 and pa.types.is_int64(plain[0].type):
-        values = plain[0].to_numpy()
-        return np.arange(len(values)) if (values[1:] >= values[:-1]).all() else np.argsort(values, kind="stable")
-    return _by(plain)
+    return stable_order([each.to_numpy() for each in plain]) if all(map(_is_numbers, plain)) else _by(plain)
+
+
+def _is_numbers(column: pa.Array) -> bool:
+    return bool(pa.types.is_int64(column.type)) and not column.null_count
 
 
 def _by(columns: Sequence[pa.Array]) -> Numbers:
@@ -166,27 +189,31 @@ def _is_sourced(table: pa.Table) -> bool:
 
 
 def _by_source(
-    arrivals: Arrivals, types: Sequence[str], codes: npt.NDArray[np.int32], rows: Numbers, same: npt.NDArray[np.bool_]
+    arrivals: Arrivals,
+    types: Sequence[str],
+    codes: npt.NDArray[np.int32],
+    rows: Numbers,
+    same: npt.NDArray[np.bool_],
+    alike: npt.NDArray[np.bool_],
 ) -> None:
     """Step 2, for rows that are equal in step 1: corrects `codes` and `rows`. Rows that are equal here, too, stay ordered by
-    type."""
+    type; the others are no longer `alike`."""
     tied = same.copy()
     tied[:-1] |= same[1:]
     places = np.flatnonzero(tied)
     mine, inner = codes[places], rows[places]
-    given: list[pa.Array] = []
-    for name, kind in ((SOURCE, pa.string()), (SEQUENCE, pa.int64())):
-        parts, back = [], []
-        for code, each in enumerate(types):
-            at = np.flatnonzero(mine == code)
-            table = arrivals[each]
-            known = name in table.column_names
-            parts.append(table.column(name).cast(kind).take(pa.array(inner[at])) if known else pa.nulls(len(at), kind))
-            back.append(at)
-        joined = pa.concat_arrays([part.combine_chunks() if isinstance(part, pa.ChunkedArray) else part for part in parts])
-        given.append(joined.take(pa.array(np.argsort(np.concatenate(back), kind="stable"))))
-    order = _by([pa.array(np.cumsum(~same)[places]), *given, pa.array(np.arange(len(places)))])
+    own = [(arrivals[name], np.flatnonzero(mine == code)) for code, name in enumerate(types)]
+    at = [each for _, each in own]
+    sources = SourceColumn.joined([sources_of(table).taken(inner[each]) for table, each in own], at)
+    sequences = SequenceColumn.joined([sequences_of(table).taken(inner[each]) for table, each in own], at)
+    given = [np.cumsum(~same)[places], sources.ranks(), *sequences.keys()]
+    order = stable_order(given)
     codes[places], rows[places] = mine[order], inner[order]
+    equal = np.ones(max(0, len(places) - 1), dtype=bool)
+    for column in given:
+        ordered = column.take(order)
+        equal &= ordered[1:] == ordered[:-1]
+    alike[places[1:]] &= equal
 
 
 def _settle(
@@ -197,7 +224,7 @@ def _settle(
     alike: npt.NDArray[np.bool_],
     keys: int,
 ) -> None:
-    """Steps 2 and 4, for rows of one type that are equal in step 1: corrects `rows`."""
+    """Step 4, for rows of one type that are equal in steps 1 and 2: corrects `rows`."""
     tied = alike.copy()
     tied[:-1] |= alike[1:]
     group = np.cumsum(~alike)
@@ -205,12 +232,11 @@ def _settle(
         places = np.flatnonzero(tied & (codes == code))
         if not len(places):
             continue
-        table = arrivals[name].take(pa.array(rows[places]))
-        first = [each for each in (SOURCE, SEQUENCE) if each in table.column_names]
-        reserved = {*first, *(order_column(key) for key in range(keys))}
-        named = [*first, *(each for each in table.column_names if each not in reserved)]
+        reserved = {SOURCE, SEQUENCE, *(order_column(key) for key in range(keys))}
+        named = [each for each in arrivals[name].column_names if each not in reserved]
         if named:
-            columns = [pa.array(group[places]), *(sortable(_joined([table.column(each)])) for each in named)]
+            table = arrivals[name].select(named).take(pa.array(rows[places]))
+            columns = [pa.array(group[places]), *(sortable(_joined([each])) for each in table.columns)]
             rows[places] = rows[places][_by(columns)]
 
 

@@ -7,7 +7,7 @@ one batch in order, with positions from 0 and identities. Never: depends on the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,13 +17,17 @@ from fairlead.errors import DataError, UsageError
 from fairlead.model.canonical import with_order
 from fairlead.model.columns import Columns, arrow_schema, record_batch
 from fairlead.model.event_order import EventOrder, OrderKey, by_attributes
+from fairlead.model.origin_columns import SequenceColumn, SourceColumn
 from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT, Catalogue, EventType, Kind
 from fairlead.order.event_identity import event_identities
-from fairlead.order.repeats import doubled
+from fairlead.order.held_events import taken_table
+from fairlead.order.repeats import same_numbers
 from fairlead.order.total import SEQUENCE, SOURCE, Arrivals, RowOrder, in_order, order_column
 from fairlead.transport.admission.problems import did_you_mean
 from fairlead.transport.admission.sequences import LastSequences
+
+Origin = TypeVar("Origin", SourceColumn, SequenceColumn)
 
 
 class AllFresh(LastSequences):
@@ -33,14 +37,14 @@ class AllFresh(LastSequences):
         return None
 
 
-def ordered_plan(plan: Plan, order_by: Sequence[str] | str | None) -> Plan:
+def ordered_plan(plan: Plan, order_by: Sequence[str] | str | None, argument: str = "order_by") -> Plan:
     """The plan with the order of the shorthand `order_by`, if that names attributes of all events. Other columns of the input,
-    such as a row number, do not make it another plan: they are no part of the events."""
+    such as a row number, do not make it another plan: they are no part of the events. `argument`: what the user wrote."""
     names = [order_by] if isinstance(order_by, str) else list(order_by or ())
     if not names:
         return plan
     if plan.order is not None:
-        raise UsageError("A210", f"order_by is set, and the rules say {plan.order}", "leave order_by out")
+        raise UsageError("A210", f"{argument} is set, and the rules say {plan.order}", f"leave {argument} out")
     order = by_attributes(names)
     read = {name for each in plan.subscriptions for name in each.reads(plan.catalogue)} - {HEARTBEAT.name}
     schemas = [plan.catalogue[name] for name in sorted(read) if not plan.catalogue[name].derived]
@@ -85,26 +89,28 @@ def _require_time(first: OrderKey, catalogue: Catalogue) -> None:
 
 def in_their_places(order: RowOrder, arrivals: Arrivals, wanted: EventOrder, catalogue: Catalogue, first: int = 0) -> Columns:
     """Arrivals as one batch in this order, with positions from `first`: steps 2 to 4."""
-    sources = order.column(SOURCE, arrivals, order.types, pa.string())
-    sequences = order.column(SEQUENCE, arrivals, order.types, pa.int64())
-    fresh = ~doubled(order.doubles, sources, sequences)  # 3
+    sources, sequences = order.sources(arrivals), order.sequences(arrivals)
+    repeats = same_numbers(order.doubles, sources, sequences)  # 3
+    kept = np.flatnonzero(~repeats) if repeats.any() else None  # 2
     tables, identities = {}, np.empty((len(order), 2), dtype=np.uint64)
     for name in order.types:
-        mine = arrivals[name].take(pa.array(order.rows_of(name)[fresh[order.places[name]]]))
+        places = order.places[name] if kept is None else order.places[name][~repeats[order.places[name]]]
+        mine = taken_table(arrivals[name], order.rows[places])
         schema = arrow_schema(catalogue[name])
-        identities[order.places[name][fresh[order.places[name]]]] = event_identities(catalogue[name], mine, wanted)  # 4
-        tables[name] = record_batch([mine.column(each).combine_chunks() for each in schema.names], schema, len(mine))
-    kept = np.flatnonzero(fresh)  # 2
+        identities[places] = event_identities(catalogue[name], mine, wanted)  # 4
+        tables[name] = record_batch([mine.column(each).chunk(0) for each in schema.names], schema, len(mine))
+    count = len(order) if kept is None else len(kept)
     return Columns(
         order.types,
-        order.codes[kept],
-        range(first, first + len(order)) if len(kept) == len(order) else (kept + first).tolist(),
+        order.codes if kept is None else order.codes[kept],
+        range(first, first + len(order)) if kept is None else (kept + first).tolist(),
         tables,
         _given(sources, kept),
         _given(sequences, kept),
-        len(order) - len(kept),
+        len(order) - count,
         first + len(order) - 1,
-        identities=identities[kept],
+        order.places if kept is None else None,
+        identities=identities if kept is None else identities[kept],
     )
 
 
@@ -127,19 +133,11 @@ def _arrived(columns: Columns, table: pa.RecordBatch, schema: EventType, wanted:
             problem = f"an event of '{schema.name}' has no value in the order column '{name}'"
             raise DataError("D019", problem, "filter such events out, or order by columns that are never null", name)
         made = made.append_column(order_column(number), column)
-    for name, given, kind in ((SOURCE, columns.sources, pa.string()), (SEQUENCE, columns.sequences, pa.int64())):
-        made = made.append_column(name, _chosen(given, columns, schema.name, kind))
+    places = columns.places[schema.name]
+    for name, origin in ((SOURCE, columns.source_column), (SEQUENCE, columns.sequence_column)):
+        mine = origin if len(places) == len(columns) else origin.taken(places)
+        made = made.append_column(name, mine.to_arrow())
     return made
-
-
-def _chosen(given: Sequence[Any] | None, columns: Columns, name: str, kind: pa.DataType) -> pa.Array:
-    """The sources or sequences of the events of a type."""
-    places = columns.places[name]
-    if given is None:
-        return pa.nulls(len(places), kind)
-    if isinstance(given, np.ndarray | pa.Array):
-        return pa.array(given, kind).take(pa.array(places))
-    return pa.array(given if len(places) == len(columns) else [given[at] for at in places.tolist()], kind)
 
 
 def _of_heartbeat(table: pa.RecordBatch, number: int) -> pa.Array:
@@ -147,5 +145,5 @@ def _of_heartbeat(table: pa.RecordBatch, number: int) -> pa.Array:
     return table.column(0) if not number else pa.nulls(len(table))
 
 
-def _given(column: pa.Array, rows: npt.NDArray[np.int64]) -> list[Any] | None:
-    return None if column.null_count == len(column) else column.take(pa.array(rows)).to_pylist()
+def _given(column: Origin, rows: npt.NDArray[np.int64] | None) -> Origin | None:
+    return None if column.is_empty else column if rows is None else column.taken(rows)

@@ -1,4 +1,4 @@
-"""Relations for one listener, each with an id from which it can resume.
+"""Relations and reports for one listener; each delivery with an id from which it can resume.
 
 The id of a delivery says, for every group of the subscription, the number and the relation up to which the listener has
 received everything: `12-3f…e0`, joined by dots if there are several groups, `0` if there was no delivery yet. The numbers are
@@ -21,9 +21,11 @@ from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
 
 from fairlead.errors import UsageError
-from fairlead.model.relation import Relation
+from fairlead.model.plan import Plan
+from fairlead.model.relation import PLUS, Relation
+from fairlead.model.verdict import EventReport
 from fairlead.runtime.live.subscriber.subscription import LiveSubscription
-from fairlead.transport.output.cloud_events import relation_event
+from fairlead.transport.output.cloud_events import relation_event, report_event
 
 PART = re.compile(r"0|([1-9][0-9]{0,18})-([0-9a-f]{32})")
 
@@ -38,9 +40,14 @@ class GroupProgress(NamedTuple):
         return f"{self.number}-{self.relation}" if self.number else "0"
 
 
-class FeedDelivery(NamedTuple):
-    id: str
-    relation: Relation
+class FeedMessage(NamedTuple):
+    """`kind`: `relation`; `retraction`, a delivery that takes a relation back; or `verdict`, a report on an event that took no
+    part. `id`: of a delivery; None for a report, which is not acknowledged. `number`: of a delivery in its group."""
+
+    kind: str
+    content: Relation | EventReport
+    id: str | None = None
+    number: int | None = None
 
 
 class Feed:
@@ -58,17 +65,22 @@ class Feed:
     def unacknowledged(self) -> int:
         return sum(map(len, self._sent.values()))
 
-    def __aiter__(self) -> AsyncIterator[FeedDelivery]:
-        return self._deliveries()
+    def __aiter__(self) -> AsyncIterator[FeedMessage]:
+        return self._messages()
 
-    async def _deliveries(self) -> AsyncIterator[FeedDelivery]:
+    async def _messages(self) -> AsyncIterator[FeedMessage]:
         async for batch in self._sub.batches():
-            for key, number, relation in batch.numbered():
+            reports = deque(zip(batch.before, batch.reports, strict=True))
+            for at, (key, number, relation) in enumerate(batch.numbered()):
+                while reports and reports[0][0] <= at:
+                    yield FeedMessage("verdict", reports.popleft()[1])
                 if key in self._resume and await self._was_given(key, GroupProgress(number, relation.id)):
                     continue
                 given = self._given[key] = GroupProgress(number, relation.id)
                 self._sent[key].append(given)
-                yield FeedDelivery(self._id(), relation)
+                yield FeedMessage("relation" if relation.sign == PLUS else "retraction", relation, self._id(), number)
+            for _, report in reports:
+                yield FeedMessage("verdict", report)
 
     async def _was_given(self, key: str, now: GroupProgress) -> bool:
         """Whether this relation is not after the one from which to resume."""
@@ -123,13 +135,17 @@ def _not_delivered() -> UsageError:
 
 
 class Writing(NamedTuple):
-    """The output format of relations: plain, or CloudEvents."""
+    """The output format of relations and reports: plain, or CloudEvents."""
 
-    sub: LiveSubscription
+    plan: Plan
     cloudevents: bool
 
-    def value(self, relation: Relation) -> Any:
-        return relation_event(relation, self.sub.plan) if self.cloudevents else relation.to_json()
+    def value(self, message: FeedMessage) -> Any:
+        if not self.cloudevents:
+            return message.content.to_json()
+        if isinstance(message.content, EventReport):
+            return report_event(message.content, self.plan)
+        return relation_event(message.content, self.plan, message.number)
 
     def text(self, value: Any) -> str:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

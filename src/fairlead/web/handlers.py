@@ -119,7 +119,7 @@ async def compare(request: web.Request) -> web.Response:
     gateway = request.app[GATEWAY]
     await gateway.sessions.up_to_date(a, b)
     found = await gateway.client.compare(a, b)
-    return web.json_response({"equal": found.equal, "agreed": found.agreed, "problem": found.problem or None})
+    return web.json_response(found.to_json())
 
 
 async def _text(request: web.Request) -> str:

@@ -14,6 +14,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as CONTENT
 from prometheus_client.registry import Collector
 
+from fairlead.model.relation import Relation
+from fairlead.model.verdict import EventReport
+
 __all__ = ["CONTENT", "GatewayMetrics"]
 
 METRICS: dict[str, tuple[type[CounterMetricFamily | GaugeMetricFamily], str, tuple[str, ...]]] = {
@@ -23,6 +26,8 @@ METRICS: dict[str, tuple[type[CounterMetricFamily | GaugeMetricFamily], str, tup
     "events_repeated_total": (CounterMetricFamily, "Events that were stored before, and not again.", ()),
     "errors_total": (CounterMetricFamily, "Requests and streams that ended with an error, by its code.", ("code",)),
     "relations_sent_total": (CounterMetricFamily, "Relations sent.", ()),
+    "retractions_sent_total": (CounterMetricFamily, "Deliveries sent that take a relation back.", ()),
+    "verdicts_sent_total": (CounterMetricFamily, "Reports sent on events that took no part, by verdict.", ("verdict",)),
     "acknowledged_total": (CounterMetricFamily, "Acknowledgements stored.", ()),
     "streams_open": (GaugeMetricFamily, "Streams open now.", ("kind",)),
 }
@@ -42,6 +47,13 @@ class GatewayMetrics(Collector):
 
     def add(self, name: str, amount: float = 1, /, **labels: str) -> None:
         self._values[name][tuple(labels[each] for each in METRICS[name][2])] += amount  # type: ignore[assignment]
+
+    def count_sent(self, kind: str, content: Relation | EventReport) -> None:
+        """A message to a listener (feed.py)."""
+        if isinstance(content, EventReport):
+            self.add("verdicts_sent_total", verdict=content.verdict.value)
+        else:
+            self.add(f"{kind}s_sent_total")
 
     def collect(self) -> Iterator[Metric]:
         for name, (family, told, labels) in METRICS.items():

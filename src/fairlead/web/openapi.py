@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from fairlead import __version__
+from fairlead.deliver.receipt import OUTCOMES
+from fairlead.model.verdict import EventVerdict
 from fairlead.transport.output.cloud_events import BATCHED, JSON, STRUCTURED
 from fairlead.web.asked import FORMATS, WINDOW, WINDOW_MAX
 from fairlead.web.bodies import LINES
@@ -55,8 +57,46 @@ SCHEMAS: Described = {
         positions=_array({"type": ["integer", "string"]}),
         events=_array({"type": "object"}),
         emitted={"type": "object"},
+        sign={"enum": [1, -1], "default": 1, "description": "-1: the delivery takes the relation back"},
     ),
-    "Receipt": _object(plan=TEXT, count=COUNT, digest=TEXT, stride=COUNT, samples=_array(TEXT)),
+    "EventReport": {
+        "description": "An event that took no part in the order of the rules (ORDER BY), and why.",
+        **_object(
+            verdict={"enum": [each.value for each in EventVerdict]},
+            type=TEXT,
+            source={"type": ["string", "null"]},
+            sequence={"type": ["integer", "null"]},
+            position={"type": ["integer", "string"]},
+            time={"type": ["string", "null"]},
+            subscriptions=_array(TEXT),
+            event={"type": "object"},
+        ),
+    },
+    "Receipt": {
+        "description": "Deliveries, as a rolling digest. `count`: those of the lineage, that is of all subscribers with the "
+        "same rules and start; `joined`: those before this subscriber joined; `delivered`: those that it got.",
+        **_object(
+            plan=TEXT,
+            count=COUNT,
+            joined=COUNT,
+            delivered=COUNT,
+            digest=TEXT,
+            joined_digest=TEXT,
+            stride=COUNT,
+            samples=_array(TEXT),
+        ),
+    },
+    "Comparison": {
+        "description": "`agree`: what both delivered is the same, and one has more, since it is further or joined earlier. "
+        "`start`: the number of the first delivery after both had joined; `agreed`: how many agree from there on.",
+        **_object(
+            outcome={"enum": list(OUTCOMES)},
+            equal={"type": "boolean"},
+            agreed=COUNT,
+            start=COUNT,
+            problem={"type": ["string", "null"]},
+        ),
+    },
 }
 
 
@@ -105,6 +145,10 @@ WINDOW_QUERY = _query(
     "window",
     "Relations sent and not acknowledged.",
     {"type": "integer", "minimum": 1, "maximum": WINDOW_MAX, "default": WINDOW},
+)
+MESSAGES = (
+    "Messages with event and data: relation, or retraction if a relation is taken back, both a Relation with an id; verdict, "
+    "an EventReport; error before the end"
 )
 RECORDS = {"oneOf": [_ref("Record"), _array(_ref("Record"))]}
 
@@ -156,13 +200,17 @@ FORGET = operation(
 )
 EVENTS = operation(
     "Relations as server-sent events",
-    {200: _answer("Messages with id, event (relation, or error before the end) and data", TEXT, "text/event-stream")},
+    {200: _answer(MESSAGES, TEXT, "text/event-stream")},
     *(400, 404, 409, 422, 503),
     parameters=[*STREAM, LAST_ID],
 )
 SOCKET = operation(
     "Relations by WebSocket, with acknowledgements",
-    {101: _answer('Out: {"id", "relation"}, {"acknowledged"}, {"error"}. In: {"acknowledge": id}')},
+    {
+        101: _answer(
+            'Out: {"id", "relation"}, {"id", "retraction"}, {"verdict"}, {"acknowledged"}, {"error"}. In: {"acknowledge": id}'
+        )
+    },
     *(400, 404, 409, 422, 503),
     parameters=[*STREAM, LAST_ID, WINDOW_QUERY],
 )
@@ -181,7 +229,7 @@ RECEIPTS = operation(
 )
 COMPARE = operation(
     "Whether two subscribers have acknowledged the same, in the same order",
-    {200: _answer("The comparison", _object(equal={"type": "boolean"}, agreed=COUNT, problem={"type": ["string", "null"]}))},
+    {200: _answer("The comparison", _ref("Comparison"))},
     *(400, 404, 503),
     parameters=[_query("a", "A name.", required=True), _query("b", "Another.", required=True)],
 )

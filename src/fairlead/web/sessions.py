@@ -59,7 +59,7 @@ class Sessions:
                 rules = await self.rules(name)
             held.callback(self._ended, name, kind)  # when the subscription is left
             self._metrics.add("streams_open", 1, kind=kind)
-            sub = await held.enter_async_context(self._client.subscribe(rules, name=name, start=start))
+            sub = await held.enter_async_context(self._client.subscribe(rules, name=name, start=start, verdicts=True))
             session = self._open[name] = Session(name, Feed(sub, after), sub)
             return session
 

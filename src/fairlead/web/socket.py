@@ -1,6 +1,8 @@
 """Relations by WebSocket, with acknowledgements.
 
     ◄─ {"id": "12-3f…e0", "relation": {…}}
+    ◄─ {"id": "13-3f…e0", "retraction": {…}} the relation is taken back
+    ◄─ {"verdict": {…}}                      an event that took no part
     ─► {"acknowledge": "12-3f…e0"}           everything up to it
     ◄─ {"acknowledged": "12-3f…e0"}          once that is stored
     ◄─ {"error": {"code": …, …}}             before the socket is closed
@@ -73,10 +75,11 @@ async def _talk(gateway: Gateway, ws: web.WebSocketResponse, session: Session, a
 async def _send(
     gateway: Gateway, ws: web.WebSocketResponse, session: Session, asked: ListenerQuery, room: asyncio.Event
 ) -> None:
-    writing = Writing(session.sub, asked.cloudevents)
-    async for id, relation in session.feed:
-        await ws.send_str(writing.text({"id": id, "relation": writing.value(relation)}))
-        gateway.metrics.add("relations_sent_total")
+    writing = Writing(session.sub.plan, asked.cloudevents)
+    async for message in session.feed:
+        id = {} if message.id is None else {"id": message.id}
+        await ws.send_str(writing.text(id | {message.kind: writing.value(message)}))
+        gateway.metrics.count_sent(message.kind, message.content)
         while session.feed.unacknowledged >= asked.window:
             room.clear()
             await room.wait()

@@ -1,8 +1,11 @@
 """Relations as server-sent events.
 
     id: 12-3f…e0
-    event: relation
+    event: relation                      or retraction: the relation is taken back
     data: {"subscription": …}
+
+    event: verdict                       an event that took no part; without an id
+    data: {"verdict": "late", …}
 
 A browser's EventSource, and every client that follows the standard, sends the last id back when it connects again: so it
 resumes directly after it, and what it has is acknowledged. A stream ends by itself when `sent_max` relations are not
@@ -42,10 +45,10 @@ async def events(request: web.Request) -> web.StreamResponse:
         beating = asyncio.create_task(_beat(request, response, session))
         held.callback(beating.cancel)
         try:
-            await gateway.sessions.run(session, _pump(gateway, response, session, Writing(session.sub, asked.cloudevents)))
+            await gateway.sessions.run(session, _pump(gateway, response, session, Writing(session.sub.plan, asked.cloudevents)))
         except FairleadError as error:
             gateway.metrics.add("errors_total", code=error.code)
-            writing = Writing(session.sub, False)
+            writing = Writing(session.sub.plan, False)
             await response.write(f"event: error\ndata: {writing.text(told(error))}\n\n".encode())
         except ConnectionError:
             pass  # the listener is gone
@@ -53,10 +56,11 @@ async def events(request: web.Request) -> web.StreamResponse:
 
 
 async def _pump(gateway: Gateway, response: web.StreamResponse, session: Session, writing: Writing) -> None:
-    async for id, relation in session.feed:
-        message = f"id: {id}\nevent: relation\ndata: {writing.text(writing.value(relation))}\n\n"
-        await response.write(message.encode())  # waits if the listener is slow
-        gateway.metrics.add("relations_sent_total")
+    async for message in session.feed:
+        id = "" if message.id is None else f"id: {message.id}\n"
+        text = f"{id}event: {message.kind}\ndata: {writing.text(writing.value(message))}\n\n"
+        await response.write(text.encode())  # waits if the listener is slow
+        gateway.metrics.count_sent(message.kind, message.content)
         if session.feed.unacknowledged >= gateway.settings.sent_max:
             return
 

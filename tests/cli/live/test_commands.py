@@ -119,6 +119,40 @@ def test_a_named_tail_goes_on_behind_what_it_printed(url: str) -> None:
     assert json.loads(rest.stderr)["receipts"][0]["deliveries"] == len(everything)
 
 
+def test_a_tail_that_joins_later_says_what_it_delivered_and_what_others_had_before(url: str) -> None:
+    Path("each.fl").write_text("SUBSCRIPTION Each MATCH StockQuote q")
+    published("quotes.jsonl", "types.fl")
+    early = ("tail", "each.fl", "--name", "early", "--start", "earliest", "--until-end")
+    assert len(ids(fine(*early, "--quiet").stdout)) == 4
+    late = ("tail", "each.fl", "--name", "late", "--start", "new", "--until-end")
+    done = fine(*late)
+    assert done.stdout == ""
+    assert "Each: 0 relations\n" in done.stderr
+    assert "after 4 relations: 0 delivered here, 4 before this subscriber joined\n" in done.stderr
+    compared = fairlead("compare", "early", "late")
+    assert compared.exit_code == 3
+    assert "no delivery was delivered by both; up to delivery 4 their lineage is the same" in compared.stdout
+    write_lines(Path("more.jsonl"), [quote("ACME", 1.0, second) for second in (50, 51, 52)])
+    fine("publish", "--from", "more.jsonl", "-q")
+    fine(*early, "--out", "early.jsonl", "--receipt", "early.json", "-q")  # the three new ones
+    told = json.loads(fine(*late, "--out", "late.jsonl", "--receipt", "late.json", "--json").stdout)
+    assert [(each["deliveries"], each["joined"]) for each in told["receipts"]] == [(3, 4)]
+    assert {name: json.loads(Path("late.json").read_text())[name] for name in ("count", "joined", "delivered")} == {
+        "count": 7, "joined": 4, "delivered": 3
+    }  # fmt: skip
+    assert fine("compare", "early.jsonl", "late.jsonl").stdout == "equal: 3 relations, the same in the same order\n"
+    assert fine("compare", "late.jsonl", "late").stdout == (
+        "equal: 3 relations, the same in the same order; both joined after relation 4\n"
+    )
+    found = json.loads(fairlead("compare", "early", "late.json", "--json").stdout)
+    assert (found["outcome"], found["agreed"], found["start"]) == ("agree", 3, 5)
+    lines = {each["name"]: each for each in json.loads(fine("streams", "--json").stdout)["subscribers"]}
+    assert {name: (each["acknowledged"], each["joined"]) for name, each in lines.items()} == {"early": (7, 0), "late": (3, 4)}
+    shown = [line.split() for line in fine("streams").stdout.splitlines()]
+    assert ["subscriber", "reads", "joined", "after", "acknowledged", "lag"] in shown
+    assert ["late", "StockQuote", "4", "3", "0"] in shown
+
+
 def test_what_a_named_tail_has_written_is_not_replaced_and_one_receipt_is_of_one_subscription(url: str) -> None:
     published("quotes.jsonl", "types.fl")
     Path("two.fl").write_text("SUBSCRIPTION Cheap MATCH StockQuote q WHERE q.value < 3.0 SUBSCRIPTION Any MATCH StockQuote q")

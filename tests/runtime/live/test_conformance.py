@@ -67,12 +67,14 @@ def listed(cases: tuple[Case, ...]) -> list[Case]:
     return [case for case in cases if case.name not in {*TOLD_OTHERWISE, *NOT_SAID}]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", listed(CASES), ids=str)
 class TestInMemory(ConformanceSuite):
     def run(self, rules: str, events: list[dict[str, Any]], until: datetime | None) -> CaseOutcome:
         return run(lambda: delivered("memory:", rules, events, until))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", listed(CASES)[:: 1 if ALL else 3], ids=str)
 class TestInMemoryWithTopics(ConformanceSuite):
     def run(self, rules: str, events: list[dict[str, Any]], until: datetime | None) -> CaseOutcome:

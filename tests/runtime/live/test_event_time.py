@@ -59,6 +59,7 @@ def drawn(rolls: random.Random) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("first", FIRST)
+@pytest.mark.sampled
 @pytest.mark.parametrize("layout", TOPICS)
 @pytest.mark.parametrize(("kind", "seed"), CASES)
 def test_what_is_delivered_is_what_sorting_gives(kind: str, seed: int, layout: str, first: str, tmp_path: Path) -> None:

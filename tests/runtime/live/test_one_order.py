@@ -56,6 +56,7 @@ def several_streams() -> Iterator[Given]:
         yield Given(seed, text, (types, *texts), events, group)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("given", list(islice(usable(), PLANS)), ids=str)
 def test_one_stream(given: Given, tmp_path: Path) -> None:
     run(lambda: compared(given, tmp_path / "events.parquet"))

@@ -27,9 +27,8 @@ from fairlead.deliver.fold import remaining
 from fairlead.matching.results.delivery_order import delivery_words
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
-from fairlead.model.verdict import EventVerdict
+from fairlead.model.verdict import EventReport, EventVerdict
 from fairlead.runtime.live.client import Client
-from fairlead.runtime.live.core.event_reports import EventReport
 from fairlead.transport.log.protocol import Log
 from tests.runtime.live.reading import more
 from tests.runtime.live.test_topics import client
@@ -236,8 +235,7 @@ async def sorted_relations(
     table = pq.read_table(path)
     rows = table.to_pylist()
     taken = [verdict is EventVerdict.IN_ORDER for verdict in order.verdicts(rows)]
-    kept = table.filter(pa.array(taken)).drop_columns([each for each in ("_stored",) if each in table.column_names])
-    return rows, fairlead.match(plan, kept).of(name)
+    return rows, fairlead.match(plan, table.filter(pa.array(taken))).of(name)
 
 
 async def rows_of_derived(fl: Client, folder: Path) -> list[int]:

@@ -179,6 +179,7 @@ THEN = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("layout", TOPICS)
 @pytest.mark.parametrize(
     ("kind", "seed"),

@@ -67,11 +67,13 @@ def backtest(
     in the order of the rules (ORDER BY), or ordered by the column `at`.
     """
     from fairlead.cli.rules import load_plan
+    from fairlead.runtime.sorting import ordered_plan
     from fairlead.runtime.spark.backtest import backtest as tested
     from fairlead.runtime.spark.backtest import plot
     from fairlead.runtime.spark.input.files import Ordered, ordered_as_stated, read
 
     plan = load_plan(rules)
+    ordered_plan(plan, order_by, "--order-by")  # refuses two orders before Spark is started
     ordered = ordered_as_stated(plan, Ordered(order_by or (() if plan.order else ("at",)), None, type_column))
     with session_for(master, settings) as running:
         source = read(running, plan, events, ordered, on_bad=on_bad, form=form_named(events_format))

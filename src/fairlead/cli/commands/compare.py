@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import islice, zip_longest
+from collections.abc import Sequence
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,9 @@ from fairlead.errors import printable
 
 if TYPE_CHECKING:
     from fairlead.cli.deliveries import WrittenDelivery
-    from fairlead.deliver.receipt import Receipt
+    from fairlead.deliver.receipt import Comparison, Receipt
+
+    Pair = tuple[WrittenDelivery | None, WrittenDelivery | None]
 
 
 @click.command(short_help="Compare two receipts, two outputs of runs or two subscribers.")
@@ -36,12 +39,15 @@ def compare(ctx: click.Context, first: str, second: str, where: LogAddress, as_j
 
     For a subscriber, the acknowledged relations are compared. If a file with the name exists, the file is used.
 
-    If they are equal, the exit code is 0 and the command prints how many relations agree. If they differ, the exit code
-    is 1 and it prints the first difference: from two outputs exactly, with id and positions; from receipts as exactly as
-    their samples allow.
+    \b
+    exit code 0  equal: the same relations in the same order
+              1  a difference, or receipts of different rules. The first difference is printed: from two outputs exactly,
+                 with id and positions; from receipts as exactly as their samples allow
+              3  no difference, and one side has more: it is further, or the other joined later. The command prints what
+                 both delivered and agree on, and with which relation that begins
     """
     from fairlead.cli.deliveries import is_receipt
-    from fairlead.cli.shell import BAD
+    from fairlead.cli.shell import BAD, HAS_MORE
 
     if where.url and not (Path(first).exists() and Path(second).exists()):
         outcome = _subscribers(where, first, second)
@@ -52,70 +58,106 @@ def compare(ctx: click.Context, first: str, second: str, where: LogAddress, as_j
     else:
         from fairlead.cli.screen import counted
 
-        click.echo(
-            printable(outcome["problem"]) or f"equal: {counted(outcome['agreed'], 'relation')}, the same in the same order"
-        )
+        joined = f"; both joined after relation {outcome['start'] - 1:,}" if outcome["start"] > 1 else ""
+        equal = f"equal: {counted(outcome['agreed'], 'relation')}, the same in the same order{joined}"
+        click.echo(printable(outcome["problem"] or equal))
     if not outcome["equal"]:
-        ctx.exit(BAD)
+        ctx.exit(HAS_MORE if outcome["outcome"] == "agree" else BAD)
 
 
 def _subscribers(where: LogAddress, first: str, second: str) -> dict[str, Any]:
     """At least one side is a durable subscriber, which has a receipt for each of its groups; the other may be a file."""
-    from fairlead.deliver.receipt import compare as compared
-
     with where.opened() as fl:
         if not Path(first).exists() and not Path(second).exists():
-            result = fl.compare(first, second)
-        else:
-            known, path = (fl.receipts(second), first) if Path(first).exists() else (fl.receipts(first), second)
-            mine = list(known.values())
-            other = _receipt(path, mine[0])
-            its = next((each for each in mine if each.plan == other.plan), mine[0])
-            result = compared(other, its) if path == first else compared(its, other)
-    return {"equal": result.equal, "agreed": result.agreed, "problem": result.problem, "first": None}
+            return _told(fl.compare(first, second))
+        known, path = (fl.receipts(second), first) if Path(first).exists() else (fl.receipts(first), second)
+    return _told(_with_file(path, list(known.values()), path == first))
 
 
 def _receipts(first: str, second: str) -> dict[str, Any]:
-    """At least one side is a receipt; an output on the other side is folded into one."""
+    """At least one side is a receipt."""
     from fairlead.cli.deliveries import is_receipt, read_receipt
+
+    path = second if is_receipt(first) else first
+    return _told(_with_file(path, [read_receipt(first if is_receipt(first) else second)], path == first))
+
+
+def _told(found: Comparison) -> dict[str, Any]:
+    return found.to_json() | {"first": None}
+
+
+def _with_file(path: str, known: Sequence[Receipt], file_first: bool) -> Comparison:
+    """Compares a receipt or an output with the receipt of its subscription. An output does not say where it begins: with the
+    first relation of the lineage, where the other joined, or at a place that its relations tell."""
+    from fairlead.cli.deliveries import is_receipt, read_receipt, read_words
+    from fairlead.deliver.alignment import receipts_in
+    from fairlead.deliver.receipt import OUTCOMES
     from fairlead.deliver.receipt import compare as compared
 
-    known = read_receipt(first if is_receipt(first) else second)
-    left, right = (_receipt(each, known) for each in (first, second))
-    result = compared(left, right)
-    return {"equal": result.equal, "agreed": result.agreed, "problem": result.problem, "first": None}
-
-
-def _receipt(path: str, other: Receipt) -> Receipt:
-    import numpy as np
-
-    from fairlead.cli.deliveries import is_receipt, read_deliveries, read_receipt
-    from fairlead.deliver.receipt import ReceiptBook
-    from fairlead.model.identity import from_hex, signed
-
     if is_receipt(path):
-        return read_receipt(path)
-    book, deliveries = ReceiptBook(other.plan), read_deliveries(path)
-    while some := list(islice(deliveries, 8192)):
-        book.note(signed(from_hex([each.id for each in some]), np.array([each.sign for each in some], dtype=np.int8)))
-    return book.receipt()
+        file = read_receipt(path)
+        pairs = [(file, next((each for each in known if each.plan == file.plan), known[0]))]
+    else:
+        words = read_words(path)
+        pairs = [(file, each) for each in known for file in receipts_in(each, words)]
+    found = [compared(file, each) if file_first else compared(each, file) for file, each in pairs]
+    return max(found, key=lambda each: (OUTCOMES.index(each.outcome), each.agreed))
 
 
 def _outputs(first: str, second: str) -> dict[str, Any]:
+    """Relation by relation from the first; if they differ, from where one begins in the other."""
+    from fairlead.cli.deliveries import read_words
+    from fairlead.deliver.alignment import starts
+
+    found = _compared(first, second, (0, 0))
+    if found["outcome"] == "differ" and any(skipped := starts(read_words(first), read_words(second))):
+        return _compared(first, second, skipped)
+    return found
+
+
+def _compared(first: str, second: str, skipped: tuple[int, int]) -> dict[str, Any]:
     from fairlead.cli.deliveries import read_deliveries
 
+    left, right = (islice(read_deliveries(each), skip, None) for each, skip in zip((first, second), skipped, strict=True))
     agreed = 0
-    for left, right in zip_longest(read_deliveries(first), read_deliveries(second)):
-        if left != right:
-            sides = {"a": left.named() if left else None, "b": right.named() if right else None}
-            return {"equal": False, "agreed": agreed, "problem": _problem(agreed, left, right), "first": sides}
-        agreed += 1
-    return {"equal": True, "agreed": agreed, "problem": "", "first": None}
+    for one, other in zip_longest(left, right):
+        if one == other:
+            agreed += 1
+            continue
+        return _apart(agreed, (one, other), skipped, sum(1 for _ in chain(left, right)))
+    found = {"agreed": agreed, "start": max(skipped) + 1, "first": None}
+    if any(skipped):
+        return found | {"outcome": "agree", "equal": False, "problem": _more(agreed, skipped, None)}
+    return found | {"outcome": "equal", "equal": True, "problem": None}
 
 
-def _problem(agreed: int, left: WrittenDelivery | None, right: WrittenDelivery | None) -> str:
-    lines = [f"relation {agreed + 1:,} differs; {agreed:,} before it agree"]
-    lines += [f"  {side}: {each.shown() if each else 'has no more'}" for side, each in (("A", left), ("B", right))]
+def _apart(agreed: int, apart: Pair, skipped: Sequence[int], rest: int) -> dict[str, Any]:
+    """The first relations that are not equal, after those that agree; if one side has ended, `rest` more follow."""
+    outcome = "agree" if None in apart else "differ"
+    problem = _more(agreed, skipped, apart, rest + 1) if None in apart else _problem(agreed, skipped, apart)
+    sides = {name: each.named() if each else None for name, each in zip("ab", apart, strict=True)}
+    found = {"agreed": agreed, "start": max(skipped) + 1, "first": sides}
+    return found | {"outcome": outcome, "equal": False, "problem": problem}
+
+
+def _more(agreed: int, skipped: Sequence[int], apart: Pair | None, more: int = 0) -> str:
+    from fairlead.cli.screen import counted
+
+    lines = [f"{counted(agreed, 'relation')} agree{'s' if agreed == 1 else ''}"]
+    for name, skip in zip("AB", skipped, strict=True):
+        lines[0] += f"; {name} has {skip:,} before them" if skip else ""
+    if apart is not None:
+        lines[0] += f"; {'A' if apart[0] else 'B'} has {more:,} more"
+        lines += [f"  {side}: {each.shown() if each else 'has no more'}" for side, each in zip("AB", apart, strict=True)]
+    return "\n".join(lines)
+
+
+def _problem(agreed: int, skipped: Sequence[int], apart: Pair) -> str:
+    numbers = [agreed + skip + 1 for skip in skipped]
+    which = f"{numbers[0]:,}" if numbers[0] == numbers[1] else f"{numbers[0]:,} of A, {numbers[1]:,} of B,"
+    lines = [f"relation {which} differs; {agreed:,} before it agree"]
+    lines += [f"  {side}: {each.shown() if each else 'has no more'}" for side, each in zip("AB", apart, strict=True)]
+    left, right = apart
     if left and right and left.id == right.id:
         for name, a, b in left.differences(right):
             lines.append(f"  {name}: {a} and {b}")

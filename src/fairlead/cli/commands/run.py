@@ -195,7 +195,7 @@ def perform(job: RunArguments) -> Summary:
     outputs_named["--late"] = job.late
     refuse_nameless(outputs_named, standard=("--out", "--rejects"))
     plan, until = chosen(load_plan(job.rules), job.subscriptions), until_microseconds(job.until)  # 1
-    plan = ordered_plan(plan, job.order_by or None)
+    plan = ordered_plan(plan, job.order_by, "--order-by")
     refuse_other_order(job, plan)
     files = resolve(job.events)
     refuse_pipes(job, files)

@@ -66,8 +66,8 @@ def require_order(
     if order_by and position:
         raise UsageError("A210", "both --order-by and --position are set", "use the one that the events are ordered by")
     if plan.order is not None and (order_by or position):
-        problem = f"--order-by or --position is set, and the rules say {plan.order}"
-        raise UsageError("A210", problem, "leave it out")
+        option = "--order-by" if order_by else "--position"
+        raise UsageError("A210", f"{option} is set, and the rules say {plan.order}", f"leave {option} out")
     if not order_by and not position and plan.order is None:
         fix = "--order-by at, or --position offset if the events come from a log"
         raise UsageError("A211", "the events have no order: neither --order-by nor --position is set", fix)

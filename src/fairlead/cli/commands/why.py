@@ -70,7 +70,7 @@ def why(
     from fairlead.runtime.why import why as explained
     from fairlead.transport.files.event_files import read_files
 
-    plan = ordered_plan(load_plan(rules), order_by or None)
+    plan = ordered_plan(load_plan(rules), order_by, "--order-by")
     if subscription is not None:
         subscription_named(plan, subscription)
     seen: list[Event] = []

@@ -30,7 +30,8 @@ def streams(sweep: bool, forgotten: tuple[str, ...], where: LogAddress, as_json:
 
     Events are stored in blocks. The column `behind` counts the blocks that the sources of a merged stream have and the
     stream does not have yet. The lag of a subscriber is in blocks, computed from its last stored state: it is an upper
-    bound, because only the subscriber's own process knows the exact lag.
+    bound, because only the subscriber's own process knows the exact lag. A subscriber that joined others with the same
+    rules did not get the relations that they had before: `joined after` is their number.
     """
     with where.opened() as fl:
         for each in forgotten:
@@ -69,7 +70,9 @@ def _show(found: Overview) -> None:
         screen.print(made)
     if found.subscribers:
         screen.print()
-        made = table("subscriber", "reads", "acknowledged", "lag", right=("acknowledged", "lag"))
+        late = ("joined after",) if any(line.joined for line in found.subscribers) else ()
+        made = table("subscriber", "reads", *late, "acknowledged", "lag", right=(*late, "acknowledged", "lag"))
         for line in found.subscribers:
-            made.add_row(line.name, "; ".join(map(", ".join, line.types)), f"{line.acknowledged:,}", f"{line.lag:,}")
+            numbers = (*((line.joined,) if late else ()), line.acknowledged, line.lag)
+            made.add_row(line.name, "; ".join(map(", ".join, line.types)), *(f"{each:,}" for each in numbers))
         screen.print(made)

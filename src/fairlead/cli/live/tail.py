@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -15,13 +16,14 @@ import click
 from fairlead.cli.live.options import LogAddress, log_options
 from fairlead.cli.options import json_option, print_json, rules_argument
 from fairlead.dataclass import dataclass
-from fairlead.errors import UsageError
+from fairlead.errors import UsageError, printable
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from fairlead.deliver.receipt import Receipt
     from fairlead.model.relation import Relation
+    from fairlead.model.verdict import EventReport
     from fairlead.runtime.live.subscriber.subscription import Ends
     from fairlead.runtime.live.sync_client import SyncSubscription
 
@@ -37,19 +39,48 @@ class Tailed:
     name: str | None
     began: float
     found: Counter[str]
+    """By subscription, the relations that were delivered."""
+    taken_back: Counter[str]
+    """By subscription, the deliveries that take a relation back."""
     receipts: Mapping[str, Receipt]
     """By subscription."""
+    verdicts: Counter[str]
+    """On events that took no part."""
 
     def to_json(self) -> dict[str, Any]:
         return {
             "relations": dict(self.found),
+            **({"taken_back": dict(self.taken_back)} if self.taken_back else {}),
+            **({"verdicts": dict(self.verdicts)} if self.verdicts else {}),
             "name": self.name,
             "receipts": [
-                {"subscription": name, "deliveries": each.count, "receipt": each.digest, "plan": each.plan}
+                {
+                    "subscription": name,
+                    "deliveries": each.delivered,
+                    "joined": each.joined,
+                    "receipt": each.digest,
+                    "plan": each.plan,
+                }
                 for name, each in self.receipts.items()
             ],
             "seconds": round(perf_counter() - self.began, 3),
         }
+
+
+class ReportLines:
+    """Shows reports on events that took no part, and counts them. `to_stdout`: as JSON lines among the relations; else as text
+    on the standard error, if they are `shown`."""
+
+    def __init__(self, *, to_stdout: bool, shown: bool) -> None:
+        self._to_stdout, self._shown = to_stdout, shown
+        self.counts: Counter[str] = Counter()
+
+    def show(self, report: EventReport) -> None:
+        self.counts[report.verdict.value] += 1
+        if self._to_stdout:
+            click.echo(json.dumps(report.to_json(), ensure_ascii=False, allow_nan=False))
+        elif self._shown:
+            click.echo(printable(str(report)), err=True)
 
 
 @click.command(short_help="Print relations as they complete in a log.")
@@ -107,6 +138,10 @@ def tail(
     starts from the newest snapshot of subscribers with the same rules, and delivers what they deliver from there on. The
     summary, with the receipt of each subscription, goes to standard error, or with --out to standard output. Stop the command
     with Ctrl-C; FILE then has all relations up to that point.
+
+    If the rules have ORDER BY, events that take no part (late, ahead, …) are reported on standard error, one line each; with
+    --json and without --out as JSON lines with a `verdict`, between the relations. With LATE REVISE, every relation has a
+    `sign`: 1, or -1 if a relation that was delivered before is taken back.
     """
     from fairlead.cli.outputs import refuse_nameless, refuse_overlap
     from fairlead.cli.progress import counting
@@ -121,7 +156,7 @@ def tail(
     with (
         naming(rules),
         where.opened() as fl,
-        fl.subscribe(text, name=name, start=begin, emit=emit) as sub,
+        fl.subscribe(text, name=name, start=begin, emit=emit, verdicts=True) as sub,
         noted() as signals,
         counting("following" if follow else "reading", shown=not quiet and out != "-") as tell,
     ):
@@ -130,8 +165,9 @@ def tail(
         for warning in (each for each in sub.plan.warnings if each.code == "W017" and not quiet):
             click.echo(f"warning: {warning}", err=True)
         _require_one(sub, receipt)
-        chunks = _chunks(sub, count, None if follow else sub.ends(), signals)
-        done = _tailed(sub, name, _told(chunks, tell), out, receipt)
+        reports = ReportLines(to_stdout=as_json and out == "-", shown=not quiet)
+        chunks = _chunks(sub, count, None if follow else sub.ends(), signals, reports)
+        done = _tailed(sub, name, _told(chunks, tell), out, receipt, reports)
     if as_json:
         print_json(done.to_json(), err=out == "-")
     elif not quiet:
@@ -168,20 +204,34 @@ def _require_one(sub: SyncSubscription, receipt: str | None) -> None:
         raise UsageError("A296", problem, "leave it out, and read the receipt of each from --json", receipt)
 
 
-def _chunks(sub: SyncSubscription, count: int | None, ends: Ends | None, signals: list[int]) -> Iterator[list[Relation]]:
-    """Relations as they are completed, in chunks of those available; up to the ends, if there are any, or to a signal."""
+def _chunks(
+    sub: SyncSubscription, count: int | None, ends: Ends | None, signals: list[int], reports: ReportLines
+) -> Iterator[list[Relation]]:
+    """Relations as they are completed, in chunks of those available; up to the ends, if there are any, or to a signal. Reports
+    are shown in their places among them."""
     left = CHUNK if count is None else count
     while left and not signals:
-        first = sub.next(POLL_SECONDS)
-        if first is None:
-            if ends is not None and sub.has_passed(ends):
-                return
-            continue
-        chunk = [first]
-        while len(chunk) < min(left, CHUNK) and (another := sub.next(0)) is not None:
-            chunk.append(another)
-        left -= 0 if count is None else len(chunk)
-        yield chunk
+        chunk, report = _next_chunk(sub, min(left, CHUNK))
+        if chunk:
+            left -= 0 if count is None else len(chunk)
+            yield chunk
+        if report is not None:
+            reports.show(report)
+        elif not chunk and ends is not None and sub.has_passed(ends):
+            return
+
+
+def _next_chunk(sub: SyncSubscription, most: int) -> tuple[list[Relation], EventReport | None]:
+    """The relations that are available, and the report that follows them, if one does. Waits a little for the first."""
+    from fairlead.model.verdict import EventReport
+
+    chunk: list[Relation] = []
+    while len(chunk) < most:
+        delivered = sub.next(0 if chunk else POLL_SECONDS)
+        if delivered is None or isinstance(delivered, EventReport):
+            return chunk, delivered
+        chunk.append(delivered)
+    return chunk, None
 
 
 def _told(chunks: Iterator[list[Relation]], tell: Callable[[str], None]) -> Iterator[list[Relation]]:
@@ -195,18 +245,28 @@ def _told(chunks: Iterator[list[Relation]], tell: Callable[[str], None]) -> Iter
         yield chunk
 
 
-def _tailed(sub: SyncSubscription, name: str | None, chunks: Iterator[list[Relation]], out: str, receipt: str | None) -> Tailed:
+def _tailed(
+    sub: SyncSubscription,
+    name: str | None,
+    chunks: Iterator[list[Relation]],
+    out: str,
+    receipt: str | None,
+    reports: ReportLines,
+) -> Tailed:
     """1. write, 2. acknowledge what was written: on the standard output chunk by chunk; if a file is requested, even just the
     receipt, when all files have their names. So every acknowledged relation is in an output and in a receipt."""
     from fairlead.cli.outputs import SmallOutput
     from fairlead.deliver.receipt import dumps
+    from fairlead.model.relation import PLUS
     from fairlead.transport.output.relation_files import open_relations
 
-    done = Tailed(name, perf_counter(), Counter({each.name: 0 for each in sub.plan.subscriptions}), {})
+    none = Counter({each.name: 0 for each in sub.plan.subscriptions})
+    done = Tailed(name, perf_counter(), none, Counter(), {}, reports.counts)
     with SmallOutput(receipt) as receipts, open_relations(out, sub.plan) as relations:
         for chunk in chunks:
             relations.write(chunk)  # 1
-            done.found.update(each.subscription for each in chunk)
+            done.found.update(each.subscription for each in chunk if each.sign == PLUS)
+            done.taken_back.update(each.subscription for each in chunk if each.sign != PLUS)
             if out == "-":
                 sys.stdout.flush()
                 if receipt is None:
@@ -223,10 +283,14 @@ def _tailed(sub: SyncSubscription, name: str | None, chunks: Iterator[list[Relat
 
 
 def _show(done: Tailed, err: bool) -> None:
-    from fairlead.cli.screen import counted
+    from fairlead.cli.screen import counted, verdict_words
 
     for name, number in done.found.items():
-        click.echo(f"{name}: {counted(number, 'relation')}", err=err)
+        back = f", {done.taken_back[name]:,} taken back" if done.taken_back[name] else ""
+        click.echo(f"{name}: {counted(number, 'relation')}{back}", err=err)
+    if done.verdicts:
+        click.echo(verdict_words(done.verdicts), err=err)
     for name, each in done.receipts.items():
         of = f"of {name} " if len(done.receipts) > 1 else ""
-        click.echo(f"receipt  {each.digest}  {of}after {counted(each.count, 'relation')}", err=err)
+        joined = f": {each.delivered:,} delivered here, {each.joined:,} before this subscriber joined" if each.joined else ""
+        click.echo(f"receipt  {each.digest}  {of}after {counted(each.count, 'relation')}{joined}", err=err)

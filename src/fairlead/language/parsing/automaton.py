@@ -41,7 +41,8 @@ class Rule(NamedTuple):
 
 
 class Words(dict[str, tuple[str, ...]]):
-    """For each word of a text the terminals that it can be, keywords first. The state decides which of them it is."""
+    """For each word of a text the terminals that it can be or begin, keywords first. The state, and for a phrase the text after
+    it, decides which of them it is."""
 
     def __init__(self, terminals: dict[str, re.Pattern[str]]) -> None:
         self.terminals = terminals
@@ -55,6 +56,9 @@ class Automaton(NamedTuple):
     scan: Callable[[str, int], re.Match[str] | None]
     """Skips ignored text up to the next terminal, a word or the end; the matching group has the terminal's name."""
     words: dict[str, re.Pattern[str]]
+    """By terminal, the words that it can be; for a phrase, its first word."""
+    phrases: dict[str, re.Pattern[str]]
+    """Terminals of two words, or that depend on the text after the word: `ORDER BY`, `TOPIC` before a name and a list."""
     rules: list[Rule]
     rows: list[dict[str, int]]
     """For each state, by symbol: the state to go to, or ~n, to reduce by rule n first."""
@@ -73,11 +77,11 @@ def automaton() -> Automaton:
     groups = {WORD: made["words"]["ANY"], **made["signs"], END: r"\Z"}
     named = "|".join(f"(?P<{name}>{expression})" for name, expression in groups.items())
     scan = re.compile(f"(?:{ignored})*+(?:{named})").match  # skipped text is not scanned again
-    words = {name: re.compile(expression) for name, expression in made["words"].items()}
+    words, phrases = ({name: re.compile(each) for name, each in made[kind].items()} for kind in ("words", "phrases"))
     rules = [_rule(**each) for each in made["rules"]]
     own, listed = (max(each.size - 1 for each in rules if (each.build is not None) == built) for built in (True, False))
     open_max = DEPTH_MAX * (own + listed)
-    return Automaton(scan, words, rules, made["states"], frozenset(made["read"]), made["end"], open_max)
+    return Automaton(scan, words, phrases, rules, made["states"], frozenset(made["read"]), made["end"], open_max)
 
 
 def _rule(origin: str, size: int, parts: list[tuple[int, bool]], builder: str | None) -> Rule:
@@ -104,7 +108,7 @@ def read(text: str) -> syntax.Rules | int:
 def _read(text: str, automaton: Automaton, building: bool) -> syntax.Rules | int:
     """The stack is five lists: for each symbol the state it led to, its value, its start and end in the text, and its depth.
     `building` False: only measures how much is open at once, whatever nodes the text has."""
-    scan, terminals, rules, rows, read, end, open_max = automaton
+    scan, terminals, phrases, rules, rows, read, end, open_max = automaton
     words = Words(terminals)
     states, values, starts, ends, depths = [0], list[Any](), list[int](), list[int](), list[int]()
     row, at, last_statement = rows[0], 0, 0
@@ -116,7 +120,11 @@ def _read(text: str, automaton: Automaton, building: bool) -> syntax.Rules | int
         if terminal == WORD:
             for terminal in words[token]:
                 if terminal in row:
-                    break
+                    if terminal not in phrases:
+                        break
+                    if phrase := phrases[terminal].match(text, start):
+                        at = phrase.end()
+                        break
         # 2. reduce by the rules that it completes
         while (target := row.get(terminal)) is not None and target < 0:
             origin, size, parts, spliced, build, passes = rules[~target]

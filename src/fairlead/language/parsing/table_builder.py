@@ -23,6 +23,8 @@ END = "END"
 """The end of the text, which Lark calls $END: automaton.py needs it as the name of a group in a regular expression."""
 NAMES = ("NAME", "ANY")
 _KEYWORD = re.compile(r"\(\?i:[A-Z]+\\b\)")
+_PHRASE = re.compile(r"\(\?i:([A-Z]+)(?:\\s\+\+[A-Z]+\\b|\(\?=.*\))\)")
+"""Two words, or a word that is a keyword only before certain text; its group is the first word."""
 
 
 def tables() -> dict[str, Any]:
@@ -56,16 +58,20 @@ def tables() -> dict[str, Any]:
 
 def _terminals() -> dict[str, dict[str, str]]:
     """Regular expressions by name, in the order in which Lark's lexer tries them: ignored text, words (a keyword if one fits,
-    else a name), and all others, which never begin like a word."""
-    found: dict[str, dict[str, str]] = {"ignored": {}, "words": {}, "signs": {}}
+    else a name), and all others, which never begin like a word. Of a phrase, the first word is among the words, and all of it
+    among the phrases."""
+    found: dict[str, dict[str, str]] = {"ignored": {}, "words": {}, "phrases": {}, "signs": {}}
     for each in sorted(grammar().terminals, key=lambda t: (-t.priority, -t.pattern.max_width, -len(t.pattern.value), t.name)):
         expression = each.pattern.to_regexp()
         if each.name in grammar().ignore_tokens:
             found["ignored"][each.name] = expression
         elif each.name in NAMES or _KEYWORD.fullmatch(expression):
             found["words"][each.name] = expression
+        elif phrase := _PHRASE.fullmatch(expression):
+            found["words"][each.name] = rf"(?i:{phrase[1]}\b)"
+            found["phrases"][each.name] = expression
         else:
-            require(not re.match(expression, "a"), "only keywords and names begin like words", terminal=each.name)
+            require(not re.match(r"(\(\?\w:)?[A-Za-z]", expression), "only words begin like words", terminal=each.name)
             found["signs"][each.name] = expression
     return found
 

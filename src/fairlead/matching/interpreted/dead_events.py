@@ -14,9 +14,11 @@ from fairlead.model.plan import Branch
 
 Needs = tuple[tuple[int, int], ...]
 """Pairs of a queue and the number of its events that must precede."""
+QueueNeeds = tuple[tuple[int, tuple[Needs, ...]], ...]
+"""By queue, the needs of its slots."""
 
 
-def needs_in_front(branch: Branch) -> list[tuple[int, tuple[Needs, ...]]]:
+def needs_in_front(branch: Branch) -> QueueNeeds:
     """The queues whose events can be dead, earlier ones first, each with the needs of its slots: an event is dead if no slot's
     needs are met. A queue with a slot that needs nothing is omitted."""
     queue_of = [branch.queue_types.index(slot.type) for slot in branch.slots]
@@ -39,10 +41,10 @@ def needs_in_front(branch: Branch) -> list[tuple[int, tuple[Needs, ...]]]:
             if not any(other in open_queues for needs in found[queue] for other, _ in needs if other != queue)
         ]
         in_order += ready or open_queues  # orders in a circle: in any order, but repeated
-    return [(queue, found[queue]) for queue in in_order]
+    return tuple((queue, found[queue]) for queue in in_order)
 
 
-def is_circular(needs: list[tuple[int, tuple[Needs, ...]]]) -> bool:
+def is_circular(needs: QueueNeeds) -> bool:
     """Whether some queue needs one that comes after it: events that leave that one can make events of the first dead, so both
     are checked until nothing leaves any more. The result is then a function of what was queued, not of when it was checked."""
     order = {queue: at for at, (queue, _) in enumerate(needs)}

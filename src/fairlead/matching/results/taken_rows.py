@@ -17,6 +17,7 @@ from fairlead.matching.results.chunk import Chunk, Numbers, Words
 from fairlead.model.columns import ARROW, Columns, bits_of, canonical_rows_at, number_array, record_batch, taken_rows
 from fairlead.model.event import Event
 from fairlead.model.identity import majors_of, position_of
+from fairlead.model.origin_columns import SequenceColumn, SourceColumn
 from fairlead.model.types import Catalogue
 
 PLAIN: Mapping[pa.DataType, Any] = {
@@ -156,25 +157,20 @@ class Taken:
             tables[name] = record_batch(columns, mine[0].table.schema, len(order))
             if all(name in part.chunk.times for part in mine):
                 times[name] = np.concatenate([part.chunk.times[name][part.inner] for part in mine])[order]
-        given = any(part.chunk.columns.sequences or part.chunk.columns.sources for part in self.parts)
+        given = [each for part in self.parts for each in (part.chunk.columns.sources, part.chunk.columns.sequences)]
+        is_sourced, places = any(given), [part.at for part in self.parts]
+        sources = [part.chunk.columns.source_column.taken(part.rows) for part in self.parts] if is_sourced else []
+        sequences = [part.chunk.columns.sequence_column.taken(part.rows) for part in self.parts] if is_sourced else []
         return Chunk(
             Columns(
                 types,
                 self.codes(types).astype(np.int64),
                 majors_of(self.words),  # type: ignore[arg-type]
                 tables,
-                self._spread([part.chunk.columns.sources for part in self.parts]) if given else None,
-                self._spread([part.chunk.columns.sequences for part in self.parts]) if given else None,
+                SourceColumn.joined(sources, places) if is_sourced else None,
+                SequenceColumn.joined(sequences, places) if is_sourced else None,
                 identities=self.identities() if self.is_identified else None,
             ),
             self.words,
             times,
         )
-
-    def _spread(self, values: Sequence[Sequence[Any] | None]) -> list[Any]:
-        made: list[Any] = [None] * len(self)
-        for part, mine in zip(self.parts, values, strict=True):
-            if mine is not None:
-                for at, row in zip(part.at.tolist(), part.rows.tolist(), strict=True):
-                    made[at] = mine[row]
-        return made

@@ -5,7 +5,8 @@ on it without further checks.
     2. instances are those of branches of the plan, each key once and in order, with the clock of their window
     3. queues    have the stated lengths and increase; their events exist, of a type that the queue accepts, and of the key
     4. waits     belong to an instance of a branch with absences, fit its members, and are due when their anchors say
-    5. entries   satisfy the conditions on them alone by which they were queued, noted or became members
+    5. entries   satisfy the conditions on them alone by which they were queued, noted or became members, and can be in a
+                 relation to come (dead_entries.py)
     6. units     that keep one event of the log, each for itself, keep the same one
 
 Takes: any Content. Raises: StateError (S005) with the first contradiction. Never: evaluates a condition that reads several
@@ -23,10 +24,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.dataclass import dataclass
+from fairlead.matching.interpreted.dead_events import QueueNeeds, needs_in_front
 from fairlead.matching.interpreted.search import can_be_loose
 from fairlead.matching.results.chunk import Numbers, Words
 from fairlead.matching.state.body import distrusted, unsound
 from fairlead.matching.state.content import NEVER, Content, Events, Form, InstanceTable, Mask, form_of
+from fairlead.matching.state.dead_entries import are_alive
 from fairlead.matching.state.entry_conditions import BranchConditions, EventConditions, Options
 from fairlead.model.columns import arrow_schema
 from fairlead.model.identity import MINOR_BITS, MINOR_MASK, POSITIONS_MAX
@@ -225,6 +228,8 @@ class _Asked:
     waiting: tuple[tuple[int, int], ...]
     loose: bool
     """Whether a relation without the newest event can ever be ready (interpreted/conjunction.py)."""
+    needs: QueueNeeds
+    """By queue, what its events need before them."""
 
     @classmethod
     def of(cls, subscription: Subscription, branch: Branch, catalogue: Catalogue) -> _Asked:
@@ -238,6 +243,7 @@ class _Asked:
             subscription.within_us,
             tuple((each.since, each.apart_us) for each in branch.waiting),
             can_be_loose(subscription, branch, catalogue),
+            needs_in_front(branch),
         )
 
 
@@ -273,6 +279,7 @@ def _require_group(form: Form, group: InstanceTable, known: _Known, plan: Plan, 
         chosen = of_owner[owners] == number if len(kinds) > 1 else slice(None)
         _say(asked.loose or not group.loose[mine].any(), "a relation is said to be ready that never can be")
         _require_queues(asked, group, mine, owners[chosen], queues[chosen], rows[chosen], known)
+        _say(are_alive(group, mine, asked.needs), "an event is queued that can be in no relation")
         waits = np.flatnonzero(of_owner[group.owner] == number)
         if len(waits):
             _require_waits(asked, group, waits, [each[waits] for each in members], known)

@@ -17,9 +17,10 @@ Never: reads a clock, drops an event.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import field
 from functools import cached_property
-from typing import Any
+from hashlib import blake2b
 
 import numpy as np
 import numpy.typing as npt
@@ -31,12 +32,14 @@ from fairlead.matching.state.canonical_columns import canonical
 from fairlead.model.blobs import packed, unpacked
 from fairlead.model.columns import Columns, arrow_schema, record_batch
 from fairlead.model.event_order import EventOrder
+from fairlead.model.identity import MASK, mix_all
 from fairlead.model.types import HEARTBEAT, Catalogue
 from fairlead.model.values import TIMESTAMP_RANGE
 from fairlead.model.verdict import EventVerdict
 from fairlead.order.frontier import NOWHERE, SequenceFrontier
+from fairlead.order.held_events import NOTHING_HELD, HeldEvents, taken_table
 from fairlead.order.holdback import head_and_rest, with_head
-from fairlead.order.total import Arrivals, RowOrder, in_order, order_column, sortable
+from fairlead.order.total import SOURCE, Arrivals, RowOrder, in_order, order_column, sortable, sources_of
 from fairlead.runtime.sorting import arrivals_of, in_their_places
 
 VERSION = 2
@@ -89,17 +92,45 @@ class JudgedEvents:
         return self.columns.position_array
 
 
+@dataclass(frozen=True)
+class BufferState:
+    """The state of a buffer as a value, which others of the same sequence may take over (shared_steps.py)."""
+
+    at: int
+    ends: Mapping[str | None, int]
+    held: HeldEvents = field(compare=False)
+    waiting: int
+    counts: tuple[int, ...]
+    given: int
+    loaded: bool = field(compare=False)
+
+
 class EventTimeBuffer:
     """Holds the events of one sequence. `next`: the position of the next released event; `late`: how many were late; `last`:
-    the last position of the sequence; `floor`: where the past that can be revised begins."""
+    the last position of the sequence; `floor`: where the past that can be revised begins. `given`: the sum of the mixed
+    positions of all events, which distinguishes sequences; after `load` it begins with a digest of the state."""
 
     def __init__(self, order: EventOrder, catalogue: Catalogue) -> None:
         self.order, self.catalogue = order, catalogue
         self.frontier = SequenceFrontier(order.delay_us or 0, order.idle_us, NOWHERE, {})
-        self.held: dict[str, pa.Table] = {}
+        self.held = NOTHING_HELD
         self.next = self.late = self.ahead = 0
         self.last = -1
         self.floor = NOWHERE
+        self.given, self.loaded = 0, False
+
+    @property
+    def state(self) -> BufferState:
+        """Equal for buffers of one sequence that were given the same events of it."""
+        counts = self.next, self.late, self.ahead, self.last, self.floor
+        ends = dict(self.frontier.ends)
+        return BufferState(self.frontier.at, ends, self.held, len(self.held), counts, self.given, self.loaded)
+
+    @state.setter
+    def state(self, state: BufferState) -> None:
+        self.frontier.at, self.frontier.ends, self.held = state.at, dict(state.ends), state.held
+        self.next, self.late, self.ahead, self.last, self.floor = state.counts
+        self.given, self.loaded = state.given, state.loaded
 
     def step(self, columns: Columns, stored: npt.ArrayLike | None = None) -> ReleasedEvents:
         """The next events of the sequence. `stored`: when the log stored each (microseconds), if AHEAD is about that."""
@@ -130,6 +161,7 @@ class EventTimeBuffer:
         self.late += int(late.sum())
         self.ahead += int((ahead & ~heartbeats).sum())
         self.last = columns.last_after(self.last)
+        self.given = (self.given + int(mix_all(columns.position_array.astype(np.uint64)).sum())) & MASK
         return JudgedEvents(columns, arrivals, values, after, counted & ~behind, ahead & ~heartbeats, late, revising)
 
     def _followed(self, columns: Columns, values: Numbers, heartbeats: Mask, counted: Mask) -> tuple[Numbers, Numbers]:
@@ -139,7 +171,7 @@ class EventTimeBuffer:
             before = self.frontier.follow(values, heartbeats, columns.sources)
             return before, np.append(before[1:], self.frontier.at) if len(before) else before
         rows = np.flatnonzero(counted)
-        sources = None if columns.sources is None else [columns.sources[row] for row in rows.tolist()]
+        sources = None if columns.sources is None else columns.source_column.taken(rows)
         followed = self.frontier.follow(values[rows], heartbeats[rows], sources)
         frontiers = np.concatenate([[at], followed[1:], [self.frontier.at]]) if len(rows) else np.array([at])
         passed = np.cumsum(counted)
@@ -152,10 +184,11 @@ class EventTimeBuffer:
             mine = mine.copy()
             mine[:low] = mine[high:] = False
         for name, table in judged.arrivals.items():
-            chosen = mine[judged.columns.places[name]]
-            kept = table if chosen.all() else table.filter(pa.array(chosen))
-            if len(kept):
-                self.held[name] = pa.concat_tables([self.held[name], kept]) if name in self.held else kept
+            places = judged.columns.places[name]
+            chosen = mine[places]
+            if not chosen.all():
+                table, places = taken_table(table, np.flatnonzero(chosen)), places[chosen]
+            self.held = self.held.with_arrivals(name, table, judged.values[places])
 
     def release(self, judged: JudgedEvents, low: int, high: int) -> tuple[Columns, Numbers]:
         """What stands before the frontier after the row before `high`; and by which row from `low` on the frontier passed
@@ -182,28 +215,21 @@ class EventTimeBuffer:
 
     def _released(self, frontier: int) -> tuple[int, RowOrder, Arrivals]:
         """What stands before the frontier: the position of the first, their order, and the rows."""
-        found = {}
-        for name in sorted(self.held):
-            table = self.held.pop(name)
-            ready = first_values(table) < frontier
-            if ready.any():
-                found[name] = table if ready.all() else table.filter(pa.array(ready))
-            if not ready.all():
-                self.held[name] = table.filter(pa.array(~ready))
+        found, self.held = self.held.cut(frontier)
         order = in_order(found, len(self.order.keys), self.order.descending)
         self.next += len(order)
         return self.next - len(order), order, found
 
     def __len__(self) -> int:
         """The number of held events."""
-        return sum(map(len, self.held.values()))
+        return len(self.held)
 
     def dump(self) -> bytes:
         """The state as bytes; equal for equal histories, however they were cut into batches."""
         tables = {}
-        for name in sorted(self.held):
-            order = in_order({name: self.held[name]}, len(self.order.keys), self.order.descending)
-            tables[name] = canonical_blob(self.held[name].take(pa.array(order.rows_of(name))))
+        for name, table in self.held.tables():
+            order = in_order({name: table}, len(self.order.keys), self.order.descending)
+            tables[name] = canonical_blob(taken_table(table, order.rows_of(name)))
         ends = sorted(self.frontier.ends.items(), key=lambda each: (each[0] is not None, each[0] or ""))
         head = {"version": VERSION, "frontier": self.frontier.at, "ends": ends, "next": self.next, "late": self.late}
         head |= {"ahead": self.ahead, "last": self.last, "floor": self.floor}
@@ -221,19 +247,24 @@ class EventTimeBuffer:
             self.next, self.late, self.ahead = int(head["next"]), int(head["late"]), int(head["ahead"])
             self.last, self.floor = int(head["last"]), int(head["floor"])
             self.held = self._tables(head["held"], rest)
+            self.given, self.loaded = int.from_bytes(blake2b(state, digest_size=8).digest()), True
         except (ValueError, KeyError, TypeError, json.JSONDecodeError, pa.ArrowException):
             raise StateError("S119", "the held-back events in the state are damaged", "use an earlier dump") from None
 
-    def _tables(self, sizes: Mapping[str, int], rest: memoryview) -> dict[str, pa.Table]:
-        held, at = {}, 0
+    def _tables(self, sizes: Mapping[str, int], rest: memoryview) -> HeldEvents:
+        held, at = NOTHING_HELD, 0
         for name, size in sizes.items():
-            held[name] = unpacked(rest[at : at + size])
+            table = unpacked(rest[at : at + size])
+            table = table.set_column(table.column_names.index(SOURCE), SOURCE, sources_of(table).to_arrow())
+            held = held.with_arrivals(name, table, first_values(table))
             at += size
         return held
 
 
 def canonical_blob(table: pa.Table) -> bytes:
     """Equal bytes for equal tables."""
+    if SOURCE in table.column_names:
+        table = table.set_column(table.column_names.index(SOURCE), SOURCE, table.column(SOURCE).cast(pa.string()))
     columns = [canonical(column) for column in table.combine_chunks().to_batches()[0].columns] if len(table) else table.columns
     return packed(pa.table(columns, schema=table.schema))
 
@@ -290,9 +321,8 @@ def rows_of(columns: Columns, rows: Numbers, catalogue: Catalogue) -> Columns:
         if len(mine):
             taken = columns.tables[name].take(pa.array(mine))
             tables[name] = record_batch(taken.columns, arrow_schema(catalogue[name]), len(mine))
-
-    def of(given: Sequence[Any] | None) -> list[Any] | None:
-        return None if given is None else [given[at] for at in rows.tolist()]
-
-    codes, positions = columns.code_array[rows], columns.position_array[rows].tolist()
-    return Columns(columns.types, codes, positions, tables, of(columns.sources), of(columns.sequences))
+    origin = (
+        None if columns.sources is None else columns.source_column.taken(rows),
+        None if columns.sequences is None else columns.sequence_column.taken(rows),
+    )
+    return Columns(columns.types, columns.code_array[rows], columns.position_array[rows].tolist(), tables, *origin)

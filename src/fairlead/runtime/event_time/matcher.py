@@ -41,6 +41,7 @@ from fairlead.runtime.event_time.buffer import (
     rows_of,
 )
 from fairlead.runtime.event_time.reviser import Reviser
+from fairlead.runtime.event_time.shared_steps import SharedSteps
 
 Numbers = npt.NDArray[np.int64]
 FILE_ROUND_BITS = 10
@@ -88,13 +89,20 @@ class EventTimeMatcher:
         """The position of the next event of the sequence."""
         return self.buffer.last + 1
 
-    def step(self, columns: Columns, stored: npt.ArrayLike | None = None, closed: bool = False) -> OrderedFindings:
+    def step(
+        self,
+        columns: Columns,
+        stored: npt.ArrayLike | None = None,
+        closed: bool = False,
+        steps: SharedSteps | None = None,
+    ) -> OrderedFindings:
         """The next events of the sequence. `stored`: when the log stored each (microseconds). `closed`: the round of the last
-        one has ended, as that of a block does."""
+        one has ended, as that of a block does. `steps`: shared with other matchers of the same sequence; they share what is
+        released, unless late events revise."""
+        if self.reviser is None:
+            return self._matched(columns, stored, steps)
         last = self.buffer.last
         judged = self.buffer.judge(columns, stored)
-        if self.reviser is None:
-            return self._matched(judged)
         made = Findings()
         rounds = judged.positions >> self.round_bits
         if self.round != NO_ROUND and len(rounds) and rounds[0] > self.round:
@@ -111,15 +119,15 @@ class EventTimeMatcher:
         given = {EventVerdict.LATE: judged.late, EventVerdict.AHEAD: judged.ahead, EventVerdict.REPEATED: repeated}
         return made.findings(self.buffer.verdicts(judged, given))
 
-    def _matched(self, judged: JudgedEvents) -> OrderedFindings:
+    def _matched(self, columns: Columns, stored: npt.ArrayLike | None, steps: SharedSteps | None) -> OrderedFindings:
         """Without revisions."""
-        count = len(judged.columns)
-        self.buffer.hold(judged, 0, count)
-        released, by = self.buffer.release(judged, 0, count)
-        relations = self._engine.feed(released)
-        given = {EventVerdict.LATE: judged.late, EventVerdict.AHEAD: judged.ahead}
-        by = by[majors_of(completed(relations)) - (self.buffer.next - len(by))]
-        return OrderedFindings(relations, by, None, self.buffer.verdicts(judged, given), released.duplicates)
+        if steps is None:
+            released, prepared = self.buffer.step(columns, stored), None
+        else:
+            released, prepared = steps.step(self.buffer, columns, stored)
+        relations = self._engine.feed(released.columns, prepared)
+        by = released.by[majors_of(completed(relations)) - (self.buffer.next - len(released.by))]
+        return OrderedFindings(relations, by, None, released.verdicts, released.columns.duplicates)
 
     def _stretches(self, judged: JudgedEvents, rounds: Numbers) -> Iterator[tuple[int, int]]:
         """From where to where: each ends with the last event of a round that has late ones, or at the end of the batch."""

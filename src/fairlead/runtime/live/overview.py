@@ -51,7 +51,8 @@ class MergedLine:
 @dataclass(frozen=True)
 class SubscriberLine:
     """One group of a durable subscriber. `types`, `topics`: of each stream that it reads. `lag`: blocks after its last
-    snapshot, an upper bound of what it has to read. `routes`: by type, the number of the route that it reads."""
+    snapshot, an upper bound of what it has to read. `routes`: by type, the number of the route that it reads. `acknowledged`:
+    relations that were delivered to it. `joined`: those that others had before it joined, which it did not get."""
 
     name: str
     types: tuple[tuple[str, ...], ...]
@@ -60,6 +61,7 @@ class SubscriberLine:
     acknowledged: int
     lag: int
     routes: Mapping[str, int] = field(default_factory=dict)
+    joined: int = 0
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,8 @@ async def _subscriber(log: Log, name: str) -> list[SubscriberLine]:
         routes = each.get("routes", {})
         if lag and len(streams) == 1 and await log.last(streams[0], Only((*types[0], HEARTBEAT.name), routes)) <= passed:
             lag = 0  # none of its blocks are sent to this subscriber
-        lines.append(SubscriberLine(name, types, topics, tuple(stream.name for stream in streams), count, lag, routes))
+        names, joined = tuple(stream.name for stream in streams), each.get("joined", 0)
+        lines.append(SubscriberLine(name, types, topics, names, count - joined, lag, routes, joined))
     return lines
 
 

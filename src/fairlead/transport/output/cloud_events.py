@@ -14,7 +14,8 @@ invalid characters are written as %XX.
     batched      an array of them, application/cloudevents-batch+json
     binary       attributes as headers `ce-…`, the data as the body
 
-A relation is a CloudEvent too (`relation_event`), equal for every subscriber with the same subscription.
+A relation is a CloudEvent too (`relation_event`), equal for every subscriber with the same subscription; and so is a report on
+an event that took no part (`report_event`).
 
 Takes: messages, that is headers and a body; records; events. Gives: records, which record_check.py has yet to check against
 their types; messages. Never: sends, receives, or keeps anything between messages.
@@ -34,9 +35,10 @@ from fairlead.dataclass import dataclass
 from fairlead.errors import DataError, UsageError
 from fairlead.model.event import Event
 from fairlead.model.plan import Plan
-from fairlead.model.relation import Relation
+from fairlead.model.relation import PLUS, Relation
 from fairlead.model.types import Catalogue, DataType, EventType, Kind
 from fairlead.model.values import INT_RANGE, canonical, jsonable
+from fairlead.model.verdict import EventReport
 from fairlead.transport.admission.problems import SPECIAL, at, listed, quoted, unknown_field
 from fairlead.transport.admission.record_check import Shapes
 from fairlead.transport.files.json_lines import cut_short, decoder_for, floats, parsed
@@ -341,25 +343,47 @@ def _whole(value: Any, name: str) -> int:
     raise DataError("D041", f"expected a 64-bit integer in `{name}`, got {quoted(value)}", fix)
 
 
-RELATION_TYPE = "fairlead.relation"
+RELATION_TYPE, RETRACTION_TYPE, VERDICT_TYPE = "fairlead.relation", "fairlead.retraction", "fairlead.verdict"
 
 
-def relation_event(relation: Relation, plan: Plan) -> dict[str, Any]:
-    """The source and the id identify the relation permanently:
+def relation_event(relation: Relation, plan: Plan, number: int | None = None) -> dict[str, Any]:
+    """The source and the id identify the delivery permanently:
 
-    id       the relation's
+    id       the relation's; if relations can be taken back, with the number of the delivery, since one can be delivered again
     source   /subscriptions/<digest of the subscription>
-    type     fairlead.relation
+    type     fairlead.relation; fairlead.retraction if the delivery takes the relation back
     subject  the local name of the subscription
     data     the relation, as everywhere
     """
     digest = next(each.digest for each in plan.subscriptions if each.name == relation.subscription)
     return {
         "specversion": VERSION,
-        "id": relation.id,
+        "id": relation.id if number is None or not plan.revises else f"{number}-{relation.id}",
         "source": f"/subscriptions/{digest}",
-        "type": RELATION_TYPE,
+        "type": RELATION_TYPE if relation.sign == PLUS else RETRACTION_TYPE,
         "subject": relation.subscription,
         "datacontenttype": JSON,
         "data": relation.to_json(),
+    }
+
+
+def report_event(report: EventReport, plan: Plan) -> dict[str, Any]:
+    """The source and the id identify the report permanently:
+
+    id       the verdict and the position of the event
+    source   /plans/<digest of the rules>
+    type     fairlead.verdict
+    subject  the type of the event
+    time     its event time, if it has one
+    data     the report, as everywhere
+    """
+    return {
+        "specversion": VERSION,
+        "id": f"{report.verdict.replace(' ', '-')}-{report.event.position}",
+        "source": f"/plans/{plan.digest}",
+        "type": VERDICT_TYPE,
+        "subject": report.event.type,
+        **({} if report.time is None else {"time": report.time}),
+        "datacontenttype": JSON,
+        "data": report.to_json(),
     }

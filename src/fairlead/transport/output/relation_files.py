@@ -62,7 +62,7 @@ def open_relations(path: str | os.PathLike[str], plan: Plan) -> RelationWriter:
     """The writer of a plan's relations, by the path's suffix. Raises at once if the file cannot be written."""
     name = os.fspath(path).lower()
     if name == "-" or name.endswith((".jsonl", ".ndjson", ".json")):
-        return JsonLinesWriter(path)
+        return JsonLinesWriter(path, signed=plan.revises)
     if name.endswith(".parquet"):
         return ParquetWriter(path, layout_of(plan))
     fix = "use a name that ends in .jsonl or .parquet, or - for JSON Lines"
@@ -222,11 +222,17 @@ class _Writer:
 
 
 class JsonLinesWriter(_Writer):
-    """One relation per line, as `Relation.to_json` returns it."""
+    """One delivery per line, as `Relation.to_json` returns it. `signed`: each with its sign; else only those of which it is not
+    1."""
+
+    def __init__(self, path: str | os.PathLike[str], *, signed: bool = False) -> None:
+        super().__init__(path)
+        self._signed = signed
 
     def write(self, relations: Sequence[Relation]) -> None:
         for relation in relations:
-            self._line(relation.to_json())
+            told = relation.to_json()
+            self._line(told | {"sign": relation.sign} if self._signed else told)
 
 
 class ParquetWriter(_Writer):

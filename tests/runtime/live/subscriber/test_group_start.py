@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 import fairlead
+from fairlead.deliver.receipt import Receipt
 from fairlead.errors import StateError, UsageError
 from fairlead.model.relation import Relation
 from fairlead.runtime.live.subscriber.subscription import LiveSubscription
@@ -52,6 +54,15 @@ def test_a_restarted_subscriber_goes_on_behind_what_it_acknowledged(types: str) 
     run(work)
 
 
+def assert_joined(early: Receipt, late: Receipt, before: int, after: int) -> None:
+    """Both are of one lineage; one joined when it had `before` deliveries, and delivered `after`."""
+    assert (early.joined, early.delivered) == (0, before + after)
+    assert (late.joined, late.delivered) == (before, after)
+    assert (late.count, late.digest) == (early.count, early.digest)
+    found = fairlead.compare(early, late)
+    assert (found.outcome, found.agreed, found.start) == ("agree" if before else "equal", after, before + 1)
+
+
 @pytest.mark.parametrize("types", [TYPES, APART], ids=["one topic", "topics"])
 @pytest.mark.server
 def test_a_late_joiner_delivers_what_the_others_deliver_from_there_on(types: str) -> None:
@@ -70,11 +81,12 @@ def test_a_late_joiner_delivers_what_the_others_deliver_from_there_on(types: str
                     await publish_some(fl, seed=4)
                     after = await more(early)
                     assert ids(await more(late)) == ids(after)
-                    assert late.receipt == early.receipt == whole_receipt(await more(whole), whole)
+                    assert early.receipt == whole_receipt(await more(whole), whole)
+                    assert_joined(early.receipt, late.receipt, len(before), len(after))
                     joined = await more(later)
                     assert ids(joined) == ids([*before, *after])[-len(joined) :]
                     assert len(after) <= len(joined) < len(before) + len(after)
-                    assert later.receipt == early.receipt
+                    assert_joined(early.receipt, later.receipt, len(before) + len(after) - len(joined), len(joined))
 
     def whole_receipt(_: list[Relation], sub: LiveSubscription) -> Any:
         return sub.receipt
@@ -94,7 +106,7 @@ def test_the_first_of_several_decides_where_new_begins() -> None:
                 async with fl.subscribe(RULES) as two:
                     await publish_some(fl, seed=7, rounds=10)
                     assert ids(await more(one)) == ids(await more(two))
-                    assert one.receipt == two.receipt
+                    assert_joined(one.receipt, two.receipt, len(first), one.receipt.count - len(first))
                     assert one.receipt.count > len(first) > 0
 
     run(work)
@@ -137,6 +149,67 @@ def test_start_at_a_position_or_a_time(types: str) -> None:
             for wrong in ("newest", -1, True, 1.5, 10**30, datetime(2999, 1, 1, tzinfo=UTC), datetime(1, 1, 1, tzinfo=UTC)):
                 with pytest.raises(UsageError, match="A251"):
                     fl.subscribe(RULES, start=wrong)  # type: ignore[arg-type]
+
+    run(work)
+
+
+@pytest.mark.parametrize("types", [TYPES, APART], ids=["one topic", "topics"])
+@pytest.mark.server
+def test_receipts_in_the_log_distinguish_what_was_delivered_from_what_the_lineage_had(types: str) -> None:
+    async def work() -> None:
+        async with fairlead.connect() as fl:
+            fl._shared.times.every_events = 30
+            await fl.declare(types)
+            async with fl.subscribe(RULES, name="early", start="earliest") as early:
+                await publish_some(fl, seed=3, rounds=20)
+                before = len(await more(early))
+                await early.ack()
+            async with fl.subscribe(RULES, name="late") as late:  # which finds nothing new
+                assert await more(late) == []
+                assert (late.receipt.joined, late.receipt.delivered) == (before, 0)
+                await late.ack()
+            found = await fl.compare("early", "late")
+            assert (found.outcome, found.agreed, found.start) == ("agree", 0, before + 1)
+            assert "no delivery was delivered by both" in found.problem
+            assert f"the first has {before:,} from before the second joined" in found.problem
+            for _ in range(3):  # it returns, each time with something new and something that is not acknowledged
+                async with fl.subscribe(RULES, name="late") as late:
+                    await publish_some(fl, seed=4, rounds=5)
+                    await some(late, 2)
+                    await late.ack()
+                    await some(late, 1)
+            async with fl.subscribe(RULES, name="early") as early, fl.subscribe(RULES, name="late") as late:
+                for each in (early, late):
+                    await more(each)
+                    await each.ack()
+            (one,), (other,) = [list((await fl.receipts(name)).values()) for name in ("early", "late")]
+            assert_joined(one, other, before, one.count - before)
+            lines = {line.name: line for line in (await fl.overview()).subscribers}
+            assert (lines["early"].acknowledged, lines["early"].joined) == (one.count, 0)
+            assert (lines["late"].acknowledged, lines["late"].joined) == (one.count - before, before)
+
+    run(work)
+
+
+@pytest.mark.server
+def test_a_record_of_an_earlier_release_says_nothing_of_joining() -> None:
+    async def work() -> None:
+        async with fairlead.connect() as fl:
+            await fl.declare(TYPES)
+            await publish_some(fl, seed=3, rounds=20)
+            async with fl.subscribe(RULES, name="desk", start="earliest") as sub:
+                delivered = len(await some(sub, 5))
+                await sub.ack()
+            entry = await fl.log.get("FL_SUBS", "desk")
+            assert entry is not None
+            told = json.loads(entry.value)
+            for each in told["groups"].values():
+                del each["joined"], each["joined_digest"]
+            await fl.log.put("FL_SUBS", "desk", json.dumps(told).encode(), entry.revision)
+            async with fl.subscribe(RULES, name="desk") as sub:
+                delivered += len(await more(sub))
+                await sub.ack()
+                assert (sub.receipt.joined, sub.receipt.delivered) == (0, delivered)
 
     run(work)
 

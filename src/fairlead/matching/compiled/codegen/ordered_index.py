@@ -96,7 +96,7 @@ def sortable() -> KernelFunction:
 
 
 def _attach(fields: Fields) -> KernelFunction:
-    """The last node of the queue, behind those that are in the tree already."""
+    """The last node of the queue, after those that are in the tree already."""
     LEFT, PREV, REF, RIGHT, UP = fields.take("LEFT PREV REF RIGHT UP")
     entry, at, below, node = variables("entry at below node")
     rank = Variable("rank", UNSIGNED)

@@ -107,7 +107,7 @@ class Entering:
         code.assign(HIGH[e], key >> 32)
 
     def alive(self, code: Code, queue: int) -> None:
-        """Queued only if it can still be a member: the newest event stands behind all that are queued."""
+        """Queued only if it can still be a member: the newest event stands after all that are queued."""
         needs = dict(self.queues.needs).get(queue)
         if needs is None:
             self.enter(code, queue)

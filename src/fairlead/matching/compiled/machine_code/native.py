@@ -128,7 +128,7 @@ class CheckedNative(Native):
 
 
 def packed(results: int, written: Sequence[int], code: bytes) -> bytes:
-    """Object code, behind how many results it has and which arguments it writes to."""
+    """Object code, after a header: how many results it has, and which arguments it writes to."""
     return b"".join([_header.pack(results, len(written)), *map(_position.pack, written), code])
 
 

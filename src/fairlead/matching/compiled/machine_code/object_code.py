@@ -39,8 +39,8 @@ def object_code(program: Program, signature: Signature, checked: bool = False) -
 
 
 def _entry(made: Made, signature: Signature, checked: bool) -> str:
-    """Takes the block apart and calls `kernel`, which writes its results behind the arguments, and what a checked build reports
-    behind these."""
+    """Takes the block apart and calls `kernel`, which writes its results after the arguments, and what a checked build reports
+    after these."""
     lines, passed, words = [], [], 0
     for each in signature:
         count = 1 if each is None else 1 + each.dimensions

@@ -117,7 +117,7 @@ class NotedQueue:
 
 @dataclass(frozen=True)
 class Lane:
-    """Concrete types whose events go the same way: into `queues` (those of noted events behind those of members), by the key
+    """Concrete types whose events go the same way: into `queues` (those of noted events after those of members), by the key
     `key`. A lane without queues only tells the time, for what waits for a deadline."""
 
     types: tuple[str, ...]

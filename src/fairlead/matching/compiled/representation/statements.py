@@ -1,7 +1,7 @@
 """The statements of a kernel, its functions, and the program they make.
 
 A block is a tuple of statements. `Program` is what is compiled: functions, one of them named `kernel`. Its text (text.py) is
-what runs as plain Python and what tells two programs apart.
+what runs as plain Python and what distinguishes two programs.
 
 Takes: formulas. Gives: nodes. Never: changes one.
 """

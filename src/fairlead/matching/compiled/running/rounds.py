@@ -76,7 +76,7 @@ class Rounds:
     def decided(self, at: Paths, born: Paths, due: Words, *rest: int | Words) -> Paths:
         """The paths of decisions. A kernel makes them at the first row that tells, `at`; their turn was in the round of that
         row, or in one of those around it: the outermost in which it comes before the row. `born`: the rows since which they
-        waited. `rest`: of their steps, behind the deadline."""
+        waited. `rest`: of their steps, after the deadline."""
         step, length, left = steps(len(at), BEFORE, due, *rest), used(at), np.ones(len(at), dtype=bool)
         made = np.zeros((len(at), at.shape[1] + STEP), dtype=np.int64)
         for level in range(levels_of(at) + 1):

@@ -19,7 +19,9 @@ from fairlead.errors import DataError
 from fairlead.matching.compiled.running.batch import Prepared
 from fairlead.matching.results.chunk import Numbers
 from fairlead.model.columns import Columns, code_type
+from fairlead.model.origin_columns import SequenceColumn, SourceColumn
 from fairlead.model.types import HEARTBEAT, Catalogue, EventType
+from fairlead.runtime.event_time.shared_steps import SharedSteps
 from fairlead.transport.log.block import EVENTS_MAX, INDEX_BITS
 from fairlead.transport.log.mixed_block import joined, wanted_events
 from fairlead.transport.log.protocol import Stored, Stream
@@ -36,22 +38,44 @@ Report = Callable[[Stored, Iterable[DataError]], None]
 
 def portions(blocks: Sequence[Stored], borders: Collection[int]) -> Iterator[Sequence[Stored]]:
     """Blocks that go to the engines together. No portion has blocks on both sides of a sequence in `borders`."""
-    start = events = 0
-    for at, each in enumerate(blocks):
-        full = events + each.block.count > EVENTS_TOGETHER
-        if at > start and (full or any(blocks[at - 1].sequence <= border < each.sequence for border in borders)):
-            yield blocks[start:at]
-            start, events = at, 0
-        events += each.block.count
-    if start < len(blocks):
-        yield blocks[start:] if start else blocks
+    start = 0
+    while start < len(blocks):
+        end, is_full = _end(blocks, start, borders)
+        end = _meeting(blocks, start, end) if is_full else end
+        yield blocks[start:end] if end - start < len(blocks) else blocks
+        start = end
+
+
+def _end(blocks: Sequence[Stored], start: int, borders: Collection[int]) -> tuple[int, bool]:
+    """Where a portion that begins at `start` has to end at the latest, and whether that is because it is full."""
+    events = 0
+    for at in range(start, len(blocks)):
+        events += blocks[at].block.count
+        if at > start and events > EVENTS_TOGETHER:
+            return at, True
+        if at > start and any(blocks[at - 1].sequence <= border < blocks[at].sequence for border in borders):
+            return at, False
+    return len(blocks), False
+
+
+def _meeting(blocks: Sequence[Stored], start: int, end: int) -> int:
+    """Where a full portion ends: before the last block whose sequence is a multiple of a power of two, the largest that fits.
+    So subscribers that began at different blocks end their portions at the same one, and share them from there on."""
+    power = 1 << (end - start).bit_length() - 1
+
+    def shared(at: int) -> tuple[int, int]:
+        sequence = blocks[at].sequence
+        return min(power, sequence & -sequence), at
+
+    return max(range(start + 1, end + 1), key=shared)
 
 
 class ColumnCache:
-    """The columns that the subscribers of one client share. `lock`: slow matches run in threads (group_task.py)."""
+    """The columns that the subscribers of one client share. `lock`: slow matches run in threads (group_task.py). `steps`: what
+    they release in an order by value."""
 
     def __init__(self, report: Report, lock: AbstractContextManager[Any]) -> None:
-        self._report, self._lock = report, lock
+        self._report, self._lock, self.steps = report, lock, SharedSteps(lock)
         self._made: dict[CacheKey, list[tuple[list[EventType], Prepared]]] = {}
 
     def prepared(
@@ -96,7 +120,7 @@ def columns_of(
     blocks, if they are of several topics and so have others than their sequences; each topic has its own types."""
     code: dict[str, int] = {}
     batches: list[list[pa.RecordBatch]] = []
-    places, codes, sources, sequences = [], [], list[str](), []
+    places, codes, sources, sequences = [], [], list[tuple[str | None, int]](), []
 
     def code_of(name: str) -> int:
         if name not in code:
@@ -124,7 +148,7 @@ def columns_of(
             batches[one].append(batch)
         places.append(at)
         if sourced:
-            sources += [each.block.source] * len(at)
+            sources.append((each.block.source, len(at)))
             sequences.append((at & (EVENTS_MAX - 1)) + each.block.sequence)
         codes.append(np.array(mine, dtype=np.int64)[events.codes])
     if not places:
@@ -132,5 +156,5 @@ def columns_of(
     types = tuple(code)
     tables = {name: joined(some) for name, some in zip(types, batches, strict=True)}
     of_type = np.concatenate(codes).astype(code_type(len(types)))
-    origin = (sources, np.concatenate(sequences)) if sourced else (None, None)
+    origin = (SourceColumn.of_runs(sources), SequenceColumn(np.concatenate(sequences))) if sourced else (None, None)
     return Columns(types, of_type, np.concatenate(places), tables, *origin)  # type: ignore[arg-type]

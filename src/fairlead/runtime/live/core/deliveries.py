@@ -31,7 +31,8 @@ from fairlead.model.identity import Words
 from fairlead.model.layout import layout_of
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
-from fairlead.runtime.live.core.event_reports import EventReport, FoundVerdicts, placed_reports
+from fairlead.model.verdict import EventReport
+from fairlead.runtime.live.core.event_reports import FoundVerdicts, placed_reports
 from fairlead.runtime.live.core.ledger import Ledger
 from fairlead.runtime.live.core.strand import PlacedRelations
 from fairlead.transport.log.block import Block

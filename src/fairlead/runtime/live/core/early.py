@@ -43,7 +43,7 @@ class EarlyMatcher:
         if first.reviser is not None:
             self._matcher.reviser.load(first.reviser.dump())
         buffer, frontier = self._matcher.buffer, first.buffer.frontier
-        buffer.held, buffer.last = dict(first.buffer.held), first.buffer.last
+        buffer.held, buffer.last = first.buffer.held, first.buffer.last
         reached = frontier.at if waiting.idle_us is None else max(frontier.ends.values(), default=NOWHERE)
         if reached != NOWHERE:
             buffer.frontier.at = reached + (waiting.delay_us or 0) - AT_ONCE

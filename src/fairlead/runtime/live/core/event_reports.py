@@ -3,34 +3,18 @@
 A verdict is a function of the log: equal subscribers get the same reports, at the same places among their relations. A report
 is no delivery: it has no number, is in no receipt, and need not be acknowledged.
 
-Takes: verdicts with their places. Gives: reports. Never: decides on an event.
+Takes: verdicts with their places. Gives: reports (model/verdict.py). Never: decides on an event.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from fairlead.dataclass import dataclass
 from fairlead.matching.results.chunk import Numbers
-from fairlead.model.event import Event
 from fairlead.model.types import Catalogue
-from fairlead.model.verdict import EventVerdict
+from fairlead.model.verdict import EventReport
 from fairlead.runtime.event_time import EventVerdicts
-
-
-@dataclass(frozen=True)
-class EventReport:
-    """An event that took no part, and why. `subscriptions`: those for which it did not."""
-
-    verdict: EventVerdict
-    event: Event
-    subscriptions: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """The report as a dict for JSON: the event, with `_verdict` as in the files of `fairlead run --late`."""
-        given = {"_source": self.event.source, "_sequence": self.event.sequence, "_verdict": self.verdict.value}
-        return self.event.to_json() | {name: value for name, value in given.items() if value is not None}
 
 
 @dataclass(frozen=True, eq=False)

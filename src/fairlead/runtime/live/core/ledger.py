@@ -1,6 +1,7 @@
 """The deliveries of one group to a subscriber: numbers, acknowledgements and the receipt.
 
-A delivery is a relation, or one that is taken back; it has a word (model/identity.py) and a number.
+A delivery is a relation, or one that is taken back; it has a word (model/identity.py) and a number. Numbers are those of the
+lineage: relations from before the subscriber joined are not delivered here, and the receipt says so (deliver/receipt.py).
 
 Takes: deliveries as they are found, by number and word. Gives: which of them to hand over, the number of a delivery, receipts.
 Never: forgets a word before it is acknowledged.
@@ -9,10 +10,12 @@ Never: forgets a word before it is acknowledged.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
-from fairlead.deliver.receipt import Receipt, ReceiptBook
+from fairlead.deliver.receipt import NOTHING, Receipt, ReceiptBook
 from fairlead.errors import StateError, UsageError
 from fairlead.matching.results.delivery_order import delivery_words
 from fairlead.model.identity import Words
@@ -21,12 +24,17 @@ from fairlead.runtime.live.core.stream_groups import Origin, StreamGroup
 
 
 class Ledger:
-    """`book` counts acknowledged relations. `acknowledged`: how many of the relations that are found again were acknowledged
-    before, and their digest at that time."""
+    """`book` counts acknowledged relations, starting with those that the lineage already has. `saved`: what `acknowledged`
+    returned when the name was last used; nothing if it is new."""
 
-    def __init__(self, book: ReceiptBook, acknowledged: int, digest: str | None) -> None:
+    def __init__(self, book: ReceiptBook, saved: Mapping[str, Any] | None) -> None:
         self.book = book
-        self._until, self._digest = acknowledged, digest
+        if saved is None or saved["count"] is None:
+            book.join_now()
+            self._until, self._digest = 0, None
+        else:
+            book.join(saved.get("joined", 0), saved.get("joined_digest", NOTHING))
+            self._until, self._digest = saved["count"], saved["digest"]
         self._pending: deque[tuple[int, Words, Words]] = deque()
         """The number of a delivery, the words starting with it, and the digest of the receipt after each."""
         self.handed = book.count
@@ -43,6 +51,8 @@ class Ledger:
         known = len(words) if silent else min(len(words), max(0, self._until - first + 1))
         if known:
             self.book.note_digests(digests[:known])
+            if silent:
+                self.book.join_now()
             self.handed = self.book.count
             self._check()
         if known < len(words):
@@ -80,9 +90,14 @@ class Ledger:
                 self._pending.appendleft((first + count, words[count:], digests[count:]))
         self.handed = max(self.handed, self.book.count)
 
+    def acknowledged(self) -> dict[str, Any]:
+        """What is acknowledged, and after how many deliveries of the lineage the subscriber joined, with the digests."""
+        told = self.book.receipt()
+        return {"count": told.count, "digest": told.digest, "joined": told.joined, "joined_digest": told.joined_digest}
+
     def receipt(self) -> Receipt:
         """The receipt of the subscriber's deliveries."""
-        book = copied(self.book)
+        book = self.book.copy()
         for first, _, digests in self._pending:
             book.note_digests(digests[: max(0, self.handed - first + 1)])
         return book.receipt()
@@ -101,9 +116,3 @@ def dump_book(book: ReceiptBook) -> dict[str, object]:
 def load_book(book: ReceiptBook, told: dict[str, object]) -> None:
     book.count, book.stride, book.samples = told["count"], told["stride"], list(told["samples"])  # type: ignore[assignment,call-overload]
     book.total = np.array(told["total"], dtype=np.uint64)
-
-
-def copied(book: ReceiptBook) -> ReceiptBook:
-    made = ReceiptBook(book.plan)
-    made.count, made.stride, made.samples, made.total = book.count, book.stride, list(book.samples), book.total.copy()
-    return made

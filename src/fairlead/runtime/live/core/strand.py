@@ -30,6 +30,7 @@ from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
 from fairlead.order.continuity import Continuity
 from fairlead.runtime.event_time import EventTimeMatcher, EventVerdicts
+from fairlead.runtime.event_time.shared_steps import SharedSteps
 from fairlead.runtime.live.core.block_columns import ColumnCache
 from fairlead.runtime.live.core.early import EarlyMatcher, reordered
 from fairlead.runtime.live.core.stream_groups import GroupStream
@@ -152,13 +153,13 @@ class Strand:
             runs = np.zeros(len(relations), dtype=np.int64) if one else places.runs_of(majors_of(completed(relations)))
             return StrandFindings(relations, runs, len(prepared.columns), final=relations)
         assert self.matcher is not None
-        return self._ordered(self.matcher, prepared.columns, places)
+        return self._ordered(self.matcher, prepared.columns, places, cache.steps)
 
-    def _ordered(self, matcher: EventTimeMatcher, columns: Columns, places: BlockPlaces) -> StrandFindings:
+    def _ordered(self, matcher: EventTimeMatcher, columns: Columns, places: BlockPlaces, steps: SharedSteps) -> StrandFindings:
         order = self.part.plan.order
         stored = None if order is None or order.ahead_us is None else places.times_of(columns.position_array)
-        found = matcher.step(columns, stored, closed=True)  # blocks are whole
-        final = found if self.final is None else self.final.step(columns, stored, closed=True)
+        found = matcher.step(columns, stored, closed=True, steps=steps)  # blocks are whole
+        final = found if self.final is None else self.final.step(columns, stored, closed=True, steps=steps)
         told = found.verdicts.columns.position_array
         verdicts = PlacedVerdicts(found.verdicts, places.runs_of(told), places.own(told)) if len(told) else None
         early = None if self.early is None else self.early.step(columns, stored, found.verdicts)

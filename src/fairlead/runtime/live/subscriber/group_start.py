@@ -30,7 +30,7 @@ from fairlead.model.identity import POSITIONS_MAX
 from fairlead.runtime.live.core.block_columns import ColumnCache
 from fairlead.runtime.live.core.early import certain_at_once
 from fairlead.runtime.live.core.follower import Follower
-from fairlead.runtime.live.core.ledger import Ledger, copied
+from fairlead.runtime.live.core.ledger import Ledger
 from fairlead.runtime.live.core.stream_groups import Origin, StreamGroup, places_from_json, places_to_json
 from fairlead.runtime.live.merged_streams import caught_up
 from fairlead.runtime.live.subscriber.group_task import OpenedGroup
@@ -180,14 +180,14 @@ class GroupOpening:
         emits = self._emit and begun.leading
         silent = border if delivered is None else None
         lineage = await snapshots.begin(delivered, silent, emits=emits, verdicts=self._verdicts)
-        acknowledged = saved["count"] or 0 if saved else 0
-        early = acknowledged if self._early is True or (self._early == "final" and _is_certain(group)) else None
+        wants_early = self._early is True or (self._early == "final" and _is_certain(group))
+        early = (saved["count"] or 0 if saved else 0) if wants_early else None
         follower = Follower(key, streams, lineage, border, self._shared.cache, early)
-        ledger = Ledger(copied(lineage.book), acknowledged, saved["digest"] if saved else None)
+        ledger = Ledger(lineage.book.copy(), saved)
         if self._record is not None:
             if saved is None:
-                counted = None if border is not None else (lineage.book.count, ledger.receipt().digest)
-                self._record.begin_group(key, group, streams, begun.origin, border, counted)
+                acknowledged = {"count": None, "digest": None} if border is not None else ledger.acknowledged()
+                self._record.begin_group(key, group, streams, begun.origin, border, acknowledged)
             self._record.groups[key]["names"] = [*group.names]
         return OpenedGroup(group, streams, key, follower, ledger, SnapshotWriter(lineage, snapshots, self._shared.times))
 

@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from fairlead.deliver.receipt import Comparison, Receipt, compare
+from fairlead.deliver.receipt import Comparison, Receipt, combined, compare
 from fairlead.errors import StateError, UsageError
 from fairlead.runtime.live.core.stream_groups import Origin, StreamGroup, places_to_json
 from fairlead.transport.log.names import checked
@@ -64,18 +64,16 @@ class SubscriberRecord:
         streams: Sequence[Stream],
         origin: Origin,
         silent_until: Sequence[int] | None,
-        counted: tuple[int, str] | None,
+        acknowledged: Mapping[str, Any],
     ) -> None:
-        """Record a new group. `counted`: its deliveries before this subscriber's first and their digest, if known."""
+        """Record a new group. `acknowledged`: of its ledger; nothing counts if it is not known where the subscriber joins."""
         inputs = zip(group.inputs, streams, strict=True)
-        count, digest = counted or (None, None)
         self.groups[key] = {
             "parts": [{"types": each.types, "topics": each.topics, "stream": stream.name} for each, stream in inputs],
             "origin": places_to_json(origin),
             "silent_until": silent_until and places_to_json(silent_until),
             "subscription": group.digest,
-            "count": count,
-            "digest": digest,
+            **acknowledged,
         }
 
     async def write(self) -> None:
@@ -107,12 +105,8 @@ async def receipts_of(log: Log, name: str) -> dict[str, Receipt]:
 
 
 def compared(a: Mapping[str, Receipt], b: Mapping[str, Receipt]) -> Comparison:
-    """Compares group by group; returns the first difference."""
-    shared = [key for key in a if key in b]
-    if not shared:
-        return Comparison(False, "the receipts are of different subscriptions, so they need not agree")
-    found = [compare(a[key], b[key]) for key in shared]
-    return next((each for each in found if not each), Comparison(True, agreed=sum(each.agreed for each in found)))
+    """Compares group by group; returns the first difference, else the first group of which one side has more."""
+    return combined([compare(a[key], b[key]) for key in a if key in b])
 
 
 async def forget(log: Log, name: str) -> None:

@@ -4,7 +4,7 @@
     2. find the groups of their subscriptions, and the streams that each reads (core/stream_groups.py)
     3. open each group where it begins, or where the name left it (group_start.py)
     4. follow groups that have a stream in common in one task, in one order (group_task.py), up to a few batches ahead
-    5. hand batches over, and record what is acknowledged (core/deliveries.py, record.py)
+    5. hand batches over, and record what is acknowledged (core/ledger.py, record.py)
 
 Acknowledged relations are never delivered again under this name. Others are delivered again after a restart, in the same order,
 starting with the first.
@@ -282,7 +282,7 @@ class LiveSubscription:
         if self._record is not None:
             for key, each in self._groups.items():
                 if each.ledger.book.count and each.ledger.current:  # a replay must not overwrite the stored count
-                    self._record.groups[key] |= {"count": each.ledger.book.count, "digest": each.ledger.book.receipt().digest}
+                    self._record.groups[key] |= each.ledger.acknowledged()
             await self._record.write()
             if asyncio.get_running_loop().time() - self._receipts_at > RECEIPT_SECONDS:
                 await self.write_receipts()
