@@ -6,14 +6,16 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 import fairlead
 from fairlead.deliver.receipt import ReceiptBook
-from fairlead.matching.results.delivery_order import ids_of
+from fairlead.matching.results.delivery_order import delivery_words
 from fairlead.runtime.live.core.stream_groups import groups_of
+from fairlead.testing.live.actors.jitter import time_of
 from fairlead.testing.live.actors.publisher import key_of
 from fairlead.testing.live.actors.setting import STREAMS, TYPES
 from fairlead.testing.live.verdict import checks
@@ -26,6 +28,11 @@ from fairlead.transport.log.protocol import Stored
 SOURCES, NAMES = ("left", "right"), ("A", "B", "C")
 BOTH, OTHER, ALL = STREAMS
 EVENTS = 12
+BEGUN_AT = datetime.now(UTC)
+
+
+def moment(source: str, name: str, x: int) -> datetime:
+    return time_of(source, name, x, BEGUN_AT + x * timedelta(seconds=0.3))
 
 
 async def published() -> Copy:
@@ -36,10 +43,11 @@ async def published() -> Copy:
         for source in SOURCES:
             fl._publisher.source = source
             fl._publisher._outboxes.clear()
-            fl._publisher._checkings.clear()
+            fl._publisher._checks.clear()
             for x in range(EVENTS):
                 for name in NAMES:
-                    await fl.publish(name, k=key_of(source, name, x), x=x, wait=x % 3 > 0 or name == "C")
+                    values = {"k": key_of(source, name, x), "x": x, "at": moment(source, name, x)}
+                    await fl.publish(name, values, wait=x % 3 > 0 or name == "C")
                 await fl.flush()  # every third block of the first topic is a mixed one
         return await copied(fl, STREAMS, 0)
 
@@ -50,7 +58,12 @@ def copy() -> Copy:
 
 
 RECORDS: dict[str, list[dict[str, Any]]] = {
-    source: [{word: x, "type": name} for x in range(EVENTS) for name in NAMES for word in ("sent", "published")]
+    source: [
+        {word: x, "type": name, "time": moment(source, name, x).isoformat()}
+        for x in range(EVENTS)
+        for name in NAMES
+        for word in ("sent", "published")
+    ]
     + [{"stored": EVENTS, "type": name} for name in NAMES]
     for source in SOURCES
 }
@@ -65,6 +78,7 @@ def subscriber(copy: Copy, name: str, break_it: Callable[[list[Any]], object] = 
             {
                 "number": number,
                 "id": each.id,
+                "sign": each.sign,
                 "subscription": each.subscription,
                 "branch": each.branch,
                 "positions": each.positions,
@@ -81,7 +95,7 @@ def receipts(copy: Copy, who: Subscriber) -> dict[str, Any]:
     found = {}
     for key, group in who.groups.items():
         book = ReceiptBook(group.plan.digest)
-        book.note(ids_of(checks.expected(copy, group)))
+        book.note(delivery_words(checks.expected(copy, group)))
         found[key] = book.receipt()
     return found
 
@@ -91,12 +105,14 @@ def kept(copy: Copy, *everyone: Subscriber) -> list[str]:
 
 
 def test_what_went_well_is_found_to_be_well(copy: Copy) -> None:
-    everyone = [subscriber(copy, name) for name in PLANS]
+    everyone = [subscriber(copy, name) for name, plan in PLANS.items() if plan.order is None]
     assert checks.stored(copy, CATALOGUE, RECORDS) == []
     assert checks.merged(copy) == []
     assert [checks.delivered(copy, who, receipts(copy, who)) for who in everyone] == [[]] * len(everyone)
     assert kept(copy, *everyone) == []
     assert sum(len(each.lines) for who in everyone for each in who.given.values()) > 50
+    timed = subscriber(copy, "timed")
+    assert checks.delivered(copy, timed, receipts(copy, timed)) == []
 
 
 def with_stream(copy: Copy, topics: tuple[str, ...], blocks: list[Stored]) -> Copy:
@@ -113,6 +129,9 @@ def test_a_lost_a_doubled_and_a_changed_block_are_found(copy: Copy) -> None:
         ([*blocks[:3], changed], "not as they were"),
     ]:
         assert words in str(checks.stored(with_stream(copy, OTHER, broken), CATALOGUE, RECORDS))
+    another = [each | {"time": BEGUN_AT.isoformat()} if each.get("sent") == 5 else each for each in RECORDS["left"]]
+    found = checks.stored(copy, CATALOGUE, RECORDS | {"left": another})
+    assert found == [f"event 5 of {name} from left has a time with which it was not sent" for name in NAMES]
 
 
 def test_an_order_of_types_that_is_not_that_of_publishing_is_found(copy: Copy) -> None:
@@ -125,8 +144,9 @@ def test_an_order_of_types_that_is_not_that_of_publishing_is_found(copy: Copy) -
     found = checks.stored(with_stream(copy, BOTH, turned), CATALOGUE, RECORDS)
     assert found == ["event 1 of B from left is stored in both before an event that was published before it"]
     lines = RECORDS["left"]
-    at = lines.index({"published": 1, "type": "B"}) + 1
-    again = RECORDS | {"left": [*lines[:at], {"sent": 1, "type": "A"}, *lines[at:]]}  # A was stored when it was sent once more
+    at = next(at for at, each in enumerate(lines) if each.get("published") == 1 and each["type"] == "B") + 1
+    more = {"sent": 1, "type": "A", "time": moment("left", "A", 1).isoformat()}
+    again = RECORDS | {"left": [*lines[:at], more, *lines[at:]]}  # A was stored when it was sent once more
     assert checks.stored(with_stream(copy, BOTH, turned), CATALOGUE, again) == []
     mixed = next(each for each in blocks if each.block.is_mixed)
     codes = mixed.block.payload[-mixed.block.count :]
@@ -161,7 +181,7 @@ def test_deliveries_that_are_missing_or_turned_are_found(copy: Copy) -> None:
 
 
 def line(number: int, id: str) -> dict[str, Any]:
-    return {"number": number, "id": id, "group": "g", "at": 0}
+    return {"number": number, "id": id.removeprefix("-"), "sign": -1 if id.startswith("-") else 1, "group": "g", "at": 0}
 
 
 BEGUN: dict[str, Any] = {"begun": "desk"}
@@ -177,6 +197,8 @@ ACKED: dict[str, Any] = {"acked": 1, "group": "g"}
         ([BEGUN, line(1, "a"), ACKED, BEGUN, line(3, "c")], "is given number 3 where 2 to 2 should come"),
         ([BEGUN, line(1, "a"), line(3, "c")], "is given number 3 where 2 to 2 should come"),
         ([BEGUN, line(1, "a"), BEGUN, line(1, "b")], "is given b as number 1, which was a before"),
+        ([BEGUN, line(1, "a"), line(2, "-a"), BEGUN, line(1, "a"), line(2, "-a")], None),
+        ([BEGUN, line(1, "a"), line(2, "-a"), BEGUN, line(2, "a")], "is given a as number 2, which was -a before"),
     ],
 )
 def test_a_life_begins_behind_what_was_acknowledged(lines: list[dict[str, Any]], wrong: str | None) -> None:

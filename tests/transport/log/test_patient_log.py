@@ -8,7 +8,7 @@ import pytest
 
 from fairlead.transport.log.memory_log import MemoryLog
 from fairlead.transport.log.patient_log import PatientLog
-from fairlead.transport.log.protocol import Conflict, Unavailable
+from fairlead.transport.log.protocol import Conflict, TableEntry, Unavailable
 
 
 class CutOff(MemoryLog):
@@ -41,6 +41,39 @@ def test_an_attempt_of_our_own_that_is_under_way_is_no_conflict(refusals: int, l
         entry = await log.get("t", "k")
         assert entry is not None
         assert (entry.value, entry.revision) == (b"two", second)
+
+    asyncio.run(work())
+
+
+class Outdated(MemoryLog):
+    """As a leader that is cut off, does not know it, and lacks what the new one has stored."""
+
+    def __init__(self, answers: int) -> None:
+        super().__init__()
+        self._answers, self._old = answers, list[TableEntry]()
+
+    async def put(self, table: str, key: str, value: bytes, revision: int | None = None) -> int:
+        if len(self._old) == 2 and self._answers:
+            raise Conflict("wrong last sequence")
+        stored = await super().put(table, key, value, revision)
+        self._old.append(TableEntry(value, stored))
+        return stored
+
+    async def get(self, table: str, key: str) -> TableEntry | None:
+        if len(self._old) == 2 and self._answers:
+            self._answers -= 1
+            return self._old[0]
+        return await super().get(table, key)
+
+
+@pytest.mark.parametrize("answers", [1, 3])
+def test_an_answer_from_the_past_is_no_conflict(answers: int) -> None:
+    async def work() -> None:
+        log = PatientLog(Outdated(answers), 10, pause=0.0)
+        first = await log.put("t", "k", b"one", 0)
+        second = await log.put("t", "k", b"two", first)
+        third = await log.put("t", "k", b"three", second)
+        assert await log.get("t", "k") == TableEntry(b"three", third)
 
     asyncio.run(work())
 

@@ -160,9 +160,10 @@ class Campaign:
         self.say("publishers are done")
         copy = asyncio.run(the_log(self.cluster.url, GET_ON_SECONDS_MAX))
         while wait_for_deliveries(copy, self.subscribers, GET_ON_SECONDS_MAX):
-            before, copy = copy, asyncio.run(the_log(self.cluster.url, GET_ON_SECONDS_MAX))
-            if copy.count == before.count:  # there are no more answers
+            later = asyncio.run(the_log(self.cluster.url, GET_ON_SECONDS_MAX))
+            if later.count == copy.count:  # there are no more answers
                 break
+            copy = later
         self.say("the log is copied")
         exported = asyncio.run(the_exports(self.cluster.url, self._folder))
         asyncio.run(wait_for_derived(self.cluster.url, exported))

@@ -74,6 +74,8 @@ class PatientLog:
                     return found.revision
                 if (0 if found is None else found.revision) == revision:  # rejected, and yet nothing has changed
                     raise Unavailable("another attempt is under way") from None
+                if found is not None and revision is not None and found.revision < revision:
+                    raise Unavailable("a leader that is cut off answers from the past") from None
                 raise
 
         return await self._asked(ask)

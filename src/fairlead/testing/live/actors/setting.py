@@ -12,8 +12,9 @@ reads one topic, `Chain` two; what `Chain` emits is stored when it is final.
 
 from __future__ import annotations
 
+NAMES = "A", "B", "C"
 TYPES = "TOPIC both (A, B); TOPIC other (C); " + " ".join(
-    f"TYPE {name} (k INT, x INT, at TIMESTAMP) TIME at;" for name in "ABC"
+    f"TYPE {name} (k INT, x INT, at TIMESTAMP) TIME at;" for name in NAMES
 )
 FREE = "SUBSCRIPTION Free MATCH A a AND B b"
 JOINED = "SUBSCRIPTION Joined MATCH A a AND B b WHERE a.k = b.k EMIT Pair (k = a.k, total = a.x + b.x)"

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from itertools import combinations
 from typing import Any
 
@@ -52,12 +51,9 @@ def stored(copy: Copy, catalogue: Catalogue, records: Mapping[str, Sequence[Line
             found = _rows(mine, catalogue, name)
             rows = [(row["k"], row["x"]) for row in found]
             wanted = [(key_of(source, name, x), x) for x in range(len(rows))]
-            times = {
-                (each["sent"], datetime.fromisoformat(each["time"]))
-                for each in lines
-                if each.get("type") == name and "sent" in each
-            }
-            if other := next((row["x"] for row in found if (row["x"], row["at"]) not in times), None):
+            times = {(each["sent"], each["time"]) for each in lines if "sent" in each and each["type"] == name}
+            other = next((row["x"] for row in found if (row["x"], row["at"].isoformat()) not in times), None)
+            if other is not None:
                 problems.append(f"event {other} of {name} from {source} has a time with which it was not sent")
             if rows != wanted:
                 problems.append(f"the events of {name} from {source} are not as they were sent: {_first(rows, wanted)}")
