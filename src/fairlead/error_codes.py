@@ -289,6 +289,7 @@ CODES: dict[str, tuple[str, str]] = {
     "A295": ("`tail --name` would replace a file that may hold acknowledged relations.", "Use another file for each start, or append: `>> FILE`."),
     "A296": ("`tail --receipt` needs rules with one subscription.", "Leave it out, and read each receipt from `--json`."),
     "A297": ("There is no such error code.", "List all codes with `fairlead error`."),
+    "A298": ("`why --relation` names no relation, or several; or the rules have no `ORDER BY … DELAY`.", "Copy the id from the output of `fairlead run --out`; for other rules use `--at`."),
     "A301": ("A conformance file has the wrong form.", "Correct it as the message says."),
     "A401": ("A Spark session is running with another master or setting that no longer changes.", "Stop that session first, or leave the setting out."),
     "A402": ("The name of a Spark setting does not start with `spark.`.", "Write it in full, such as `spark.driver.memory`."),

@@ -177,3 +177,40 @@ def test_a_run_in_python_tells_verdicts_and_signs() -> None:
 def event(name: str, seconds: float, stored: float | None = 0) -> Record:
     made: Record = {"type": name, "k": 1, "x": 1, "at": at(seconds)}
     return made if stored == 0 else made | {"_stored": None if stored is None else at(stored)}
+
+
+def test_why_names_the_late_event_that_took_a_relation_back(tmp_path: Path) -> None:
+    rules = tmp_path / "rules.fl"
+    rules.write_text(f"{TYPES} ORDER BY at DELAY 0 SECONDS LATE REVISE WITHIN 60 SECONDS {PLANS['between']}")
+    records = [event("A", 10), event("B", 20), event("A", 30), event("C", 25), event("C", 15), event("C", 5)]
+    events, out = lines(tmp_path / "e.jsonl", records), tmp_path / "out.jsonl"
+    fairlead("run", rules, "--events", events, "--out", out)
+    first, last = [json.loads(line) for line in out.read_text().splitlines()]
+    assert (first["id"], last["sign"]) == (last["id"], -1)
+    shown = fairlead("why", rules, "--events", events, "--relation", first["id"][:8])
+    assert shown.exit_code == 0, shown.output
+    assert [line.split(":")[0] for line in shown.stdout.splitlines()[1:]] == [
+        "  delivered at event 2 of the input",
+        "  taken back at event 5 of the input",
+        "    by the late C at 4",
+    ]
+    told = json.loads(fairlead("why", rules, "--events", events, "--relation", first["id"], "--json").stdout)
+    assert [each.get("causes", [{}])[0].get("position") for each in told["history"]] == [None, 4]
+
+
+@pytest.mark.parametrize(
+    ("order", "asked", "problem"),
+    [
+        ("ORDER BY at DELAY 1 SECOND", ("--relation", "zz"), "A298 no relation has an id that begins with 'zz'"),
+        ("ORDER BY at DELAY 1 SECOND", ("--relation", ""), "several relations have"),
+        ("ORDER BY at", ("--relation", "0"), "A298 --relation is about rules with ORDER BY … DELAY"),
+        ("ORDER BY at DELAY 1 SECOND", (), "name an event with --at, or a relation with --relation"),
+        ("ORDER BY at DELAY 1 SECOND", ("--relation", "0", "--at", "1"), "name an event with --at"),
+    ],
+)
+def test_why_needs_one_relation_or_one_event(tmp_path: Path, order: str, asked: tuple[str, ...], problem: str) -> None:
+    (tmp_path / "rules.fl").write_text(f"{TYPES} {order} SUBSCRIPTION S MATCH A a")
+    events = lines(tmp_path / "e.jsonl", [event("A", 10), event("A", 20)])
+    result = fairlead("why", tmp_path / "rules.fl", "--events", events, *asked)
+    assert result.exit_code == 2
+    assert problem in " ".join(result.output.split())

@@ -23,6 +23,7 @@ from fairlead.cli.options import (
 if TYPE_CHECKING:
     from fairlead.model.columns import Columns
     from fairlead.model.event import Event
+    from fairlead.model.plan import Plan
     from fairlead.model.types import Catalogue
     from fairlead.runtime.why import BranchFinding
 
@@ -32,8 +33,9 @@ VERDICT_STYLES = {"matched": "green", "pending": "yellow", "waiting": "yellow", 
 @click.command(cls=EventsCommand, short_help="Explain why an event matched or did not match.")
 @rules_argument
 @events_option
+@click.option("--at", "position", metavar="POSITION", help="The event's position: 7, or 7+1 for a derived event.")
 @click.option(
-    "--at", "position", required=True, metavar="POSITION", help="The event's position: 7, or 7+1 for a derived event."
+    "--relation", metavar="ID", help="With ORDER BY … DELAY: what became of a relation, by the first digits of its id."
 )
 @order_by_option
 @position_option
@@ -44,7 +46,8 @@ VERDICT_STYLES = {"matched": "green", "pending": "yellow", "waiting": "yellow", 
 def why(
     rules: str,
     events: tuple[str, ...],
-    position: str,
+    position: str | None,
+    relation: str | None,
     order_by: tuple[str, ...],
     position_field: str | None,
     subscription: str | None,
@@ -57,11 +60,15 @@ def why(
     \b
     Example:
       fairlead why market.fl --events quotes.jsonl --at 7
+      fairlead why market.fl --events quotes.jsonl --relation 3f2a9c
 
     Prints a verdict (not read, no key, refused, noted, expired, too early, disposed, waiting, cancelled, pending or
     matched) and its reason: the condition that is not true with the values it read, the window, the disposal, the missing
     partner. Positions count from 0 over all records of all files, in their order or that of --order-by, unless
     --position names the field with the positions.
+
+    With --relation, the files are read in the order of arrival: prints when the relation was delivered, and which late
+    events took it back or added it (LATE REVISE).
     """
     from fairlead.cli.rules import load_plan
     from fairlead.model.arguments import subscription_named
@@ -70,7 +77,12 @@ def why(
     from fairlead.runtime.why import why as explained
     from fairlead.transport.files.event_files import read_files
 
-    plan = ordered_plan(load_plan(rules), order_by, "--order-by")
+    if (position is None) == (relation is None):
+        raise click.UsageError("name an event with --at, or a relation with --relation")
+    plan = ordered_plan(load_plan(rules), order_by or None, "--order-by")
+    if position is None:
+        _tell_relation(plan, events, str(relation), allow_nan, until_microseconds(until), as_json)
+        return
     if subscription is not None:
         subscription_named(plan, subscription)
     seen: list[Event] = []
@@ -87,6 +99,37 @@ def why(
         print_json({"position": position, "event": shown, "findings": [each.to_json() for each in chosen]})
     else:
         _show(position, seen, chosen)
+
+
+def _tell_relation(
+    plan: Plan, files: tuple[str, ...], relation: str, allow_nan: bool, until: int | None, as_json: bool
+) -> None:
+    from fairlead.cli.screen import console
+    from fairlead.errors import UsageError
+    from fairlead.runtime.event_time.history import relation_history
+    from fairlead.runtime.sorting import AllFresh
+    from fairlead.transport.files.event_files import read_files
+
+    if plan.order is None or plan.order.delay_us is None:
+        problem = "--relation is about rules with ORDER BY … DELAY: others take no relation back"
+        raise UsageError("A298", problem, "use --at POSITION")
+    batches = list(read_files(files, plan.catalogue, allow_nan=allow_nan, last_sequences=AllFresh()))
+    steps = relation_history(plan, batches, relation.lower(), until)
+    if len({each.relation.id for each in steps}) != 1:
+        problem = f"{'no relation has' if not steps else 'several relations have'} an id that begins with '{relation}'"
+        raise UsageError("A298", problem, "copy the id from the output of `fairlead run --out`")
+    found = steps[0].relation
+    if as_json:
+        print_json({"relation": found.id, "subscription": found.subscription, "history": [each.to_json() for each in steps]})
+        return
+    screen = console()
+    screen.print(f"{found.subscription} {found.id}", soft_wrap=True)
+    for each in steps:
+        what = "delivered" if each.round is None else "taken back" if each.relation.sign < 0 else "added"
+        screen.print(f"  {what} at event {each.position} of the input", soft_wrap=True)
+        for cause in each.causes:
+            content = ", ".join(f"{name} = {_value(value)}" for name, value in cause.to_json().items() if name != "type")
+            screen.print(f"    by the late {cause.type} at {cause.position.shown}: {content}", soft_wrap=True)
 
 
 def _noting(batches: Iterable[Columns], position: str, catalogue: Catalogue, seen: list[Event]) -> Iterator[Columns]:
