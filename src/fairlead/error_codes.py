@@ -87,6 +87,7 @@ CODES: dict[str, tuple[str, str]] = {
     "L084": ("An order key is missing in a type, of several data types, or named twice.", "Order by attributes that all types have alike, or by `TIME`."),
     "L085": ("`DELAY`, `AHEAD` or `LATE REVISE` without an ascending `TIMESTAMP` as the first order key.", "Order by the event time first."),
     "L086": ("`LATE REVISE` without `DELAY`: nothing says which events are late.", "Write `DELAY` before it; `DELAY 0 SECONDS` releases events at once."),
+    "L087": ("`position()` in rules with `LATE REVISE`: a late event changes the positions of all after it.", "Compare times instead, or write `LATE TAG`."),
     # ---- events, records and files -------------------------------------------------------------------------------------------
     "D001": ("An event has a type that is not declared.", "Correct the name, or declare the type."),
     "D002": ("A record, table or header has a field that its type does not have.", "Correct or remove the field."),

@@ -108,6 +108,22 @@ def test_what_is_no_order_is_refused(stated: str, code: str, told: str) -> None:
     assert told in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "MATCH A a AND B b WHERE position(a) < position(b)",
+        "MATCH A a AND B b WHERE a.x > 0 AND (b.x > 0 OR NOT position(a) + 1 > 3)",
+        "MATCH A a AND B b EMIT E (place = position(a))",
+        "MATCH A a THEN A c WITHOUT B b BETWEEN a AND c WHERE Position(b) > 1",
+    ],
+)
+def test_positions_are_refused_where_late_events_change_them(rule: str) -> None:
+    stated = "ORDER BY at DELAY 1 SECOND"
+    compile_text(f"{TYPES} {stated} SUBSCRIPTION P {rule}")
+    with pytest.raises(LanguageError, match="L087"):
+        compile_text(f"{TYPES} {stated} LATE REVISE WITHIN 1 SECOND SUBSCRIPTION P {rule}")
+
+
 def test_types_of_several_kinds_under_one_name_are_refused_and_types_that_nobody_reads_need_no_key() -> None:
     with pytest.raises(LanguageError, match=r"L084 .* not of one data type"):
         compile_text("TYPE A (x INT) TYPE B (x STRING) ORDER BY x SUBSCRIPTION S MATCH A a AND B b")

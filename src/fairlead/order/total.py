@@ -246,7 +246,8 @@ def sortable(column: pa.Array) -> pa.Array:
     kind = column.type
     if pa.types.is_floating(kind):
         known = column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else None
-        bits = column.fill_null(0.0).cast(pa.float64()).to_numpy(zero_copy_only=False).view(np.int64)
+        values = column.fill_null(0.0).cast(pa.float64()).to_numpy(zero_copy_only=False)
+        bits = np.where(np.isnan(values), np.nan, values).view(np.int64)  # every NaN is the same value, after all others
         return pa.array(np.where(bits >= 0, bits, bits ^ np.iinfo(np.int64).max), mask=None if known is None else ~known)
     if pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time64(kind):
         return column.view(pa.int64())

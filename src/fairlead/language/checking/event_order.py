@@ -34,6 +34,8 @@ def event_order(rules: syntax.Rules, catalogue: Catalogue, read: Iterable[str]) 
     if asked.late is not None and revised is not None and asked.delay is None:
         problem = "LATE REVISE needs DELAY, which says when an event is late"
         raise Fault("L086", asked.late.span, problem, "write DELAY before it; DELAY 0 SECONDS releases events at once")
+    if revised is not None:
+        _refuse_positions(rules)
     return EventOrder(
         keys,
         None if asked.delay is None else duration(asked.delay.allowed, zero=True),
@@ -41,6 +43,20 @@ def event_order(rules: syntax.Rules, catalogue: Catalogue, read: Iterable[str]) 
         None if asked.ahead is None else duration(asked.ahead.allowed, zero=True),
         None if revised is None else duration(revised),
     )
+
+
+def _refuse_positions(rules: syntax.Rules) -> None:
+    """A late event moves all after it: what was emitted from a position would no longer be so, under the same id."""
+    open_nodes: list[object] = [*reversed(rules.subscriptions)]
+    while open_nodes:  # texts may be nested deeper than Python calls
+        node = open_nodes.pop()
+        if isinstance(node, syntax.Call) and node.function.text.lower() == "position":
+            problem = "late events that revise change positions, so position() is not supported with LATE REVISE"
+            raise Fault("L087", node.span, problem, "compare times instead, or write LATE TAG")
+        if isinstance(node, tuple):
+            open_nodes += reversed(node)
+        else:
+            open_nodes += [getattr(node, name) for name in reversed(list(getattr(node, "__dataclass_fields__", ())))]
 
 
 def _require_time(written: syntax.OrderKey, first: OrderKey, types: list[EventType], clause: str) -> None:
