@@ -228,7 +228,8 @@ def _revision(console: Console, late: LateEvent, deliveries: list[Delivery]) -> 
         made.add_row(*_row(at, deliveries[at]))
     minutes = int(LATE_BY.total_seconds() // 60)
     named = (
-        f"{values['type']} of order {values['order_id']}, {values['account']} in {values['symbol']} at {values['at']:%H:%M:%S}"
+        f"{values['type']} with account={values['account']}, symbol={values['symbol']}, order_id={values['order_id']}"
+        f" of {values['at']:%H:%M:%S}"
     )
     made.add_row("", "", Text("late", style="yellow"), Text(f"{named}, is published {minutes} minutes later", style="yellow"))
     for at in sorted((*taken, *added)):
