@@ -14,6 +14,11 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+os.environ.setdefault(
+    "SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
+"""For every JVM that a test starts: also those of commands, examples and Spark Connect, which take no options of a session. The
+classes of Spark are verified at every start, which takes a fifth of the processor time of a JVM that runs a job or two."""
 os.environ.setdefault("SPARK_AUTH_SOCKET_TIMEOUT", "120")  # a Python worker that starts on a busy machine needs its time
 FAST = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",

@@ -38,6 +38,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=PROCESSES, help="that the subscribers are in")
     parser.add_argument("--delay", type=float, help="milliseconds of ORDER BY at DELAY; only side fairlead")
     parser.add_argument("--disorder", type=float, help="milliseconds that events are late; default: 0.8 of the delay")
+    parser.add_argument("--early", action="store_true", help="with --delay: early deliveries, too, and their latencies")
     parser.add_argument("--beside", action="store_true", help="latencies without an order at the same pace, too")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
@@ -47,7 +48,8 @@ def main() -> None:
     found: list[dict[str, Any]] = []
     times = None
     if given.delay is not None:
-        times = EventTimes(given.delay, 0.8 * given.delay if given.disorder is None else given.disorder)
+        disorder = 0.8 * given.delay if given.disorder is None else given.disorder
+        times = EventTimes(given.delay, disorder, given.early)
         given.sides = "fairlead"
         print(f"ORDER BY at DELAY {times.delay_ms:g} MILLISECONDS, events up to {times.disorder_ms:g} ms late\n")
     numbers = [int(each) for each in given.subscribers.split(",")]
@@ -85,6 +87,9 @@ def main() -> None:
         rates = ", ".join(short(each.events / each.seconds) for each in runs)
         told = f"{part:.0%} | {times} | {busy} | {all(each.is_whole for each in runs)}"
         print(f"| {name} | {side} | {numbers[0]} | {rates} | {told} |", flush=True)
+        if runs[0].early_ms:
+            sooner = " | ".join(_middle([each.latency(percent, early=True) for each in runs]) for percent in (50, 99))
+            print(f"| {name}, early | {side} | {numbers[0]} | {rates} | {part:.0%} | {sooner} | | |", flush=True)
         found += [_told(name, side, numbers[0], each) | {"part": part} for each in runs]
     print(f"\nload average {load()}")
     if given.json:

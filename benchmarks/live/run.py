@@ -50,6 +50,7 @@ class Measured:
     wanted: list[int]
     latencies_ms: list[float]
     cpu_s: dict[str, float]
+    early_ms: list[float]
 
     @property
     def per_subscriber(self) -> float:
@@ -65,8 +66,9 @@ class Measured:
     def is_whole(self) -> bool:
         return self.read == self.wanted
 
-    def latency(self, percent: float) -> float:
-        return float(np.percentile(self.latencies_ms, percent)) if self.latencies_ms else float("nan")
+    def latency(self, percent: float, early: bool = False) -> float:
+        found = self.early_ms if early else self.latencies_ms
+        return float(np.percentile(found, percent)) if found else float("nan")
 
 
 def measure(
@@ -102,7 +104,8 @@ def measure(
             child.join()
         cpu |= {"subscribers": sum(one["cpu_s"] for one in found), "server": _cpu_of(server.pid) - cpu["server"]}
         read = {at: count for one in found for at, count in one["read"].items()}
-        latencies = [ms for one in found for at, ms in one["latencies"] if at >= began + SETTLED_SECONDS]
+        settled = began + SETTLED_SECONDS
+        latencies, early = ([ms for one in found for at, ms in one[kind] if at >= settled] for kind in ("latencies", "early"))
         order = sorted(read)
         return Measured(
             each * len(scenario.types),
@@ -111,6 +114,7 @@ def measure(
             [each * types[at] for at in order],
             latencies,
             cpu,
+            early,
         )
 
 
@@ -166,14 +170,15 @@ def _child(side: str, url: str, scenario: Scenario, types: dict[int, int], each:
 
 async def _followed(side: str, url: str, scenario: Scenario, types: dict[int, int], each: int, ready: Any) -> dict[str, Any]:
     read = dict.fromkeys(types, 0)
-    latencies: list[tuple[float, float]] = []
+    latencies, early = list[tuple[float, float]](), list[tuple[float, float]]()
 
     async def follow(subscriber: int, mine: Any, here: asyncio.Event, warm: asyncio.Event) -> float:
         last, before = time(), ROUNDS * ROUND * types[subscriber]
         wanted = each * types[subscriber]
-        async for count, published in mine.follow(scenario, subscriber, here):
+        async for count, published, sooner in mine.follow(scenario, subscriber, here):
             now = time()
             latencies.extend((now, 1e3 * (now - at)) for at in published)
+            early.extend((now, 1e3 * (now - at)) for at in sooner)
             if count - before != read[subscriber]:
                 last = now
             read[subscriber] = count - before
@@ -192,7 +197,7 @@ async def _followed(side: str, url: str, scenario: Scenario, types: dict[int, in
             ready.put(os.getpid())
         before = process_time()
         ended = max(await asyncio.gather(*following))
-        return {"read": read, "latencies": latencies, "cpu_s": process_time() - before, "ended": ended}
+        return {"read": read, "latencies": latencies, "early": early, "cpu_s": process_time() - before, "ended": ended}
 
 
 def _cpu_of(pid: int | None) -> float:

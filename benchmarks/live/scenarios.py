@@ -30,10 +30,11 @@ ROW = np.dtype([("x", "<i4"), ("y", "<i4"), ("z", "<i4"), ("t", "<i8")])
 
 @dataclass(frozen=True)
 class EventTimes:
-    """How events are late, and how long one waits for them."""
+    """How events are late, and how long one waits for them. `early`: and does not, for early deliveries."""
 
     delay_ms: float
     disorder_ms: float
+    early: bool = False
 
     def drawn(self, random: np.random.Generator, first: int, gap_us: float, places: npt.NDArray[np.int64]) -> pa.Array:
         """The times of the events at these places of the publication, which begins at `first`."""

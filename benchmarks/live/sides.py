@@ -30,8 +30,8 @@ WINDOW = 256
 TOGETHER = 4096
 """Messages that are matched at a time."""
 
-Progress = tuple[int, list[float]]
-"""Events read so far, and when the newest members of some relations were published."""
+Progress = tuple[int, list[float], list[float]]
+"""Events read so far, and when the newest members of some relations were published, and of some that are delivered early."""
 
 
 class FairleadSide:
@@ -55,14 +55,15 @@ class FairleadSide:
         await self.fl.flush()
 
     async def follow(self, scenario: Scenario, subscriber: int, ready: asyncio.Event) -> AsyncIterator[Progress]:
-        async with self.fl.subscribe(scenario.of(subscriber), start="earliest") as subscription:
+        early = scenario.times is not None and scenario.times.early
+        async with self.fl.subscribe(scenario.of(subscriber), start="earliest", early=early) as subscription:
             ready.set()
             while True:
-                published = []
+                published, sooner = list[float](), list[float]()
                 with suppress(TimeoutError):
                     async with asyncio.timeout(0.1):
-                        published = _published(await subscription.next_batch())
-                yield subscription.events_read, published
+                        published, sooner = _published(await subscription.next_batch())
+                yield subscription.events_read, published, sooner
 
 
 class OneStreamSide:
@@ -104,7 +105,7 @@ class OneStreamSide:
         reading = await self.stream.subscribe("all.>", ordered_consumer=True, pending_msgs_limit=-1, pending_bytes_limit=-1)
         ready.set()
         while True:
-            messages, published = [], []
+            messages, published = [], list[float]()
             with suppress(TimeoutError):
                 messages.append(await reading.next_msg(timeout=0.1))
                 while reading.pending_msgs and len(messages) < TOGETHER:
@@ -113,8 +114,8 @@ class OneStreamSide:
             if columns is not None:
                 read += len(columns)
                 found = engine.feed(columns)
-                published = _published(found)
-            yield read, published
+                published, _ = _published(found)
+            yield read, published, []
 
     def _columns(self, wanted: Sequence[str], messages: Sequence[Any]) -> Columns | None:
         mine = [(wanted.index(name), each) for each in messages if (name := each.subject.rsplit(".", 1)[-1]) in wanted]
@@ -139,9 +140,12 @@ class OneStreamSide:
         return Columns(tuple(wanted), codes, np.concatenate(places), tables)  # type: ignore[arg-type]
 
 
-def _published(found: Sequence[Any]) -> list[float]:
-    """Of some relations, from the first to about the last: those that are matched together have not waited equally long."""
-    return [max(event["t"] for event in each.members) / 1e6 for each in found[:: max(1, (len(found) - 1) // 2)]]
+def _published(found: Sequence[Any]) -> tuple[list[float], list[float]]:
+    """Of some relations, from the first to about the last: those that are matched together have not waited equally long. Apart
+    from them, of some that are delivered early."""
+    some = [each for each in found[:: max(1, (len(found) - 1) // 2)] if each.sign > 0]
+    times = [(each.early, max(event["t"] for event in each.members) / 1e6) for each in some]
+    return [at for early, at in times if not early], [at for early, at in times if early]
 
 
 SIDES: dict[str, Any] = {

@@ -18,6 +18,7 @@ import tempfile
 import time
 from datetime import UTC, datetime
 from itertools import product
+from subprocess import PIPE
 
 import numpy as np
 
@@ -27,13 +28,17 @@ from benchmarks.measure import load
 TYPES = "TYPE A (n INT, at TIMESTAMP) TIME at TYPE B (n INT, at TIMESTAMP) TIME at"
 RULE = "SUBSCRIPTION S MATCH A a THEN B b PER n WITHIN 10 SECONDS"
 LAYOUTS = {"one topic": "", "two topics": "TOPIC a (A) TOPIC b (B)"}
-WAIT = 5.0
-"""Seconds from the start of the publishers' processes to their first event."""
+WAIT = 0.5
+"""Seconds until the first event, once all publishers are connected."""
+LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
 
-async def publish(url: str, name: str, share: int, shares: int, begin: float, seconds: float, rate: float) -> None:
-    """The events of one type whose number is `share` modulo `shares`."""
+async def publish(url: str, name: str, share: int, shares: int, seconds: float, rate: float) -> None:
+    """The events of one type whose number is `share` modulo `shares`, from the time that is said when all are connected."""
     async with fairlead.connect(url, source=f"p{name}{share}") as fl:
+        await fl.publish("Heartbeat", at=LONG_AGO, wait=True)
+        print("connected", flush=True)
+        begin = float(await asyncio.to_thread(sys.stdin.readline))
         lag = 0.0 if name == "A" else 0.0005
         for number in range(share, int(seconds * rate), shares):
             due = begin + lag + number / rate
@@ -48,11 +53,14 @@ async def trial(layout: str, order: str, seconds: float, rate: float, publishers
     async with fairlead.connect(data=tempfile.mkdtemp()) as fl:
         await fl.declare(f"{LAYOUTS[layout]} {TYPES}")
         async with fl.subscribe(f"{order} {RULE}", start="earliest") as sub:
-            begin = time.time() + WAIT
-            command = [sys.executable, "-m", "benchmarks.live.then_pairs", "--url", str(fl.url), "--begin", str(begin)]
+            command = [sys.executable, "-m", "benchmarks.live.then_pairs", "--url", str(fl.url)]
             command += ["--seconds", str(seconds), "--rates", str(rate), "--publish"]
-            shares = publishers // 2
-            children = [subprocess.Popen([*command, name, str(at), str(shares)]) for name in "AB" for at in range(shares)]
+            children = [
+                subprocess.Popen([*command, name, str(at), str(publishers // 2)], stdin=PIPE, stdout=PIPE, text=True)
+                for name in "AB"
+                for at in range(publishers // 2)
+            ]
+            await asyncio.to_thread(_begin, children)
             delays: list[float] = []
             ended = False
             while True:
@@ -64,6 +72,16 @@ async def trial(layout: str, order: str, seconds: float, rate: float, publishers
                 elif all(each.poll() is not None for each in children) and not ended:
                     ended = True
                     await fl.publish("Heartbeat", at=datetime.fromtimestamp(time.time() + 60, UTC), wait=True)
+
+
+def _begin(children: list[subprocess.Popen[str]]) -> None:
+    for each in children:
+        assert each.stdout is not None
+        each.stdout.readline()
+    begin = time.time() + WAIT
+    for each in children:
+        assert each.stdin is not None
+        print(begin, file=each.stdin, flush=True)
 
 
 def shown(delays: list[float], right: int, before: list[float]) -> str:
@@ -81,12 +99,11 @@ def main() -> None:
     given.add_argument("--layouts", default=",".join(LAYOUTS))
     given.add_argument("--url", help=argparse.SUPPRESS)
     given.add_argument("--publish", nargs=3, help=argparse.SUPPRESS)
-    given.add_argument("--begin", type=float, help=argparse.SUPPRESS)
     asked = given.parse_args()
     rates = [float(each) for each in asked.rates.split(",")]
     if asked.publish is not None:
         name, share, shares = asked.publish
-        asyncio.run(publish(asked.url, name, int(share), int(shares), asked.begin, asked.seconds, rates[0]))
+        asyncio.run(publish(asked.url, name, int(share), int(shares), asked.seconds, rates[0]))
         return
     print(f"load average {load()}\n")
     print("| layout | pairs/s | publishers | order | pairs found | share | p50 ms | p99 ms | added, p50 ms |")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fairlead.model.plan import Plan, Subscription
     from fairlead.model.position import Position
     from fairlead.model.relation import Relation
+    from fairlead.model.verdict import EventReport, EventVerdict
     from fairlead.runtime.embedded import Result, Run, match
     from fairlead.runtime.live.client import connect
 
@@ -38,6 +39,7 @@ _HOME = {
     "fairlead.model.plan": ("Plan", "Subscription"),
     "fairlead.model.position": ("Position",),
     "fairlead.model.relation": ("Relation",),
+    "fairlead.model.verdict": ("EventReport", "EventVerdict"),
     "fairlead.runtime.embedded": ("Result", "Run", "match"),
     "fairlead.runtime.live.client": ("connect",),
 }
@@ -69,7 +71,7 @@ surroundings.give(_user_cache)
 command, a worker of Spark."""
 
 __all__ = [
-    "Comparison", "DataError", "Engine", "Event", "Explanation", "FairleadError", "Guarantee", "LanguageError", "LogError",
-    "Plan", "Position", "Property", "Receipt", "Relation", "Result", "Run", "StateError", "Subscription", "UnsupportedError",
-    "UsageError", "Verdict", "compare", "compile", "connect", "explain", "match",
+    "Comparison", "DataError", "Engine", "Event", "EventReport", "EventVerdict", "Explanation", "FairleadError", "Guarantee",
+    "LanguageError", "LogError", "Plan", "Position", "Property", "Receipt", "Relation", "Result", "Run", "StateError",
+    "Subscription", "UnsupportedError", "UsageError", "Verdict", "compare", "compile", "connect", "explain", "match",
 ]  # fmt: skip

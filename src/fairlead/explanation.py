@@ -24,7 +24,9 @@ from fairlead.model.clocks import heard_types
 from fairlead.model.expression import render, render_condition
 from fairlead.model.guarantee import Guarantee, Property
 from fairlead.model.html import guarantees_html, plan_html, table
+from fairlead.model.limits import LIMITS
 from fairlead.model.plan import Branch, Plan, Subscription
+from fairlead.model.values import duration_words
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ class Explanation:
                     "emits": each.emits,
                     "no_kernel_because": self.against(each),
                     "costs": self._costs_json(each),
+                    **_late_json(each),
                     "runtime": self.runtime,
                     "source_order": [
                         {"runtime": o.runtime, "verdict": o.verdict, "reason": o.reason, "fix": o.fix}
@@ -209,7 +212,7 @@ class Explanation:
             lines.append(f"  per        {', '.join(subscription.per)}: one independent instance for each key")
         if subscription.within_us is not None:
             lines.append(f"  within     {subscription.within_us / 1_000_000:g} s of the key's own clock")
-        return [*lines, *self._cost_lines(subscription)]
+        return [*lines, *_late_lines(subscription), *self._cost_lines(subscription)]
 
     def _one(self, subscription: Subscription) -> str:
         lines = self.plan_lines(subscription)
@@ -269,6 +272,29 @@ def _wanted(counterexamples: bool | Property | str) -> set[Property]:
     except ValueError:
         names = ", ".join(Property)
         raise UsageError("A002", f"there is no property {counterexamples!r}", fix=f"use one of: {names}") from None
+
+
+def _late_json(subscription: Subscription) -> dict[str, Any]:
+    order = subscription.order
+    if order is None or order.revise_us is None:
+        return {}
+    segments = {"events_min": LIMITS.segment_events_min, "states_max": LIMITS.segments_max}
+    return {"late": {"order": str(order), "kept_us": order.revise_us, **segments}}
+
+
+def _late_lines(subscription: Subscription) -> list[str]:
+    """What LATE REVISE keeps, and what one late event costs."""
+    order = subscription.order
+    if order is None or order.revise_us is None:
+        return []
+    kept = f"every event of the last {duration_words(order.revise_us)} before the frontier, and the ids of its relations"
+    states = f"up to {LIMITS.segments_max} states of the matcher, {LIMITS.segment_events_min:,} events apart or more"
+    return [
+        f"  late       {order}",
+        f"    keeps                            {kept}; {states}",
+        "    a late event                     loads the state before its place, and matches what follows it again; twice if it "
+        "takes relations back",
+    ]
 
 
 def _direction(subscription: Subscription) -> str:

@@ -157,3 +157,14 @@ def test_notebooks_get_escaped_tables_for_plans_guarantees_results_and_receipts(
         assert html.startswith("<")
     assert "… and" in result._repr_html_()
     assert "guarantees kept" in plan._repr_html_()
+
+
+def test_late_revise_says_what_it_keeps_and_what_a_late_event_costs() -> None:
+    text = "TYPE A (x INT, at TIMESTAMP) TIME at ORDER BY at DELAY 2 SECONDS %s SUBSCRIPTION S MATCH A a[2]"
+    shown = fairlead.explain(fairlead.compile(text % "LATE REVISE WITHIN 90 MINUTES"))
+    assert "  late       ORDER BY at DELAY 2 SECONDS LATE REVISE WITHIN 90 MINUTES\n" in str(shown)
+    assert "every event of the last 90 MINUTES before the frontier" in str(shown)
+    assert "up to 16 states of the matcher, 16,384 events apart or more" in str(shown)
+    assert shown.to_json()["subscriptions"][0]["late"]["kept_us"] == 5_400_000_000
+    assert "late " not in str(fairlead.explain(fairlead.compile(text % "LATE TAG"))).split("guarantees")[0]
+    assert "late" not in fairlead.explain(fairlead.compile(text % "")).to_json()["subscriptions"][0]

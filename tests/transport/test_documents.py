@@ -19,6 +19,7 @@ DEEP = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("kind", "text"), [(kind, text) for kind, texts in DEEP.items() for text in texts], ids=range(10))
 def test_what_is_nested_too_deeply(kind: str, text: str) -> None:
     with pytest.raises(Malformed, match="nested deeper than 200 levels"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -14,7 +15,7 @@ from fairlead import compile, match
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
 from fairlead.model.verdict import EventReport, EventVerdict
-from fairlead.runtime.live.core.deliveries import Batch, DeliveryNumbers
+from fairlead.runtime.live.core.deliveries import NO_NUMBERS, Batch, DeliveryNumbers
 from fairlead.runtime.live.subscriber.subscription import LiveSubscription
 from fairlead.transport.events import read_events
 from fairlead.web.feed import Feed, FeedMessage, Writing
@@ -59,7 +60,8 @@ def batches() -> list[Batch]:
     first = Batch(PLAN, [one, two], DeliveryNumbers(2, (KEY,), (1,)))
     again, numbers = [one.taken_back(), three, one], DeliveryNumbers(3, (KEY,), (3,))
     revised = Batch(PLAN, again, numbers, reports(*[EventVerdict.AHEAD] * 3), [1, 1, 3])
-    return [nothing, first, revised]
+    early = Batch(PLAN, [replace(each, early=True) for each in (two, two.taken_back())], NO_NUMBERS, early=True)
+    return [nothing, first, early, revised]
 
 
 def messages(after: str | None = None) -> tuple[list[FeedMessage], Told]:
@@ -78,6 +80,8 @@ def test_deliveries_have_ids_and_reports_are_among_them_without() -> None:
         ("verdict", None),
         ("relation", f"1-{one}"),
         ("relation", f"2-{two}"),
+        ("early", None),
+        ("early-retraction", None),
         ("retraction", f"3-{one}"),
         ("verdict", None),
         ("verdict", None),
@@ -100,13 +104,13 @@ def test_messages_are_written_as_the_description_says(cloudevents: bool) -> None
     writing = Writing(PLAN, cloudevents)
     values = [json.loads(writing.text(writing.value(each))) for each in found]
     if cloudevents:
-        kinds = {"relation": "fairlead.relation", "retraction": "fairlead.retraction", "verdict": "fairlead.verdict"}
-        assert [each["type"] for each in values] == [kinds[each.kind] for each in found]
+        assert [each["type"] for each in values] == [f"fairlead.{each.kind}" for each in found]
         assert len({(each["source"], each["id"]) for each in values}) == len(values)
         values = [each["data"] for each in values]
     for message, value in zip(found, values, strict=True):
         OAS31Validator(SCHEMAS["EventReport" if message.kind == "verdict" else "Relation"]).validate(value)
-        assert value.get("sign", 1) == (-1 if message.kind == "retraction" else 1)
+        assert value.get("sign", 1) == (-1 if message.kind.endswith("retraction") else 1)
+        assert value.get("early", False) == message.kind.startswith("early")
         assert value.get("verdict") == (message.content.verdict if isinstance(message.content, EventReport) else None)
 
 
@@ -119,6 +123,7 @@ def test_metrics_count_verdicts_by_kind_and_retractions_apart() -> None:
     expected: dict[str, Any] = {
         "relations_sent_total": 4.0,
         "retractions_sent_total": 1.0,
+        "early_sent_total": 2.0,
         'verdicts_sent_total{verdict="late"}': 1.0,
         'verdicts_sent_total{verdict="ahead"}': 3.0,
     }

@@ -100,8 +100,8 @@ def _json_lines(path: str) -> Iterator[WrittenDelivery]:
                 continue
             try:
                 row = json_value(line)
-                if "verdict" in row:
-                    continue  # a report of `tail --json`
+                if "verdict" in row or row.get("early"):
+                    continue  # a report of `tail --json`, or an early delivery: they are not in receipts
                 if row.get("sign", PLUS) not in (PLUS, MINUS):
                     raise ValueError("a sign is 1 or -1")
                 yield WrittenDelivery(

@@ -42,7 +42,7 @@ class EventOrder:
 
     `delay_us`: how far an event may lag behind the latest; None if the text does not say. `idle_us`: each source has its own
     latest event, and the slowest counts, unless it is behind the fastest by more than this. `ahead_us`: how far the time of an
-    event may be after that at which the log stored it; None if that does not matter. `revise_us`: LATE REVISE, how far behind
+    event may be after that at which the log stored it; None if that does not matter. `revise_us`: LATE REVISE, how far before
     the frontier a late event revises what was delivered; None for LATE TAG: late events are reported, and change nothing.
     """
 

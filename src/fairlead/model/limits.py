@@ -34,5 +34,12 @@ class Limits:
     """Copies of upstream subscriptions, over all of a plan (model/partition.py): a chain of 400 in which events derive several
     others has 80,000, and each costs about what a subscription costs."""
 
+    segment_events_min: int = 16_384
+    """Events between two states that LATE REVISE keeps: on kernels, feeding them again takes some ten milliseconds, about as
+    long as loading the state before them."""
+
+    segments_max: int = 16
+    """States that LATE REVISE keeps; each may be as large as the engine's. Beyond that, every second one is dropped."""
+
 
 LIMITS = Limits()

@@ -31,9 +31,11 @@ NUMBERED, BY_CONTENT = 1, 0
 NAN = np.array([np.nan]).view(np.uint64)[0]
 
 
-def event_identities(schema: EventType, table: pa.Table, order: EventOrder) -> Words:
-    """`table`: its attributes, and `_source` and `_sequence` if there are any."""
-    sources, sequences = sources_of(table), sequences_of(table)
+def event_identities(
+    schema: EventType, table: pa.Table, order: EventOrder, origin: tuple[SourceColumn, SequenceColumn] | None = None
+) -> Words:
+    """`table`: its attributes, and unless `origin` has them, `_source` and `_sequence` if there are any."""
+    sources, sequences = (sources_of(table), sequences_of(table)) if origin is None else origin
     if sequences.known is None:
         return _numbered(schema, table, order, sources, sequences)
     if sequences.is_empty:
@@ -48,8 +50,23 @@ def event_identities(schema: EventType, table: pa.Table, order: EventOrder) -> W
 
 def _numbered(schema: EventType, table: pa.Table, order: EventOrder, sources: SourceColumn, sequences: SequenceColumn) -> Words:
     keys = [key.column(schema) for key in order.keys]
-    values = [word for at in keys if at is not None for word in _words(_joined(table.column(schema.attributes[at].name)))]
-    return mixed_columns(_seeds(schema.name, NUMBERED, sources), [sequences.values.view(np.uint64), *values], len(table))
+    columns = [table.column(schema.attributes[at].name) for at in keys if at is not None]
+    return _by_sequence(schema.name, columns, sources, sequences)
+
+
+def _by_sequence(name: str, keys: Sequence[pa.ChunkedArray], sources: SourceColumn, sequences: SequenceColumn) -> Words:
+    values = [word for key in keys for word in _words(_joined(key))]
+    numbers = sequences.values.view(np.uint64)
+    return mixed_columns(_seeds(name, NUMBERED, sources), [numbers, *values], len(numbers))
+
+
+def sequence_identities(name: str, table: pa.Table, keys: Sequence[str]) -> tuple[Words, npt.NDArray[np.int64]]:
+    """The rows of a type that their source has numbered, and the identities of these, from the columns of their order keys:
+    equal for rows that repeat each other."""
+    sources, sequences = sources_of(table), sequences_of(table)
+    rows = np.arange(len(table)) if sequences.known is None else np.flatnonzero(sequences.known)
+    taken = table.select(list(keys)).take(pa.array(rows))
+    return _by_sequence(name, taken.columns, sources.taken(rows), sequences.taken(rows)), rows
 
 
 def _by_content(schema: EventType, table: pa.Table, sources: SourceColumn) -> Words:

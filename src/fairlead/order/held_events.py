@@ -28,7 +28,7 @@ copied at most twelve times on its way, and only if events arrive one by one."""
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class SortedRun:
     """Events of one type. `values`: of the first order key, ascending."""
 
     values: Numbers
@@ -37,15 +37,15 @@ class Run:
     def __len__(self) -> int:
         return len(self.values)
 
-    def cut(self, at: int) -> tuple[Run, Run]:
-        return Run(self.values[:at], self.table.slice(0, at)), Run(self.values[at:], self.table.slice(at))
+    def cut(self, at: int) -> tuple[SortedRun, SortedRun]:
+        return SortedRun(self.values[:at], self.table.slice(0, at)), SortedRun(self.values[at:], self.table.slice(at))
 
 
 @dataclass(frozen=True, eq=False)
 class HeldEvents:
     """By type its runs, in the order of arrival."""
 
-    runs: Mapping[str, tuple[Run, ...]]
+    runs: Mapping[str, tuple[SortedRun, ...]]
 
     def with_arrivals(self, name: str, table: pa.Table, values: Numbers) -> HeldEvents:
         """`values`: of the first order key of each row."""
@@ -65,9 +65,9 @@ class HeldEvents:
 
     def cut(self, frontier: int) -> tuple[dict[str, pa.Table], HeldEvents]:
         """The events before the frontier, by type, and those that stay."""
-        passed, rest = dict[str, pa.Table](), dict[str, tuple[Run, ...]]()
+        passed, rest = dict[str, pa.Table](), dict[str, tuple[SortedRun, ...]]()
         for name, runs in sorted(self.runs.items()):
-            ready, stay = list[pa.Table](), list[Run]()
+            ready, stay = list[pa.Table](), list[SortedRun]()
             for run in runs:
                 if run.values[-1] < frontier:
                     ready.append(run.table)
@@ -95,11 +95,11 @@ class HeldEvents:
 NOTHING_HELD = HeldEvents({})
 
 
-def _sorted_run(values: Numbers, table: pa.Table) -> Run:
+def _sorted_run(values: Numbers, table: pa.Table) -> SortedRun:
     if (values[1:] >= values[:-1]).all():
-        return Run(values, table.combine_chunks())
+        return SortedRun(values, table.combine_chunks())
     order = stable_order([values])
-    return Run(values.take(order), taken_table(table, order))
+    return SortedRun(values.take(order), taken_table(table, order))
 
 
 def taken_table(table: pa.Table, rows: Numbers) -> pa.Table:

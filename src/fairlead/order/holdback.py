@@ -16,11 +16,14 @@ The steps of one round. Their order proves that the order of arrival does not ch
 Rows with the same first order value are always released in the same round. So a round ends between two values, and the
 concatenated rounds are the total order of all rows.
 
+With `revise` (LATE REVISE), a late row that is behind the frontier by no more than that is *revising*: it has a place among
+released rows, and takes one of the positions after those of its round. Its place is found where the released rows are kept.
+
 If arrivals have positions, the position is the order: everything is released at once, and rows are late at or before the last
 position released, or with the position of another row of their round.
 
-Takes: arrivals, round after round. Gives: released rows, and late rows. Never: reads a clock; depends on how arrivals are split
-into rounds, as long as none is late.
+Takes: arrivals, round after round. Gives: released rows, revising and late rows. Never: reads a clock; depends on how arrivals
+are split into rounds, as long as none is late.
 """
 
 from __future__ import annotations
@@ -58,28 +61,33 @@ class Frontier:
     """How far the order is complete. `types`: every one must have arrived before anything is released. `together`: they arrive
     as one ordered stream, so the latest value of any of them counts. `delay`: how far an arrival may lag behind the latest, by
     type, in the integers that `sortable` returns for the order column. `idle`: every source has its own bound, and the least
-    counts, unless it is behind the largest by more than this."""
+    counts, unless it is behind the largest by more than this. `revise`: how far behind the frontier a late row is still
+    accepted; None if no late row is."""
 
     types: tuple[str, ...]
     together: bool = False
     delay: Mapping[str, int] = field(default_factory=dict)
     positioned: bool = False
     idle: int | None = None
+    revise: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class ReleasedRows:
-    """`tables` and the order of their rows, which take positions from `first`; and late rows, by type."""
+    """`tables` and the order of their rows, which take positions from `first`; and late rows, by type. `revising`: late rows
+    that are accepted; they take the positions after those of the order."""
 
     order: RowOrder
     tables: Mapping[str, pa.Table]
     first: int
     late: Mapping[str, pa.Table]
+    revising: Mapping[str, pa.Table] = field(default_factory=dict)
 
 
 class HoldBack:
     """`keys`: the number of order columns, some of them descending, but not the first. `next`: the position of the next
-    released row. `late`: the number of late rows so far."""
+    released row. `late`: the number of late rows so far. `floor`: a value before which no late row is accepted; None if there
+    is no such value. `ends`: of the rounds whose rows may still be revised, the frontier after each and its number of rows."""
 
     def __init__(self, frontier: Frontier, keys: int, descending: Sequence[bool] = ()) -> None:
         self.frontier, self.keys, self.descending = frontier, keys, descending
@@ -88,10 +96,13 @@ class HoldBack:
         self.next = 0
         self.late = 0
         self.held: dict[str, pa.Table] = {}
+        self.floor: int | None = None
+        self.ends: list[tuple[int, int]] = []
 
     def step(self, arrivals: Mapping[str, pa.Table]) -> ReleasedRows:
         """One round. No order column has a null or a NaN."""
         late: dict[str, pa.Table] = {}
+        revising: dict[str, pa.Table] = {}
         latest: dict[Bounded, Value] = {}
         for name, table in arrivals.items():
             if not len(table):
@@ -100,7 +111,11 @@ class HoldBack:
             latest |= self._latest(name, table, values)
             behind = _before(values, self.released)  # 1
             if behind.any():
-                late[name] = table.filter(pa.array(behind))
+                accepted = behind & self._accepted(name, values)
+                if accepted.any():
+                    revising[name] = table.filter(pa.array(accepted))
+                if not accepted[behind].all():
+                    late[name] = table.filter(pa.array(behind & ~accepted))
                 table = table.filter(pa.array(~behind))
             if len(table):
                 self.held[name] = pa.concat_tables([self.held[name], table]) if name in self.held else table  # 2
@@ -110,10 +125,45 @@ class HoldBack:
         if self.frontier.positioned and order.ties:
             given = _without_repeats(order, given, late)
             order = in_order(given, self.keys, self.descending)
-        first = self.next
-        self.next += len(order)
+        first, more = self.next, sum(map(len, revising.values()))
+        self.next += len(order) + more
         self.late += sum(map(len, late.values()))
-        return ReleasedRows(order, given, first, late)
+        self._note(len(order) + more)
+        return ReleasedRows(order, given, first, late, revising)
+
+    def _accepted(self, name: str, values: pa.Array) -> Mask:
+        """Which rows are not too late to be accepted. A heartbeat that says nothing new, or a bad row, changes nothing."""
+        oldest = self.oldest
+        if oldest is None or name == HEARTBEAT.name or name not in self.frontier.types:
+            return np.zeros(len(values), dtype=bool)
+        found: Mask = values.to_numpy() >= oldest
+        return found
+
+    @property
+    def oldest(self) -> int | None:
+        """The least value with which a late row is accepted; None if none is."""
+        if self.frontier.revise is None or self.released is None:
+            return None
+        oldest = _end(self.released) - self.frontier.revise
+        return oldest if self.floor is None else max(oldest, self.floor)
+
+    def forget(self) -> None:
+        """From now on, nothing that was released is revised."""
+        if self.released is not None and self.frontier.revise is not None:
+            self.floor, self.ends = _end(self.released), []
+
+    def _note(self, rows: int) -> None:
+        """That a round has so many rows which may be revised."""
+        if self.released is None or self.oldest is None:
+            return
+        if rows:
+            self.ends.append((_end(self.released), rows))
+        oldest = self.oldest
+        self.ends = [(end, count) for end, count in self.ends if end > oldest]
+
+    def kept(self) -> int:
+        """The number of released rows before which a late row may be accepted, to whole rounds."""
+        return sum(count for _, count in self.ends)
 
     @property
     def next_position(self) -> int:
@@ -194,6 +244,8 @@ class HoldBack:
             "late": self.late,
             "held": {name: blob.size for name, blob in tables.items()},
         }
+        if self.frontier.revise is not None:
+            head |= {"floor": self.floor, "ends": self.ends}
         return b"".join([with_head(head, b""), *tables.values()])
 
     def load(self, state: bytes | memoryview) -> None:
@@ -205,6 +257,7 @@ class HoldBack:
         self.bounds = {name: _read(bound) for name, bound in head["bounds"].items()}
         self.released = None if head["released"] is None else _read(head["released"])
         self.next, self.late = head["next"], head["late"]
+        self.floor, self.ends = head.get("floor"), [(end, count) for end, count in head.get("ends", ())]
         self.held, at = {}, 0
         for name, length in head["held"].items():
             self.held[name] = unpacked(rest[at : at + length])
@@ -227,6 +280,13 @@ def head_and_rest(state: bytes | memoryview) -> tuple[dict[str, Any], memoryview
 
 def _values(table: pa.Table) -> pa.Array:
     return sortable(table.column(order_column(0)).combine_chunks())
+
+
+def _end(bound: Bound) -> int:
+    """The least value that a bound does not include, of values that are whole numbers."""
+    value, own = bound
+    require(isinstance(value, int), "late rows are accepted in an order by time", value=value)
+    return int(value) + own
 
 
 def _largest(values: pa.Array) -> Value:

@@ -130,37 +130,17 @@ class Run:
             raise wrong_kind("Run.feed", "part", part, "the number of a part", f"a number below {len(self.engines)}")
         self.events += len(columns)
         if self.matcher is not None and columns.identities is None:
-            self._require_stored(columns)
+            if columns.stored is None and self.plan.order is not None and self.plan.order.ahead_us is not None:
+                self.unstored += len(columns)
             return self._found(self.matcher.step(columns, columns.stored))
         self.duplicates += columns.duplicates
         return self._noted(self.engines[part].feed(columns))
 
-    def punctual(self, batches: Iterable[Columns]) -> Iterator[Columns]:
-        """Batches that are about to be sorted, without the events that are ahead of the time at which they were stored."""
-        for columns in batches:
-            self._require_stored(columns)
-            if self.plan.order is None or self.plan.order.ahead_us is None or columns.stored is None:
-                yield columns
-                continue
-            from fairlead.runtime.event_time import without_ahead
-
-            kept, ahead = without_ahead(columns, self.plan.order, self.plan.catalogue)
-            self._judged(ahead)
-            self.events += len(columns) - len(kept)
-            yield kept
-
-    def _require_stored(self, columns: Columns) -> None:
-        if self.plan.order is not None and self.plan.order.ahead_us is not None and columns.stored is None:
-            self.unstored += len(columns)
-
-    def _judged(self, told: EventVerdicts) -> None:
-        self.verdicts.update(told.verdicts)
-        if len(told) and self.late is not None:
-            self.late(told)
-
     def _found(self, found: OrderedFindings) -> Sequence[Relation]:
         self.duplicates += found.duplicates
-        self._judged(found.verdicts)
+        self.verdicts.update(found.verdicts.verdicts)
+        if len(found.verdicts) and self.late is not None:
+            self.late(found.verdicts)
         if found.rounds is not None:
             revised, signs = found.rounds >= 0, signs_of(found.relations)
             gone = 0 if signs is None else int((signs < 0).sum())
@@ -344,6 +324,24 @@ def match(
     return Result(plan, tuple(batches), receipt, run.events, run.duplicates)
 
 
+def punctual(run: Run, batches: Iterable[Columns]) -> Iterator[Columns]:
+    """Batches that are about to be sorted, without the events that are ahead of the time at which they were stored; the run
+    counts them."""
+    for columns in batches:
+        if run.plan.order is None or run.plan.order.ahead_us is None:
+            yield columns
+            continue
+        from fairlead.runtime.event_time import without_ahead
+
+        kept, ahead = without_ahead(columns, run.plan.order, run.plan.catalogue)
+        run.unstored += len(columns) if columns.stored is None else 0
+        run.verdicts.update(ahead.verdicts)
+        if len(ahead) and run.late is not None:
+            run.late(ahead)
+        run.events += len(columns) - len(kept)
+        yield kept
+
+
 def _require_parts(parts: Any) -> None:
     if not isinstance(parts, Sequence) or not all(isinstance(each, OrderPart) for each in parts):
         raise wrong_kind("Run", "parts", parts, "parts of the plan", "leave it out, or pass runtime.parts.parts_of(plan)")
@@ -367,7 +365,7 @@ def _read(
             problem = f"position or stream is set, and the events are ordered by value: {order}"
             raise UsageError("A210", problem, "leave them out, or the order by value")
         read = read_events(events, plan.catalogue, last_sequences=AllFresh())
-        return [(0, in_total_order(run.punctual(read), order, plan.catalogue))]
+        return [(0, in_total_order(punctual(run, read), order, plan.catalogue))]
     if stream is None:
         return ((0, columns) for columns in read_events(events, plan.catalogue, position=position))
     if position is None or not is_table(events):

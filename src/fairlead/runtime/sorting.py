@@ -95,10 +95,11 @@ def in_their_places(order: RowOrder, arrivals: Arrivals, wanted: EventOrder, cat
     tables, identities = {}, np.empty((len(order), 2), dtype=np.uint64)
     for name in order.types:
         places = order.places[name] if kept is None else order.places[name][~repeats[order.places[name]]]
-        mine = taken_table(arrivals[name], order.rows[places])
         schema = arrow_schema(catalogue[name])
-        identities[places] = event_identities(catalogue[name], mine, wanted)  # 4
-        tables[name] = record_batch([mine.column(each).chunk(0) for each in schema.names], schema, len(mine))
+        mine = taken_table(arrivals[name].select(schema.names), order.rows[places])
+        origin = sources.taken(places), sequences.taken(places)
+        identities[places] = event_identities(catalogue[name], mine, wanted, origin)  # 4
+        tables[name] = record_batch([mine.column(each).chunk(0) for each in schema.names], schema, len(places))
     count = len(order) if kept is None else len(kept)
     return Columns(
         order.types,

@@ -217,12 +217,17 @@ def load_cases(folder: str | Path) -> tuple[Case, ...]:
 
 
 def load_file(path: Path) -> tuple[Case, ...]:
+    loaded = read_yaml(path)
+    known_keys(loaded, FILE_KEYS, str(path))
+    return tuple(_case(each, loaded, path.name) for each in loaded["cases"])
+
+
+def read_yaml(path: Path) -> Any:
+    """Raises UsageError."""
     try:
-        loaded = yaml.load(path.read_text(encoding="utf-8"), Loader=_StrictLoader)
+        return yaml.load(path.read_text(encoding="utf-8"), Loader=_StrictLoader)
     except yaml.YAMLError as error:
         raise UsageError("A301", f"not valid YAML: {error}", place=str(path)) from None
-    _known(loaded, FILE_KEYS, str(path))
-    return tuple(_case(each, loaded, path.name) for each in loaded["cases"])
 
 
 FILE_KEYS = {"topic": True, "prelude": False, "streams": False, "cases": True}
@@ -236,7 +241,7 @@ RELATION_KEYS = {"subscription": True, "positions": True, "branch": False, "comp
 
 def _case(raw: Any, file: Record, name: str) -> Case:
     place = f"{name}, case '{raw.get('name')}'" if isinstance(raw, dict) else name
-    _known(raw, CASE_KEYS, place)
+    known_keys(raw, CASE_KEYS, place)
     if ("events" in raw) == ("stream" in raw):
         raise UsageError("A301", "a case has either events or a stream", place=place)
     if ("expect" in raw) == ("error" in raw):
@@ -260,11 +265,12 @@ def _case(raw: Any, file: Record, name: str) -> Case:
 
 
 def _expectation(raw: Any, place: str) -> ExpectedDelivery:
-    _known(raw, RELATION_KEYS, place)
+    known_keys(raw, RELATION_KEYS, place)
     return ExpectedDelivery(**(raw | {"positions": tuple(raw["positions"])}))
 
 
-def _known(raw: Any, keys: Mapping[str, bool], place: str) -> None:
+def known_keys(raw: Any, keys: Mapping[str, bool], place: str) -> None:
+    """Raises UsageError if a mapping has other keys, or lacks one that it needs."""
     if not isinstance(raw, dict):
         raise UsageError("A301", f"expected a mapping, got {type(raw).__name__}", place=place)
     for name in raw:

@@ -5,16 +5,18 @@ Takes: a request. Gives: `ListenerQuery`. Never: opens anything.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from aiohttp import web
 
 from fairlead.dataclass import dataclass
 from fairlead.errors import UsageError
-from fairlead.runtime.live.subscriber.group_start import Start
+from fairlead.runtime.live.subscriber.group_start import Early, Start
 
 WINDOW, WINDOW_MAX = 1000, 20_000
 FORMATS = ("json", "cloudevents")
+EARLY: Mapping[str, Early] = {"false": False, "true": True, "final": "final"}
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class ListenerQuery:
     after: str | None
     cloudevents: bool
     window: int
+    early: Early
 
     @classmethod
     def of(cls, request: web.Request) -> ListenerQuery:
@@ -41,6 +44,7 @@ class ListenerQuery:
             request.headers.get("Last-Event-ID") or query.get("after"),
             kind == "cloudevents",
             _window(query.get("window")),
+            _early(query.get("early", "false")),
         )
 
 
@@ -56,6 +60,12 @@ def start_of(text: object) -> Start:
         return datetime.fromisoformat(text)
     except ValueError:
         return text
+
+
+def _early(text: str) -> Early:
+    if text not in EARLY:
+        raise UsageError("A274", f"early is {text!r}", f"use one of {', '.join(EARLY)}")
+    return EARLY[text]
 
 
 def _window(text: str | None) -> int:

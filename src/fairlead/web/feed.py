@@ -41,8 +41,9 @@ class GroupProgress(NamedTuple):
 
 
 class FeedMessage(NamedTuple):
-    """`kind`: `relation`; `retraction`, a delivery that takes a relation back; or `verdict`, a report on an event that took no
-    part. `id`: of a delivery; None for a report, which is not acknowledged. `number`: of a delivery in its group."""
+    """`kind`: `relation`; `retraction`, a delivery that takes a relation back; `early` and `early-retraction`, the same before
+    the delay has passed; or `verdict`, a report on an event that took no part. `id`: of a delivery; None for what is early and
+    for reports, which are not acknowledged. `number`: of a delivery in its group."""
 
     kind: str
     content: Relation | EventReport
@@ -70,6 +71,8 @@ class Feed:
 
     async def _messages(self) -> AsyncIterator[FeedMessage]:
         async for batch in self._sub.batches():
+            for relation in batch if batch.early else ():
+                yield FeedMessage("early" if relation.sign == PLUS else "early-retraction", relation)
             reports = deque(zip(batch.before, batch.reports, strict=True))
             for at, (key, number, relation) in enumerate(batch.numbered()):
                 while reports and reports[0][0] <= at:

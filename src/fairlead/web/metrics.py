@@ -27,6 +27,7 @@ METRICS: dict[str, tuple[type[CounterMetricFamily | GaugeMetricFamily], str, tup
     "errors_total": (CounterMetricFamily, "Requests and streams that ended with an error, by its code.", ("code",)),
     "relations_sent_total": (CounterMetricFamily, "Relations sent.", ()),
     "retractions_sent_total": (CounterMetricFamily, "Deliveries sent that take a relation back.", ()),
+    "early_sent_total": (CounterMetricFamily, "Early deliveries sent, also those that take one back.", ()),
     "verdicts_sent_total": (CounterMetricFamily, "Reports sent on events that took no part, by verdict.", ("verdict",)),
     "acknowledged_total": (CounterMetricFamily, "Acknowledgements stored.", ()),
     "streams_open": (GaugeMetricFamily, "Streams open now.", ("kind",)),
@@ -52,6 +53,8 @@ class GatewayMetrics(Collector):
         """A message to a listener (feed.py)."""
         if isinstance(content, EventReport):
             self.add("verdicts_sent_total", verdict=content.verdict.value)
+        elif content.early:
+            self.add("early_sent_total")
         else:
             self.add(f"{kind}s_sent_total")
 

@@ -11,7 +11,7 @@ from fairlead import __version__
 from fairlead.deliver.receipt import OUTCOMES
 from fairlead.model.verdict import EventVerdict
 from fairlead.transport.output.cloud_events import BATCHED, JSON, STRUCTURED
-from fairlead.web.asked import FORMATS, WINDOW, WINDOW_MAX
+from fairlead.web.asked import EARLY, FORMATS, WINDOW, WINDOW_MAX
 from fairlead.web.bodies import LINES
 
 Described = dict[str, Any]
@@ -58,6 +58,7 @@ SCHEMAS: Described = {
         events=_array({"type": "object"}),
         emitted={"type": "object"},
         sign={"enum": [1, -1], "default": 1, "description": "-1: the delivery takes the relation back"},
+        early={"type": "boolean", "default": False, "description": "It is delivered before the delay has passed"},
     ),
     "EventReport": {
         "description": "An event that took no part in the order of the rules (ORDER BY), and why.",
@@ -138,6 +139,11 @@ STREAM = [
     _query("rules", "Subscriptions in Fairlead's language; may be left out where the name is known."),
     _query("start", "Where a new one begins: new, earliest, snapshot, a position or a time.", TEXT | {"default": "new"}),
     _query("after", "The id of the last delivery that the listener has; Last-Event-ID has precedence."),
+    _query(
+        "early",
+        "Send relations also before the DELAY of the rules has passed; final: those that no other event can change.",
+        {"enum": list(EARLY), "default": "false"},
+    ),
     _query("format", "Relations as they are, or as CloudEvents.", {"enum": list(FORMATS), "default": FORMATS[0]}),
 ]
 LAST_ID = _query("Last-Event-ID", "Resume after this delivery; it and all before it are acknowledged.", where="header")
@@ -147,8 +153,8 @@ WINDOW_QUERY = _query(
     {"type": "integer", "minimum": 1, "maximum": WINDOW_MAX, "default": WINDOW},
 )
 MESSAGES = (
-    "Messages with event and data: relation, or retraction if a relation is taken back, both a Relation with an id; verdict, "
-    "an EventReport; error before the end"
+    "Messages with event and data: relation, or retraction if a relation is taken back, both a Relation with an id; early and "
+    "early-retraction, the same before the delay has passed, without an id; verdict, an EventReport; error before the end"
 )
 RECORDS = {"oneOf": [_ref("Record"), _array(_ref("Record"))]}
 
@@ -208,7 +214,8 @@ SOCKET = operation(
     "Relations by WebSocket, with acknowledgements",
     {
         101: _answer(
-            'Out: {"id", "relation"}, {"id", "retraction"}, {"verdict"}, {"acknowledged"}, {"error"}. In: {"acknowledge": id}'
+            'Out: {"id", "relation"}, {"id", "retraction"}, {"early"}, {"early-retraction"}, {"verdict"}, {"acknowledged"}, '
+            '{"error"}. In: {"acknowledge": id}'
         )
     },
     *(400, 404, 409, 422, 503),

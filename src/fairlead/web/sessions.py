@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 from fairlead.dataclass import dataclass
 from fairlead.errors import UsageError
 from fairlead.runtime.live.client import Client
-from fairlead.runtime.live.subscriber.group_start import Start
+from fairlead.runtime.live.subscriber.group_start import Early, Start
 from fairlead.runtime.live.subscriber.record import SubscriberRecord
 from fairlead.runtime.live.subscriber.subscription import LiveSubscription
 from fairlead.transport.log.tasks import ended
@@ -49,7 +49,14 @@ class Sessions:
         return self._turns.setdefault(name, asyncio.Lock())
 
     async def open(
-        self, held: AsyncExitStack, name: str, kind: str, rules: str | None, start: Start, after: str | None
+        self,
+        held: AsyncExitStack,
+        name: str,
+        kind: str,
+        rules: str | None,
+        start: Start,
+        after: str | None,
+        early: Early = False,
     ) -> Session:
         """Opens and enters a subscription for a stream of a kind (sse, websocket); cleanup is registered with `held`. Raises
         FairleadError."""
@@ -59,7 +66,9 @@ class Sessions:
                 rules = await self.rules(name)
             held.callback(self._ended, name, kind)  # when the subscription is left
             self._metrics.add("streams_open", 1, kind=kind)
-            sub = await held.enter_async_context(self._client.subscribe(rules, name=name, start=start, verdicts=True))
+            sub = await held.enter_async_context(
+                self._client.subscribe(rules, name=name, start=start, verdicts=True, early=early)
+            )
             session = self._open[name] = Session(name, Feed(sub, after), sub)
             return session
 

@@ -2,6 +2,7 @@
 
     ◄─ {"id": "12-3f…e0", "relation": {…}}
     ◄─ {"id": "13-3f…e0", "retraction": {…}} the relation is taken back
+    ◄─ {"early": {…}}                        before the delay has passed; or {"early-retraction": {…}}
     ◄─ {"verdict": {…}}                      an event that took no part
     ─► {"acknowledge": "12-3f…e0"}           everything up to it
     ◄─ {"acknowledged": "12-3f…e0"}          once that is stored
@@ -39,7 +40,7 @@ async def socket(request: web.Request) -> web.StreamResponse:
         raise UsageError("A274", "expected a WebSocket handshake", "connect with a WebSocket client")
     code = WSCloseCode.GOING_AWAY
     async with AsyncExitStack() as held:
-        session = await gateway.sessions.open(held, asked.name, "websocket", asked.rules, asked.start, asked.after)
+        session = await gateway.sessions.open(held, asked.name, "websocket", asked.rules, asked.start, asked.after, asked.early)
         await ws.prepare(request)
         try:
             await gateway.sessions.run(session, _talk(gateway, ws, session, asked))

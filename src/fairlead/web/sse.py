@@ -4,6 +4,9 @@
     event: relation                      or retraction: the relation is taken back
     data: {"subscription": …}
 
+    event: early                         before the delay has passed; or early-retraction; without an id
+    data: {"subscription": …, "early": true}
+
     event: verdict                       an event that took no part; without an id
     data: {"verdict": "late", …}
 
@@ -39,7 +42,7 @@ async def events(request: web.Request) -> web.StreamResponse:
     gateway, asked = request.app[GATEWAY], ListenerQuery.of(request)
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
     async with AsyncExitStack() as held:
-        session = await gateway.sessions.open(held, asked.name, "sse", asked.rules, asked.start, asked.after)
+        session = await gateway.sessions.open(held, asked.name, "sse", asked.rules, asked.start, asked.after, asked.early)
         await response.prepare(request)
         await response.write(f"retry: {RETRY_MILLISECONDS}\n\n".encode())
         beating = asyncio.create_task(_beat(request, response, session))

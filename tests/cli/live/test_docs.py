@@ -1,4 +1,4 @@
-"""docs/live.md shows what really happens: its examples run on a server, their output is compared; and it has every code.
+"""The pages on live subscribers show what really happens: their examples run on a server; and docs/live.md has every code.
 
 `FAIRLEAD_UPDATE_DOCS=1 pytest tests/cli/live/test_docs.py` writes the new output into the page instead.
 """
@@ -19,6 +19,7 @@ from tests.cli.test_docs import FILE, rerun
 from tests.root import ROOT
 
 PAGE = ROOT / "docs" / "live.md"
+PAGES = (PAGE, ROOT / "docs" / "live-order.md")
 EXAMPLE = re.compile(r"^```python\n((?:(?!```).)*?)^```\n```\n(.*?)^```$|^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 VARYING = (
     (re.compile(r"in [\d.]+ s"), "in 0.0 s"),
@@ -40,23 +41,25 @@ def again(block: re.Match[str], names: dict[str, Any]) -> str:
         return rerun(re.match(r"```console\n(.*)```", block[0], re.DOTALL) or block)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(compile(block[1], "docs/live.md", "exec"), names)
+        exec(compile(block[1], "page", "exec"), names)
     return f"```python\n{block[1]}```\n```\n{printed.getvalue()}```"
 
 
-def test_the_page_shows_what_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = PAGE.read_text("utf-8")
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_the_page_shows_what_happens(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = path.read_text("utf-8")
     monkeypatch.chdir(tmp_path)
     for name, content in FILE.findall(page):
         Path(name).write_text(content)
-    Path("market.fl").write_text(Path("types.fl").read_text() + Path("rally.fl").read_text())
+    if path == PAGE:
+        Path("market.fl").write_text(Path("types.fl").read_text() + Path("rally.fl").read_text())
     names: dict[str, Any] = {}
     with Server(tmp_path / "server", durable=False) as server:
         monkeypatch.setenv("FAIRLEAD_URL", server.url)
         now = EXAMPLE.sub(lambda block: again(block, names), page)
     assert len(EXAMPLE.findall(page)) >= 4
     if os.environ.get("FAIRLEAD_UPDATE_DOCS"):
-        PAGE.write_text(now, "utf-8")
+        path.write_text(now, "utf-8")
     else:
         assert settled(now) == settled(page)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -15,6 +16,8 @@ from fairlead.model.relation import Relation
 from fairlead.model.verdict import EventReport, EventVerdict
 from fairlead.runtime.live.sync_client import SyncSubscription
 from fairlead.transport.events import read_events
+from fairlead.transport.log.jetstream.server import Server
+from tests.cli.shop import fairlead, write_lines
 
 TYPES = "TYPE A (k INT, at TIMESTAMP) TIME at;"
 PLAN = compile(f"{TYPES} ORDER BY at DELAY 0 SECONDS LATE REVISE WITHIN 1 MINUTE SUBSCRIPTION S MATCH A a")
@@ -73,3 +76,60 @@ def test_programs_read_them_between_the_relations(capsys: pytest.CaptureFixture[
     assert [each.get("verdict", each.get("sign")) for each in lines] == [1, "late", 1, "ahead", -1]
     told = done.to_json()
     assert (told["relations"], told["taken_back"], told["verdicts"]) == ({"S": 2}, {"S": 1}, {"late": 1, "ahead": 1})
+
+
+PLANT = """
+TYPE Alarm (k INT, at TIMESTAMP) TIME at
+TYPE Reading (k INT, at TIMESTAMP) TIME at
+"""
+UNANSWERED = """
+ORDER BY at DELAY 2 SECONDS AHEAD 1 MINUTE LATE REVISE WITHIN 10 SECONDS
+SUBSCRIPTION Unanswered MATCH Alarm a WITHOUT Reading r WITHIN 3 SECONDS OF a PER k
+"""
+
+
+@pytest.mark.server
+def test_a_tail_of_a_log_prints_signs_and_verdicts_in_their_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("plant.fl").write_text(PLANT)
+    Path("rules.fl").write_text(UNANSWERED)
+    blocks = (
+        [("Alarm", 1, "01"), ("Reading", 9, "06"), ("Reading", 9, "11")],
+        [("Reading", 1, "02")],  # late, and within what is revised
+        [("Alarm", 7, "2099-01-01T00:00:00Z"), ("Reading", 9, "30")],
+        [("Reading", 8, "03")],  # too late
+    )
+    with Server(tmp_path / "server", durable=False) as server:
+        monkeypatch.setenv("FAIRLEAD_URL", server.url)
+        assert fairlead("declare", "plant.fl").exit_code == 0
+        for block in blocks:
+            rows = [{"type": name, "k": k, "at": at if "T" in at else f"2026-01-31T10:00:{at}Z"} for name, k, at in block]
+            write_lines(Path("block.jsonl"), rows)
+            assert fairlead("publish", "--from", "block.jsonl", "--source", "plant", "-q").exit_code == 0
+        tail = ("tail", "rules.fl", "--start", "earliest", "--until-end")
+        found = fairlead(*tail, "--json")
+        assert found.exit_code == 0, found.output
+        lines = [json.loads(line) for line in found.stdout.splitlines()]
+        assert [each.get("verdict", each.get("sign")) for each in lines] == [1, -1, "ahead", "late"]
+        assert lines[0]["id"] == lines[1]["id"]
+        assert [(each["type"], each["event"]["k"]) for each in lines[2:]] == [("Alarm", 7), ("Reading", 8)]
+        summary = json.loads(found.stderr)
+        assert (summary["relations"], summary["taken_back"]) == ({"Unanswered": 1}, {"Unanswered": 1})
+        assert summary["verdicts"] == {"ahead": 1, "late": 1}
+        assert summary["receipts"][0]["deliveries"] == 2
+        Path("found.jsonl").write_text(found.stdout)
+        early = [json.loads(line) for line in fairlead(*tail, "--early", "all", "-q").stdout.splitlines()]
+        assert [each["sign"] for each in early if each.get("early")] == [1, -1]
+        assert [each["sign"] for each in early if "early" not in each] == [1, -1]
+        assert early[0]["early"] is True
+        told = fairlead(*tail, "--early", "all")
+        assert "Unanswered: 1 relation, 1 taken back; 2 early lines\n" in told.stderr
+        Path("early.jsonl").write_text(told.stdout)
+        assert fairlead("compare", "found.jsonl", "early.jsonl").exit_code == 0  # early lines are not in receipts
+        assert fairlead(*tail, "--early", "final", "-q").stdout.count("early") == 0  # another event can change each
+        assert fairlead(*tail, "--early", "all", "--out", "early.parquet").exit_code == 2
+        plain = fairlead(*tail, "--out", "again.parquet")
+        assert "ahead: Alarm 4 of plant, 2099-01-01T00:00:00Z, position " in plain.stderr
+        assert "Unanswered: 1 relation, 1 taken back\n1 event late, 1 ahead\n" in plain.stdout
+        same = fairlead("compare", "found.jsonl", "again.parquet")
+        assert (same.exit_code, same.stdout) == (0, "equal: 2 relations, the same in the same order\n")

@@ -166,6 +166,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("condition", PAIRS)
 def test_every_pair_of_values_is_compared_alike(condition: str) -> None:
     """Each pair meets at a time of its own."""

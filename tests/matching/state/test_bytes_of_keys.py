@@ -67,6 +67,7 @@ def dumped(name: str, n: int, answered: bool, kernels_from: int | None) -> bytes
     return made_bytes
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("answered", [False, True], ids=["an event left", "a clock only"])
 @pytest.mark.parametrize("name", KEYS)
 def test_a_key_takes_what_it_needs(name: str, answered: bool) -> None:

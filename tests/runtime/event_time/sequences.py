@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from random import Random
 from typing import Any
 
@@ -35,6 +36,11 @@ PLANS = {
     "either": "SUBSCRIPTION S MATCH A a THEN B b OR C c THEN A a WHERE a.x < 3",
 }
 Record = dict[str, Any]
+
+
+@cache
+def compiled(text: str) -> fairlead.Plan:
+    return fairlead.compile(text)
 
 
 def at(seconds: float) -> datetime:

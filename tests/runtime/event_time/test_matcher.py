@@ -4,6 +4,8 @@ the sequence, however it is cut, saved and loaded."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -18,13 +20,16 @@ from fairlead.matching.results.delivery_order import delivery_words
 from fairlead.model.identity import to_hex
 from fairlead.model.relation import Relation
 from fairlead.model.verdict import EventVerdict
-from fairlead.runtime.event_time import EventTimeMatcher, reviser
+from fairlead.runtime.event_time import EventTimeMatcher
+from fairlead.runtime.event_time.reviser import SegmentLimits
 from tests.runtime.event_time.sequences import (
     PLANS,
     TYPES,
     Record,
     as_microseconds,
+    at,
     batch_ids,
+    compiled,
     cuts,
     judged,
     sequence,
@@ -40,21 +45,16 @@ ORDERS = (
 ROUND_BITS = (0, 2, 3, 10)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def small_segments() -> Any:
-    """Segments of a few events, so that short sequences have many."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reviser, "SEGMENT", 4)
-        patch.setattr(reviser, "SEGMENTS_MAX", 5)
-        yield
+SMALL = SegmentLimits(events=4, kept_max=5)
+"""Segments of a few events, so that short sequences have many."""
 
 
 class Followed:
     """What a matcher delivers and says of a sequence."""
 
     def __init__(self, plan: fairlead.Plan, bits: int, **arguments: Any) -> None:
-        self.plan, self.bits, self.arguments = plan, bits, arguments
-        self.matcher = EventTimeMatcher(plan, bits, **arguments)
+        self.plan, self.bits, self.arguments = plan, bits, {"limits": SMALL} | arguments
+        self.matcher = EventTimeMatcher(plan, bits, **self.arguments)
         self.relations: list[Relation] = []
         self.words: list[str] = []
         self.by: list[int] = []
@@ -103,7 +103,7 @@ class Followed:
 
 @given(st.integers(0, 2**32), st.sampled_from(ORDERS), st.sampled_from(sorted(PLANS)), st.sampled_from(ROUND_BITS))
 def test_the_fold_is_that_of_the_sorted_events_and_no_cut_or_dump_matters(seed: int, order: str, name: str, bits: int) -> None:
-    random, plan = Random(seed), fairlead.compile(TYPES + order + PLANS[name])
+    random, plan = Random(seed), compiled(TYPES + order + PLANS[name])
     records = sequence(random, random.randrange(60))
     stored = stored_times(records, random)
     ahead = as_microseconds(stored)
@@ -121,7 +121,7 @@ def test_the_fold_is_that_of_the_sorted_events_and_no_cut_or_dump_matters(seed: 
 @given(st.integers(0, 2**32), st.sampled_from(sorted(PLANS)))
 def test_after_every_round_the_fold_is_that_of_the_events_so_far(seed: int, name: str) -> None:
     random, bits = Random(seed), Random(seed).choice((0, 2, 3))
-    plan = fairlead.compile(TYPES + ORDERS[0] + PLANS[name])
+    plan = compiled(TYPES + ORDERS[0] + PLANS[name])
     records = sequence(random, 30)
     by_definition = judged(plan, records)
     followed = Followed(plan, bits)
@@ -143,12 +143,12 @@ def test_after_every_round_the_fold_is_that_of_the_events_so_far(seed: int, name
 @given(st.integers(0, 2**32), st.sampled_from(sorted(PLANS)), st.sampled_from(ROUND_BITS))
 def test_without_late_events_nothing_is_revised_and_deliveries_are_those_of_late_tag(seed: int, name: str, bits: int) -> None:
     random = Random(seed)
-    revising = fairlead.compile(TYPES + ORDERS[0] + PLANS[name])
+    revising = compiled(TYPES + ORDERS[0] + PLANS[name])
     records = sequence(random, 50)
     while any(late := judged(revising, records).late):  # without it, its repeat is no repeat
         records = [each for each, is_late in zip(records, late, strict=True) if not is_late]
     revised = Followed(revising, bits).follow(records, random, reload=0.2).finish()
-    tagged = Followed(fairlead.compile(TYPES + "ORDER BY at DELAY 1 SECOND " + PLANS[name]), bits)
+    tagged = Followed(compiled(TYPES + "ORDER BY at DELAY 1 SECOND " + PLANS[name]), bits)
     tagged.follow(records, random, reload=0.2).finish()
     assert all(each.sign == 1 for each in revised.relations)
     assert set(revised.rounds) <= {-1}
@@ -160,16 +160,16 @@ def test_without_late_events_nothing_is_revised_and_deliveries_are_those_of_late
 @given(st.integers(0, 2**32), st.sampled_from(sorted(PLANS)))
 def test_relations_are_mentioned_only_if_a_round_changes_them(seed: int, name: str) -> None:
     """A revision never takes back what it adds, never adds what is there, and never takes back what is not."""
-    random, plan = Random(seed), fairlead.compile(TYPES + ORDERS[2] + PLANS[name])
+    random, plan = Random(seed), compiled(TYPES + ORDERS[2] + PLANS[name])
     followed = Followed(plan, 2).follow(sequence(random, 60), None).finish()
     there: set[str] = set()
     for number, (relation, of) in enumerate(zip(followed.relations, followed.rounds, strict=True)):
         assert (relation.id in there) == (relation.sign == -1), number
         there ^= {relation.id}
         assert relation.sign == 1 or of >= 0
-    for at in range(1, len(followed.relations)):
-        if followed.rounds[at] == followed.rounds[at - 1] >= 0:  # taken back first, then added
-            assert followed.relations[at - 1].sign <= followed.relations[at].sign
+    for low, high in pairwise(range(len(followed.relations))):
+        if followed.rounds[low] == followed.rounds[high] >= 0:  # taken back first, then added
+            assert followed.relations[low].sign <= followed.relations[high].sign
     by_round: dict[int, set[str]] = {}
     for relation, of in zip(followed.relations, followed.rounds, strict=True):
         if of >= 0:
@@ -182,7 +182,7 @@ def test_relations_are_mentioned_only_if_a_round_changes_them(seed: int, name: s
 def test_both_matchers_say_the_same(name: str, arguments: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRLEAD_JIT", "0")
     for seed in range(6):
-        random, plan = Random(seed), fairlead.compile(TYPES + ORDERS[seed % 3] + PLANS[name])
+        random, plan = Random(seed), compiled(TYPES + ORDERS[seed % 3] + PLANS[name])
         records = sequence(random, 50)
         usual = Followed(plan, 3).follow(records, None)
         other = Followed(plan, 3, **arguments).follow(records, Random(seed), reload=0.1)
@@ -192,13 +192,13 @@ def test_both_matchers_say_the_same(name: str, arguments: dict[str, Any], monkey
 
 
 def test_segments_are_dropped_when_no_late_event_can_reach_them_and_joined_when_there_are_too_many() -> None:
-    plan = fairlead.compile(TYPES + ORDERS[0] + PLANS["pairs"])
+    plan = compiled(TYPES + ORDERS[0] + PLANS["pairs"])
     followed = Followed(plan, 4).follow(sequence(Random(1), 2_000, late=0.05), Random(2))
     past = followed.matcher.reviser
     assert past is not None
     assert 1 < len(past.segments) <= 5
     assert len(past) < 40
-    kept = fairlead.compile(TYPES + ORDERS[2].replace("100 SECONDS", "30 DAYS") + PLANS["pairs"])
+    kept = compiled(TYPES + ORDERS[2].replace("100 SECONDS", "30 DAYS") + PLANS["pairs"])
     followed = Followed(kept, 4).follow(sequence(Random(1), 2_000, late=0.05), Random(2))
     past = followed.matcher.reviser
     assert past is not None
@@ -208,3 +208,20 @@ def test_segments_are_dropped_when_no_late_event_can_reach_them_and_joined_when_
     assert sizes[0] > sizes[-2]
     borders = [(past.segments[at].after, np.concatenate([b.keys for b in past.segments[at].batches])[0]) for at in (1, 2)]
     assert all(after < first for after, first in borders)
+
+
+def test_what_is_kept_reaches_back_to_the_last_event_that_revises() -> None:
+    """Segments of one event each, a quarter of a second apart: the late event lies a microsecond after a border."""
+    plan = compiled(TYPES + "ORDER BY at DELAY 0 SECONDS LATE REVISE WITHIN 5 SECONDS " + PLANS["pairs"])
+    records: list[Record] = [{"type": "A", "k": 1, "x": 1, "at": at(step / 4)} for step in range(80)]
+    last = records[-1]["at"] + timedelta(microseconds=1)
+    records += [{"type": "B", "k": 1, "x": 1, "at": last}, {"type": "B", "k": 1, "x": 2, "at": last - timedelta(seconds=5)}]
+    followed = Followed(plan, 0, limits=SegmentLimits(events=1, kept_max=1_000)).follow(records, None)
+    past = followed.matcher.reviser
+    assert past is not None
+    assert len(past) < 30
+    assert followed.verdicts == []
+    assert sorted(followed.finish().fold()) == sorted(batch_ids(plan, records))
+    records[-1]["at"] -= timedelta(microseconds=1)
+    again = Followed(plan, 0, limits=SegmentLimits(events=1, kept_max=1_000)).follow(records, None)
+    assert again.verdicts == [(81, EventVerdict.LATE)]

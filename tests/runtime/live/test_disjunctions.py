@@ -158,7 +158,9 @@ def test_a_restarted_one_goes_on_and_a_late_joiner_delivers_the_same() -> None:
                     assert sub.receipt.count == len(got) + len(after)
                     assert ids(await more(late)) == after
                     assert ids(await more(later))[-len(after) :] == after
-                    assert later.receipt == sub.receipt
+                    found = fairlead.compare(sub.receipt, later.receipt)
+                    assert (found.outcome, found.agreed) == ("agree", later.receipt.delivered)
+                    assert found.start == sub.receipt.count - later.receipt.delivered + 1
 
     run(work)
 

@@ -62,6 +62,7 @@ def test_one_stream(given: Given, tmp_path: Path) -> None:
     run(lambda: compared(given, tmp_path / "events.parquet"))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("given", list(islice(several_streams(), STREAMS)), ids=str)
 def test_several_streams(given: Given, tmp_path: Path) -> None:
     assert len(given.group.parts) > 1

@@ -64,7 +64,8 @@ def test_a_joiner_shares_what_it_has_in_common(rules: str, change: str | None, s
                 assert await stored(fl, "Both") == 4
                 await one.ack()
                 await two.ack()
-        assert await fl.compare("one", "two")
+        compared = await fl.compare("one", "two")
+        assert (compared.outcome, compared.agreed) == (("agree", 3) if start == "new" else ("equal", 4))
 
     on_a_log(work)
 

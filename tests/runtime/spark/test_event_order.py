@@ -1,8 +1,12 @@
-"""ORDER BY on Spark: the ids and the order of the embedded runtime, in batch and on streams, however the rows arrive."""
+"""ORDER BY on Spark: the ids and the order of the embedded runtime, in batch and on streams, however the rows arrive; what is
+ahead; and what late rows revise."""
 
 from __future__ import annotations
 
+import json
 import os
+from collections import Counter
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -39,7 +43,7 @@ def rows(count: int, seed: int) -> list[dict[str, Any]]:
 
 def table(records: list[dict[str, Any]]) -> pa.Table:
     made = pa.Table.from_pylist(records)
-    kinds = {"k": pa.int32(), "at": pa.timestamp("us", tz="UTC")}
+    kinds = {"k": pa.int32(), "at": pa.timestamp("us", tz="UTC"), "_stored": pa.timestamp("us", tz="UTC")}
     return made.cast(pa.schema([each.with_type(kinds.get(each.name, each.type)) for each in made.schema]))
 
 
@@ -97,3 +101,112 @@ def test_streams_give_what_sorting_gives_and_tell_what_is_late(spark: Any, tmp_p
     wanted = fairlead.match(plan, named, until="2026-01-01T00:09:59.999999Z")
     assert [row["verdict"] for row in got.to_pylist() if row["verdict"] != "in order"] == ["late"]
     assert delivered(got) == shown(plan, wanted.batches)
+
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def record(kind: str, second: float, key: int, number: int, stored: float) -> dict[str, Any]:
+    at = {name: START + timedelta(seconds=value) for name, value in (("at", second), ("_stored", stored))}
+    return {"type": kind, "k": key, "x": float(number % 3), "p": "p", "n": number} | at
+
+
+def embedded_ids(plan: Any, records: list[dict[str, Any]], **options: Any) -> list[tuple[str, str]]:
+    named = [
+        {k: v for k, v in each.items() if k not in ("p", "n", "_stored")} | {"_source": each["p"], "_sequence": each["n"]}
+        for each in records
+    ]
+    return sorted((each.subscription, each.id) for each in fairlead.match(plan, named, **options))
+
+
+def test_late_rows_revise_a_stream_and_its_table_folds_to_what_sorting_gives(spark: Any, tmp_path: Path) -> None:
+    """Rows late within d, a repeat of one, rows too late, rows ahead; the query is stopped and resumes from its checkpoint. The
+    rules have keys, an absence, and a chain."""
+    plan = fairlead.compile(TYPES + "ORDER BY at DELAY 1 SECOND AHEAD 10 SECONDS LATE REVISE WITHIN 20 SECONDS " + RULES)
+    random, late = Random(4), []
+    arriving: list[list[dict[str, Any]]] = [[], [], [], []]
+    for number in range(160):
+        second = number / 2
+        made = record(random.choice("AB"), second, random.randrange(3), number, second)
+        part = number // 40
+        if part < 3 and random.random() < 0.3 and second > part * 20 + 5:
+            part += 1
+            late.append(number)
+        arriving[part].append(made)
+    assert len(late) > 15
+    again, too_late = dict(arriving[1][-1]), record("A", 19, 1, 1000, 60)
+    ahead = record("B", 400, 1, 1001, 60)
+    ends = [
+        record("Heartbeat", second, 0, 0, second) | {"k": None, "x": None, "n": None} for second in (300, 600)
+    ]  # the second one releases the first
+    arriving[2] += [again, ahead]
+    arriving[3] += [too_late, *ends]
+    folder, out = tmp_path / "in", str(tmp_path / "out")
+    folder.mkdir()
+    progress = []
+    for run, parts in enumerate(((0, 1), (2, 3))):
+        for part in parts:
+            stored(folder, part, arriving[part])
+        schema = spark.read.parquet(str(folder)).schema
+        reading = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
+        found = fl.observed(fl.match(plan, reading, source="p", sequence="n", buckets=2), plan)
+        writer = (
+            found.writeStream.format("parquet").option("path", out).option("checkpointLocation", str(tmp_path / "checkpoint"))
+        )
+        query = writer.trigger(availableNow=True).start()
+        with fl.coded_errors():
+            assert query.awaitTermination(300)
+        progress += [json.loads(each.json) for each in query.recentProgress]
+        assert query.lastProgress["batchId"] == 2 * run + 1
+    table = spark.read.parquet(out)
+    verdicts = Counter(row["verdict"] for row in table.collect())
+    assert {name: verdicts[name] for name in ("late", "repeated", "ahead")} == {"late": 1, "repeated": 1, "ahead": 1}
+    assert verdicts["added"] > 5
+    assert verdicts["retracted"] > 5
+    counted = fl.Metrics(plan)
+    for each in progress:
+        counted.note(each)
+    now = counted.snapshot()
+    assert dict(now.verdicts) == {name: verdicts[name] for name in now.verdicts}
+    assert now.kept is not None
+    assert {row["revision"] for row in table.where("verdict in ('added', 'retracted')").collect()} == {1, 2, 3}
+    accepted = [each for part in arriving for each in part if each not in (too_late, ahead, *ends)]
+    wanted = embedded_ids(plan, accepted, until=ends[0]["at"])
+    twice = table.union(table.where("verdict = 'added'"))  # a sink that stored a micro-batch twice
+    for rows in (table, twice):
+        held = fl.current(rows)
+        assert sorted((row["subscription"], row["relation_id"]) for row in held.collect()) == wanted
+    assert held.columns == [name for name in table.columns if name != "revision"]
+    names = fl.register(table, plan, prefix="late_")
+    assert spark.table(names["ahead"]).collect()[0]["event"]["k"] == 1
+    assert spark.table(names["Rise"]).where("verdict = 'retracted' AND revision IS NULL").count() == 0
+    with pytest.raises(fairlead.UsageError, match="A232"):
+        fl.current(found)
+
+
+def test_rows_ahead_of_their_storage_are_not_matched_in_batch(spark: Any, tmp_path: Path) -> None:
+    plan = fairlead.compile(TYPES + "ORDER BY at AHEAD 10 SECONDS " + RULES)
+    random = Random(5)
+    records = [
+        record(random.choice("AB"), number / 2, random.randrange(3), number, number / 2 - random.choice((0, 10, 10.000001)))
+        for number in range(120)
+    ]
+    records += [record("A", 1.25, 1, 999, 0) | {"_stored": None}]  # it does not say
+    ahead = [each for each in records if each["_stored"] and each["at"] > each["_stored"] + timedelta(seconds=10)]
+    wanted = embedded_ids(plan, [each for each in records if each not in ahead])
+    assert len(ahead) > 20
+    assert wanted != embedded_ids(plan, records)
+    files = spark.read.parquet(written(tmp_path / "in", records, 3))
+    for frame in (files, files.where("k >= 0")):  # Arrow reads the files, or Spark does
+        rows = fl.match(plan, frame, source="p", sequence="n", buckets=2).collect()
+        assert sorted((row["subscription"], row["relation_id"]) for row in rows if row["verdict"] == "in order") == wanted
+        told = [row["members"][0] for row in rows if row["verdict"] == "ahead"]
+        assert sorted((each["type"], each["at"]) for each in told) == sorted(
+            (each["type"], each["at"].replace(tzinfo=None)) for each in ahead
+        )
+    with pytest.warns(fairlead.errors.FairleadWarning, match="W102") as caught:
+        rows = fl.match(plan, files.drop("_stored"), source="p", sequence="n", buckets=2).collect()
+    assert len(caught) == 1
+    assert sorted((row["subscription"], row["relation_id"]) for row in rows) == embedded_ids(plan, records)
+    with pytest.raises(fairlead.DataError, match="D022"):
+        fl.match(plan, files.withColumn("_stored", files["_stored"].cast("string")))

@@ -283,6 +283,7 @@ def _batches(
     check: bool = False,
 ) -> Generator[tuple[int, Columns], None, None]:
     """The events of the files, each batch with its part of the plan. `check`: only validate them."""
+    from fairlead.runtime.embedded import punctual
     from fairlead.runtime.sorting import AllFresh, arrivals_of, in_total_order, order_of
     from fairlead.transport.admission.sequences import LastSequences
     from fairlead.transport.files.event_files import read_files
@@ -305,7 +306,7 @@ def _batches(
             last_sequences=AllFresh(),
         )
         with closing(unordered):
-            given = unordered if check else running.punctual(unordered)
+            given = unordered if check else punctual(running, unordered)
             yield 0, in_total_order(given, order_of(plan, job.order_by), plan.catalogue)
         return
     sequences = LastSequences.load(running.sequences.dump()) if check else running.sequences

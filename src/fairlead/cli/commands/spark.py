@@ -278,6 +278,9 @@ def following(now: Snapshot) -> Any:
         ("late", f"{now.late:,}"),
         ("rejected", f"{now.rejected:,}"),
     ]
+    rows += [(name, f"{number:,}") for name, number in (("ahead", now.ahead),) if number]
+    if now.kept is not None:
+        rows += [("kept for late events", f"{now.kept:,}"), ("retracted", f"{now.retracted:,}"), ("added", f"{now.added:,}")]
     if now.held is not None:
         rows.insert(4, ("held back", f"{now.held:,}"))
     for row in (*rows, *((name, f"{count:,}") for name, count in now.relations.items())):
@@ -291,11 +294,11 @@ def _show(done: Done, asked: SparkRunArguments) -> None:
     screen = console()
     rate = f", {done.events / done.seconds:,.0f}/s" if done.seconds else ""
     apart = "".join(
-        f", {number:,} {name}"
-        for name, number in (("late", done.late), ("rejected", done.rejected), ("repeated", done.repeated))
-        if number
+        f", {number:,} {name}" for name in ("late", "ahead", "rejected", "repeated") if (number := getattr(done, name))
     )
     screen.print(f"{counted(done.events, 'event')}{apart}, {counted(done.found, 'relation')} in {done.seconds:.1f} s{rate}")
+    if done.retracted or done.added:
+        screen.print(f"revisions: {counted(done.retracted, 'relation')} retracted, {done.added:,} added")
     if done.ties:
         screen.print(f"{counted(done.ties, 'tie')} of the order columns, broken by type and content")
     screen.print()
@@ -305,7 +308,8 @@ def _show(done: Done, asked: SparkRunArguments) -> None:
     screen.print(made)
     screen.print()
     for name, number, path in (
-        ("relations", done.found or not asked.stream, asked.out.relations), ("late", done.late, asked.out.late),
+        ("relations", done.found or done.added or not asked.stream, asked.out.relations),
+        ("late", done.late, asked.out.late), ("ahead", done.ahead, asked.out.ahead),
         ("rejected", done.rejected, asked.out.rejected), ("repeated", done.repeated, asked.out.repeated),
     ):  # fmt: skip
         if number:

@@ -42,6 +42,8 @@ class Tailed:
     """By subscription, the relations that were delivered."""
     taken_back: Counter[str]
     """By subscription, the deliveries that take a relation back."""
+    early: Counter[str]
+    """By subscription, early deliveries, also those that take one back."""
     receipts: Mapping[str, Receipt]
     """By subscription."""
     verdicts: Counter[str]
@@ -51,6 +53,7 @@ class Tailed:
         return {
             "relations": dict(self.found),
             **({"taken_back": dict(self.taken_back)} if self.taken_back else {}),
+            **({"early": dict(self.early)} if self.early else {}),
             **({"verdicts": dict(self.verdicts)} if self.verdicts else {}),
             "name": self.name,
             "receipts": [
@@ -107,6 +110,11 @@ class ReportLines:
 )
 @click.option("--receipt", metavar="FILE", help="Write the receipt (JSON) here at the end, for `fairlead compare`.")
 @click.option("--emit/--no-emit", default=True, help="Store what the rules EMIT, or store nothing.  [default: emit]")
+@click.option(
+    "--early",
+    type=click.Choice(["all", "final"]),
+    help="Print relations also before the DELAY of the rules has passed: all, or those that no other event can change.",
+)
 @log_options
 @json_option
 @click.option("--quiet", "-q", is_flag=True, help="No summary.")
@@ -119,6 +127,7 @@ def tail(
     out: str,
     receipt: str | None,
     emit: bool,
+    early: str | None,
     where: LogAddress,
     as_json: bool,
     quiet: bool,
@@ -141,7 +150,8 @@ def tail(
 
     If the rules have ORDER BY, events that take no part (late, ahead, …) are reported on standard error, one line each; with
     --json and without --out as JSON lines with a `verdict`, between the relations. With LATE REVISE, every relation has a
-    `sign`: 1, or -1 if a relation that was delivered before is taken back.
+    `sign`: 1, or -1 if a relation that was delivered before is taken back. With --early, relations are printed a first time,
+    marked `early`, before the DELAY has passed, and taken back if other events change them. They are not in receipts.
     """
     from fairlead.cli.outputs import refuse_nameless, refuse_overlap
     from fairlead.cli.progress import counting
@@ -153,10 +163,12 @@ def tail(
     refuse_nameless(outputs, standard=("--out",))
     refuse_overlap(outputs, [rules])
     _require_new(name, out)
+    if early and out != "-":
+        raise click.UsageError("--early is for the standard output; leave --out out, or --early")
     with (
         naming(rules),
         where.opened() as fl,
-        fl.subscribe(text, name=name, start=begin, emit=emit, verdicts=True) as sub,
+        fl.subscribe(text, name=name, start=begin, emit=emit, verdicts=True, early=early == "all" or early or False) as sub,
         noted() as signals,
         counting("following" if follow else "reading", shown=not quiet and out != "-") as tell,
     ):
@@ -213,7 +225,7 @@ def _chunks(
     while left and not signals:
         chunk, report = _next_chunk(sub, min(left, CHUNK))
         if chunk:
-            left -= 0 if count is None else len(chunk)
+            left -= 0 if count is None else sum(not each.early for each in chunk)
             yield chunk
         if report is not None:
             reports.show(report)
@@ -261,12 +273,12 @@ def _tailed(
     from fairlead.transport.output.relation_files import open_relations
 
     none = Counter({each.name: 0 for each in sub.plan.subscriptions})
-    done = Tailed(name, perf_counter(), none, Counter(), {}, reports.counts)
+    done = Tailed(name, perf_counter(), none, Counter(), Counter(), {}, reports.counts)
     with SmallOutput(receipt) as receipts, open_relations(out, sub.plan) as relations:
         for chunk in chunks:
             relations.write(chunk)  # 1
-            done.found.update(each.subscription for each in chunk if each.sign == PLUS)
-            done.taken_back.update(each.subscription for each in chunk if each.sign != PLUS)
+            for each in chunk:
+                (done.early if each.early else done.found if each.sign == PLUS else done.taken_back)[each.subscription] += 1
             if out == "-":
                 sys.stdout.flush()
                 if receipt is None:
@@ -287,7 +299,8 @@ def _show(done: Tailed, err: bool) -> None:
 
     for name, number in done.found.items():
         back = f", {done.taken_back[name]:,} taken back" if done.taken_back[name] else ""
-        click.echo(f"{name}: {counted(number, 'relation')}{back}", err=err)
+        early = f"; {counted(done.early[name], 'early line')}" if done.early[name] else ""
+        click.echo(f"{name}: {counted(number, 'relation')}{back}{early}", err=err)
     if done.verdicts:
         click.echo(verdict_words(done.verdicts), err=err)
     for name, each in done.receipts.items():

@@ -40,7 +40,7 @@ from fairlead.runtime.event_time.buffer import (
     JudgedEvents,
     rows_of,
 )
-from fairlead.runtime.event_time.reviser import Reviser
+from fairlead.runtime.event_time.reviser import SEGMENT_LIMITS, Reviser, SegmentLimits
 from fairlead.runtime.event_time.shared_steps import SharedSteps
 
 Numbers = npt.NDArray[np.int64]
@@ -68,14 +68,20 @@ class EventTimeMatcher:
     """`round_bits`: how many last bits of a position do not count for its round. Keyword arguments are those of the engine."""
 
     def __init__(
-        self, plan: Plan, round_bits: int = FILE_ROUND_BITS, *, engine: Engine | None = None, **arguments: Any
+        self,
+        plan: Plan,
+        round_bits: int = FILE_ROUND_BITS,
+        *,
+        engine: Engine | None = None,
+        limits: SegmentLimits = SEGMENT_LIMITS,
+        **arguments: Any,
     ) -> None:
         require(plan.order is not None, "the events have an order by value")
         assert plan.order is not None
         self.plan, self.round_bits, self.arguments = plan, round_bits, arguments
         self.buffer = EventTimeBuffer(plan.order, plan.catalogue)
         self._engine = Engine(plan, **arguments) if engine is None else engine
-        self.reviser = None if plan.order.revise_us is None else Reviser(plan, self._engine, **arguments)
+        self.reviser = None if plan.order.revise_us is None else Reviser(plan, self._engine, limits=limits, **arguments)
         self.round = NO_ROUND
         """The round that has late events and has not ended."""
 
@@ -103,7 +109,7 @@ class EventTimeMatcher:
             return self._matched(columns, stored, steps)
         last = self.buffer.last
         judged = self.buffer.judge(columns, stored)
-        made = Findings()
+        made = CollectedDeliveries()
         rounds = judged.positions >> self.round_bits
         if self.round != NO_ROUND and len(rounds) and rounds[0] > self.round:
             self._revise(self.reviser, made, last)
@@ -146,7 +152,7 @@ class EventTimeMatcher:
         judged: JudgedEvents,
         low: int,
         high: int,
-        made: Findings,
+        made: CollectedDeliveries,
         repeated: npt.NDArray[np.bool_],
     ) -> None:
         """Events of one round, or of several without late events: step 1, and their late events are noted."""
@@ -163,7 +169,7 @@ class EventTimeMatcher:
         if len(late):
             repeated[late] = reviser.note(rows_of(judged.columns, late, self.plan.catalogue))
 
-    def _revise(self, reviser: Reviser, made: Findings, last: int) -> None:
+    def _revise(self, reviser: Reviser, made: CollectedDeliveries, last: int) -> None:
         """The round ends: step 2."""
         revision = reviser.revise()
         for relations in (revision.retracted, revision.added):
@@ -173,7 +179,7 @@ class EventTimeMatcher:
 
     def finish(self, until: int | None = None) -> OrderedFindings:
         """The sequence has ended: its last round, then all events that were held, then what `until` decides."""
-        made = Findings()
+        made = CollectedDeliveries()
         if self.reviser is not None and self.round != NO_ROUND:
             self._revise(self.reviser, made, self.buffer.last)
         rest = self.buffer.finish()
@@ -199,7 +205,13 @@ class EventTimeMatcher:
 
     @classmethod
     def load(
-        cls, plan: Plan, dumped: bytes | memoryview, round_bits: int = FILE_ROUND_BITS, **arguments: Any
+        cls,
+        plan: Plan,
+        dumped: bytes | memoryview,
+        round_bits: int = FILE_ROUND_BITS,
+        *,
+        limits: SegmentLimits = SEGMENT_LIMITS,
+        **arguments: Any,
     ) -> EventTimeMatcher:
         """The inverse of `dump`. Raises StateError."""
         with _readable():
@@ -207,15 +219,22 @@ class EventTimeMatcher:
             _require_version(head)
             size, held = head["bytes"]
             state, kept = bytes(rest[:size]), rest[size : size + held]
-        return cls.resume(plan, Engine.load(plan, state, **arguments), kept, round_bits, **arguments)
+        return cls.resume(plan, Engine.load(plan, state, **arguments), kept, round_bits, limits=limits, **arguments)
 
     @classmethod
     def resume(
-        cls, plan: Plan, engine: Engine, held: bytes | memoryview, round_bits: int = FILE_ROUND_BITS, **arguments: Any
+        cls,
+        plan: Plan,
+        engine: Engine,
+        held: bytes | memoryview,
+        round_bits: int = FILE_ROUND_BITS,
+        *,
+        limits: SegmentLimits = SEGMENT_LIMITS,
+        **arguments: Any,
     ) -> EventTimeMatcher:
         """From the state of the engine, and what `held` returned beside it. If the engine has other subscriptions than it had
         then, what was released before is not revised any more. Raises StateError."""
-        made = cls(plan, round_bits, engine=engine, **arguments)
+        made = cls(plan, round_bits, engine=engine, limits=limits, **arguments)
         with _readable():
             head, rest = head_and_rest(held)
             _require_version(head)
@@ -245,7 +264,7 @@ def _require_version(head: Mapping[str, Any]) -> None:
         raise StateError("S110", problem, "run the release that wrote the state, or start again")
 
 
-class Findings:
+class CollectedDeliveries:
     """Deliveries of one step, one after the other."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ The past is a list of segments, oldest first (segment.py). A round of late event
 After it, engine and past are those that the events in the total order would have led to. The relations that are taken back are
 found again by feeding the old segments, so only their ids are kept.
 
-Segments begin where the first order key changes, after at least SEGMENT events. When there are too many, every second border is
+Segments begin where the first order key changes, after a number of events. When there are too many, every second border is
 dropped, so that older segments are longer: what a late event costs is in proportion to how late it is. All of this is decided
 by the released events, not by the batches in which they arrive.
 
@@ -36,6 +36,7 @@ from fairlead.errors import StateError, require
 from fairlead.matching.results.delivery_order import ids_of, taken
 from fairlead.model.columns import Columns
 from fairlead.model.identity import ID_BYTES, Words, to_bytes
+from fairlead.model.limits import LIMITS
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
 from fairlead.order.event_identity import event_identities
@@ -46,7 +47,7 @@ from fairlead.runtime.event_time.buffer import EVERYTHING, NO_EVENTS, rows_of
 from fairlead.runtime.event_time.segment import (
     NO_IDS,
     KeptBatch,
-    Segment,
+    KeptSegment,
     at_positions,
     first_keys,
     joined_columns,
@@ -55,11 +56,18 @@ from fairlead.runtime.event_time.segment import (
 from fairlead.runtime.sorting import arrivals_of
 
 Numbers = npt.NDArray[np.int64]
-SEGMENT = 16_384
-"""Events of a segment: on kernels, feeding them takes some ten milliseconds, about as long as loading the state before them."""
-SEGMENTS_MAX = 16
-"""States that are kept: each may be as large as the engine's."""
 VERSION = 1
+
+
+@dataclass(frozen=True)
+class SegmentLimits:
+    """`events`: of a segment, at least. `kept_max`: segments that are kept."""
+
+    events: int = LIMITS.segment_events_min
+    kept_max: int = LIMITS.segments_max
+
+
+SEGMENT_LIMITS = SegmentLimits()
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,16 +84,30 @@ class Revision:
 
 class Reviser:
     """`engine`: as of now. `next`: the position of the next event. `late`: events of the open round, in the order of arrival.
-    Keyword arguments are those of the engine."""
+    Keyword arguments are those of the engine.
 
-    def __init__(self, plan: Plan, engine: Engine | None = None, **arguments: Any) -> None:
+    `keeps_positions`: the events have positions, which increase from batch to batch; those of late events follow, too. In a
+    revision, the positions of the events after the place of a late one, and its own, are dealt out again in the new order. So
+    an event has the position that it would have without late events, plus as many as there were before it."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        engine: Engine | None = None,
+        *,
+        keeps_positions: bool = False,
+        limits: SegmentLimits = SEGMENT_LIMITS,
+        **arguments: Any,
+    ) -> None:
         require(plan.order is not None and plan.order.revise_us is not None, "the rules say LATE REVISE", order=plan.order)
         assert plan.order is not None
-        self.plan, self.order, self.arguments = plan, plan.order, arguments
+        self.plan, self.order, self.arguments, self.limits = plan, plan.order, arguments, limits
+        self.keeps_positions = keeps_positions
+        self._spare: Numbers | None = None
         self.engine = Engine(plan, **arguments) if engine is None else engine
         self.next = self.engine.last.major + 1
         self.last_key = NOWHERE
-        self.segments = [Segment(NOWHERE, self.next, self.engine.dump())]
+        self.segments = [KeptSegment(NOWHERE, self.next, self.engine.dump())]
         self.late: list[Columns] = []
         self.needed = EVERYTHING
 
@@ -109,25 +131,33 @@ class Reviser:
     def _borders(self, keys: Numbers) -> list[int]:
         """Where new segments begin: at the first other key after enough events."""
         size, found = len(self.segments[-1]), []
-        if size + len(keys) <= SEGMENT:
+        if size + len(keys) <= self.limits.events:
             return []
         changes = np.flatnonzero(np.diff(keys, prepend=self.last_key if size else keys[0]))
         start = -size
-        while (at := int(np.searchsorted(changes, start + SEGMENT))) < len(changes):
+        while (at := int(np.searchsorted(changes, start + self.limits.events))) < len(changes):
             start = int(changes[at])
             found.append(start)
         return found
 
     def _fed(self, columns: Columns, keys: Numbers, low: int, high: int) -> Sequence[Relation]:
         mine = columns if (low, high) == (0, len(columns)) else columns.part(low, high)
-        return self._feed(KeptBatch(at_positions(mine, self.next), keys[low:high]))
+        positions = mine.position_array if self.keeps_positions else self._positions(len(mine))
+        return self._feed(KeptBatch(at_positions(mine, positions), keys[low:high]))
+
+    def _positions(self, count: int) -> range | Numbers:
+        """Those of the next events: the next ones, or in a revision with given positions the next of these."""
+        if self._spare is None:
+            return range(self.next, self.next + count)
+        found, self._spare = self._spare[:count], self._spare[count:]
+        return found
 
     def _feed(self, batch: KeptBatch) -> Sequence[Relation]:
         if not len(batch):
             return []
         found = self.engine.feed(batch.columns)
         self.segments[-1].add(batch, ids_of(found))
-        self.next += len(batch)
+        self.next = int(batch.columns.positions[-1]) + 1
         self.last_key = int(batch.keys[-1])
         return found
 
@@ -136,11 +166,11 @@ class Reviser:
         it: what is older, and not needed by those of this round, goes."""
         assert self.order.revise_us is not None
         self.segments[-1].close()
-        self.segments.append(Segment(self.last_key, self.next, self.engine.dump()))
+        self.segments.append(KeptSegment(self.last_key, self.next, self.engine.dump()))
         oldest = min(key - self.order.revise_us, self.needed)
         while len(self.segments) > 1 and self.segments[1].after < oldest:
             del self.segments[0]
-        if len(self.segments) > SEGMENTS_MAX:
+        if len(self.segments) > self.limits.kept_max:
             *older, newest = self.segments
             for even, odd in zip(older[::2], older[1::2], strict=False):
                 even.absorb(odd)
@@ -183,13 +213,19 @@ class Reviser:
             self.engine, self.next, self.last_key, self.segments = before
             self.late = late
             raise
+        finally:
+            self._spare = None
 
     def _revised(self, late: Columns) -> Revision:
         keys = first_keys(late, self.order, self.plan.catalogue)
+        if self.keeps_positions:
+            self._spare = np.sort(late.position_array)
         if keys.min() > self.last_key:  # they are the next in the order
             return Revision((), list(self._feed(self._ordered(NO_EVENTS, late))))
         start = self._segment_of(int(keys.min()))  # 1
         old, owed = self.segments[start:], self.engine.owed
+        if self._spare is not None:
+            self._spare = np.sort(np.concatenate([self._spare, *(each.positions for each in old)]))
         self.engine = self._loaded(old[0].state)  # 2
         self.engine.owed = owed
         self.next, self.last_key, self.segments = old[0].first, old[0].after, self.segments[:start]
@@ -197,30 +233,34 @@ class Reviser:
         for number, segment in enumerate(old):  # 3
             end = old[number + 1].after if number + 1 < len(old) else EVERYTHING
             mine = np.flatnonzero((keys > segment.after) & (keys <= end))
-            self.segments.append(Segment(segment.after, self.next, self.engine.dump() if number else segment.state))
+            self.segments.append(KeptSegment(segment.after, self.next, self.engine.dump() if number else segment.state))
             if len(mine):
                 found.append(self._feed(self._ordered(_whole(segment), rows_of(late, mine, self.plan.catalogue))))
             else:
-                found += [self._feed(each) for each in segment.placed(self.next)]
+                found += [self._feed(self._moved(each)) for each in segment.batches]
         return self._compared(old, found)  # 4, and 5: self.segments and self.engine are the new ones
 
     def _ordered(self, columns: Columns, late: Columns) -> KeptBatch:
         made = with_late(columns, late, self.order, self.plan.catalogue, self.next)
+        made = at_positions(made, self._positions(len(made)))
         return KeptBatch(made, first_keys(made, self.order, self.plan.catalogue))
+
+    def _moved(self, batch: KeptBatch) -> KeptBatch:
+        return KeptBatch(at_positions(batch.columns, self._positions(len(batch))), batch.keys)
 
     def _segment_of(self, key: int) -> int:
         found = [number for number, each in enumerate(self.segments) if each.after < key]
         require(bool(found), "a late event has a place among the kept ones", key=key, after=self.segments[0].after)
         return found[-1]
 
-    def _compared(self, old: Sequence[Segment], found: Sequence[Sequence[Relation]]) -> Revision:
+    def _compared(self, old: Sequence[KeptSegment], found: Sequence[Sequence[Relation]]) -> Revision:
         before = np.concatenate([each.ids for each in old])
         now = np.concatenate([NO_IDS, *map(ids_of, found)])
         gone, fresh = differences(before, now)
         added = _at_places(found, fresh)
         return Revision([each.taken_back() for each in self._found_again(old, gone)], added)
 
-    def _found_again(self, old: Sequence[Segment], places: Numbers) -> list[Relation]:
+    def _found_again(self, old: Sequence[KeptSegment], places: Numbers) -> list[Relation]:
         """The relations at these places among those of the old segments: their events are fed once more."""
         if not len(places):
             return []
@@ -228,7 +268,7 @@ class Reviser:
 
         def relations() -> Iterator[Sequence[Relation]]:
             count = 0
-            for each in (batch for segment in old for batch in segment.placed(segment.first)):
+            for each in (batch for segment in old for batch in segment.batches):
                 if count > last:
                     return
                 yield (some := engine.feed(each.columns))
@@ -250,9 +290,9 @@ class Reviser:
         head = {"version": VERSION, "last_key": self.last_key, "needed": self.needed, "segments": heads}
         return b"".join([with_head(head, b""), *parts])
 
-    def _round(self) -> Segment:
+    def _round(self) -> KeptSegment:
         """The open round in the form of a segment."""
-        made = Segment(NOWHERE, 0, b"")
+        made = KeptSegment(NOWHERE, 0, b"")
         if self.late:
             late = self._ordered(NO_EVENTS, _together(self.late))
             made.add(late, NO_IDS)
@@ -268,17 +308,17 @@ class Reviser:
             segments, at = [], 0
             for each in head["segments"]:
                 size = sum(each["bytes"])
-                segments.append(Segment.load(each, rest[at : at + size], self.order, self.plan.catalogue))
+                segments.append(KeptSegment.load(each, rest[at : at + size], self.order, self.plan.catalogue))
                 at += size
             *self.segments, late = segments
             self.late = [_whole(late)] if len(late) else []
             self.last_key, self.needed = int(head["last_key"]), int(head["needed"])
-            self.next = self.segments[-1].first + len(self.segments[-1])
+            self.next = self.engine.last.major + 1
         except (ValueError, KeyError, TypeError, IndexError, json.JSONDecodeError, pa.ArrowException):
             raise StateError("S119", "the kept events in the state are damaged", "use an earlier dump") from None
 
 
-def _whole(segment: Segment) -> Columns:
+def _whole(segment: KeptSegment) -> Columns:
     segment.close()
     return segment.batches[0].columns if segment.batches else NO_EVENTS
 

@@ -9,7 +9,7 @@ Takes: batches in the order of the rules. Gives: the same batches at other posit
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -44,7 +44,7 @@ class KeptBatch:
         return len(self.keys)
 
 
-class Segment:
+class KeptSegment:
     """`after`: the first order key of the last event before it. `first`: the position of its first event. `state`: the dump of
     the engine before it."""
 
@@ -73,7 +73,7 @@ class Segment:
         self._batches[start:] = [joined(self._batches[start:])] if len(self._batches) > start else []
         self._joined = len(self._batches)
 
-    def absorb(self, later: Segment) -> None:
+    def absorb(self, later: KeptSegment) -> None:
         """The events of the next segment, too."""
         self.batches.extend(later.batches)
         self._ids += later._ids
@@ -99,11 +99,10 @@ class Segment:
             self._ids = [np.concatenate([NO_IDS, *self._ids])]
         return self._ids[0]
 
-    def placed(self, first: int) -> Iterator[KeptBatch]:
-        """Its batches at positions from `first`."""
-        for each in self.batches:
-            yield KeptBatch(at_positions(each.columns, first), each.keys)
-            first += len(each)
+    @property
+    def positions(self) -> Numbers:
+        """Those of its events."""
+        return np.concatenate([np.zeros(0, dtype=np.int64), *(each.columns.position_array for each in self.batches)])
 
     def holds(self, key: int, identity: Words) -> bool:
         """Whether an event with this first order key and identity is among its events."""
@@ -124,10 +123,13 @@ class Segment:
         tables = {name: canonical_blob(arrivals[name].drop_columns(reserved)) for name in sorted(arrivals)}
         parts = [self.state, to_bytes(self.ids), *tables.values()]
         head = {"after": self.after, "first": self.first, "size": self.size, "types": list(tables)}
+        positions = self.positions
+        if not np.array_equal(positions, np.arange(self.first, self.first + self.size)):
+            head, parts = head | {"positions": True}, [*parts, positions.astype("<i8").tobytes()]
         return head | {"bytes": [len(each) for each in parts]}, parts
 
     @classmethod
-    def load(cls, head: Mapping[str, Any], rest: memoryview, order: EventOrder, catalogue: Catalogue) -> Segment:
+    def load(cls, head: Mapping[str, Any], rest: memoryview, order: EventOrder, catalogue: Catalogue) -> KeptSegment:
         """The inverse of `dump`; its events are read when they are needed first."""
         ends = np.cumsum([0, *head["bytes"]]).tolist()
         parts = [bytes(rest[low:high]) for low, high in pairwise(ends)]
@@ -152,9 +154,12 @@ class UnreadSegment:
     catalogue: Catalogue
 
     def read(self) -> KeptBatch:
-        tables = {name: unpacked(blob) for name, blob in zip(self.head["types"], self.parts[2:], strict=True)}
+        names, given = self.head["types"], self.parts[2:]
+        tables = {name: unpacked(blob) for name, blob in zip(names, given[: len(names)], strict=True)}
         arrivals = {name: with_order_columns(each, self.order, self.catalogue[name]) for name, each in tables.items()}
         columns = _in_their_places(arrivals, self.order, self.catalogue, int(self.head["first"]))
+        if "positions" in self.head:
+            columns = at_positions(columns, np.frombuffer(given[-1], dtype="<i8").astype(np.int64))
         return KeptBatch(columns, first_keys(columns, self.order, self.catalogue))
 
 
@@ -172,10 +177,10 @@ def _in_their_places(arrivals: Arrivals, order: EventOrder, catalogue: Catalogue
     return in_their_places(in_order(arrivals, len(order.keys), order.descending), arrivals, order, catalogue, first)
 
 
-def at_positions(columns: Columns, first: int) -> Columns:
-    """The batch at other positions, without gaps."""
-    end = first + len(columns)
-    return replace(columns, positions=range(first, end), duplicates=0, last_position=end - 1, known_places=columns.places)
+def at_positions(columns: Columns, positions: range | Numbers) -> Columns:
+    """The batch at other positions."""
+    last = int(positions[-1]) if len(positions) else None
+    return replace(columns, positions=positions, duplicates=0, last_position=last, known_places=columns.places)  # type: ignore[arg-type]
 
 
 def first_keys(columns: Columns, order: EventOrder, catalogue: Catalogue) -> Numbers:
@@ -202,23 +207,29 @@ def joined(batches: Sequence[KeptBatch]) -> KeptBatch:
 
 
 def joined_columns(batches: Sequence[Columns]) -> Columns:
-    """Consecutive batches as one, at positions without gaps."""
+    """Consecutive batches as one."""
     types = tuple(dict.fromkeys(name for each in batches for name in each.types))
     numbers = {name: number for number, name in enumerate(types)}
     mapped = [np.array([numbers[name] for name in each.types], dtype=np.int64) for each in batches]
     codes = np.concatenate([codes[each.code_array] for codes, each in zip(mapped, batches, strict=True)])
     tables = {name: _joined_tables([each.tables[name] for each in batches if name in each.tables]) for name in types}
     identities = [each.identities for each in batches if each.identities is not None]
-    first = batches[0].positions[0] if len(batches[0]) else 0
     return Columns(
         types,
         codes.astype(code_type(len(types))),
-        range(first, first + len(codes)),
+        _joined_positions(batches),  # type: ignore[arg-type]
         {name: table for name, table in tables.items() if table is not None},
         _joined_lists([each.sources for each in batches], batches),
         _joined_lists([each.sequences for each in batches], batches),
         identities=None if len(identities) < len(batches) else np.concatenate(identities),
     )
+
+
+def _joined_positions(batches: Sequence[Columns]) -> range | Numbers:
+    whole = np.concatenate([each.position_array for each in batches])
+    if not len(whole) or whole[-1] - whole[0] != len(whole) - 1:
+        return whole
+    return range(int(whole[0]), int(whole[-1]) + 1)
 
 
 def _joined_tables(tables: Sequence[pa.RecordBatch]) -> pa.RecordBatch | None:

@@ -24,7 +24,7 @@ from fairlead.runtime.spark.api import match
 from fairlead.runtime.spark.failures import coded_errors
 from fairlead.runtime.spark.input.files import EventFiles, Ordered
 from fairlead.runtime.spark.output.folders import Outputs, located, parts, require_format, require_free, write, write_batch
-from fairlead.runtime.spark.output.views import IN_ORDER, LATE, REJECTED, REPEATED
+from fairlead.runtime.spark.output.views import ADDED, AHEAD, DELIVERED, IN_ORDER, LATE, REJECTED, REPEATED, RETRACTED
 from fairlead.runtime.spark.setup.workers import require_workers
 from fairlead.runtime.spark.stream.checkpoint import Note, agree, noted
 from fairlead.runtime.spark.stream.progress import Snapshot, Watch, observed, observed_input
@@ -45,7 +45,8 @@ REPORT_S_MAX = 5.0
 
 @dataclass(frozen=True)
 class Done:
-    """The result of a job. `ties` is None if they are not counted, `batches` for a finite input."""
+    """The result of a job. `ties` is None if they are not counted, `batches` for a finite input. `relations`: as they were
+    first delivered; with LATE REVISE, some were `retracted`, and others `added`."""
 
     events: int
     relations: Mapping[str, int]
@@ -55,6 +56,9 @@ class Done:
     ties: int | None
     seconds: float
     batches: int | None = None
+    ahead: int = 0
+    retracted: int = 0
+    added: int = 0
 
     @property
     def found(self) -> int:
@@ -67,6 +71,9 @@ class Done:
             "late": self.late,
             "rejected": self.rejected,
             "repeated": self.repeated,
+            "ahead": self.ahead,
+            "retracted": self.retracted,
+            "added": self.added,
             "ties": self.ties,
             "seconds": round(self.seconds, 3),
         }
@@ -116,8 +123,9 @@ def _write(frame: DataFrame, out: Outputs, counts: Counter[tuple[str, str | None
     if _of(counts, REJECTED) or bad is not None:
         refused = found[REJECTED] if bad is None else found[REJECTED].unionByName(bad)
         write(refused.coalesce(1), out.rejected, out.form)
-    if _of(counts, REPEATED):
-        write(found[REPEATED].coalesce(1), out.repeated, out.form)
+    for verdict, path in ((REPEATED, out.repeated), (AHEAD, out.ahead)):
+        if _of(counts, verdict):
+            write(found[verdict].coalesce(1), path, out.form)
 
 
 def run_stream(
@@ -158,10 +166,11 @@ def run_stream(
         try:
             counts = _counts(batch)  # 2
             found = parts(batch)
-            sorted_once = found["relations"].repartition(1).sortWithinPartitions(*DELIVERY)
-            if _of(counts, IN_ORDER):  # 3
+            revised = ("revision",) if "revision" in batch.columns else ()
+            sorted_once = found["relations"].repartition(1).sortWithinPartitions(*revised, *DELIVERY)
+            if any(_of(counts, verdict) for verdict in DELIVERED):  # 3
                 write_batch(sorted_once, out.relations, out.form, number, note.plan)
-            for verdict, path in ((LATE, out.late), (REPEATED, out.repeated)):
+            for verdict, path in ((LATE, out.late), (AHEAD, out.ahead), (REPEATED, out.repeated)):
                 if _of(counts, verdict):
                     write_batch(found[verdict].coalesce(1), path, out.form, number, note.plan)
             if _of(counts, REJECTED):
@@ -247,4 +256,5 @@ def _done(
 ) -> Done:
     relations = {each.name: counts[IN_ORDER, each.name] for each in plan.subscriptions}
     late, rejected, repeated = (_of(counts, verdict) for verdict in (LATE, REJECTED, REPEATED))
-    return Done(events, relations, late, rejected + bad, repeated, ties, seconds, batches)
+    more = (_of(counts, verdict) for verdict in (AHEAD, RETRACTED, ADDED))
+    return Done(events, relations, late, rejected + bad, repeated, ties, seconds, batches, *more)

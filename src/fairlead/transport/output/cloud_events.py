@@ -26,6 +26,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from json import JSONDecodeError
 from typing import Any
@@ -35,7 +36,7 @@ from fairlead.dataclass import dataclass
 from fairlead.errors import DataError, UsageError
 from fairlead.model.event import Event
 from fairlead.model.plan import Plan
-from fairlead.model.relation import PLUS, Relation
+from fairlead.model.relation import MINUS, PLUS, Relation
 from fairlead.model.types import Catalogue, DataType, EventType, Kind
 from fairlead.model.values import INT_RANGE, canonical, jsonable
 from fairlead.model.verdict import EventReport
@@ -343,28 +344,42 @@ def _whole(value: Any, name: str) -> int:
     raise DataError("D041", f"expected a 64-bit integer in `{name}`, got {quoted(value)}", fix)
 
 
-RELATION_TYPE, RETRACTION_TYPE, VERDICT_TYPE = "fairlead.relation", "fairlead.retraction", "fairlead.verdict"
+DELIVERY_TYPES = {
+    (PLUS, False): "fairlead.relation",
+    (MINUS, False): "fairlead.retraction",
+    (PLUS, True): "fairlead.early",
+    (MINUS, True): "fairlead.early-retraction",
+}
+"""By sign, and whether the delivery is early."""
+VERDICT_TYPE = "fairlead.verdict"
 
 
 def relation_event(relation: Relation, plan: Plan, number: int | None = None) -> dict[str, Any]:
     """The source and the id identify the delivery permanently:
 
-    id       the relation's; if relations can be taken back, with the number of the delivery, since one can be delivered again
+    id       the relation's; if relations can be taken back, with the number of the delivery, since one can be delivered again;
+             random for an early delivery, which has no number
     source   /subscriptions/<digest of the subscription>
-    type     fairlead.relation; fairlead.retraction if the delivery takes the relation back
+    type     fairlead.relation; fairlead.retraction if the delivery takes the relation back; with early- if it is early
     subject  the local name of the subscription
     data     the relation, as everywhere
     """
     digest = next(each.digest for each in plan.subscriptions if each.name == relation.subscription)
     return {
         "specversion": VERSION,
-        "id": relation.id if number is None or not plan.revises else f"{number}-{relation.id}",
+        "id": _delivery_id(relation, plan, number),
         "source": f"/subscriptions/{digest}",
-        "type": RELATION_TYPE if relation.sign == PLUS else RETRACTION_TYPE,
+        "type": DELIVERY_TYPES[relation.sign, relation.early],
         "subject": relation.subscription,
         "datacontenttype": JSON,
         "data": relation.to_json(),
     }
+
+
+def _delivery_id(relation: Relation, plan: Plan, number: int | None) -> str:
+    if relation.early:
+        return f"early-{uuid.uuid4().hex}"
+    return relation.id if number is None or not plan.revises else f"{number}-{relation.id}"
 
 
 def report_event(report: EventReport, plan: Plan) -> dict[str, Any]:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from contextlib import nullcontext
 
 import numpy as np
-import pytest
 
 from fairlead.engine import compile
 from fairlead.model.types import Catalogue
-from fairlead.runtime.live.core import block_columns
 from fairlead.runtime.live.core.block_columns import REMEMBERED, ColumnCache, portions
 from fairlead.runtime.live.publisher.event_check import EventCheck
 from fairlead.runtime.live.subscriber.stream_reader import report
@@ -79,14 +77,13 @@ def test_a_portion_of_everything_is_what_was_given() -> None:
     assert [[each.sequence for each in some] for some in portions(blocks, {0, 7})] == [[7], [8]]
 
 
-def test_portions_that_began_at_different_blocks_end_at_the_same_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(block_columns, "EVENTS_TOGETHER", 10)
+def test_portions_that_began_at_different_blocks_end_at_the_same_one() -> None:
     blocks = blocks_of(*[2] * 40, first=3)
-    ends = [{some[-1].sequence for some in portions(blocks[start:], ())} for start in range(4)]
+    ends = [{some[-1].sequence for some in portions(blocks[start:], (), 10)} for start in range(4)]
     assert ends[0] - {3, 4, 5} == ends[1] - {3, 4, 5} == ends[2] - {3, 4, 5} == ends[3] - {3, 4, 5}
-    for some in portions(blocks, ()):
+    for some in portions(blocks, (), 10):
         assert sum(each.block.count for each in some) <= 10
-    assert [each for some in portions(blocks, ()) for each in some] == list(blocks)
+    assert [each for some in portions(blocks, (), 10) for each in some] == list(blocks)
 
 
 def test_blocks_of_several_topics_are_numbered_anew_and_not_mixed_up_with_those_of_one() -> None:

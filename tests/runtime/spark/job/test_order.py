@@ -99,10 +99,16 @@ def test_what_stands_beside_an_event_is_of_one_task() -> None:
         assert sum(group.form == "nested" for group in groups_of(plan)) == 1
 
 
-def test_the_verdict_of_a_relation_that_is_taken_back_is_retracted() -> None:
-    plan = fairlead.compile("TYPE A (x INT) SUBSCRIPTION S MATCH A a")
-    first, second = fairlead.match(plan, [{"type": "A", "x": 1}, {"type": "A", "x": 2}])
-    rows = ResultRows(plan).relations([first, second.taken_back()])
-    assert rows.column("verdict").to_pylist() == ["in order", "retracted"]
-    assert rows.column("relation_id").to_pylist() == [first.id, second.id]
-    assert ResultRows(plan).relations([first, second]).column("verdict").to_pylist() == ["in order"] * 2
+def test_the_verdicts_of_a_revision_are_retracted_and_added_and_its_rows_have_its_number() -> None:
+    rules = "TYPE A (x INT, at TIMESTAMP) TIME at {} SUBSCRIPTION S MATCH A a"
+    plan = fairlead.compile(rules.format("ORDER BY at DELAY 0 SECONDS LATE REVISE WITHIN 1 MINUTE"))
+    first, second = fairlead.match(plan, [{"type": "A", "x": 1, "at": 1}, {"type": "A", "x": 2, "at": 2}])
+    rows = ResultRows(plan).revised([second.taken_back()], [first], 7)
+    assert rows.select(["verdict", "relation_id", "revision", "turn"]).to_pylist() == [
+        {"verdict": "retracted", "relation_id": second.id, "revision": 7, "turn": 0},
+        {"verdict": "added", "relation_id": first.id, "revision": 7, "turn": 1},
+    ]
+    delivered = ResultRows(plan).relations([first, second])
+    assert delivered.column("verdict").to_pylist() == ["in order"] * 2
+    assert delivered.column("revision").to_pylist() == [None] * 2
+    assert "revision" not in ResultRows(fairlead.compile(rules.format("ORDER BY at"))).schema.names

@@ -21,7 +21,8 @@ from fairlead.order.holdback import Frontier
 from fairlead.runtime.spark.input.arrivals import CODE
 from fairlead.runtime.spark.job.result_rows import ResultRows
 from fairlead.runtime.spark.stream import target_task
-from fairlead.runtime.spark.stream.stream_job import APART, BLOB_BYTES, UNPLACED, Sequencing, Setup, arrived
+from fairlead.runtime.spark.stream.sequencing import Sequencing
+from fairlead.runtime.spark.stream.stream_job import APART, BLOB_BYTES, UNPLACED, Setup, arrived
 from fairlead.runtime.spark.stream.target_task import fed, kept, resumed
 from tests.runtime.spark.job.in_process import input_table, job_of, reading_of
 

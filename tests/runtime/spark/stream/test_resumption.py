@@ -21,7 +21,7 @@ from fairlead.order.holdback import Frontier, head_and_rest, with_head
 from fairlead.runtime.spark.input.frames import input_of
 from fairlead.runtime.spark.stream.checkpoint import Note, agree, noted
 from fairlead.runtime.spark.stream.resumption import VERSION, ZONE, RuleChange, agree_in
-from fairlead.runtime.spark.stream.stream_job import Sequencing
+from fairlead.runtime.spark.stream.sequencing import Sequencing
 from tests.runtime.spark.job.in_process import input_table, reading_of
 from tests.runtime.spark.stream.rounds import Streaming, setup_of
 from tests.runtime.spark.stream.streams import reading, written

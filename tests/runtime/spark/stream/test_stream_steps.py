@@ -21,7 +21,8 @@ from fairlead.model.types import HEARTBEAT
 from fairlead.order.holdback import Frontier, head_and_rest, with_head
 from fairlead.runtime.spark.input.arrivals import CODE
 from fairlead.runtime.spark.stream import target_task
-from fairlead.runtime.spark.stream.stream_job import BLOB_BYTES, Sequencing
+from fairlead.runtime.spark.stream.sequencing import Sequencing
+from fairlead.runtime.spark.stream.stream_job import BLOB_BYTES
 from fairlead.runtime.spark.stream.target_task import fed, kept, resumed
 from fairlead.transport.events import read_events
 from tests.matching.generators.generated import Case, cases

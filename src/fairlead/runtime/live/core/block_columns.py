@@ -36,22 +36,24 @@ Report = Callable[[Stored, Iterable[DataError]], None]
 """Called with a block and why events of it are rejected. Every reader skips the same ones (mixed_block.py)."""
 
 
-def portions(blocks: Sequence[Stored], borders: Collection[int]) -> Iterator[Sequence[Stored]]:
+def portions(
+    blocks: Sequence[Stored], borders: Collection[int], events_max: int = EVENTS_TOGETHER
+) -> Iterator[Sequence[Stored]]:
     """Blocks that go to the engines together. No portion has blocks on both sides of a sequence in `borders`."""
     start = 0
     while start < len(blocks):
-        end, is_full = _end(blocks, start, borders)
+        end, is_full = _end(blocks, start, borders, events_max)
         end = _meeting(blocks, start, end) if is_full else end
         yield blocks[start:end] if end - start < len(blocks) else blocks
         start = end
 
 
-def _end(blocks: Sequence[Stored], start: int, borders: Collection[int]) -> tuple[int, bool]:
+def _end(blocks: Sequence[Stored], start: int, borders: Collection[int], events_max: int) -> tuple[int, bool]:
     """Where a portion that begins at `start` has to end at the latest, and whether that is because it is full."""
     events = 0
     for at in range(start, len(blocks)):
         events += blocks[at].block.count
-        if at > start and events > EVENTS_TOGETHER:
+        if at > start and events > events_max:
             return at, True
         if at > start and any(blocks[at - 1].sequence <= border < blocks[at].sequence for border in borders):
             return at, False

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fairlead.errors import DataError
 from fairlead.model.types import HEARTBEAT, Catalogue
@@ -27,14 +28,17 @@ from fairlead.transport.tables.table_reader import examined, take_rows
 
 REJECTED = ":rejected"
 """Takes the place of a type among arrivals: the rejected rows, at their places."""
-CODE, TYPE = "_code", "_type"
+CODE, TYPE, STORED = "_code", "_type", "_stored"
+AHEAD_OF = ":ahead "
+"""Before the name of a type among arrivals: its rows whose time is too far after that of their storage."""
 REFUSED = [("code", pa.string()), ("problem", pa.string()), ("record", pa.string())]
 
 
 @dataclass(frozen=True)
 class InputColumns:
     """`columns`: for every type that is read, the input column of each attribute. `others`: types that may occur and are not
-    read. `keys`: the number of order columns."""
+    read. `keys`: the number of order columns. `ahead`: how far the first of them may be after the time of storage, in
+    microseconds; None if that does not matter, or is not known."""
 
     catalogue: Catalogue
     columns: Mapping[str, Mapping[str, str]]
@@ -42,6 +46,7 @@ class InputColumns:
     keys: int
     sourced: bool = False
     on_bad: OnBad = "stop"
+    ahead: int | None = None
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -60,6 +65,11 @@ class InputColumns:
         order = [order_column(key) for key in range(self.keys)]
         return [*order, *([SOURCE, SEQUENCE] if self.sourced else [])]
 
+    @property
+    def carried(self) -> list[str]:
+        """The columns of the input that are no attributes."""
+        return [*self.reserved, *([] if self.ahead is None else [STORED])]
+
 
 class ArrivalReader:
     """Reads batches in one process."""
@@ -75,7 +85,7 @@ class ArrivalReader:
     def arrivals(self, code: int, batch: pa.RecordBatch) -> dict[str, pa.Table]:
         """Rows of one type."""
         reading = self.reading
-        reserved = batch.select(reading.reserved)
+        reserved = batch.select(reading.carried)
         if code >= len(reading.types):
             refused = [unknown(name, reading) for name in batch.column(TYPE).to_pylist()]
             if reading.on_bad == "stop":
@@ -112,6 +122,19 @@ class ArrivalReader:
             made[REJECTED] = self._refused(refused_here, bad, reserved)
         return made
 
+    def apart(self, arrivals: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+        """The arrivals, of which those that are ahead stand apart. A heartbeat that is ahead says nothing."""
+        made = {}
+        for name, table in arrivals.items():
+            ahead = _ahead(table, self.reading.ahead)
+            table = table.drop_columns([STORED])
+            made[name] = table.filter(pa.array(~ahead)) if ahead.any() else table
+            if ahead.any() and name not in (REJECTED, HEARTBEAT.name):
+                made[AHEAD_OF + name] = table.filter(pa.array(ahead))
+            elif name == REJECTED:
+                made[name] = table
+        return made
+
     def _column(self, batch: pa.RecordBatch, name: str) -> pa.Array:
         """The column of an attribute; if it is an order column, it is a time."""
         column = batch.column(name)
@@ -123,6 +146,14 @@ class ArrivalReader:
         there = reserved.take(pa.array(rows, pa.int64()))
         names = [name for name, _ in REFUSED]
         return pa.table([*columns, *there.columns], [*names, *there.schema.names])
+
+
+def _ahead(table: pa.Table, allowed: int | None) -> npt.NDArray[np.bool_]:
+    """Which rows are ahead; one that does not say when it was stored is not."""
+    stored = table.column(STORED)
+    late_enough = pc.greater_equal(pc.add(stored, allowed), table.column(order_column(0)).cast(pa.int64()))
+    found: npt.NDArray[np.bool_] = pc.invert(late_enough).fill_null(False).to_numpy()
+    return found
 
 
 def _told(error: DataError, name: str, batch: pa.RecordBatch, reading: InputColumns) -> DataError:

@@ -4,6 +4,7 @@
     _type                        the row's own type name, if it is unknown
     _order0, _order1, …          the order columns, as values that Arrow can sort; or the position, if rows have one
     _source, _sequence           the publisher and its number of the event, if the user names such columns
+    _stored                      when the log stored the event, in microseconds, if the rules have AHEAD and the frame says it
     _value0, _value1, …          the attributes: one column for a name and a Spark type: frames may have one name with several
 
 Columns of the user are found by their exact names, and identified by number from then on: Spark itself ignores case in names,
@@ -14,17 +15,18 @@ Takes: one frame with a type column, or a frame for each type. Gives: `InputFram
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fairlead.errors import DataError, UsageError
+from fairlead.errors import DataError, FairleadWarning, UsageError
 from fairlead.model.event_order import TIME as TIME_KEY
-from fairlead.model.event_order import OrderKey
+from fairlead.model.event_order import EventOrder, OrderKey
 from fairlead.model.plan import Plan
 from fairlead.model.types import HEARTBEAT, EventType, Kind
 from fairlead.order.total import SEQUENCE, SOURCE, order_column
-from fairlead.runtime.spark.input.arrivals import CODE, TYPE, InputColumns
+from fairlead.runtime.spark.input.arrivals import CODE, STORED, TYPE, InputColumns
 from fairlead.runtime.spark.input.parquet_scans import Recipe
 from fairlead.runtime.spark.input.time_zones import instants, zoned_texts
 from fairlead.runtime.spark.setup.readiness import zone_of
@@ -123,7 +125,8 @@ def input_of(
     columns, numbers = _attributes(plan, given, tuple(types), orders)
     read = _read(plan)
     others = tuple(name for name in types if name not in columns and name not in read)
-    reading = InputColumns(plan.catalogue, columns, others, len(orders[0]), source is not None or sequence is not None, on_bad)
+    sourced, ahead = source is not None or sequence is not None, _ahead(plan, given, orders)
+    reading = InputColumns(plan.catalogue, columns, others, len(orders[0]), sourced, on_bad, ahead)
     recipes = [
         _recipe(each, reading, numbers, order, type_column, source, sequence) for each, order in zip(given, orders, strict=True)
     ]
@@ -136,6 +139,32 @@ def input_of(
     kinds |= {_base(kind) for _, kind, is_time in numbers if is_time}
     zone = (given[0].zone or "UTC") if kinds & {"timestamp_ntz", *TEXTS} else None
     return InputFrame(whole, reading, position is not None, tuple(orders[0]), sources, zone)
+
+
+def _ahead(plan: Plan, given: Sequence[UserFrame], orders: Sequence[Sequence[str]]) -> int | None:
+    """How far an event may be ahead of its storage (AHEAD); None if the frames do not say when that was."""
+    if plan.order is None:
+        return None
+    for each, order in zip(given, orders, strict=True):
+        if plan.order.ahead_us is not None or (plan.order.delay_us and each.whole.isStreaming):
+            _require_time(each.kind(order[0]), order[0], plan.order)
+    if plan.order.ahead_us is None:
+        return None
+    for each in given:
+        if STORED in each.names:
+            _is_one_of(each, STORED, ("timestamp_ntz", "timestamp"), "the time at which the log stored a row is a timestamp")
+    if not any(STORED in each.names for each in given):
+        problem = f"the rules say {plan.order}, and the events do not say when the log stored them: none is ahead"
+        warnings.warn(FairleadWarning("W102", problem, f"add a column '{STORED}' with that time, or drop AHEAD"), stacklevel=4)
+        return None
+    return plan.order.ahead_us
+
+
+def _require_time(kind: str, name: str, order: EventOrder) -> None:
+    """The durations of an order are compared with times, not with numbers of some unit."""
+    if kind not in ("timestamp", "timestamp_ntz"):
+        problem = f"the rules say {order}, and the order column '{name}' is {kind}"
+        raise DataError("D021", problem, f"cast it to a timestamp: F.timestamp_seconds('{name}') if it has seconds", name)
 
 
 def _require_order(plan: Plan, asked: Sequence[str], position: str | None) -> None:
@@ -237,7 +266,9 @@ def _recipe(
     values = {column: name for (name, _, _), column in numbers.items() if column in held}
     times = frozenset(column for (_, _, is_time), column in numbers.items() if column in held and is_time)
     code = reading.types.index(given.of) if given.of else None
-    return Recipe(tuple(order), values, reading.types, code, None if given.of else type_column, source, sequence, times)
+    stored = STORED if reading.ahead is not None and STORED in given.names else None
+    named = None if given.of else type_column
+    return Recipe(tuple(order), values, reading.types, code, named, source, sequence, times, stored)
 
 
 def _selected(given: UserFrame, recipe: Recipe) -> DataFrame:
@@ -251,6 +282,8 @@ def _selected(given: UserFrame, recipe: Recipe) -> DataFrame:
         nothing = F.lit(None)
         chosen.append((given.column(recipe.source) if recipe.source else nothing).cast("string").alias(SOURCE))
         chosen.append((given.column(recipe.sequence) if recipe.sequence else nothing).cast("bigint").alias(SEQUENCE))
+    if recipe.stored is not None:
+        chosen.append(F.unix_micros(instants(given.column(recipe.stored))).alias(STORED))
     for column, name in recipe.values.items():
         chosen.append((_time(given, name) if column in recipe.times else given.column(name)).alias(column))
     return given.frame.select(*chosen)

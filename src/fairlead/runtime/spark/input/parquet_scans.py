@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fairlead.order.total import SEQUENCE, SOURCE, order_column
-from fairlead.runtime.spark.input.arrivals import CODE, TYPE
+from fairlead.runtime.spark.input.arrivals import CODE, STORED, TYPE
 from fairlead.runtime.spark.setup.jvm import is_plain_parquet
 from fairlead.runtime.spark.setup.readiness import zone_of
 from fairlead.runtime.spark.setup.workers import is_remote
@@ -51,10 +51,12 @@ class Recipe:
     sequence: str | None = None
     times: frozenset[str] = frozenset()
     """Of `values`, those that are read as a TIMESTAMP."""
+    stored: str | None = None
+    """The column that says when the log stored a row, if that matters."""
 
     @property
     def columns(self) -> list[str]:
-        named = (*self.order, *self.values.values(), self.type_column, self.source, self.sequence)
+        named = (*self.order, *self.values.values(), self.type_column, self.source, self.sequence, self.stored)
         return list(dict.fromkeys(name for name in named if name is not None))
 
 
@@ -158,6 +160,8 @@ def _row_groups(number: int, path: str, recipe: Recipe, frame: DataFrame) -> lis
             return None
         if name in zoned and kind.simpleString() in ("timestamp_ntz", "string"):  # in the session's zone, unlike in Arrow
             return None
+        if name == recipe.stored and kind.simpleString() != "timestamp":
+            return None
         if name in recipe.order and kind.simpleString() not in ("timestamp", "bigint", "int", "smallint", "tinyint"):
             return None
     columns = {footer.schema.column(at).path: at for at in range(footer.num_columns)}
@@ -198,6 +202,8 @@ def _input(batch: pa.RecordBatch, recipe: Recipe) -> pa.RecordBatch:
         nothing = pa.nulls(batch.num_rows)
         made[SOURCE] = (nothing if recipe.source is None else batch.column(recipe.source)).cast(pa.string())
         made[SEQUENCE] = (nothing if recipe.sequence is None else batch.column(recipe.sequence)).cast(pa.int64())
+    if recipe.stored is not None:
+        made[STORED] = batch.column(recipe.stored).view(pa.int64())
     for column, name in recipe.values.items():
         found = batch.column(name)
         made[column] = found.dictionary_decode() if pa.types.is_dictionary(found.type) else found

@@ -61,7 +61,8 @@ def match_batch(
     from pyspark.sql import functions as F
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    outcome = ResultRows(plan, certain=given.reading.on_bad == "stop" and not given.reading.sourced)
+    reading = given.reading
+    outcome = ResultRows(plan, certain=reading.on_bad == "stop" and not reading.sourced and reading.ahead is None)
     spark = given.frame.sparkSession
     scan = scan_of(given.sources, cores)
     cuts, rows = _cuts(given, scan, cores)

@@ -1,11 +1,13 @@
 """The rows of a job on Spark: relations, and events that could not take part.
 
-    verdict        `in order`: a relation; `late`: an event before what was released; `rejected`: a record that fits no type;
-                   `repeated`: a record whose sequence its source had already reached; `retracted`: a relation is taken back
+    verdict        `in order`: a relation; `late`: an event before what was released; `ahead`: an event whose time is too far
+                   after that of its storage; `rejected`: a record that fits no type; `repeated`: a record whose sequence its
+                   source had already reached; `retracted`: a relation is taken back; `added`: one is delivered after all
     subscription, relation_id, branch
     completed_at   the position of the logged event that completed it (of another row: its own, null if it has none)
     place          0: at that event's own place; 1, 2 …: after it, by a derived one; -1, -2 …: before it, by a deadline
     turn           its place in the delivery of that event's relations: sort by completed_at, turn
+    revision       the number of the round of late events that took it back or added it; only with LATE REVISE
     members, emitted     as in the embedded runtime's table (model/layout.py); the positions of all members: `members.position`
     reason         why it is not a relation
 
@@ -16,7 +18,8 @@ Turns are comparable over all tasks of a job, though no task knows what another 
                    order of the text
     from there on  after the event, counted: what its derived ones led to
 
-Relations beside an event belong to those subscriptions that need one order, and these are one task (targets.py).
+Relations beside an event belong to those subscriptions that need one order, and these are one task (targets.py). In a revision,
+turns count the rows of one task: those that it takes back, in the order in which they were delivered, then those that it adds.
 
 Takes: relations, or tables of events. Gives: Arrow tables of `schema`. Never: makes an object for a row.
 """
@@ -37,11 +40,13 @@ from fairlead.errors import require
 from fairlead.matching.results.relation_batches import relation_table
 from fairlead.model.layout import ResultLayout, layout_of
 from fairlead.model.plan import Plan, Subscription
-from fairlead.model.relation import PLUS, Relation
-from fairlead.model.verdict import EventVerdict
+from fairlead.model.relation import Relation
+from fairlead.model.verdict import EventVerdict, RevisionVerdict
 
 IN_ORDER, LATE = EventVerdict.IN_ORDER.value, EventVerdict.LATE.value
-REJECTED, REPEATED, RETRACTED = EventVerdict.REJECTED.value, EventVerdict.REPEATED.value, "retracted"
+REJECTED, REPEATED, AHEAD = EventVerdict.REJECTED.value, EventVerdict.REPEATED.value, EventVerdict.AHEAD.value
+RETRACTED, ADDED = RevisionVerdict.RETRACTED.value, RevisionVerdict.ADDED.value
+REVISION = "revision"
 Numbers = npt.NDArray[np.int64]
 
 
@@ -53,6 +58,7 @@ class ResultRows:
         self.layout: ResultLayout = replace(layout_of(plan), signed=True)
         """Here the sign of a delivery is its verdict."""
         self.certain = certain
+        self.revises = plan.revises
         self.names = pa.array([each.name for each in plan.subscriptions], pa.string())
         self.firsts: Numbers = np.cumsum([0, *(_at_one_event(each) for each in plan.subscriptions)])
         """By subscription the first of its turns at an event; and the first after all of them."""
@@ -65,6 +71,7 @@ class ResultRows:
         names = ["verdict", "subscription", "relation_id", "branch", "completed_at", "place", "turn"]
         kinds = [pa.string(), pa.string(), pa.string(), pa.int32(), pa.int64(), pa.int32(), pa.int64()]
         fixed = [pa.field(name, kind, not self.certain) for name, kind in zip(names, kinds, strict=True)]
+        fixed += [pa.field(REVISION, pa.int64())] if self.revises else []
         return pa.schema([*fixed, held["members"], held["emitted"], pa.field("reason", pa.string())])
 
     @cached_property
@@ -75,12 +82,24 @@ class ResultRows:
 
     def relations(self, found: Sequence[Relation]) -> pa.Table:
         """The delivered relations, in this order."""
-        whole = relation_table([found], self.layout)
-        given = whole.select(self._plain.names).cast(self._plain)
+        given = self._given([found])
+        return self._rows(given, _same(IN_ORDER, len(given)), self._turns(given), None)
+
+    def revised(self, retracted: Sequence[Relation], added: Sequence[Relation], revision: int) -> pa.Table:
+        """The relations that a round of late events takes back and adds, in this order."""
+        given = self._given([retracted, added])
+        verdicts = pa.concat_arrays([_same(RETRACTED, len(retracted)), _same(ADDED, len(added))])
+        return self._rows(given, verdicts, np.arange(len(given), dtype=np.int64), revision)
+
+    def _given(self, batches: Sequence[Sequence[Relation]]) -> pa.Table:
+        return relation_table(batches, self.layout).select(self._plain.names).cast(self._plain)
+
+    def _rows(self, given: pa.Table, verdicts: pa.Array, turns: Numbers, revision: int | None) -> pa.Table:
         columns = {
-            "verdict": _verdicts(whole.column("sign")),
+            "verdict": verdicts,
             "relation_id": given.column("id"),
-            "turn": pa.array(self._turns(given)),
+            "turn": pa.array(turns),
+            REVISION: pa.repeat(pa.scalar(revision, pa.int64()), len(given)),
             "reason": pa.nulls(len(given), pa.string()),
         }
         made = [columns[name] if name in columns else given.column(name) for name in self.schema.names]
@@ -115,8 +134,11 @@ class ResultRows:
 
     def late(self, name: str, events: pa.Table, reason: str) -> pa.Table:
         """Late events of one type: each is the only member of its row."""
-        members = self._members(name, events)
-        return self._apart(LATE, pa.nulls(len(events), pa.int64()), _same(reason, len(events)), members)
+        return self._apart(LATE, pa.nulls(len(events), pa.int64()), _same(reason, len(events)), self._members(name, events))
+
+    def ahead(self, name: str, events: pa.Table, reason: str) -> pa.Table:
+        """Events of one type that are ahead, in the same form."""
+        return self._apart(AHEAD, pa.nulls(len(events), pa.int64()), _same(reason, len(events)), self._members(name, events))
 
     def _apart(self, verdict: str, positions: pa.Array, reason: pa.Array, members: pa.Array | None) -> pa.Table:
         columns = {"verdict": _same(verdict, len(positions)), "completed_at": positions, "reason": reason}
@@ -146,12 +168,6 @@ def _one(array: Any) -> pa.Array:
 
 def _same(text: str, rows: int) -> pa.Array:
     return pa.repeat(pa.scalar(text, pa.string()), rows)
-
-
-def _verdicts(signs: pa.ChunkedArray) -> pa.Array:
-    if not len(signs) or pc.min(signs).as_py() == PLUS:
-        return _same(IN_ORDER, len(signs))
-    return pc.if_else(pc.equal(signs, PLUS), IN_ORDER, RETRACTED)
 
 
 def _at_one_event(subscription: Subscription) -> int:

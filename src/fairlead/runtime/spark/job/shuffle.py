@@ -29,10 +29,11 @@ from fairlead.model.blobs import packed, unpacked
 from fairlead.model.columns import Columns, arrow_schema, record_batch
 from fairlead.model.event_order import EventOrder
 from fairlead.model.identity import ID_BYTES, POSITIONS_MAX, Words
+from fairlead.model.origin_columns import SequenceColumn, SourceColumn
 from fairlead.order.event_identity import event_identities
 from fairlead.order.repeats import behind, later
 from fairlead.order.total import SEQUENCE, SOURCE, RowOrder, in_order, order_column, sortable
-from fairlead.runtime.spark.input.arrivals import REJECTED, ArrivalReader, InputColumns
+from fairlead.runtime.spark.input.arrivals import AHEAD_OF, REJECTED, ArrivalReader, InputColumns
 from fairlead.runtime.spark.input.sequences import POSITION, Sequenced, lasts_in
 from fairlead.runtime.spark.job.buckets import buckets_of
 from fairlead.runtime.spark.job.result_rows import ResultRows
@@ -55,7 +56,7 @@ LASTS = ":lasts"
 """Takes the place of a type: the last sequence of each source in a slice, which every target receives."""
 SEQUENCES = ":sequences"
 """Takes the place of a type: positions, sources and sequences, from which one target for each source finds the repeats."""
-NO_EVENTS = (REJECTED, LASTS, SEQUENCES)
+AHEAD_REASON = "ahead: the event time is later than the time of storage by more than AHEAD allows"
 ROWS_TOGETHER = 262_144
 """Input rows that are split into slices together: a blob of fewer would be mostly schema."""
 BYTES_TOGETHER = 4 << 20
@@ -134,7 +135,8 @@ def cut(job: Job, reader: ArrivalReader, batch: pa.RecordBatch) -> Iterator[tupl
     start = 0
     for code in np.flatnonzero(counts).tolist():
         rows = int(counts[code])
-        for name, table in reader.arrivals(code % kinds, batch.slice(start, rows)).items():
+        arrivals = reader.arrivals(code % kinds, batch.slice(start, rows))
+        for name, table in (arrivals if job.reading.ahead is None else reader.apart(arrivals)).items():
             if len(table):
                 yield code // kinds, name, table
         start += rows
@@ -151,13 +153,14 @@ def numbered(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
             found.setdefault(number, {}).setdefault(name, []).append(unpacked(blob))
     for number in sorted(found):
         arrivals = {name: pa.concat_tables(tables) for name, tables in found.pop(number).items()}
+        ahead = {name: arrivals.pop(name) for name in sorted(arrivals) if name.startswith(AHEAD_OF)}
         order = in_order(arrivals, job.reading.keys, job.descending)
         rows = _end_of_positions(order, arrivals) if job.positioned else len(order)
         held: list[tuple[Any, ...]] = [
             (job.task_of(target), target, number, "", rows, 0 if target else order.ties, None) for target in range(job.targets)
         ]
         size = 0
-        for target, name, table in _told(job, number, order, arrivals):
+        for target, name, table in (*((0, *each) for each in ahead.items()), *_told(job, number, order, arrivals)):
             blob = packed(table)
             held.append((job.task_of(target), target, number, name, 0, 0, blob))
             size += len(blob)
@@ -211,8 +214,11 @@ def _positions(order: RowOrder, arrivals: Mapping[str, pa.Table]) -> Iterator[An
         yield arrivals[name].column(order_column(0)).take(pa.array(order.rows_of(name)[[0, -1]]))
 
 
-def ordered_rows(job: Job, name: str, table: pa.Table, rows: npt.NDArray[np.int64], places: npt.NDArray[np.int64]) -> pa.Table:
-    """The rows of a type in their order, with their numbers and identities in place of the order columns."""
+def ordered_rows(
+    job: Job, name: str, table: pa.Table, rows: npt.NDArray[np.int64], places: npt.NDArray[np.int64], sourced: bool = False
+) -> pa.Table:
+    """The rows of a type in their order, with their numbers and identities in place of the order columns. `sourced`: with their
+    sources and sequences, too."""
     positions: Any = places
     if job.positioned:
         positions = _values(table.column(order_column(0)).combine_chunks())[rows]
@@ -220,7 +226,8 @@ def ordered_rows(job: Job, name: str, table: pa.Table, rows: npt.NDArray[np.int6
         table = table.take(pa.array(rows))
     if job.order is not None and name in job.reading.columns:
         table = table.append_column(IDENTITY, _bytes_of(event_identities(job.reading.catalogue[name], table, job.order)))
-    return table.append_column(POSITION, pa.array(positions, pa.int64())).drop_columns(job.reading.reserved)
+    dropped = [each for each in job.reading.reserved if not (sourced and each in (SOURCE, SEQUENCE))]
+    return table.append_column(POSITION, pa.array(positions, pa.int64())).drop_columns(dropped)
 
 
 def _bytes_of(identities: Words) -> pa.Array:
@@ -281,21 +288,27 @@ class Task:
         """The next part of the order. `rows`: the number of its rows; for a log, the position after its last."""
         offset = 0 if self.job.positioned else self.passed
         self.passed = max(self.passed, rows) if self.job.positioned else self.passed + rows
-        made = []
-        for each in tables.get(REJECTED, ()):
-            texts = (each.column(name).combine_chunks() for name in ("code", "problem", "record"))
-            made.append(self.outcome.rejected(_moved(each, offset), *texts))
+        made = list(self._apart(tables, offset))
         for each in tables.get(SEQUENCES, ()):
             again = each.filter(pa.array(each.column("repeated").to_numpy() | self._behind(each)))
             if len(again):
                 made.append(self.outcome.repeated(_moved(again, offset), again.column(SOURCE), again.column(SEQUENCE)))
-        events = {name: self._fresh(pa.concat_tables(parts)) for name, parts in tables.items() if name not in NO_EVENTS}
+        events = {name: self._fresh(pa.concat_tables(parts)) for name, parts in tables.items() if not name.startswith(":")}
         for each in tables.get(LASTS, ()):
             self.lasts = later(self.lasts, lasts_in(each))
         columns = columns_of(self.group, events, offset, self.passed - 1 if self.passed else None)
         if len(columns) or self.passed:
             made.append(self.outcome.relations(self.engine.feed(columns)))
         return pa.concat_tables(made) if made else self.outcome.schema.empty_table()
+
+    def _apart(self, tables: Mapping[str, Sequence[pa.Table]], offset: int) -> Iterator[pa.Table]:
+        """Rows that are rejected, or ahead."""
+        for each in tables.get(REJECTED, ()):
+            texts = (each.column(name).combine_chunks() for name in ("code", "problem", "record"))
+            yield self.outcome.rejected(_moved(each, offset), *texts)
+        for name in sorted(each for each in tables if each.startswith(AHEAD_OF)):
+            for each in tables[name]:
+                yield self.outcome.ahead(name.removeprefix(AHEAD_OF), each, AHEAD_REASON)
 
     def _behind(self, table: pa.Table) -> npt.NDArray[np.bool_]:
         return behind(table.column(SOURCE).combine_chunks(), table.column(SEQUENCE).combine_chunks(), self.lasts)
@@ -315,8 +328,11 @@ def _moved(table: pa.Table, offset: int) -> pa.Array:
     return pa.array(table.column(POSITION).to_numpy() + offset)
 
 
-def columns_of(group: TargetGroup, tables: Mapping[str, pa.Table], offset: int, last: int | None) -> Columns:
-    """Rows of several types, each in order, as one batch in order."""
+def columns_of(
+    group: TargetGroup, tables: Mapping[str, pa.Table], offset: int, last: int | None, sourced: bool = False
+) -> Columns:
+    """Rows of several types, each in order, as one batch in order; `sourced`: with their sources and sequences, if they have
+    these."""
     names = tuple(sorted(tables))
     places = {name: tables[name].column(POSITION).combine_chunks().to_numpy() for name in names}
     sizes = [len(places[name]) for name in names]
@@ -324,10 +340,15 @@ def columns_of(group: TargetGroup, tables: Mapping[str, pa.Table], offset: int, 
     positions = np.concatenate([places[name] for name in names]) if names else np.zeros(0, dtype=np.int64)
     is_identified = bool(names) and all(IDENTITY in tables[name].column_names for name in names)
     identities = np.concatenate([_identities_in(tables[name]) for name in names]) if is_identified else None
+    order: npt.NDArray[np.int64] | None = None
     if len(names) > 1:
         order = np.argsort(positions, kind="stable")
         codes, positions = codes[order], positions[order]
         identities = None if identities is None else identities[order]
+    held = [tables[name] for name in names] if sourced else []
+    origin = [_in_order(held, name, order) for name in (SOURCE, SEQUENCE)]
+    sources = None if origin[0] is None else SourceColumn.of(origin[0], len(codes))
+    sequences = None if origin[1] is None else SequenceColumn.of(origin[1], len(codes))
     made = {}
     for name in names:
         schema = arrow_schema(group.plan.catalogue[name])
@@ -337,7 +358,16 @@ def columns_of(group: TargetGroup, tables: Mapping[str, pa.Table], offset: int, 
             for at in range(len(schema))
         ]
         made[name] = record_batch(arrays, schema, len(tables[name]))
-    return Columns(names, codes, positions + offset, made, last_position=last, identities=identities)  # type: ignore[arg-type]
+    moved: Any = positions + offset
+    return Columns(names, codes, moved, made, sources, sequences, last_position=last, identities=identities)
+
+
+def _in_order(tables: Sequence[pa.Table], name: str, order: npt.NDArray[np.int64] | None) -> pa.ChunkedArray | None:
+    """A column of all rows, in their order; None if they have no such column."""
+    if not tables or any(name not in each.column_names for each in tables):
+        return None
+    joined = pa.chunked_array([chunk for each in tables for chunk in each.column(name).chunks])
+    return joined if order is None else joined.take(pa.array(order))
 
 
 def _by_slice(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, dict[str, list[pa.Table]]]]:

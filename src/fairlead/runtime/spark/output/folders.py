@@ -1,4 +1,4 @@
-"""Writes the results of a job to folders: relations, and separately late, rejected and repeated rows.
+"""Writes the results of a job to folders: relations, and separately late, ahead, rejected and repeated rows.
 
 A folder is complete when it has `_SUCCESS`. Each micro-batch of a stream has its own folder, `batch=7`, and rewrites it
 completely when it is repeated after a failure: so every row is there once. Delta records the numbers of micro-batches itself.
@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from fairlead.errors import UnsupportedError, UsageError
 from fairlead.runtime.spark.output.views import (
+    AHEAD,
     LATE,
     REJECTED,
     REPEATED,
+    ahead_events,
     all_relations,
     late_events,
     rejected_records,
@@ -45,10 +47,12 @@ class Outputs:
     late: str
     rejected: str
     repeated: str
+    ahead: str
     form: Format = "parquet"
 
     def places(self) -> dict[str, str]:
-        return {"relations": self.relations, LATE: self.late, REJECTED: self.rejected, REPEATED: self.repeated}
+        apart = {LATE: self.late, AHEAD: self.ahead, REJECTED: self.rejected, REPEATED: self.repeated}
+        return {"relations": self.relations} | apart
 
 
 def outputs(
@@ -56,7 +60,7 @@ def outputs(
 ) -> Outputs:
     """Omitted folders are placed beside the relations."""
     base = relations.rstrip("/")
-    made = (late or f"{base}.late", rejected or f"{base}.rejected", repeated or f"{base}.repeated")
+    made = (late or f"{base}.late", rejected or f"{base}.rejected", repeated or f"{base}.repeated", f"{base}.ahead")
     return Outputs(base, *made, form)
 
 
@@ -65,6 +69,7 @@ def parts(frame: DataFrame) -> dict[str, DataFrame]:
     return {
         "relations": all_relations(frame),
         LATE: late_events(frame),
+        AHEAD: ahead_events(frame),
         REJECTED: rejected_records(frame),
         REPEATED: repeated_records(frame),
     }

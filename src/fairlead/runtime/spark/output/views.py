@@ -6,9 +6,12 @@
     one column for each attribute   that is emitted; `Derived.attribute` if its name is already used
 
     relations   all of them, with members and emitted attributes as in the frame
-    late        type, reason, and the event as a struct
+    late, ahead   type, reason, and the event as a struct
     rejected    position, code, reason
     repeated    position, reason
+
+With LATE REVISE, a relation may be delivered, taken back and added again: views of relations then also have `verdict` and
+`revision`. `current` (revisions.py) gives a frame of those that hold.
 
 Takes: a frame of `match`, batch or streaming, and its plan. Gives: frames, and views of them. Never: runs a job.
 """
@@ -20,22 +23,23 @@ from typing import TYPE_CHECKING, Any
 from fairlead.errors import UsageError
 from fairlead.model.layout import RESERVED, ResultColumn, columns_of_types, layout_of
 from fairlead.model.plan import Branch, Plan, Subscription
-from fairlead.runtime.spark.job.result_rows import IN_ORDER, LATE, REJECTED, REPEATED
+from fairlead.runtime.spark.job.result_rows import ADDED, AHEAD, IN_ORDER, LATE, REJECTED, REPEATED, RETRACTED, REVISION
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
 FIXED = ("relation_id", "branch", "completed_at", "place", "turn", "positions")
-OTHERS = ("relations", LATE, REJECTED, REPEATED)
+OTHERS = ("relations", LATE, AHEAD, REJECTED, REPEATED)
+DELIVERED = (IN_ORDER, RETRACTED, ADDED)
+"""The verdicts of rows that are relations."""
 
 
 def register(relations: DataFrame, plan: Plan, prefix: str = "") -> dict[str, str]:
     """Create temporary views, each named `prefix` plus what it holds, and return their names.
 
-    The names are by subscription, and by "relations", "late", "rejected" and "repeated". A view computes its frame again for
-    each query: call `relations.cache()` first if there are many.
-    """
+    The names are by subscription, and by "relations", "late", "ahead", "rejected" and "repeated". A view computes its frame
+    again for each query: call `relations.cache()` first if there are many."""
     taken: dict[str, str] = {}
     for each in (*OTHERS, *(subscription.name for subscription in plan.subscriptions)):
         if each.lower() in taken:  # Spark ignores case
@@ -45,6 +49,7 @@ def register(relations: DataFrame, plan: Plan, prefix: str = "") -> dict[str, st
     frames = {
         "relations": all_relations(relations),
         LATE: late_events(relations),
+        AHEAD: ahead_events(relations),
         REJECTED: rejected_records(relations),
         REPEATED: repeated_records(relations),
     } | {each.name: relations_of(relations, plan, each.name) for each in plan.subscriptions}
@@ -54,14 +59,26 @@ def register(relations: DataFrame, plan: Plan, prefix: str = "") -> dict[str, st
 
 
 def all_relations(frame: DataFrame) -> DataFrame:
-    """The delivered relations, without the other verdicts."""
-    return frame.filter(frame["verdict"] == IN_ORDER).drop("verdict", "reason")
+    """The delivered relations, without the other verdicts; with LATE REVISE, also those that were taken back and added."""
+    return _delivered(frame).drop("reason", *([] if REVISION in frame.columns else ["verdict"]))
+
+
+def _delivered(frame: DataFrame) -> DataFrame:
+    return frame.filter(frame["verdict"].isin(*DELIVERED) if REVISION in frame.columns else frame["verdict"] == IN_ORDER)
 
 
 def late_events(frame: DataFrame) -> DataFrame:
+    return _events(frame, LATE)
+
+
+def ahead_events(frame: DataFrame) -> DataFrame:
+    return _events(frame, AHEAD)
+
+
+def _events(frame: DataFrame, verdict: str) -> DataFrame:
     from pyspark.sql import functions as F
 
-    found = frame.filter(frame["verdict"] == LATE)
+    found = frame.filter(frame["verdict"] == verdict)
     members: Any = frame.schema["members"].dataType
     kept = [each.name for each in members.elementType if each.name not in RESERVED]
     event = F.element_at("members", 1)
@@ -88,8 +105,9 @@ def relations_of(frame: DataFrame, plan: Plan, name: str) -> DataFrame:
     from pyspark.sql import functions as F
 
     subscription = plan[name]
-    taken = {each.lower() for each in FIXED}
-    columns: list[Any] = [*FIXED[:-1], F.col("members.position").alias("positions")]
+    fixed = (*FIXED[:-1], *(("verdict", REVISION) if REVISION in frame.columns else ()))
+    taken = {each.lower() for each in (*fixed, *FIXED)}
+    columns: list[Any] = [*fixed, F.col("members.position").alias("positions")]
     for alias in dict.fromkeys(element.alias for branch in subscription.branches for element in branch.elements):
         columns.append(_member(plan, subscription, alias).alias(_free(alias, "member", taken)))
     if subscription.emits is not None:
@@ -98,8 +116,7 @@ def relations_of(frame: DataFrame, plan: Plan, name: str) -> DataFrame:
             at = plan.catalogue[subscription.emits].index[attribute.name]
             held = next(each.name for each in emitted if each.sources.get(subscription.emits) == at)
             columns.append(F.col("emitted").getField(held).alias(_free(attribute.name, subscription.emits, taken)))
-    chosen = frame.filter((frame["verdict"] == IN_ORDER) & (frame["subscription"] == name))
-    return chosen.select(*columns)
+    return _delivered(frame).filter(frame["subscription"] == name).select(*columns)
 
 
 def _free(name: str, owner: str, taken: set[str]) -> str:
@@ -145,6 +162,6 @@ def _in_branch(plan: Plan, branch: Branch, alias: str, fields: tuple[ResultColum
 
 
 __all__ = [
-    "IN_ORDER", "LATE", "REJECTED", "REPEATED", "all_relations", "late_events", "register", "rejected_records", "relations_of",
-    "repeated_records",
+    "ADDED", "AHEAD", "DELIVERED", "IN_ORDER", "LATE", "REJECTED", "REPEATED", "RETRACTED", "REVISION", "ahead_events",
+    "all_relations", "late_events", "register", "rejected_records", "relations_of", "repeated_records",
 ]  # fmt: skip

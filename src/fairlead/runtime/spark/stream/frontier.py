@@ -57,10 +57,11 @@ def frontier_of(
         if stated is not None or delay is not None:
             problem = f"frontier or delay is set, and the rules say {order}"
             raise UsageError("A218", problem, "leave them out: DELAY determines how far the stream is complete")
-        return Frontier(types, True, dict.fromkeys((*types, HEARTBEAT.name), order.delay_us), idle=order.idle_us)
+        allowed = dict.fromkeys((*types, HEARTBEAT.name), order.delay_us)
+        return Frontier(types, True, allowed, idle=order.idle_us, revise=order.revise_us)
     if stated is not None:
-        allowed = 0 if delay is None else _units(given, frames, delay)
-        return Frontier(types, stated == "stream", {name: allowed for name in types if name != HEARTBEAT.name})
+        lag = 0 if delay is None else _units(given, frames, delay)
+        return Frontier(types, stated == "stream", {name: lag for name in types if name != HEARTBEAT.name})
     if delay is not None:
         fix = 'add frontier="types" or frontier="stream"; a watermark has its own delay'
         raise UsageError("A219", f"delay is {delay!r}, and frontier is not set: there is nothing to delay", fix)

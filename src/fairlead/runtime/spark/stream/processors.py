@@ -43,7 +43,8 @@ class Sequencer(StatefulProcessor):
         import pyarrow as pa
 
         from fairlead.model.blobs import unpacked
-        from fairlead.runtime.spark.stream.stream_job import APART, COUNTED, UNPLACED, Sequencing
+        from fairlead.runtime.spark.stream.sequencing import Sequencing
+        from fairlead.runtime.spark.stream.stream_job import APART, COUNTED, UNPLACED
 
         sequencing = Sequencing(self.setup.content, _state(self.state))
         arrivals: dict[str, list[pa.Table]] = {}
@@ -55,7 +56,7 @@ class Sequencer(StatefulProcessor):
         for target, name, blob in sequencing.step({name: pa.concat_tables(arrivals[name]) for name in sorted(arrivals)}):
             yield _blob(sequencing.key(target), blob, sequencing.buckets, sequencing.whose(target), name)
         change = None if sequencing.change is None else json.dumps(asdict(sequencing.change))
-        counts = {"held": sequencing.back.lag(), "ties": sequencing.ties, "change": change}
+        counts = {"held": sequencing.back.lag(), "kept": sequencing.kept(), "ties": sequencing.ties, "change": change}
         yield Row(target=COUNTED, buckets=0, whose="", type="", blob=b"", **counts)
         _update(self.state, sequencing.dump(), "what is held back", "a smaller delay, or heartbeats")
 
@@ -64,7 +65,8 @@ class Sequencer(StatefulProcessor):
 
 
 def _blob(target: int, blob: bytes, buckets: int = 0, whose: str = "", name: str = "") -> Row:
-    return Row(target=target, buckets=buckets, whose=whose, type=name, blob=blob, held=None, ties=None, change=None)
+    nothing = {"held": None, "kept": None, "ties": None, "change": None}
+    return Row(target=target, buckets=buckets, whose=whose, type=name, blob=blob, **nothing)
 
 
 class MatchProcessor(StatefulProcessor):
@@ -97,7 +99,10 @@ class MatchProcessor(StatefulProcessor):
         for blob in fed(setup, task, tables):
             yield Row(blob=blob)
         _update(
-            self.state, kept(setup, target, task), "what the matcher remembers", "shorter windows (WITHIN), or more buckets"
+            self.state,
+            kept(setup, target, task),
+            "what the matcher remembers",
+            "shorter windows (WITHIN), a shorter LATE REVISE WITHIN, or more buckets",
         )
 
     def close(self) -> None:

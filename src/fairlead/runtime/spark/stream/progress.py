@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead.errors import UnsupportedError
 from fairlead.model.plan import Plan
-from fairlead.runtime.spark.output.views import IN_ORDER, LATE, REJECTED, REPEATED
+from fairlead.runtime.spark.output.views import ADDED, AHEAD, IN_ORDER, LATE, REJECTED, REPEATED, RETRACTED
 from fairlead.runtime.spark.stream.resumption import RuleChange
 from fairlead.runtime.spark.stream.stream_job import ORDER
 
@@ -33,6 +33,8 @@ OBSERVED = "fairlead"
 INPUT = "fairlead_input"
 """The name of the observation of the input: how many of its rows could be read."""
 LOOPBACK = "127.0.0.1"
+COUNTED = (LATE, REJECTED, REPEATED, AHEAD, RETRACTED, ADDED)
+"""The verdicts that are counted over all subscriptions."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +42,9 @@ class Snapshot:
     """Totals since the listener started; `…_per_second`, `…_seconds` and what is held back are of the last micro-batch with
     rows.
 
-    `held` and `ties` are None where they are not counted. `change` reports which rules resumed, started or were dropped when
-    they last changed; for a stream that started since, all of them started.
-    """
+    `held`, `kept` and `ties` are None where they are not counted. `kept`: released rows before which late ones are accepted
+    (LATE REVISE). `relations`: as they were first delivered. `change` reports which rules resumed, started or were dropped when
+    they last changed; for a stream that started since, all of them started."""
 
     batches: int = 0
     last_batch: int = -1
@@ -53,6 +55,7 @@ class Snapshot:
     state_rows: int = 0
     state_bytes: int = 0
     held: int | None = None
+    kept: int | None = None
     ties: int | None = None
     verdicts: Mapping[str, int] = field(default_factory=dict)
     relations: Mapping[str, int] = field(default_factory=dict)
@@ -70,6 +73,18 @@ class Snapshot:
     def repeated(self) -> int:
         return self.verdicts.get(REPEATED, 0)
 
+    @property
+    def ahead(self) -> int:
+        return self.verdicts.get(AHEAD, 0)
+
+    @property
+    def retracted(self) -> int:
+        return self.verdicts.get(RETRACTED, 0)
+
+    @property
+    def added(self) -> int:
+        return self.verdicts.get(ADDED, 0)
+
 
 class Metrics:
     """Totals of one streaming query; safe to read from another thread."""
@@ -86,7 +101,7 @@ class Metrics:
         with self._lock:
             observed = report.get("observedMetrics") or {}
             counts = observed.get(OBSERVED) or {}
-            for verdict in (LATE, REJECTED, REPEATED):
+            for verdict in COUNTED:
                 self._verdicts[verdict] += counts.get(verdict) or 0
             for number, name in enumerate(self._names):
                 self._relations[name] += counts.get(f"relations_{number}") or 0
@@ -105,6 +120,7 @@ class Metrics:
                 state_rows=sum(each.get("numRowsTotal") or 0 for each in state),
                 state_bytes=sum(each.get("memoryUsedBytes") or 0 for each in state),
                 held=order.get("held", before.held),
+                kept=order.get("kept", before.kept),
                 ties=before.ties if order.get("ties") is None else (before.ties or 0) + order["ties"],
                 verdicts=dict(self._verdicts),
                 relations={name: self._relations[name] for name in self._names},
@@ -145,10 +161,14 @@ class Metrics:
             (GaugeMetricFamily, "state_rows", "Values in the state stores.", now.state_rows),
             (GaugeMetricFamily, "state_bytes", "Memory of the state stores.", now.state_bytes),
             (GaugeMetricFamily, "held_rows", "Rows that wait for the frontier.", now.held),
+            (GaugeMetricFamily, "kept_rows", "Released rows before which late ones are accepted.", now.kept),
             (CounterMetricFamily, "ties_total", "Rows whose order columns equal those of the row before.", now.ties),
             (CounterMetricFamily, "late_total", "Events that arrived after later ones were released.", now.late),
             (CounterMetricFamily, "rejected_total", "Records that fit no type.", now.rejected),
             (CounterMetricFamily, "repeated_total", "Records whose sequence was reached before.", now.repeated),
+            (CounterMetricFamily, "ahead_total", "Events whose time is too far after that of their storage.", now.ahead),
+            (CounterMetricFamily, "retracted_total", "Relations that late events took back.", now.retracted),
+            (CounterMetricFamily, "added_total", "Relations that late events added.", now.added),
         ]
         for family, name, told, value in plain:
             if value is not None:
@@ -179,7 +199,7 @@ def observed(relations: DataFrame, plan: Plan) -> DataFrame:
     from pyspark.sql import functions as F
 
     verdict, subscription = F.col("verdict"), F.col("subscription")
-    counts = [F.count_if(verdict == each).alias(each) for each in (LATE, REJECTED, REPEATED)]
+    counts = [F.count_if(verdict == each).alias(each) for each in COUNTED]
     for number, each in enumerate(plan.subscriptions):
         counts.append(F.count_if((verdict == IN_ORDER) & (subscription == each.name)).alias(f"relations_{number}"))
     return relations.observe(OBSERVED, *counts)
