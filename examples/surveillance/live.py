@@ -19,6 +19,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -221,17 +222,15 @@ def _revision(console: Console, late: LateEvent, deliveries: list[Delivery]) -> 
     before = [at for at, each in enumerate(deliveries) if each["sign"] > 0 and each["id"] in gone]
     added = caused_by(late, deliveries)
     values = late.values
-    made = Table(title="One event comes late", title_justify="left", title_style="bold", box=None, pad_edge=False)
+    made = Table(title="One late event", title_justify="left", title_style="bold", box=None, pad_edge=False)
     for name in ("delivery", "", "subscription", "emitted"):
         made.add_column(name, justify="right" if name == "delivery" else "left", header_style="dim")
     for at in before:
         made.add_row(*_row(at, deliveries[at]))
     minutes = int(LATE_BY.total_seconds() // 60)
-    named = (
-        f"{values['type']} with account={values['account']}, symbol={values['symbol']}, order_id={values['order_id']}"
-        f" of {values['at']:%H:%M:%S}"
-    )
-    made.add_row("", "", Text("late", style="yellow"), Text(f"{named}, is published {minutes} minutes later", style="yellow"))
+    named = ", ".join(f"{name}={_short(value)}" for name, value in values.items() if name != "type")
+    told = Text(f"{values['type']} {named}: published {minutes} minutes later", style="yellow")
+    made.add_row("", "", Text("late", style="yellow"), told)
     for at in sorted((*taken, *added)):
         made.add_row(*_row(at, deliveries[at]))
     console.print(made, "")
@@ -249,10 +248,12 @@ def _row(at: int, delivery: Delivery) -> tuple[str, Text, str, str]:
 
 
 def _short(value: Any) -> str:
-    try:
-        return f"{datetime.fromisoformat(value):%H:%M:%S.%f}"[:-3]
-    except (TypeError, ValueError):
-        return f"{value:,}" if isinstance(value, int) else str(value)
+    """Times without the day."""
+    with suppress(TypeError, ValueError):
+        value = datetime.fromisoformat(value)
+    if isinstance(value, datetime):
+        return f"{value:%H:%M:%S.%f}"[:-3]
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _table(found: dict[str, tuple[Desk, dict[str, Any]]]) -> Table:

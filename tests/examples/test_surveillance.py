@@ -132,7 +132,7 @@ def test_the_run_finds_them_and_everybody_agrees_who_must(tmp_path: Path) -> Non
         "a Spark job over the exported log, which is sorted there  the same relations, under the same ids\n",
     ):
         assert line in ran.stdout, ran.stdout
-    revision = ran.stdout[ran.stdout.index("One event comes late") : ran.stdout.index("Desks")].splitlines()
+    revision = ran.stdout[ran.stdout.index("One late event") : ran.stdout.index("Desks")].splitlines()
     assert [line.split()[1:3] for line in revision[2:] if line.strip() and "late" not in line] == [
         ["+", "Spoofing"],
         ["+", "RepeatOffender"],

@@ -1,4 +1,5 @@
-"""Three servers whose leaders, links, readers and writers fail by a schedule: nothing is lost or doubled, nobody disagrees.
+"""Three servers whose leaders, links, readers and writers fail by a schedule: nothing is lost or doubled, nobody disagrees,
+in the order of the log and in event time.
 
 `FAIRLEAD_FAILURE_SECONDS=1800 FAIRLEAD_FAILURE_SEED=7 pytest tests/testing/live/test_campaign.py`, or `make failures`, for
 more.
@@ -29,3 +30,5 @@ def test_whatever_fails_nothing_is_lost_or_doubled_and_nobody_disagrees(tmp_path
     assert not report.problems, str(report)
     assert report.counts["stored"]["events"] > 100, str(report)
     assert report.counts["kept"]["deliveries"] > 100, str(report)
+    for each in ("deliveries", "taken back", "late events", "ahead events"):
+        assert report.counts["revised"][each] > 10, str(report)

@@ -109,7 +109,7 @@ def test_what_went_well_is_found_to_be_well(copy: Copy, events: dict[str, Export
 
 
 def record(events: ExportedEvents, places: Sequence[int], name: str, first: int = 0, last: int | None = None) -> Lines:
-    """What a subscriber writes down that is told these verdicts."""
+    """What a subscriber writes down that has these verdicts."""
     return [{"begun": "timed"}] + [
         {"verdict": each[0], "event": list(each[1:]), "subscription": name, "after": place, "beside": False}
         for each, place in list(zip(events.reports, places, strict=True))[first:last]
@@ -170,20 +170,20 @@ def test_verdicts_that_are_missing_others_or_elsewhere_are_found(copy: Copy, eve
         return str(reported("timed", [*lines, end], mine.reports, places, "Next"))
 
     assert found(record(mine, places, "Next")) == "[]"
-    again = [*record(mine, places, "Next", 0, 3), *record(mine, places, "Next", 1)]  # killed, and told again
+    again = [*record(mine, places, "Next", 0, 3), *record(mine, places, "Next", 1)]  # killed, and reported again
     assert found(again) == "[]"
-    assert "was not told the verdicts 3 to 3" in found([*record(mine, places, "Next", 0, 2), *record(mine, places, "Next", 3)])
-    assert f"was told 2 verdicts of Next, {np.searchsorted(places, len(relations))} are due" in found(
+    assert "lacks the verdicts 3 to 3" in found([*record(mine, places, "Next", 0, 2), *record(mine, places, "Next", 3)])
+    assert f"has 2 verdicts of Next, {np.searchsorted(places, len(relations))} are due" in found(
         record(mine, places, "Next", 0, 2)
     )
     other = record(mine, places, "Next")
     other[3] |= {"verdict": "ahead" if other[3]["verdict"] == "late" else "late"}
-    assert f"was told {(other[3]['verdict'], *other[3]['event'])} of Next" in found(other)
+    assert f"has {(other[3]['verdict'], *other[3]['event'])} of Next" in found(other)
     elsewhere = record(mine, places, "Next")
     elsewhere[2] |= {"after": elsewhere[2]["after"] + 1}
-    assert "was told a verdict of Next after delivery" in found(elsewhere)
+    assert "has a verdict of Next after delivery" in found(elsewhere)
     beside = [each | {"beside": True} if "verdict" in each else each for each in record(mine, places, "Next", 1)]
-    assert "the one beside timed was told" in found([*record(mine, places, "Next"), *beside])
+    assert "the one beside timed has" in found([*record(mine, places, "Next"), *beside])
 
 
 def test_derived_events_that_are_not_final_or_missing_are_found(

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from fairlead.errors import LogError
 from fairlead.testing.live.actors.processes import Worker
+from fairlead.testing.live.actors.setting import ORDERED, RULES
 from fairlead.testing.live.cluster.links import Way
 from fairlead.testing.live.cluster.servers import Cluster
 from fairlead.transport.log.patience import Patience
@@ -83,10 +84,14 @@ def restarted_everything(world: World, rolls: random.Random) -> Iterator[str]:
 
 @contextmanager
 def killed_subscriber(world: World, rolls: random.Random) -> Iterator[str]:
-    one = rolls.choice(world.subscribers)
-    one.kill()
-    yield f"subscriber {one.name} is killed"
-    one.start()
+    """One of those in the order of the log, and one in event time."""
+    there = [each for each in world.subscribers if each.started]
+    some = [rolls.choice([each for each in there if (RULES[each.name] == ORDERED) is ordered]) for ordered in (False, True)]
+    for each in some:
+        each.kill()
+    yield f"subscribers {' and '.join(each.name for each in some)} are killed"
+    for each in some:
+        each.start()
 
 
 @contextmanager

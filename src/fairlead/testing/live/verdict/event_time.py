@@ -2,7 +2,7 @@
 
     folded     what is left of a subscriber's deliveries, when those that were taken back are gone, is what sorting finds in the
                exported events; so are the derived events in the log, which are never taken back
-    reported   every subscriber was told the same verdicts on the same events, at the same places among its deliveries
+    reported   the same verdicts on the same events were reported to every subscriber, at the same places among its deliveries
 
 What becomes of an event is written out here once more, event by event, and does not use the runtime's machine. The signed
 sequence itself (`due`) is that of a machine that is fed block by block, without any restart.
@@ -139,7 +139,7 @@ def words_of(lines: Sequence[Line]) -> Words:
 
 def reported(name: str, lines: Iterable[Line], wanted: Sequence[Report], places: Sequence[int], subscription: str) -> list[str]:
     """`lines`: the whole record of a subscriber. `places`: for each report, how many deliveries are before it. A subscriber
-    that resumes is told again what was reported after its last acknowledged delivery; the one beside it, everything."""
+    that resumes gets again what was reported after its last acknowledged delivery; the one beside it, everything."""
     problems, reached, last = list[str](), 0, 0
     for life in _lives(lines):
         mine = [each for each in life if each.get("subscription") == subscription]
@@ -152,21 +152,21 @@ def reported(name: str, lines: Iterable[Line], wanted: Sequence[Report], places:
             first = 0 if beside else wanted.index(found[0]) if found[0] in wanted else len(wanted)
             who = f"the one beside {name}" if beside else name
             if first > reached and not beside:
-                problems.append(f"{who} was not told the verdicts {reached + 1} to {first} of {subscription}")
+                problems.append(f"{who} lacks the verdicts {reached + 1} to {first} of {subscription}")
             agree = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(found, wanted[first:], strict=False))))
             if agree < len(found):
                 due_there = wanted[first + agree] if first + agree < len(wanted) else "nothing"
-                problems.append(f"{who} was told {found[agree]} of {subscription}, where {due_there} is due")
+                problems.append(f"{who} has {found[agree]} of {subscription}, where {due_there} is due")
             wrong = [
                 (each["after"], place)
                 for each, place in zip(told, places[first:], strict=False)
                 if each["after"] is not None and each["after"] != place
             ]
             if wrong:
-                problems.append(f"{who} was told a verdict of {subscription} after delivery {wrong[0][0]}, not {wrong[0][1]}")
+                problems.append(f"{who} has a verdict of {subscription} after delivery {wrong[0][0]}, not {wrong[0][1]}")
             reached = reached if beside else max(reached, first + len(found))
     if reached < (least := bisect_left(places, last)):
-        problems.append(f"{name} was told {reached} verdicts of {subscription}, {least} are due before its last delivery")
+        problems.append(f"{name} has {reached} verdicts of {subscription}, {least} are due before its last delivery")
     return problems
 
 
