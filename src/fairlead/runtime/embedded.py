@@ -109,7 +109,7 @@ class Run:
         from fairlead.runtime.event_time import EventTimeMatcher
 
         engine = self.engines[0]
-        if self.resumed is not None and self.resumed.held:
+        if self.resumed is not None:
             return EventTimeMatcher.resume(self.plan, engine, self.resumed.held, kernels_from=kernels_from)
         return EventTimeMatcher(self.plan, engine=engine, kernels_from=kernels_from)
 

@@ -23,7 +23,7 @@ from fairlead.model.types import HEARTBEAT, Catalogue, EventType, Kind
 from fairlead.order.event_identity import event_identities
 from fairlead.order.held_events import taken_table
 from fairlead.order.repeats import same_numbers
-from fairlead.order.total import SEQUENCE, SOURCE, Arrivals, RowOrder, in_order, order_column
+from fairlead.order.total import SEQUENCE, SOURCE, Arrivals, RowOrder, in_order, order_column, sources_of
 from fairlead.transport.admission.problems import did_you_mean
 from fairlead.transport.admission.sequences import LastSequences
 
@@ -116,6 +116,30 @@ def in_their_places(order: RowOrder, arrivals: Arrivals, wanted: EventOrder, cat
 
 
 def _arrived(columns: Columns, table: pa.RecordBatch, schema: EventType, wanted: EventOrder) -> pa.Table:
+    made, places = _with_order_columns(table, schema, wanted), columns.places[schema.name]
+    for name, origin in ((SOURCE, columns.source_column), (SEQUENCE, columns.sequence_column)):
+        mine = origin if len(places) == len(columns) else origin.taken(places)
+        made = made.append_column(name, mine.to_arrow())
+    return made
+
+
+def fitted(table: pa.Table, schema: EventType, wanted: EventOrder) -> pa.Table:
+    """Arrivals that were dumped, as their type is declared now: attributes that were added since are NULL. Raises DataError if
+    an event has no place in the order any more."""
+    columns, declared = [], arrow_schema(schema)
+    for each in declared:
+        known = each.name in table.column_names and table.schema.field(each.name).type == each.type
+        columns.append(_one_chunk(table.column(each.name)) if known else pa.nulls(len(table), each.type))
+    made = _with_order_columns(record_batch(columns, declared, len(table)), schema, wanted)
+    made = made.append_column(SOURCE, sources_of(table).to_arrow())
+    return made.append_column(SEQUENCE, table.column(SEQUENCE))
+
+
+def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays([*column.chunks, pa.array([], column.type)])
+
+
+def _with_order_columns(table: pa.RecordBatch, schema: EventType, wanted: EventOrder) -> pa.Table:
     made = pa.Table.from_batches([table])
     for number, key in enumerate(wanted.keys):
         name, at = key.attribute, key.column(schema)
@@ -134,10 +158,6 @@ def _arrived(columns: Columns, table: pa.RecordBatch, schema: EventType, wanted:
             problem = f"an event of '{schema.name}' has no value in the order column '{name}'"
             raise DataError("D019", problem, "filter such events out, or order by columns that are never null", name)
         made = made.append_column(order_column(number), column)
-    places = columns.places[schema.name]
-    for name, origin in ((SOURCE, columns.source_column), (SEQUENCE, columns.sequence_column)):
-        mine = origin if len(places) == len(columns) else origin.taken(places)
-        made = made.append_column(name, mine.to_arrow())
     return made
 
 

@@ -27,7 +27,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fairlead.dataclass import dataclass
-from fairlead.errors import StateError
+from fairlead.errors import DataError, StateError
 from fairlead.matching.state.canonical_columns import canonical
 from fairlead.model.blobs import packed, unpacked
 from fairlead.model.columns import Columns, arrow_schema, record_batch
@@ -39,8 +39,8 @@ from fairlead.model.verdict import EventVerdict
 from fairlead.order.frontier import NOWHERE, SequenceFrontier
 from fairlead.order.held_events import NOTHING_HELD, HeldEvents, taken_table
 from fairlead.order.holdback import head_and_rest, with_head
-from fairlead.order.total import SOURCE, Arrivals, RowOrder, in_order, order_column, sortable, sources_of
-from fairlead.runtime.sorting import arrivals_of, in_their_places
+from fairlead.order.total import SOURCE, Arrivals, RowOrder, in_order, order_column, sortable
+from fairlead.runtime.sorting import arrivals_of, fitted, in_their_places
 
 VERSION = 2
 EVERYTHING = int(np.iinfo(np.int64).max)
@@ -248,15 +248,19 @@ class EventTimeBuffer:
             self.last, self.floor = int(head["last"]), int(head["floor"])
             self.held = self._tables(head["held"], rest)
             self.given, self.loaded = int.from_bytes(blake2b(state, digest_size=8).digest()), True
-        except (ValueError, KeyError, TypeError, json.JSONDecodeError, pa.ArrowException):
+        except (ValueError, KeyError, TypeError, json.JSONDecodeError, pa.ArrowException, DataError):
             raise StateError("S119", "the held-back events in the state are damaged", "use an earlier dump") from None
+
+    def begin(self, position: int) -> None:
+        """A sequence that continues another, of which nothing is held: this is the position of its first event."""
+        self.next, self.last = position, position - 1
 
     def _tables(self, sizes: Mapping[str, int], rest: memoryview) -> HeldEvents:
         held, at = NOTHING_HELD, 0
         for name, size in sizes.items():
-            table = unpacked(rest[at : at + size])
-            table = table.set_column(table.column_names.index(SOURCE), SOURCE, sources_of(table).to_arrow())
-            held = held.with_arrivals(name, table, first_values(table))
+            if name in self.catalogue:  # nothing reads events of a type that was removed since
+                table = fitted(unpacked(rest[at : at + size]), self.catalogue[name], self.order)
+                held = held.with_arrivals(name, table, first_values(table))
             at += size
         return held
 

@@ -200,7 +200,8 @@ class EventTimeMatcher:
         parts = [self.buffer.dump()]
         if self.reviser is not None:
             parts.append(self.reviser.dump())
-        head = {"version": VERSION, "round": self.round, "bits": self.round_bits, "bytes": [len(each) for each in parts]}
+        head = {"version": VERSION, "order": self.buffer.order.canonical, "round": self.round, "bits": self.round_bits}
+        head["bytes"] = [len(each) for each in parts]
         return b"".join([with_head(head, b""), *parts])
 
     @classmethod
@@ -232,18 +233,24 @@ class EventTimeMatcher:
         limits: SegmentLimits = SEGMENT_LIMITS,
         **arguments: Any,
     ) -> EventTimeMatcher:
-        """From the state of the engine, and what `held` returned beside it. If the engine has other subscriptions than it had
-        then, what was released before is not revised any more. Raises StateError."""
+        """From the state of the engine, and what `held` returned beside it, if anything. If the engine has other subscriptions
+        than it had then, what was released before is not revised any more. If the rules have another order, all of them are
+        new, and begin with the next event. Raises StateError."""
         made = cls(plan, round_bits, engine=engine, limits=limits, **arguments)
+        made.buffer.begin(engine.last.major + 1)
+        if not held:
+            return made
         with _readable():
             head, rest = head_and_rest(held)
             _require_version(head)
+            if head["order"] != made.buffer.order.canonical:
+                return made
             if head["bits"] != round_bits:
                 raise ValueError(head["bits"])
             ends = np.cumsum([0, *head["bytes"]]).tolist()
             made.buffer.load(rest[ends[0] : ends[1]])
-            if made.reviser is not None and not (engine.change.started or engine.change.dropped):
-                made.reviser.load(rest[ends[1] : ends[2]])
+            unchanged = made.reviser is not None and not (engine.change.started or engine.change.dropped)
+            if made.reviser is not None and unchanged and made.reviser.load(rest[ends[1] : ends[2]]):
                 made.round = int(head["round"])
             elif made.reviser is not None:
                 made.buffer.floor = made.buffer.frontier.at
@@ -259,7 +266,7 @@ def _readable() -> Iterator[None]:
 
 
 def _require_version(head: Mapping[str, Any]) -> None:
-    if head["version"] != VERSION:
+    if head["version"] != VERSION or "bytes" not in head:
         problem = f"the held-back events were written in version {head['version']}, this release reads {VERSION}"
         raise StateError("S110", problem, "run the release that wrote the state, or start again")
 

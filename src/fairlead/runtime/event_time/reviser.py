@@ -298,13 +298,16 @@ class Reviser:
             made.add(late, NO_IDS)
         return made
 
-    def load(self, state: bytes | memoryview) -> None:
-        """The inverse of `dump`, beside an engine that has been loaded. Raises StateError."""
+    def load(self, state: bytes | memoryview) -> bool:
+        """The inverse of `dump`, beside an engine that has been loaded. Returns whether the past can be revised: not if the
+        declaration of a type is gone. Raises StateError."""
         try:
             head, rest = head_and_rest(state)
             if head["version"] != VERSION:
                 problem = f"the past of the events was written in version {head['version']}, this release reads {VERSION}"
                 raise StateError("S110", problem, "run the release that wrote the state, or start again")
+            if not all(name in self.plan.catalogue for each in head["segments"] for name in each["types"]):
+                return False
             segments, at = [], 0
             for each in head["segments"]:
                 size = sum(each["bytes"])
@@ -316,6 +319,7 @@ class Reviser:
             self.next = self.engine.last.major + 1
         except (ValueError, KeyError, TypeError, IndexError, json.JSONDecodeError, pa.ArrowException):
             raise StateError("S119", "the kept events in the state are damaged", "use an earlier dump") from None
+        return True
 
 
 def _whole(segment: KeptSegment) -> Columns:

@@ -23,10 +23,10 @@ from fairlead.model.blobs import unpacked
 from fairlead.model.columns import Columns, code_type, record_batch
 from fairlead.model.event_order import EventOrder
 from fairlead.model.identity import Words, to_bytes
-from fairlead.model.types import HEARTBEAT, Catalogue, EventType
+from fairlead.model.types import HEARTBEAT, Catalogue
 from fairlead.order.total import Arrivals, in_order, order_column, sortable
 from fairlead.runtime.event_time.buffer import canonical_blob
-from fairlead.runtime.sorting import arrivals_of, in_their_places
+from fairlead.runtime.sorting import arrivals_of, fitted, in_their_places
 
 Numbers = npt.NDArray[np.int64]
 TOGETHER = 64
@@ -156,21 +156,11 @@ class UnreadSegment:
     def read(self) -> KeptBatch:
         names, given = self.head["types"], self.parts[2:]
         tables = {name: unpacked(blob) for name, blob in zip(names, given[: len(names)], strict=True)}
-        arrivals = {name: with_order_columns(each, self.order, self.catalogue[name]) for name, each in tables.items()}
+        arrivals = {name: fitted(each, self.catalogue[name], self.order) for name, each in tables.items()}
         columns = _in_their_places(arrivals, self.order, self.catalogue, int(self.head["first"]))
         if "positions" in self.head:
             columns = at_positions(columns, np.frombuffer(given[-1], dtype="<i8").astype(np.int64))
         return KeptBatch(columns, first_keys(columns, self.order, self.catalogue))
-
-
-def with_order_columns(table: pa.Table, order: EventOrder, schema: EventType) -> pa.Table:
-    """A table of arrivals with its order columns, which repeat attributes."""
-    for number, key in enumerate(order.keys):
-        at = key.column(schema)
-        if at is None:
-            at = 0 if not number else None
-        table = table.append_column(order_column(number), pa.nulls(len(table)) if at is None else table.column(at))
-    return table
 
 
 def _in_their_places(arrivals: Arrivals, order: EventOrder, catalogue: Catalogue, first: int) -> Columns:
