@@ -8,9 +8,8 @@ early.py           deliveries before the delay of ORDER BY has passed
 lineage.py         a group of subscriptions on its streams: numbered relations, derived blocks, state
 derived_blocks.py  emitted events as blocks
 follower.py        lineages that are followed together, each from its own place
-deliveries.py      batches, their numbers, the one order of several groups
+deliveries.py      batches, their numbers, the one order of several groups, reports on events
 ledger.py          acknowledgements and receipts of a group
-event_reports.py   verdicts on events that take no part
 routes.py          the conditions by which blocks are filtered
 declarations.py    texts of types, and which changes of them are allowed
 event_table.py     blocks as a table, for exports and Spark

@@ -5,6 +5,8 @@ docs/semantics.md defines: by the position of completion; at one position, relat
 deadline; then the order of the text. If events are in an order by value, by the event of the log that released them; then the
 order of the text. This order is a function of the log, wherever each group began.
 
+A verdict on an event is a function of the log, too: a report has its place among the relations, and no number.
+
 Takes: relations of groups that are followed together, as they are found. Gives: batches in the one order, each relation with
 its number; for a delivery, the earlier deliveries of each group. Never: copies relations; delivers what was acknowledged.
 """
@@ -31,8 +33,9 @@ from fairlead.model.identity import Words
 from fairlead.model.layout import layout_of
 from fairlead.model.plan import Plan
 from fairlead.model.relation import Relation
+from fairlead.model.types import Catalogue
 from fairlead.model.verdict import EventReport
-from fairlead.runtime.live.core.event_reports import FoundVerdicts, placed_reports
+from fairlead.runtime.event_time import EventVerdicts
 from fairlead.runtime.live.core.ledger import Ledger
 from fairlead.runtime.live.core.strand import PlacedRelations
 from fairlead.transport.log.block import Block
@@ -140,6 +143,16 @@ class Batch(Sequence[Relation]):
         """A table (model/layout.py) of all relations, or of those of one subscription."""
         chosen = self.relations if subscription is None else only(self.relations, subscription)
         return relation_table([chosen], layout_of(self.plan, subscription))
+
+
+@dataclass(frozen=True, eq=False)
+class FoundVerdicts:
+    """The verdicts of a group in the next blocks. `turns`: for each event, the number of its stretch. `at`: its position in its
+    stream."""
+
+    found: EventVerdicts
+    turns: Numbers
+    at: Numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,3 +281,14 @@ def _places(findings: GroupFindings) -> list[tuple[int, int]]:
     """Of each relation its stretch, and where in it the frontier passed its completion."""
     by = findings.found.by
     return [] if by is None else list(zip(findings.turns.tolist(), by.tolist(), strict=True))
+
+
+def placed_reports(
+    verdicts: FoundVerdicts | None, catalogue: Catalogue, subscriptions: tuple[str, ...]
+) -> Iterator[tuple[tuple[int, int], EventReport]]:
+    """Each report with its place: the stretch, and the position in it."""
+    if verdicts is not None:
+        events = verdicts.found.columns.events(catalogue)
+        places = zip(verdicts.turns.tolist(), verdicts.at.tolist(), strict=True)
+        for place, event, verdict in zip(places, events, verdicts.found.verdicts, strict=True):
+            yield place, EventReport(verdict, event, subscriptions)

@@ -17,8 +17,7 @@ import numpy as np
 from fairlead.dataclass import dataclass
 from fairlead.matching.results.chunk import Numbers
 from fairlead.runtime.live.core.block_columns import EVENTS_TOGETHER, ColumnCache, portions
-from fairlead.runtime.live.core.deliveries import GroupFindings
-from fairlead.runtime.live.core.event_reports import FoundVerdicts
+from fairlead.runtime.live.core.deliveries import FoundVerdicts, GroupFindings
 from fairlead.runtime.live.core.lineage import Lineage
 from fairlead.runtime.live.core.stream_merge import Reached, Stretch
 from fairlead.transport.log.block_filter import MIXED, Only

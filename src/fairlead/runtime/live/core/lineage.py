@@ -26,9 +26,8 @@ from fairlead.matching.results.chunk import Numbers
 from fairlead.matching.results.delivery_order import Interleaved, delivery_words, interleaved
 from fairlead.model.relation import Relation
 from fairlead.runtime.live.core.block_columns import ColumnCache
-from fairlead.runtime.live.core.deliveries import FoundRelations
+from fairlead.runtime.live.core.deliveries import FoundRelations, FoundVerdicts
 from fairlead.runtime.live.core.derived_blocks import emitting_of
-from fairlead.runtime.live.core.event_reports import FoundVerdicts
 from fairlead.runtime.live.core.ledger import book_of, dump_book, load_book
 from fairlead.runtime.live.core.strand import PlacedRelations, PlacedVerdicts, Strand, StrandFindings, StreamPlace
 from fairlead.runtime.live.core.stream_groups import Origin, StreamGroup, origin_name
