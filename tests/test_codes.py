@@ -27,6 +27,7 @@ MADE_OF = {**{kind: letter for letter, (kind, _) in KINDS.items()}, "Fault": "L"
 """What is made with a code, and the letter that such codes begin with."""
 SHARED = {
     "A101", "A103", "A210", "A211", "A217", "A218", "A219", "A250", "A251", "A264", "N001", "N003", "N007", "S110", "U110",
+    "W102",
 }  # fmt: skip
 """Codes that several parts of the code raise, each of them with the meaning that is registered. Of D and L, most are."""
 NUMBERS = {
