@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 import fairlead
-from fairlead.errors import StateError, UsageError
+from fairlead.errors import StateError, UnsupportedError, UsageError
 from fairlead.model.blobs import packed
 from fairlead.model.plan import Plan
 from fairlead.runtime.live.merged_streams import open_streams
 from fairlead.runtime.live.registry import Registry
 from fairlead.runtime.live.subscriber.group_start import is_leading
 from fairlead.runtime.spark.job.result_rows import ResultRows
+from fairlead.runtime.spark.log.frames import to_log
 from fairlead.runtime.spark.log.options import log_options
 from fairlead.runtime.spark.log.outputs import kept
 from fairlead.runtime.spark.log.sink import SinkRows, only_group, stored
@@ -121,3 +122,11 @@ def test_what_does_not_fit_is_refused() -> None:
 
 async def _plan(log: MemoryLog) -> Plan:
     return await Registry(log).plan(RULES)
+
+
+def test_relations_that_may_be_taken_back_are_not_stored() -> None:
+    order = "ORDER BY at DELAY 1 SECOND LATE REVISE WITHIN 1 MINUTE"
+    plan = fairlead.compile(f"TYPE A (at TIMESTAMP) TIME at {order} SUBSCRIPTION S MATCH A a EMIT D (at = a.at)")
+    nothing: Any = None
+    with pytest.raises(UnsupportedError, match="U124 the rules say ORDER BY at DELAY 1 SECOND LATE REVISE WITHIN 1 MINUTE"):
+        to_log(nothing, plan)
