@@ -42,6 +42,8 @@ LATE_BY = timedelta(minutes=22)
 CLOSING = timedelta(hours=1)
 """A heartbeat of this much after the last event says that none comes before: everything is released, and final."""
 WAIT_SECONDS = 120
+AGREEING = ("equal", "agree")
+"""desk-3 was not there from the beginning: what both delivered is the same."""
 ALERT = ("account", "symbol", "shown", "traded")
 
 Delivery = dict[str, Any]
@@ -199,7 +201,7 @@ def show(console: Console, day: pa.Table, planted: list[dict[str, Any]], of_the_
         three = words_of(found["desk-3"][1]["deliveries"])
         whole = two == words_of(one) and three == later(words_of(one), three) and 0 < len(three) < len(one)
         for other, each in compared.items():
-            console.print(Text(f"desk-1 and {other}  {each}", style=_colour(bool(each))))
+            console.print(Text(f"desk-1 and {other}  {each}", style=_colour(each.outcome in AGREEING)), soft_wrap=True)
         exported = fl.export(rules, folder / "exported.parquet")
     left = folded(one)
     console.print(f"desk-1 has {len(one)} deliveries; without those that were taken back, {len(left)} are left:")
@@ -212,7 +214,15 @@ def show(console: Console, day: pa.Table, planted: list[dict[str, Any]], of_the_
     told = f"fairlead run, over the exported log ({exported.events:,} events, {taken} relations taken back)"
     _agree(console, told, "the same relations, under the same ids", embedded)
     spark = _spark(console, plan, folder / "exported.parquet", left)
-    return whole and revised and same and embedded and spark and all(compared.values()) and len(left) > 0
+    return (
+        whole
+        and revised
+        and same
+        and embedded
+        and spark
+        and compared["desk-2"].equal
+        and compared["desk-3"].outcome in AGREEING
+    )
 
 
 def _revision(console: Console, late: LateEvent, deliveries: list[Delivery]) -> bool:
@@ -228,8 +238,8 @@ def _revision(console: Console, late: LateEvent, deliveries: list[Delivery]) -> 
     for at in before:
         made.add_row(*_row(at, deliveries[at]))
     minutes = int(LATE_BY.total_seconds() // 60)
-    named = ", ".join(f"{name}={_short(value)}" for name, value in values.items() if name != "type")
-    told = Text(f"{values['type']} {named}: published {minutes} minutes later", style="yellow")
+    named = f"order_id={values['order_id']}, account={values['account']}, symbol={values['symbol']}, at={_short(values['at'])}"
+    told = Text(f"{values['type']} {named}, {minutes} minutes late", style="yellow")
     made.add_row("", "", Text("late", style="yellow"), told)
     for at in sorted((*taken, *added)):
         made.add_row(*_row(at, deliveries[at]))

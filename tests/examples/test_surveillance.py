@@ -126,7 +126,7 @@ def test_the_run_finds_them_and_everybody_agrees_who_must(tmp_path: Path) -> Non
     assert "A and C  delivery" in ran.stdout
     for line in (
         "desk-1 and desk-2  equal: ",
-        "desk-1 and desk-3  equal: ",
+        "deliveries that both delivered agree",
         "Spoofing)  the same alerts\n",
         "2 relations taken back)  the same relations, under the same ids\n",
         "a Spark job over the exported log, which is sorted there  the same relations, under the same ids\n",
