@@ -321,3 +321,27 @@ def test_an_event_of_a_cancelled_relation_can_be_in_another_one(tmp_path: Path) 
     verdict, reason = finding(tmp_path, rules, events, 1, "--until", at(20))
     assert (verdict, reason) == ("matched", "in the relation [1, 3]")
     assert finding(tmp_path, rules, events, 0)[0] == "cancelled"
+
+
+def test_events_that_are_late_or_ahead_take_no_part(tmp_path: Path) -> None:
+    """The positions and matches are those of `fairlead run`."""
+    (tmp_path / "rules.fl").write_text(
+        "TYPE A (k INT, at TIMESTAMP) TIME at TYPE B (k INT, at TIMESTAMP) TIME at"
+        " ORDER BY at DELAY 5 SECONDS AHEAD 1 MINUTE SUBSCRIPTION S MATCH A a THEN B b"
+    )
+    rows = [
+        {"type": "A", "k": 1, "at": "2026-01-01T00:00:30Z", "_stored": "2026-01-01T00:00:30Z"},
+        {"type": "A", "k": 2, "at": "2026-01-01T00:00:20Z", "_stored": "2026-01-01T00:00:31Z"},  # late
+        {"type": "A", "k": 3, "at": "2026-01-01T00:09:00Z", "_stored": "2026-01-01T00:00:32Z"},  # ahead
+        {"type": "B", "k": 4, "at": "2026-01-01T00:00:40Z", "_stored": "2026-01-01T00:00:40Z"},
+    ]
+    events = tmp_path / "events.jsonl"
+    events.write_text("".join(json.dumps(each) + "\n" for each in rows))
+    command = [str(tmp_path / "rules.fl"), "--events", str(events)]
+    ran = fairlead("run", *command, "--out", "-", "--quiet")
+    assert [json.loads(line)["positions"] for line in ran.output.splitlines()] == [["0", "1"]]
+    told = json.loads(fairlead("why", *command, "--at", "1", "--json").output)
+    assert told["event"]["k"] == 4
+    assert [each["verdict"] for each in told["findings"]] == ["matched"]
+    assert told["verdicts"] == {"late": 1, "ahead": 1}
+    assert "1 ahead, 1 late" in fairlead("why", *command, "--at", "1").output

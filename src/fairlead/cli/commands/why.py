@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +66,8 @@ def why(
     Prints a verdict (not read, no key, refused, noted, expired, too early, disposed, waiting, cancelled, pending or
     matched) and its reason: the condition that is not true with the values it read, the window, the disposal, the missing
     partner. Positions count from 0 over all records of all files, in their order or that of --order-by, unless
-    --position names the field with the positions.
+    --position names the field with the positions. With ORDER BY … DELAY, positions are those of the sorted events
+    without the ones that are late or ahead, which are counted.
 
     With --relation, the files are read in the order of arrival: prints when the relation was delivered, and which late
     events took it back or added it (LATE REVISE).
@@ -73,6 +75,7 @@ def why(
     from fairlead.cli.rules import load_plan
     from fairlead.model.arguments import subscription_named
     from fairlead.runtime.embedded import until_microseconds
+    from fairlead.runtime.event_time import taking_part
     from fairlead.runtime.sorting import AllFresh, in_total_order, order_of, ordered_plan
     from fairlead.runtime.why import why as explained
     from fairlead.transport.files.event_files import read_files
@@ -90,15 +93,24 @@ def why(
     require_one_order(str(order or ""), position_field)
     sequences = AllFresh() if order else None
     read = read_files(events, plan.catalogue, allow_nan=allow_nan, position=position_field, last_sequences=sequences)
-    ordered = [in_total_order(read, order, plan.catalogue)] if order else read
+    apart: Counter[str] = Counter()
+    if order is not None and plan.order is not None:
+        told = taking_part(read, order, plan.catalogue, lambda each: apart.update(verdict.value for verdict in each.verdicts))
+        ordered: Iterable[Columns] = [in_total_order(told, order, plan.catalogue)]
+    else:
+        ordered = [in_total_order(read, order, plan.catalogue)] if order else read
     batches = _noting(ordered, position, plan.catalogue, seen)
     findings = explained(plan, batches, position, until_microseconds(until))
     chosen = [each for each in findings if subscription in (None, each.subscription)]
     if as_json:
         shown = seen[0].to_json() if seen else None
-        print_json({"position": position, "event": shown, "findings": [each.to_json() for each in chosen]})
+        verdicts = {"verdicts": dict(apart)} if plan.order is not None else {}
+        print_json({"position": position, "event": shown, "findings": [each.to_json() for each in chosen]} | verdicts)
     else:
         _show(position, seen, chosen)
+        if apart:
+            counts = ", ".join(f"{count:,} {verdict}" for verdict, count in sorted(apart.items()))
+            click.echo(f"\nWithout a position, because they take no part: {counts} (`fairlead run --late FILE` lists them).")
 
 
 def _tell_relation(

@@ -1,6 +1,6 @@
 """Event time over a sequence of events: hold back, release in order, and revise for those that are late."""
 
-from fairlead.runtime.event_time.buffer import EventTimeBuffer, EventVerdicts, ReleasedEvents, without_ahead
+from fairlead.runtime.event_time.buffer import EventTimeBuffer, EventVerdicts, ReleasedEvents, taking_part, without_ahead
 from fairlead.runtime.event_time.matcher import EventTimeMatcher, OrderedFindings
 from fairlead.runtime.event_time.reviser import Reviser, Revision
 
@@ -12,5 +12,6 @@ __all__ = [
     "ReleasedEvents",
     "Reviser",
     "Revision",
+    "taking_part",
     "without_ahead",
 ]

@@ -273,6 +273,24 @@ def canonical_blob(table: pa.Table) -> bytes:
     return packed(pa.table(columns, schema=table.schema))
 
 
+def taking_part(
+    batches: Iterable[Columns], order: EventOrder, catalogue: Catalogue, tell: Callable[[EventVerdicts], None]
+) -> Iterator[Columns]:
+    """The events of a sequence that take part in the end, for those who sort them: without those that are ahead, or so late
+    that nothing is revised, which are told."""
+    buffer = EventTimeBuffer(order, catalogue)
+    for columns in batches:
+        if order.delay_us is None:
+            kept, ahead = without_ahead(columns, order, catalogue)
+            tell(ahead)
+            yield kept
+            continue
+        judged = buffer.judge(columns, columns.stored)
+        tell(buffer.verdicts(judged, {EventVerdict.LATE: judged.late, EventVerdict.AHEAD: judged.ahead}))
+        rows = np.flatnonzero(judged.held | judged.revising)
+        yield columns if len(rows) == len(columns) else rows_of(columns, rows, catalogue)
+
+
 def without_ahead(columns: Columns, order: EventOrder, catalogue: Catalogue) -> tuple[Columns, EventVerdicts]:
     """The events of a batch that are not ahead of the time at which they were stored; and those that are. Heartbeats that are
     ahead are in neither."""
