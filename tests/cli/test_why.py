@@ -339,7 +339,7 @@ def test_events_that_are_late_or_ahead_take_no_part(tmp_path: Path) -> None:
     events.write_text("".join(json.dumps(each) + "\n" for each in rows))
     command = [str(tmp_path / "rules.fl"), "--events", str(events)]
     ran = fairlead("run", *command, "--out", "-", "--quiet")
-    assert [json.loads(line)["positions"] for line in ran.output.splitlines()] == [["0", "1"]]
+    assert [json.loads(line)["positions"] for line in ran.output.splitlines()] == [[0, 1]]
     told = json.loads(fairlead("why", *command, "--at", "1", "--json").output)
     assert told["event"]["k"] == 4
     assert [each["verdict"] for each in told["findings"]] == ["matched"]

@@ -17,7 +17,7 @@ Never: reads a clock, drops an event.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from functools import cached_property
 from hashlib import blake2b
