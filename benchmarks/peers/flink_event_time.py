@@ -2,7 +2,7 @@
 
 `python flink_event_time.py EVENTS.parquet DELAY_MS 1,2,4 REPEATS [FILES]` in Flink's own environment prints one line of JSON:
 for every degree of parallelism and repeat the seconds and the matches, as triples of row numbers. The watermark is the time
-less the delay; rows behind it are dropped, as Flink does without being told otherwise. With several FILES the rows are dealt
+less the delay; later rows are dropped, as is Flink's default. With several FILES the rows are dealt
 out to them in turn, as if each were what one publisher has written.
 
 The pattern is that of flink_q.py, with what it says about its meaning: no row is in two matches.

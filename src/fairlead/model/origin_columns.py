@@ -3,8 +3,8 @@
 A batch has few sources and many events, so a column of sources is a number for each event and the names once. Both columns are
 sequences of plain values too, so that code for single events needs to know nothing of this.
 
-Takes: lists, Arrow arrays, runs. Gives: columns that can be taken, cut and compared as whole arrays. Never: a Python object for
-each event, unless it is asked for one.
+Takes: lists, Arrow arrays, runs. Gives: columns that can be taken, cut and compared as whole arrays. Never: makes
+a Python object for each event on its own.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ The steps of one round. Their order proves that the order of arrival does not ch
 Rows with the same first order value are always released in the same round. So a round ends between two values, and the
 concatenated rounds are the total order of all rows.
 
-With `revise` (LATE REVISE), a late row that is behind the frontier by no more than that is *revising*: it has a place among
-released rows, and takes one of the positions after those of its round. Its place is found where the released rows are kept.
+With `revise` (LATE REVISE), a late row whose place is before the frontier by no more than that is *revising*: it has a place
+among released rows, and one of the positions after those of its round. Its place is found where the released rows are kept.
 
 If arrivals have positions, the position is the order: everything is released at once, and rows are late at or before the last
 position released, or with the position of another row of their round.
@@ -61,7 +61,7 @@ class Frontier:
     """How far the order is complete. `types`: every one must have arrived before anything is released. `together`: they arrive
     as one ordered stream, so the latest value of any of them counts. `delay`: how far an arrival may lag behind the latest, by
     type, in the integers that `sortable` returns for the order column. `idle`: every source has its own bound, and the least
-    counts, unless it is behind the largest by more than this. `revise`: how far behind the frontier a late row is still
+    counts, unless it is behind the largest by more than this. `revise`: how far before the frontier a late row is still
     accepted; None if no late row is."""
 
     types: tuple[str, ...]

@@ -4,7 +4,7 @@ A late row that repeats a released one has its type, source, sequence and order 
 first order key and the identity of the rest, 24 bytes.
 
 Takes: first order keys and identities of rows that their sources have numbered. Gives: which of them repeat an earlier one;
-bytes. Never: keeps a row before the value that it is told.
+bytes. Never: keeps a row before the value that its caller names.
 """
 
 from __future__ import annotations

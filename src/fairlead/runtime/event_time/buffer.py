@@ -276,8 +276,8 @@ def canonical_blob(table: pa.Table) -> bytes:
 def taking_part(
     batches: Iterable[Columns], order: EventOrder, catalogue: Catalogue, tell: Callable[[EventVerdicts], None]
 ) -> Iterator[Columns]:
-    """The events of a sequence that take part in the end, for those who sort them: without those that are ahead, or so late
-    that nothing is revised, which are told."""
+    """The events of a sequence that take part in the end, to be sorted: without those that are ahead, or so late that nothing
+    is revised. `tell` is called with these."""
     buffer = EventTimeBuffer(order, catalogue)
     for columns in batches:
         if order.delay_us is None:

@@ -46,8 +46,8 @@ class SharedStep:
     prepared: Prepared
 
     def is_of(self, buffer: EventTimeBuffer, columns: Columns, stored: npt.ArrayLike | None) -> bool:
-        """Whether it is also the step of this buffer, if the states before are the same. Columns are shared by those who have
-        the same definitions of their types; those of the types that are held only have to be the same, too."""
+        """Whether it is also the step of this buffer, if the states before are the same. Columns are shared by subscribers
+        with the same definitions of their types; those of the types that are held only have to be the same, too."""
         if self.arrived is not columns or self.order != buffer.order:
             return False
         if any(self.catalogue[name] != buffer.catalogue[name] for name in buffer.held.runs.keys() - columns.tables.keys()):

@@ -5,7 +5,7 @@ registry.py        the declared types, which all clients share
 core/              decisions, as pure functions of the log
 publisher/         events to blocks, in order, each stored once
 subscriber/        a log to relations
-merged_streams.py  streams of several topics: which are in use, where they end, who waits for them
+merged_streams.py  streams of several topics: which are in use, where they end, which publishers wait
 route_table.py     the conditions by which publishers mark blocks
 export.py          events of a log as a file
 overview.py        what a log contains, for operators

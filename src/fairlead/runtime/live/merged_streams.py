@@ -1,4 +1,4 @@
-"""Streams of several topics, which the server merges: which are in use, where they end now, and who waits for them.
+"""Streams of several topics, which the server merges: which are in use, where they end now, and which publishers wait.
 
     Lease     a subscriber holds one on the merged streams that it reads; durable subscribers keep theirs without one
     Throttle  publishers wait for merged streams that are in use and lag behind, because they are slow or full

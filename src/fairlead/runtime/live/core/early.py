@@ -58,8 +58,8 @@ class EarlyMatcher:
 
 
 def at_once(order: EventOrder) -> EventOrder:
-    """The order in which nothing waits, and everything that may still arrive revises. Sources are not told apart: the events of
-    the fastest do not wait for the slowest, which then revises further back."""
+    """The order in which nothing waits, and everything that may still arrive revises. Sources are not distinguished: the
+    events of the fastest do not wait for the slowest, which then revises further back."""
     behind = (order.delay_us or 0) + (order.idle_us or 0) + (order.revise_us or 0)
     return replace(order, delay_us=AT_ONCE, idle_us=None, revise_us=behind - AT_ONCE)
 
